@@ -1,0 +1,137 @@
+package approvers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxArgs is the largest argument text that is taken, in bytes. Larger calls get an error result: nobody could read them on a card.
+const MaxArgs = 64 << 10
+
+// ErrArgs says that a call's arguments can't be taken as they are. The wrapping error says why, for the model.
+var ErrArgs = errors.New("arguments refused")
+
+// StrictArgs reads a call's argument bytes: one JSON object, whole, without names that are equal or equal under case folding
+// at any level. Nothing is repaired. exact asks that every number survives float64, which conditions compute in.
+func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
+	if len(raw) > MaxArgs {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)) // reported below in our own words
+	v, err := readValue(dec, exact, 0)
+	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("%w: the JSON is cut short", ErrArgs)
+		}
+		if errors.Is(err, ErrArgs) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: not valid JSON: %s", ErrArgs, strings.TrimPrefix(err.Error(), "jsontext: "))
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return nil, fmt.Errorf("%w: there is more after the JSON object", ErrArgs)
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: a JSON object is needed", ErrArgs)
+	}
+	return object, nil
+}
+
+// maxDepth bounds the nesting of arguments: deeper ones can't be read by a person.
+const maxDepth = 32
+
+func readValue(dec *jsontext.Decoder, exact bool, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%w: nested deeper than %d levels", ErrArgs, maxDepth)
+	}
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch tok.Kind() {
+	case '{':
+		return readObject(dec, exact, depth)
+	case '[':
+		list := []any{}
+		for dec.PeekKind() != ']' {
+			v, err := readValue(dec, exact, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err := dec.ReadToken()
+		return list, err
+	case '"':
+		return tok.String(), nil
+	case '0':
+		return readNumber(tok.String(), exact)
+	case 't', 'f':
+		return tok.Bool(), nil
+	}
+	return nil, nil
+}
+
+func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, error) {
+	object := map[string]any{}
+	folded := map[string]string{}
+	for dec.PeekKind() != '}' {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		name := tok.String()
+		if other, dup := folded[fold(name)]; dup {
+			return nil, fmt.Errorf("%w: the names %q and %q are the same or differ only in case", ErrArgs, other, name)
+		}
+		folded[fold(name)] = name
+		v, err := readValue(dec, exact, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = v
+	}
+	_, err := dec.ReadToken()
+	return object, err
+}
+
+// fold maps names that differ only in case to one key, as Unicode's simple case folding does.
+func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
+
+// readNumber reads a number as float64 and, where exact is asked for, refuses one that float64 would change.
+func readNumber(text string, exact bool) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: the number %.40s is out of range", ErrArgs, text)
+	}
+	if !exact {
+		return f, nil
+	}
+	if len(text) > 400 {
+		return 0, fmt.Errorf("%w: a number of %d digits", ErrArgs, len(text))
+	}
+	want, ok := new(big.Rat).SetString(text)
+	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
+	if !ok || !ok2 || want.Cmp(got) != 0 {
+		return 0, fmt.Errorf("%w: the number %.40s can't be held exactly, and a rule of the policy reads this tool's arguments", ErrArgs, text)
+	}
+	return f, nil
+}
+
+// EqualArgs reports whether two argument texts mean the same, whatever their spacing and order.
+func EqualArgs(a, b json.RawMessage) bool {
+	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
+	if x.Canonicalize() != nil || y.Canonicalize() != nil {
+		return bytes.Equal(a, b)
+	}
+	return bytes.Equal(x, y)
+}

@@ -1,0 +1,97 @@
+package approvers
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// AuditKind says what became true.
+type AuditKind string
+
+// The kinds of audit record. docs/audit.md says who writes which, and when.
+const (
+	AuditProposed  AuditKind = "proposed"
+	AuditShown     AuditKind = "shown"
+	AuditDenied    AuditKind = "denied"  // somebody tried without authority, or too late
+	AuditDecided   AuditKind = "decided" // approve, reject or modify
+	AuditAdvanced  AuditKind = "advanced"
+	AuditApproved  AuditKind = "approved" // the last stage has its quorum
+	AuditClosed    AuditKind = "closed"   // rejected, expired, withdrawn, revoked, voided or refused
+	AuditReopened  AuditKind = "reopened" // the policy became stricter after the approval
+	AuditEscalated AuditKind = "escalated"
+	AuditExecuting AuditKind = "executing"
+	AuditExecuted  AuditKind = "executed"
+	AuditUnknown   AuditKind = "unknown"
+	AuditReported  AuditKind = "reported"
+	AuditReturned  AuditKind = "returned" // the result was handed to the model
+)
+
+// AuditRecord is one line of the hash-chained history. Chain is a request's id, or an execution's
+// where nobody was asked, so that writers of different requests don't wait for each other.
+type AuditRecord struct {
+	Chain       string            `json:"chain"`
+	Seq         uint64            `json:"seq"` // from 1, without gaps
+	At          time.Time         `json:"at"`
+	Kind        AuditKind         `json:"kind"`
+	Actor       PersonID          `json:"actor,omitempty"` // empty: the bot itself
+	Facts       map[string]string `json:"facts,omitempty"` // names, states and digests; never arguments or texts
+	PayloadHash string            `json:"payload_hash,omitempty"`
+	Prev        string            `json:"prev,omitempty"`
+	Hash        string            `json:"hash"`
+}
+
+// AuditPayload is what a record's PayloadHash commits to: arguments, reasons, renderings. It lies beside the record, so
+// that it can be erased without breaking the chain. The salt keeps a hash from being guessed back.
+type AuditPayload struct {
+	Chain string `json:"chain"`
+	Seq   uint64 `json:"seq"`
+	Salt  []byte `json:"salt"` // 16 random bytes
+	Body  []byte `json:"body"`
+}
+
+// Hash is the salted hash of the payload.
+func (p AuditPayload) Hash() string {
+	return hashParts("countersign/audit-payload/v1", p.Salt, p.Body)
+}
+
+// Link chains a record to its predecessor: it sets Seq, Prev and Hash.
+func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
+	a.Seq, a.Prev = prev.Seq+1, prev.Hash
+	a.At = a.At.UTC().Truncate(time.Microsecond) // what every backend can store without loss
+	a.Hash = a.sum()
+	return a
+}
+
+// sum hashes every field but Hash.
+func (a AuditRecord) sum() string {
+	var seq, at [8]byte
+	binary.BigEndian.PutUint64(seq[:], a.Seq)
+	binary.BigEndian.PutUint64(at[:], uint64(a.At.UnixMicro()))
+	facts, err := json.Marshal(a.Facts) // map keys come out sorted
+	if err != nil {
+		panic(fmt.Sprintf("approvers: a map of strings does not marshal: %v", err))
+	}
+	return hashParts("countersign/audit/v1", []byte(a.Chain), seq[:], at[:], []byte(a.Kind), []byte(a.Actor), facts,
+		[]byte(a.PayloadHash), []byte(a.Prev))
+}
+
+// VerifyChain checks that records are one whole chain, in order. It returns the sequence number of the first faulty one in its error.
+func VerifyChain(records []AuditRecord) error {
+	var prev AuditRecord
+	for i, a := range records {
+		switch {
+		case a.Seq != uint64(i)+1:
+			return fmt.Errorf("chain %s: record %d is missing or out of order (found %d)", a.Chain, i+1, a.Seq)
+		case i > 0 && a.Chain != prev.Chain:
+			return fmt.Errorf("chain %s: record %d belongs to chain %s", prev.Chain, a.Seq, a.Chain)
+		case a.Prev != prev.Hash:
+			return fmt.Errorf("chain %s: record %d does not follow record %d", a.Chain, a.Seq, prev.Seq)
+		case a.sum() != a.Hash:
+			return fmt.Errorf("chain %s: record %d was changed", a.Chain, a.Seq)
+		}
+		prev = a
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package approvers
+
+import "time"
+
+// Code says for machines why somebody was denied. The audit keeps it.
+type Code string
+
+// The reasons for denying a person a move.
+const (
+	DeniedUnidentified Code = "unidentified"   // Slack could not say who clicked
+	DeniedDeactivated  Code = "deactivated"    //
+	DeniedBot          Code = "bot"            //
+	DeniedForeign      Code = "foreign"        // a stranger, or of another workspace
+	DeniedGuest        Code = "guest"          //
+	DeniedNotMember    Code = "not_member"     // not in a role that may decide this stage
+	DeniedTool         Code = "tool_list"      // the role's tool list lacks the tool
+	DeniedCeiling      Code = "ceiling"        // the role's ceiling is below the risk
+	DeniedSelf         Code = "self_approval"  // a requester
+	DeniedCounted      Code = "counted"        // counted before: one person counts once
+	DeniedResolved     Code = "resolved"       // somebody was first
+	DeniedLate         Code = "late"           // after the deadline
+	DeniedStale        Code = "stale"          // the card shows other arguments than the request has now
+	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw
+	DeniedNotFound     Code = "not_found"      // no such request
+	DeniedEdit         Code = "edit_refused"   // nobody could approve the edited call
+	DeniedUnchanged    Code = "unchanged"      // an edit that changes nothing
+	DeniedChannel      Code = "channel"        // the agent does not answer here
+	DeniedUnseen       Code = "not_shown"      // the whole arguments must be opened first
+	DeniedNothing      Code = "nothing_to_do"  // the button's purpose is gone
+	DeniedInvalidArgs  Code = "invalid_args"   // edited arguments that the tool would not take
+	DeniedNoReason     Code = "reason_missing" // a rejection needs a reason
+)
+
+// Denied is the answer to a person who may not do what they tried. It is an error, and it
+// carries what the person should be told.
+type Denied struct {
+	Code   Code
+	Role   string    // title of the role that may decide, where one is known
+	Need   Risk      // the ceiling needed, for DeniedCeiling
+	By     PersonID  // who decided, for DeniedResolved
+	State  State     // how the request ended, for DeniedResolved
+	At     time.Time // when it ended or fell due
+	Detail string    // the fault in edited arguments, for DeniedInvalidArgs
+}
+
+func (d *Denied) Error() string { return "denied: " + string(d.Code) }

@@ -1,0 +1,70 @@
+package approvers
+
+import "strings"
+
+// PersonID keys a person on workspace and user: "T0001/U0002". The operator at the command line is "operator:LOGIN".
+type PersonID string
+
+// Who makes the id of a Slack user. team is the enterprise's id where the workspace belongs to one.
+func Who(team, user string) PersonID { return PersonID(team + "/" + user) }
+
+// User is the Slack user id in a person's id.
+func (p PersonID) User() string {
+	_, user, ok := strings.Cut(string(p), "/")
+	if !ok {
+		return string(p)
+	}
+	return user
+}
+
+// Identity is what Slack said of a person just now. Nothing of it comes from a button or a modal.
+type Identity struct {
+	ID      PersonID
+	Name    string
+	Email   string   // in lower case; empty when unknown
+	Groups  []string // ids and handles of the user groups that the person is in, of those that the policy names
+	Deleted bool     // deactivated account
+	Guest   bool     // single- or multi-channel guest
+	Foreign bool     // stranger, or of another workspace or enterprise
+	Bot     bool
+}
+
+// Holds reports whether the person is a member of the role.
+func (r Role) Holds(who Identity) bool {
+	for _, m := range r.Members {
+		switch m.Kind {
+		case MemberUser:
+			if m.Value == who.ID.User() {
+				return true
+			}
+		case MemberEmail:
+			if who.Email != "" && m.Value == who.Email {
+				return true
+			}
+		case MemberGroup:
+			for _, g := range who.Groups {
+				if g == m.Value {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// trouble says why a person can't act at all, whatever their roles.
+func (who Identity) trouble() Code {
+	switch {
+	case who.ID == "":
+		return DeniedUnidentified
+	case who.Deleted:
+		return DeniedDeactivated
+	case who.Bot:
+		return DeniedBot
+	case who.Foreign:
+		return DeniedForeign
+	case who.Guest:
+		return DeniedGuest
+	}
+	return ""
+}

@@ -1,0 +1,21 @@
+package approvers
+
+import (
+	"fmt"
+	"time"
+)
+
+// Reached reports whether n runs in the window use the limit up.
+func (l Limit) Reached(n int) bool { return l.Count > 0 && n >= l.Count }
+
+func (l Limit) String() string {
+	switch l.Per {
+	case time.Minute:
+		return fmt.Sprintf("%d/min", l.Count)
+	case time.Hour:
+		return fmt.Sprintf("%d/h", l.Count)
+	case 24 * time.Hour:
+		return fmt.Sprintf("%d/d", l.Count)
+	}
+	return fmt.Sprintf("%d/%s", l.Count, l.Per)
+}

@@ -1,0 +1,225 @@
+package approvers
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Deciding is what every decision is checked against: the policy as it is now, the plan of the current arguments under
+// that policy, and the time of the transaction.
+type Deciding struct {
+	Policy *Policy
+	Now    time.Time
+}
+
+// Refresh brings the request's plan up to a policy that changed while it waited: the union of both plans. A request
+// that nobody could allow any more is voided.
+func (r Request) Refresh(in Deciding, args map[string]any) Request {
+	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
+		return r
+	}
+	plan := r.Plan.Union(in.Policy, in.Policy.Plan(r.AsCall(args)))
+	if plan.Verdict == Refuse {
+		r.Plan.PolicyHash = plan.PolicyHash
+		return r.close(Voided, "", "", "", "the policy changed: "+plan.Why[len(plan.Why)-1], in.Now)
+	}
+	if !slices.Equal(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1]) {
+		r = r.restart() // what was passed is not what has to be passed now
+	}
+	r.Plan = plan
+	return r.armEscalation(in)
+}
+
+// restart begins the stages again: approvals so far fall.
+func (r Request) restart() Request {
+	r.Stage, r.Joined = 0, nil
+	r.Decisions = slices.Clone(r.Decisions)
+	for i := range r.Decisions {
+		r.Decisions[i].Fallen = true
+	}
+	return r
+}
+
+// ready says why a move on a pending request can't be taken, or nil.
+func (r Request) ready(m Move) *Denied {
+	switch {
+	case r.State != Pending:
+		return r.Over()
+	case m.At.After(r.ExpiresAt):
+		return &Denied{Code: DeniedLate, At: r.ExpiresAt}
+	case m.Digest != r.Digest:
+		return &Denied{Code: DeniedStale}
+	}
+	return nil
+}
+
+// Approve counts a person's approval, and moves on when the stage has its quorum.
+func (r Request) Approve(in Deciding, m Move) (Request, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return r, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return r, denied
+	}
+	if r.counted(m.Who.ID) {
+		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
+	}
+	return r.count(in, Approve, role, m), nil
+}
+
+// count adds an approval and advances through every stage that has its quorum.
+func (r Request) count(in Deciding, kind DecisionKind, role Role, m Move) Request {
+	r.Decisions = append(slices.Clone(r.Decisions), Decision{
+		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage,
+		Digest: r.Digest, Rendering: m.Rendering, Reason: m.Reason, At: in.Now,
+	})
+	if r.At(r.Stage) < r.Plan.Stages[r.Stage].Quorum {
+		return r
+	}
+	if r.Stage < len(r.Plan.Stages)-1 {
+		r.Stage++
+		r.Joined = nil
+		return r.armEscalation(in)
+	}
+	r = r.close(Approved, m.Who.ID, m.Who.Name, role.Name, "", in.Now)
+	t, _ := in.Policy.Tool(r.Tool, r.Agent)
+	r.RunBy = in.Now.Add(t.RunWithin)
+	return r
+}
+
+// Reject ends the request. An approver who approved before may still change their mind while it is pending.
+func (r Request) Reject(in Deciding, m Move) (Request, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return r, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return r, denied
+	}
+	if m.Reason == "" {
+		return r, &Denied{Code: DeniedNoReason}
+	}
+	r.Decisions = append(slices.Clone(r.Decisions), Decision{
+		Kind: Reject, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage,
+		Digest: r.Digest, Rendering: m.Rendering, Reason: m.Reason, At: in.Now,
+	})
+	return r.close(Rejected, m.Who.ID, m.Who.Name, role.Name, m.Reason, in.Now), nil
+}
+
+// Edited is a changed call: a new execution with its digest, and the plan that the policy has for it.
+type Edited struct {
+	Execution    string
+	Args         json.RawMessage
+	Digest       string
+	Preview      string
+	PreviewFault string
+	Plan         Plan
+}
+
+// Modify replaces the arguments. Earlier approvals fall, the plan is made anew, and the editor's own approval
+// counts where the editor has the authority for the new plan's first stage.
+func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return r, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return r, denied
+	}
+	if e.Plan.Verdict == Refuse {
+		return r, &Denied{Code: DeniedEdit, Detail: e.Plan.Why[len(e.Plan.Why)-1]}
+	}
+	r.Edits = append(slices.Clone(r.Edits), Edit{
+		By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Before: r.Args, After: e.Args, Reason: m.Reason,
+	})
+	r = r.restart()
+	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
+	r.Preview, r.PreviewFault = e.Preview, e.PreviewFault
+	r.Plan = e.Plan
+	t, _ := in.Policy.Tool(r.Tool, r.Agent)
+	r.ExpiresAt = in.Now.Add(t.ExpiresAfter)
+	if (r.Plan.Routed || r.Plan.Verdict == Auto) && role.MaxRisk >= r.Plan.Risk {
+		// Whoever was routed to by ceiling may be replaced by the editor, whose ceiling is sufficient.
+		r.Plan.Verdict, r.Plan.Routed = Ask, true
+		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
+	}
+	r = r.armEscalation(in)
+	if own, denied := r.Authority(in.Policy, m.Who); denied == nil {
+		return r.count(in, Modify, own, m), nil
+	}
+	r.Decisions = append(r.Decisions, Decision{
+		Kind: Modify, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Digest: r.Digest,
+		Rendering: m.Rendering, Reason: m.Reason, At: in.Now, Fallen: true,
+	})
+	return r, nil
+}
+
+// Withdraw takes a request back. Only a requester can.
+func (r Request) Withdraw(in Deciding, who Identity, reason string) (Request, *Denied) {
+	if !r.State.Open() {
+		return r, r.Over()
+	}
+	if who.ID == "" || who.Deleted {
+		return r, &Denied{Code: DeniedUnidentified}
+	}
+	if !slices.Contains(r.Facts.Requesters, who.ID) {
+		return r, &Denied{Code: DeniedNotRequester}
+	}
+	return r.close(Withdrawn, who.ID, who.Name, "", reason, in.Now), nil
+}
+
+// Expire rejects a request whose deadline passed: undecided, or approved and not started in time. It reports false while neither is so.
+func (r Request) Expire(in Deciding) (Request, bool) {
+	switch {
+	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
+		return r.close(Expired, "", "", "", "nobody decided in time", in.Now), true
+	case r.State == Approved && !in.Now.Before(r.RunBy):
+		return r.close(Expired, "", "", "", "it was approved but could not be started in time", in.Now), true
+	}
+	return r, false
+}
+
+// Void ends an open request because what it would run has changed.
+func (r Request) Void(in Deciding, reason string) (Request, *Denied) {
+	if !r.State.Open() {
+		return r, r.Over()
+	}
+	return r.close(Voided, "", "", "", reason, in.Now), nil
+}
+
+// Recheck holds an approved request against a policy that changed before it ran. Where the union of both plans asks for
+// more than was given, the request is pending again, with a new deadline; where nobody could allow it, it is voided.
+func (r Request) Recheck(in Deciding, args map[string]any) Request {
+	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
+		return r
+	}
+	before := r.Plan
+	r.State = Pending
+	r = r.Refresh(in, args)
+	if r.State != Pending {
+		return r
+	}
+	if r.Plan.Risk == before.Risk && slices.Equal(r.Plan.Stages, before.Stages) {
+		r.State = Approved
+		return r
+	}
+	r = r.restart()
+	r.ClosedBy, r.ClosedName, r.ClosedRole, r.ClosedAt, r.RunBy = "", "", "", time.Time{}, time.Time{}
+	t, _ := in.Policy.Tool(r.Tool, r.Agent)
+	r.ExpiresAt = in.Now.Add(t.ExpiresAfter)
+	return r.armEscalation(in)
+}
+
+// Consume uses the approval up: it allows one run, now.
+func (r Request) Consume(in Deciding) (Request, *Denied) {
+	if r.State != Approved {
+		return r, r.Over()
+	}
+	if !in.Now.Before(r.RunBy) {
+		return r, &Denied{Code: DeniedLate, At: r.RunBy}
+	}
+	r.State = Consumed
+	return r, nil
+}

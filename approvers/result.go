@@ -1,0 +1,105 @@
+package approvers
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Outcome is what the model is told of one tool call. Every call gets exactly one.
+type Outcome string
+
+// The outcomes of a tool call.
+const (
+	OutcomeExecuted  Outcome = "executed"
+	OutcomeError     Outcome = "error" // the arguments were refused, or the tool said no
+	OutcomeRejected  Outcome = "rejected"
+	OutcomeExpired   Outcome = "expired"
+	OutcomeWithdrawn Outcome = "withdrawn"
+	OutcomeRevoked   Outcome = "revoked"
+	OutcomeVoided    Outcome = "voided"
+	OutcomeRefused   Outcome = "refused"
+	OutcomeUnknown   Outcome = "unknown"
+)
+
+// Result is the structured tool result of everything but a plain success. It teaches: the
+// model learns what happened, who decided in which role, and what it can do next.
+type Result struct {
+	Status    Outcome         `json:"status"`
+	Tool      string          `json:"tool"`
+	Reason    string          `json:"reason,omitempty"`
+	DecidedBy string          `json:"decided_by,omitempty"` // the role's title, never a person
+	Guidance  string          `json:"guidance,omitempty"`
+	Modified  *Modified       `json:"modified,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+}
+
+// Modified tells the model that an approver changed the arguments, and to what.
+type Modified struct {
+	By   string          `json:"by"` // the role's title
+	Args json.RawMessage `json:"args"`
+}
+
+// Text is the result as the model receives it.
+func (r Result) Text() string {
+	b, err := json.Marshal(r)
+	if err != nil { // only a Result field that isn't JSON can cause it
+		r.Result, _ = json.Marshal(string(r.Result))
+		b, _ = json.Marshal(r)
+	}
+	return string(b)
+}
+
+// guidance says what the model can do next, per outcome.
+var guidance = map[Outcome]string{
+	OutcomeRejected:  "It was not run. Do not ask for the same call again; take the reason into account and offer the person an alternative.",
+	OutcomeExpired:   "It was not run, because nobody decided or it could not start in time. Tell the person, and ask whether to request it again later.",
+	OutcomeWithdrawn: "It was not run. The person who asked took it back; go on with what they want now.",
+	OutcomeRevoked:   "It was not run. The approval was taken back; tell the person and offer an alternative.",
+	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested anew.",
+	OutcomeRefused:   "It was not run and cannot be approved by anybody as it is. Offer the person an alternative within the policy.",
+	OutcomeUnknown:   "It may or may not have happened. Do not call it again; tell the person that somebody has to check.",
+	OutcomeError:     "It was not run to success. Correct the call if the fault is in its arguments; otherwise tell the person.",
+}
+
+// NewResult makes a result with the guidance of its outcome.
+func NewResult(status Outcome, tool, reason, decidedBy string) Result {
+	return Result{Status: status, Tool: tool, Reason: reason, DecidedBy: decidedBy, Guidance: guidance[status]}
+}
+
+// ClosedResult is the result of a request that ended without a run.
+func (r Request) ClosedResult(p *Policy) Result {
+	title := r.ClosedRole
+	if role, ok := p.Role(r.ClosedRole); ok {
+		title = role.Title
+	}
+	return NewResult(Outcome(r.State), r.Tool, r.Reason, title)
+}
+
+// RunResult is the result of a finished execution as the model receives it: the tool's own
+// answer where nobody changed anything, a structured one otherwise.
+func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
+	if e.State == ExecutionUnknown {
+		return OutcomeUnknown, NewResult(OutcomeUnknown, e.Tool, "the bot stopped while it was running", "").Text()
+	}
+	if e.State == ExecutionFailed {
+		return OutcomeError, NewResult(OutcomeError, e.Tool, e.Result, "").Text()
+	}
+	if r == nil || len(r.Edits) == 0 {
+		return OutcomeExecuted, e.Result
+	}
+	edit := r.Edits[len(r.Edits)-1]
+	by := edit.Role
+	if role, ok := p.Role(edit.Role); ok {
+		by = role.Title
+	}
+	out := Result{
+		Status: OutcomeExecuted, Tool: e.Tool, Modified: &Modified{By: by, Args: e.Args},
+		Reason:   fmt.Sprintf("%s changed the arguments before approving", by),
+		Guidance: "It ran with the changed arguments. Tell the person what was changed and by which role.",
+		Result:   json.RawMessage(e.Result),
+	}
+	if !json.Valid(out.Result) {
+		out.Result, _ = json.Marshal(e.Result)
+	}
+	return OutcomeExecuted, out.Text()
+}
