@@ -1,0 +1,47 @@
+package store
+
+import "time"
+
+// TimerKind says what falls due. Everything that has to be done is a timer: a process that starts reads what is due and goes on.
+type TimerKind string
+
+// The kinds of timer, with what Ref names.
+const (
+	TimerInbox    TimerKind = "inbox"    // handle what came from Slack; Ref: an inbox row
+	TimerThink    TimerKind = "think"    // call the model; Ref: a turn
+	TimerRun      TimerKind = "run"      // claim and run; Ref: an execution. It stays until the run is finished
+	TimerExpire   TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
+	TimerEscalate TimerKind = "escalate" // tell the next lead; Ref: a request
+	TimerShow     TimerKind = "show"     // make Slack show a surface; Ref: a surface
+)
+
+// Timer is a row with a deadline. There is at most one of a kind for each Ref; setting it again replaces it.
+type Timer struct {
+	Kind  TimerKind `json:"kind"`
+	Ref   string    `json:"ref"`
+	Due   time.Time `json:"due"`
+	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane are handled one after the other, in order of Due; empty: no order
+	Tries int       `json:"tries,omitempty"` // how often handling it failed
+}
+
+// InboxKind says what came from Slack.
+type InboxKind string
+
+// The kinds of inbox rows.
+const (
+	InboxEvent       InboxKind = "event"
+	InboxInteraction InboxKind = "interaction"
+	InboxCommand     InboxKind = "command"
+)
+
+// Inbox is what came from Slack. It is durable before Slack is told that it was received, and
+// remembered after it was handled, so that a redelivery changes nothing.
+type Inbox struct {
+	ID         string    `json:"id"` // Slack's event id, or what else names the delivery
+	Version    uint64    `json:"version"`
+	Kind       InboxKind `json:"kind"`
+	ReceivedAt time.Time `json:"received_at"`
+	Payload    []byte    `json:"payload,omitempty"` // as Slack sent it; dropped once handled
+	HandledAt  time.Time `json:"handled_at,omitzero"`
+	Note       string    `json:"note,omitempty"` // why it was set aside, if it was
+}

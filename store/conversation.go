@@ -1,0 +1,98 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"countersign/approvers"
+)
+
+// Conversation is one Slack thread with the agent, or the top level of a direct message for a while.
+type Conversation struct {
+	ID        string    `json:"id"` // random
+	Version   uint64    `json:"version"`
+	Place     string    `json:"place"`            // where it is: unique among the current conversations; a new one at the same place replaces the old
+	Team      string    `json:"team"`             //
+	Channel   string    `json:"channel"`          // channel id, a direct message's included
+	Name      string    `json:"name,omitempty"`   // the channel's name, for people
+	Thread    string    `json:"thread,omitempty"` // ts of the thread's root; empty at the top level of a direct message
+	DM        bool      `json:"dm,omitempty"`
+	Agent     string    `json:"agent"`
+	Turn      string    `json:"turn,omitempty"` // the turn under way; empty: none
+	Messages  uint64    `json:"messages"`       // how many were written; the next message's Seq is one more
+	CreatedAt time.Time `json:"created_at"`
+	LastAt    time.Time `json:"last_at"` // of the last message
+}
+
+// MessageRole says who wrote a message.
+type MessageRole string
+
+// The roles of messages. Tool results are not messages: they belong to their Call.
+const (
+	RoleUser      MessageRole = "user"
+	RoleAssistant MessageRole = "assistant"
+)
+
+// MessageState says whether the model has been given a message.
+type MessageState string
+
+// The states of a message.
+const (
+	MessageQueued MessageState = "queued" // waits until the turn under way ends
+	MessageTaken  MessageState = "taken"  // part of the history that the model is given
+)
+
+// Message is one entry of a conversation's history.
+type Message struct {
+	Conversation string             `json:"conversation"`
+	Seq          uint64             `json:"seq"` // from 1, rising
+	Turn         string             `json:"turn,omitempty"`
+	Step         int                `json:"step,omitempty"` // for RoleAssistant
+	Role         MessageRole        `json:"role"`
+	State        MessageState       `json:"state"`
+	Author       approvers.PersonID `json:"author,omitempty"`
+	AuthorName   string             `json:"author_name,omitempty"`
+	Text         string             `json:"text"`
+	TS           string             `json:"ts,omitempty"`    // Slack's, for RoleUser
+	Calls        int                `json:"calls,omitempty"` // how many tool calls the step asked for
+	At           time.Time          `json:"at"`
+}
+
+// Call is one tool call of a step, and its one result.
+type Call struct {
+	ID           string            `json:"id"` // random
+	Version      uint64            `json:"version"`
+	Conversation string            `json:"conversation"`
+	Turn         string            `json:"turn"`
+	Step         int               `json:"step"`
+	Index        int               `json:"index"`    // order within the step
+	ModelID      string            `json:"model_id"` // the model's call id, made unique within the step
+	Tool         string            `json:"tool"`
+	Args         string            `json:"args"`                // the raw argument text as the model wrote it
+	Execution    string            `json:"execution,omitempty"` // the current one; empty: never to be run
+	Request      string            `json:"request,omitempty"`   // empty: nobody was asked
+	Outcome      approvers.Outcome `json:"outcome,omitempty"`   // empty: no result yet
+	Result       string            `json:"result,omitempty"`    // what the model is given
+	CreatedAt    time.Time         `json:"created_at"`
+	ReturnedAt   time.Time         `json:"returned_at,omitzero"`
+}
+
+// Run marks one run that nobody was asked about, to count a tool's automatic runs in a conversation.
+type Run struct {
+	Tool         string
+	Conversation string
+	At           time.Time
+	Execution    string
+}
+
+// Setting keys. Values are JSON.
+const (
+	SettingInstall = "install" // random id of this installation, made on first use
+)
+
+// Setting is a small value of the installation as a whole.
+type Setting struct {
+	Key     string          `json:"key"`
+	Version uint64          `json:"version"`
+	Value   json.RawMessage `json:"value"`
+}

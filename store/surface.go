@@ -1,0 +1,62 @@
+package store
+
+import "time"
+
+// SurfaceKind says what a surface shows, and so which function renders it.
+type SurfaceKind string
+
+// The kinds of surface, with what Ref names.
+const (
+	SurfaceCard       SurfaceKind = "card"       // a request's card for its approvers; Ref: a request
+	SurfaceEscalation SurfaceKind = "escalation" // the card as a lead gets it; Ref: a request
+	SurfaceStep       SurfaceKind = "step"       // a step's tool calls, in the asker's thread; Ref: a turn, with Step
+	SurfaceAnswer     SurfaceKind = "answer"     // the agent's answer, in the thread; Ref: a turn
+	SurfaceProblem    SurfaceKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
+	SurfaceQueued     SurfaceKind = "queued"     // tells a sender that the message waits; Ref: a turn
+	SurfaceUnknown    SurfaceKind = "unknown"    // asks whether a run happened; Ref: an execution
+	SurfaceNotice     SurfaceKind = "notice"     // a fixed sentence to one person, in Text
+	SurfaceHeading    SurfaceKind = "heading"    // expands into one surface a person; see Surface.To
+)
+
+// SurfaceState says whether Slack shows what it should.
+type SurfaceState string
+
+// The states of a surface.
+const (
+	SurfaceWanted      SurfaceState = "wanted"      // Slack does not show the wanted version yet
+	SurfaceShown       SurfaceState = "shown"       // Slack shows it
+	SurfaceExpanded    SurfaceState = "expanded"    // stands for the surfaces of each person that it was sent to
+	SurfaceUnreachable SurfaceState = "unreachable" // Slack refused for good; LastError says why
+)
+
+// Surface is one thing that Slack must show, rendered from the stored state by one function of its kind.
+type Surface struct {
+	ID        string       `json:"id"` // random; also in the message's metadata, so that a lost post is found again
+	Version   uint64       `json:"version"`
+	Kind      SurfaceKind  `json:"kind"`
+	Ref       string       `json:"ref"`
+	Step      int          `json:"step,omitempty"`
+	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
+	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
+	Text      string       `json:"text,omitempty"`    // for SurfaceNotice
+	Urgent    bool         `json:"urgent,omitempty"`  // approvals go before chatter
+	State     SurfaceState `json:"state"`
+	Want      uint64       `json:"want"`              // raised with each change of what it shows
+	Shown     uint64       `json:"shown"`             // the Want that Slack shows
+	Posts     uint64       `json:"posts"`             // how many renderings were posted
+	Hash      string       `json:"hash,omitempty"`    // of the rendering that Slack shows
+	Channel   string       `json:"channel,omitempty"` // where Slack shows it: the real channel id
+	TS        string       `json:"ts,omitempty"`      // the message
+	LastError string       `json:"last_error,omitempty"`
+	CreatedAt time.Time    `json:"created_at"`
+}
+
+// Rendering is one posted version of a surface, kept so that anybody can see later what was shown.
+type Rendering struct {
+	Surface string    `json:"surface"`
+	Post    uint64    `json:"post"`             // from 1, rising
+	Hash    string    `json:"hash"`             // SHA-256 of Body, in hex
+	Digest  string    `json:"digest,omitempty"` // of the execution that it showed whole; empty: it showed none whole
+	Body    []byte    `json:"body"`             // text and blocks as JSON, as sent
+	At      time.Time `json:"at"`
+}
