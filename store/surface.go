@@ -15,7 +15,6 @@ const (
 	SurfaceQueued     SurfaceKind = "queued"     // tells a sender that the message waits; Ref: a turn
 	SurfaceUnknown    SurfaceKind = "unknown"    // asks whether a run happened; Ref: an execution
 	SurfaceNotice     SurfaceKind = "notice"     // a fixed sentence to one person, in Text
-	SurfaceHeading    SurfaceKind = "heading"    // expands into one surface a person; see Surface.To
 )
 
 // SurfaceState says whether Slack shows what it should.
