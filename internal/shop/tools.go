@@ -1,0 +1,92 @@
+package shop
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	strict "github.com/go-json-experiment/json"
+)
+
+// What a tool does, and so what may be done after a crash in the middle of it.
+const (
+	EffectRead        = "read"        // changes nothing: may simply be run again
+	EffectIdempotent  = "idempotent"  // the same key never acts twice: may be run again with that key
+	EffectUnprotected = "unprotected" // stands for a system that knows no keys: must not be run again blindly
+)
+
+// Tool is one tool as plain data, for whoever registers it with an agent.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema (2020-12) of the arguments
+	Effect      string
+	// Run checks the arguments, acts under the idempotency key and returns the
+	// result as JSON. The key of a reading tool is ignored. An error's text is
+	// one sentence for people and for the model.
+	Run func(ctx context.Context, key string, args json.RawMessage) (json.RawMessage, error)
+}
+
+//go:embed schemas.json
+var schemasJSON []byte
+
+// Tools lists the shop's tools.
+func (s *Shop) Tools() []Tool {
+	return []Tool{
+		tool("search_orders", EffectRead, "Find orders by order number, customer e-mail, customer name, account number or status, newest first. Shows items, amounts, what is refundable, the address and tracking. Changes nothing.",
+			func(ctx context.Context, _ string, a SearchArgs) (SearchResult, error) { return s.SearchOrders(ctx, a) }),
+		tool("update_shipping_address", EffectIdempotent, "Change where an order is shipped. Not possible while the parcel is on its way.", s.UpdateShippingAddress),
+		tool("update_profile", EffectIdempotent, "Change a customer's name, e-mail address, phone or language, or set the account's status: deactivated (it can come back) or active.", s.UpdateProfile),
+		tool("apply_discount", EffectIdempotent, "Take a percentage off an order that is not paid yet; for a paid order, give the customer a voucher for the next one.", s.ApplyDiscount),
+		tool("issue_refund", EffectIdempotent, "Give money back for an order, to the original payment method. At most what was paid and not refunded yet, in the order's currency.", s.IssueRefund),
+		tool("process_payment", EffectIdempotent, "Take a payment for an order that is not fully paid, in the order's currency.", s.ProcessPayment),
+		tool("send_email", EffectUnprotected, "Send an e-mail to one address in the name of the shop. It can't be called back.", s.SendEmail),
+		tool("delete_account", EffectUnprotected, "Delete an account and erase the customer's personal data. It can't be undone.", s.DeleteAccount),
+		tool("cancel_account", EffectUnprotected, "Cancel an account for good. It can't be undone; update_profile with status deactivated can.", s.CancelAccount),
+		tool("export_customer_data", EffectIdempotent, "Hand out the personal data that the shop holds of a customer: profile, orders, payments, e-mails.", s.ExportCustomerData),
+	}
+}
+
+func tool[A, R any](name, effect, description string, run func(context.Context, string, A) (R, error)) Tool {
+	return Tool{Name: name, Description: description, Schema: schemaOf(name), Effect: effect,
+		Run: func(ctx context.Context, key string, raw json.RawMessage) (json.RawMessage, error) {
+			args, err := arguments[A](name, raw)
+			if err != nil {
+				return nil, err
+			}
+			result, err := run(ctx, key, args)
+			if err != nil {
+				return nil, err
+			}
+			answer, err := json.Marshal(result)
+			if err != nil {
+				return nil, fmt.Errorf("write the answer of %s: %w", name, err)
+			}
+			return answer, nil
+		}}
+}
+
+// arguments decodes strictly: unknown, repeated or differently spelt names are
+// errors here too, whoever checked them before.
+func arguments[A any](name string, raw json.RawMessage) (A, error) {
+	var args A
+	if err := strict.Unmarshal(raw, &args, strict.RejectUnknownMembers(true)); err != nil {
+		return args, problem(ErrInvalid, "The arguments of %s are not right: %s.", name, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return args, nil
+}
+
+func schemaOf(name string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(schemasJSON, &all); err != nil || all[name] == nil {
+		panic("shop: schemas.json has no schema of " + name) // embedded, and held by a test
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, all[name]); err != nil {
+		panic("shop: schema of " + name + ": " + err.Error())
+	}
+	return compact.Bytes()
+}
