@@ -126,3 +126,11 @@ func (e Execution) Report(happened bool, result string, who PersonID, now time.T
 }
 
 func (e Execution) String() string { return fmt.Sprintf("execution %s of %s", e.ID, e.Tool) }
+
+// Chain names the audit chain of the execution: its request's, or its own where nobody was asked.
+func (e Execution) Chain() string {
+	if e.Request != "" {
+		return e.Request
+	}
+	return e.ID
+}

@@ -156,15 +156,15 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	return r, nil
 }
 
-// Withdraw takes a request back. Only a requester can.
-func (r Request) Withdraw(in Deciding, who Identity, reason string) (Request, *Denied) {
+// Withdraw takes a request back. A requester can, and somebody whose message waits behind it.
+func (r Request) Withdraw(in Deciding, who Identity, waiting bool, reason string) (Request, *Denied) {
 	if !r.State.Open() {
 		return r, r.Over()
 	}
 	if who.ID == "" || who.Deleted {
 		return r, &Denied{Code: DeniedUnidentified}
 	}
-	if !slices.Contains(r.Facts.Requesters, who.ID) {
+	if !waiting && !slices.Contains(r.Facts.Requesters, who.ID) {
 		return r, &Denied{Code: DeniedNotRequester}
 	}
 	return r.close(Withdrawn, who.ID, who.Name, "", reason, in.Now), nil

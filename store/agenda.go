@@ -12,6 +12,7 @@ const (
 	TimerRun      TimerKind = "run"      // claim and run; Ref: an execution. It stays until the run is finished
 	TimerExpire   TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
 	TimerEscalate TimerKind = "escalate" // tell the next lead; Ref: a request
+	TimerLeave    TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
 	TimerShow     TimerKind = "show"     // make Slack show a surface; Ref: a surface
 )
 

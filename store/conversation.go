@@ -71,6 +71,7 @@ type Call struct {
 	Args         string            `json:"args"`                // the raw argument text as the model wrote it
 	Execution    string            `json:"execution,omitempty"` // the current one; empty: never to be run
 	Request      string            `json:"request,omitempty"`   // empty: nobody was asked
+	Preview      string            `json:"preview,omitempty"`   // what it would do, for people; made before anything was decided
 	Outcome      approvers.Outcome `json:"outcome,omitempty"`   // empty: no result yet
 	Result       string            `json:"result,omitempty"`    // what the model is given
 	CreatedAt    time.Time         `json:"created_at"`

@@ -55,7 +55,8 @@ type Rendering struct {
 	Surface string    `json:"surface"`
 	Post    uint64    `json:"post"`             // from 1, rising
 	Hash    string    `json:"hash"`             // SHA-256 of Body, in hex
-	Digest  string    `json:"digest,omitempty"` // of the execution that it showed whole; empty: it showed none whole
+	Digest  string    `json:"digest,omitempty"` // of the execution that it showed
+	Whole   bool      `json:"whole,omitempty"`  // the execution's arguments were shown whole, so it can be approved from here
 	Body    []byte    `json:"body"`             // text and blocks as JSON, as sent
 	At      time.Time `json:"at"`
 }

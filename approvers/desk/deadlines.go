@@ -1,0 +1,72 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// clickGrace is how soon an expiry is tried again that waits for a click received before the deadline.
+const clickGrace = 50 * time.Millisecond
+
+// Expire rejects a request whose deadline passed. Clicks that were received before the deadline are handled first.
+func (d *Desk) Expire(ctx context.Context, timer store.Timer) error {
+	return d.update(ctx, "expire", func(t *tx) error {
+		r, err := t.openRequest(store.TimerExpire, timer.Ref)
+		if err != nil || r.ID == "" {
+			return err
+		}
+		after, expired := r.Expire(t.deciding())
+		if !expired {
+			return t.arm(approvers.Request{}, r) // the deadline was moved, or the clock was set back
+		}
+		deadline := r.ExpiresAt
+		if r.State == approvers.Approved {
+			deadline = r.RunBy
+		}
+		early, err := t.Unhandled(deadline)
+		if err != nil {
+			return err
+		}
+		if early && r.State == approvers.Pending {
+			return t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: t.now.Add(clickGrace)})
+		}
+		return t.follow(r, after)
+	})
+}
+
+// openRequest reads the request that a timer names. It clears the timer and returns no request where there is nothing left to do.
+func (t *tx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
+	r, err := t.Request(id)
+	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {
+		return approvers.Request{}, t.ClearTimer(kind, id)
+	}
+	return r, err
+}
+
+// Escalate tells the next lead up, whose members may decide the current stage from then on.
+func (d *Desk) Escalate(ctx context.Context, timer store.Timer) error {
+	return d.update(ctx, "escalate", func(t *tx) error {
+		r, err := t.openRequest(store.TimerEscalate, timer.Ref)
+		if err != nil || r.ID == "" {
+			return err
+		}
+		after, lead, due := r.Escalate(t.deciding())
+		if !due {
+			if after.EscalateAt.IsZero() || after.State != approvers.Pending {
+				return t.ClearTimer(store.TimerEscalate, r.ID)
+			}
+			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: after.EscalateAt})
+		}
+		if err := t.audit(r.ID, approvers.AuditEscalated, "", map[string]string{"role": lead.Name, "digest": r.Digest}, nil); err != nil {
+			return err
+		}
+		if err := t.follow(r, after); err != nil {
+			return err
+		}
+		return t.wantAt(after, store.SurfaceEscalation, toRole+lead.Name)
+	})
+}

@@ -1,0 +1,170 @@
+package desk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Errors of the desk's moves. A person who may not do what they tried gets *approvers.Denied instead.
+var (
+	// ErrNotDue says that there is nothing to do any more: somebody else did it, or the state moved on.
+	ErrNotDue = errors.New("desk: nothing to do")
+	// ErrHandled says that this delivery was handled before. It changed nothing now.
+	ErrHandled = errors.New("desk: this delivery was handled before")
+)
+
+// Tools is what the desk needs to know of the tools that can be called.
+type Tools interface {
+	Tool(name string) (Tool, bool)
+}
+
+// Tool is the pinned definition of a tool.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+	Hash        string // over name, description, schema and effect
+	Effect      approvers.Effect
+	Timeout     time.Duration
+	// Check holds arguments against the schema. Its error is written for the model and for a person's form.
+	Check func(args json.RawMessage) error
+}
+
+// Config is what a desk works with. All fields but Now are required.
+type Config struct {
+	Store  store.Store
+	Policy func() *approvers.Policy // the policy in force
+	Tools  Tools
+	Log    *slog.Logger
+	Now    func() time.Time // nil: time.Now
+}
+
+// Desk changes state. It is safe for use by many goroutines.
+type Desk struct {
+	Config
+	owner string // names this process in executions
+	bells bells
+}
+
+// New makes a desk.
+func New(c Config) *Desk {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Desk{Config: c, owner: newID("proc"), bells: newBells()}
+}
+
+// newID makes a random id that says what it names.
+func newID(kind string) string { return kind + "_" + rand.Text() }
+
+// tx is one transaction of the desk: the store's, with the time and the policy that hold for all of it.
+type tx struct {
+	store.Tx
+	d      *Desk
+	now    time.Time
+	policy *approvers.Policy
+	rings  map[store.TimerKind]bool // kinds that got a timer
+}
+
+func (t *tx) deciding() approvers.Deciding { return approvers.Deciding{Policy: t.policy, Now: t.now} }
+
+// SetTimer notes the kind, so that its worker is woken after the commit.
+func (t *tx) SetTimer(timer store.Timer) error {
+	t.rings[timer.Kind] = true
+	return t.Tx.SetTimer(timer)
+}
+
+// update runs fn in a transaction, and then wakes whoever has something to do.
+func (d *Desk) update(ctx context.Context, what string, fn func(*tx) error) error {
+	var rings map[store.TimerKind]bool
+	err := d.Store.Update(ctx, func(s store.Tx) error {
+		t := &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}}
+		rings = t.rings
+		return fn(t)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	d.bells.ring(rings)
+	return nil
+}
+
+// now is the time as every backend can store it.
+func (d *Desk) now() time.Time { return d.Now().UTC().Truncate(time.Microsecond) }
+
+// settle closes the inbox row that a move answers. An empty id is a move that came from elsewhere.
+func (t *tx) settle(inbox, note string) error {
+	if inbox == "" {
+		return nil
+	}
+	row, err := t.Inbox(inbox)
+	if err != nil {
+		return err
+	}
+	if !row.HandledAt.IsZero() {
+		return ErrHandled
+	}
+	row.HandledAt, row.Payload, row.Note = t.now, nil, note
+	if err := t.PutInbox(row); err != nil {
+		return err
+	}
+	return t.ClearTimer(store.TimerInbox, inbox)
+}
+
+// Receive makes a delivery durable before Slack is told that it was received. It reports false
+// for a delivery that is known already.
+func (d *Desk) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
+	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
+	err = d.update(ctx, "receive", func(t *tx) error {
+		fresh = false
+		switch _, err := t.Inbox(row.ID); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+		fresh = true
+		if err := t.PutInbox(row); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerInbox, Ref: row.ID, Due: row.ReceivedAt, Lane: lane})
+	})
+	return fresh, err
+}
+
+// Done closes a delivery that changes nothing else. note says why, where that is worth remembering.
+func (d *Desk) Done(ctx context.Context, inbox, note string) error {
+	return d.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
+}
+
+// audit writes one record into a chain. Facts hold names, states and digests; body holds what people wrote or were shown.
+func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
+	head, err := t.AuditHead(chain)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	rec := approvers.AuditRecord{Chain: chain, At: t.now, Kind: kind, Actor: actor, Facts: facts}
+	if body == nil {
+		return t.AppendAudit(rec.Link(head), nil)
+	}
+	raw, ok := body.([]byte)
+	if !ok {
+		if raw, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("audit payload: %w", err)
+		}
+	}
+	payload := &approvers.AuditPayload{Chain: chain, Salt: make([]byte, 16), Body: raw}
+	rand.Read(payload.Salt) // never fails: crypto/rand
+	rec.PayloadHash = payload.Hash()
+	rec = rec.Link(head)
+	payload.Seq = rec.Seq
+	return t.AppendAudit(rec, payload)
+}

@@ -1,0 +1,137 @@
+package desk
+
+import (
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// follow writes a request that moved from one state to another, and everything that follows from it: timers, the
+// call's result, the audit and what Slack shows. Every change of a request goes through here.
+func (t *tx) follow(before, r approvers.Request) error {
+	if err := t.PutRequest(r); err != nil {
+		return err
+	}
+	if err := t.arm(before, r); err != nil {
+		return err
+	}
+	if err := t.auditMove(before, r); err != nil {
+		return err
+	}
+	if err := t.changedRef(r.ID); err != nil {
+		return err
+	}
+	if r.State == approvers.Pending && (before.ID == "" || before.Stage != r.Stage || before.Execution != r.Execution || before.State != r.State) {
+		if err := t.wantCard(r); err != nil {
+			return err
+		}
+	}
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	if before.ID != "" {
+		if err := t.changedTurn(r.Turn, store.SurfaceStep, call.Step); err != nil {
+			return err
+		}
+	}
+	if r.State.Open() || r.State == approvers.Consumed {
+		return nil
+	}
+	return t.giveResult(call, approvers.Outcome(r.State), r.ClosedResult(t.policy).Text())
+}
+
+// arm sets the request's timers to what its state needs.
+func (t *tx) arm(before, r approvers.Request) error {
+	switch r.State {
+	case approvers.Pending:
+		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}); err != nil {
+			return err
+		}
+		if r.EscalateAt.IsZero() {
+			return t.ClearTimer(store.TimerEscalate, r.ID)
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: r.EscalateAt})
+	case approvers.Approved:
+		if before.State == approvers.Approved {
+			return nil
+		}
+		if err := t.ClearTimer(store.TimerEscalate, r.ID); err != nil {
+			return err
+		}
+		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now})
+	}
+	if err := t.ClearTimer(store.TimerEscalate, r.ID); err != nil {
+		return err
+	}
+	return t.ClearTimer(store.TimerExpire, r.ID)
+}
+
+// auditMove records what became true of the request by this move.
+func (t *tx) auditMove(before, r approvers.Request) error {
+	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
+	switch {
+	case before.State == r.State && before.Stage == r.Stage && before.Execution == r.Execution:
+		return nil
+	case r.State == approvers.Pending && before.State == approvers.Approved:
+		facts["why"] = "the policy became stricter after the approval"
+		return t.audit(r.ID, approvers.AuditReopened, "", facts, nil)
+	case r.State == approvers.Pending && before.ID != "":
+		facts["stage"] = fmt.Sprint(r.Stage + 1)
+		facts["risk"] = r.Plan.Risk.String()
+		return t.audit(r.ID, approvers.AuditAdvanced, "", facts, nil)
+	case r.State == approvers.Approved:
+		return t.audit(r.ID, approvers.AuditApproved, "", facts, nil)
+	case r.State == approvers.Pending, r.State == approvers.Consumed:
+		return nil // recorded as proposed, and as executing
+	}
+	return t.audit(r.ID, approvers.AuditClosed, r.ClosedBy, facts, map[string]string{"reason": r.Reason})
+}
+
+// giveResult gives a call its one result. When it was the step's last, the model goes on.
+func (t *tx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
+	if call.Outcome != "" {
+		return nil
+	}
+	call.Outcome, call.Result, call.ReturnedAt = outcome, text, t.now
+	if err := t.PutCall(call); err != nil {
+		return err
+	}
+	chain := call.Request
+	if chain == "" {
+		chain = call.Execution
+	}
+	if chain == "" {
+		chain = call.ID
+	}
+	if err := t.audit(chain, approvers.AuditReturned, "", map[string]string{"outcome": string(outcome)}, []byte(text)); err != nil {
+		return err
+	}
+	turn, err := t.Turn(call.Turn)
+	if err != nil {
+		return err
+	}
+	if turn.State != approvers.TurnWaiting || turn.Step != call.Step {
+		return nil
+	}
+	calls, err := t.Calls(call.Turn)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if c.Step == turn.Step && c.Outcome == "" {
+			return nil
+		}
+	}
+	if turn, err = turn.Think(); err != nil {
+		return err
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return err
+	}
+	return t.think(turn)
+}

@@ -1,0 +1,245 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// ModelCall is one tool call as the model asked for it.
+type ModelCall struct {
+	ID    string
+	Tool  string
+	Args  string // raw; never repaired
+	Fault string // why the model edge knows that it can't be taken, if it does
+}
+
+// Proposal is one step of the model: what it said, and the tool calls that it asks for.
+type Proposal struct {
+	Turn    string
+	Step    int // Brief.Turn.Step
+	Text    string
+	Calls   []ModelCall
+	Authors []approvers.PersonID // of every message that the model was given
+}
+
+// Propose writes a step down and decides, call by call, whether it runs, waits for people, or is refused.
+func (d *Desk) Propose(ctx context.Context, p Proposal) error {
+	return d.onStep(ctx, "propose", p.Turn, p.Step, func(t *tx, turn approvers.Turn, conv store.Conversation) error {
+		turn, err := turn.Wait()
+		if err != nil {
+			return err
+		}
+		if err := t.PutTurn(turn); err != nil {
+			return err
+		}
+		turn.Version++
+		conv.Messages++
+		m := store.Message{
+			Conversation: conv.ID, Seq: conv.Messages, Turn: turn.ID, Step: turn.Step, Role: store.RoleAssistant,
+			State: store.MessageTaken, Text: p.Text, Calls: len(p.Calls), At: t.now,
+		}
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		if err := t.PutConversation(conv); err != nil {
+			return err
+		}
+		if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
+			return err
+		}
+		step := store.Surface{Kind: store.SurfaceStep, Ref: turn.ID, Step: turn.Step, To: toConversation + conv.ID}
+		if err := t.want(step); err != nil {
+			return err
+		}
+		return t.proposeAll(turn, conv, p)
+	})
+}
+
+func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal) error {
+	facts, err := t.askFacts(turn, conv, p.Authors)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	calls := make([]store.Call, len(p.Calls))
+	for i, c := range p.Calls {
+		calls[i] = store.Call{
+			ID: newID("call"), Conversation: conv.ID, Turn: turn.ID, Step: turn.Step, Index: i,
+			ModelID: uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
+		}
+	}
+	// All calls are written before any is decided: a result can only be the step's last when the others exist.
+	for i := range calls {
+		if err := t.PutCall(calls[i]); err != nil {
+			return err
+		}
+		calls[i].Version++
+	}
+	waits := false
+	for i, c := range p.Calls {
+		asked, err := t.propose(turn, calls[i], c.Fault, facts)
+		if err != nil {
+			return fmt.Errorf("call %d (%s): %w", i+1, c.Tool, err)
+		}
+		waits = waits || asked
+	}
+	if !waits {
+		return nil
+	}
+	queued, err := t.queued(conv.ID)
+	if err != nil || len(queued) == 0 {
+		return err
+	}
+	return t.tellQueued(turn)
+}
+
+// uniqueID keeps the model's call id, unless it is empty or was used in this step before: a history with such ids is invalid.
+func uniqueID(id string, used map[string]bool) string {
+	if id == "" || used[id] {
+		id = newID("call")
+	}
+	used[id] = true
+	return id
+}
+
+// askFacts gathers who asked, where, and in which words.
+func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
+	f := approvers.AskFacts{
+		Requesters: turn.Requesters, Authors: authors,
+		Conversation: approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM},
+	}
+	messages, err := t.Messages(conv.ID, 0)
+	if err != nil {
+		return f, err
+	}
+	for _, m := range messages {
+		if m.Role == store.RoleUser && m.Turn == turn.ID {
+			f.Asker, f.AskerName, f.Quote, f.MessageTS = m.Author, m.AuthorName, m.Text, m.TS
+		}
+	}
+	return f, nil
+}
+
+// propose decides one call. It reports whether people were asked.
+func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (asked bool, err error) {
+	tool, args, problem := t.admissible(turn.Agent, call, fault)
+	if problem != "" {
+		res := approvers.NewResult(approvers.OutcomeError, call.Tool, problem, "")
+		if err := t.audit(call.ID, approvers.AuditProposed, "", map[string]string{"tool": call.Tool, "verdict": "error"}, []byte(call.Args)); err != nil {
+			return false, err
+		}
+		return false, t.giveResult(call, approvers.OutcomeError, res.Text())
+	}
+	e := t.newExecution(call, tool, json.RawMessage(call.Args))
+	ask := approvers.Call{
+		Tool: call.Tool, Requesters: facts.Requesters, Authors: facts.Authors,
+		Facts: approvers.Facts{
+			Args: args, Requester: facts.Asker.User(), Conversation: facts.Conversation, Agent: turn.Agent, Now: t.now,
+		},
+	}
+	plan := t.policy.Plan(ask)
+	preview, previewFault := t.preview(call.Tool, turn.Agent, args)
+	call.Execution, call.Preview = e.ID, preview
+	if plan.Verdict == approvers.Auto {
+		if err := t.PutCall(call); err != nil {
+			return false, err
+		}
+		if err := t.PutExecution(e); err != nil {
+			return false, err
+		}
+		if err := t.auditProposed(e.ID, e, plan); err != nil {
+			return false, err
+		}
+		return false, t.runNow(e)
+	}
+	r := approvers.Request{Preview: preview, PreviewFault: previewFault, Facts: facts, Plan: plan, Agent: turn.Agent}
+	return true, t.ask(call, e, r)
+}
+
+// admissible holds a call against what can be called at all. Its problem is a sentence for the model, or "".
+func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
+	if fault != "" {
+		return Tool{}, nil, fault
+	}
+	tool, ok := t.d.Tools.Tool(call.Tool)
+	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(call.Tool) {
+		return Tool{}, nil, fmt.Sprintf("there is no tool named %q; call only the tools that are offered", call.Tool)
+	}
+	p, _ := t.policy.Tool(call.Tool, agent)
+	args, err := approvers.StrictArgs([]byte(call.Args), len(p.Rules) > 0)
+	if err == nil {
+		err = tool.Check(json.RawMessage(call.Args))
+	}
+	if err != nil {
+		return Tool{}, nil, strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
+	}
+	return tool, args, ""
+}
+
+// preview renders the policy's statement of what a call would do. A preview that fails hides nothing: the arguments are shown either way.
+func (t *tx) preview(tool, agent string, args map[string]any) (text, fault string) {
+	p, _ := t.policy.Tool(tool, agent)
+	if p.Preview.Render == nil {
+		return "", ""
+	}
+	text, err := p.Preview.Render(args)
+	if err != nil {
+		return "", err.Error()
+	}
+	return text, ""
+}
+
+func (t *tx) newExecution(call store.Call, tool Tool, args json.RawMessage) approvers.Execution {
+	e := approvers.Execution{
+		ID: newID("exec"), State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID,
+		Request: call.Request, Tool: call.Tool, ToolHash: tool.Hash, Effect: tool.Effect, Args: args, CreatedAt: t.now,
+	}
+	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+	return e
+}
+
+// runNow has an execution claimed and run.
+func (t *tx) runNow(e approvers.Execution) error {
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now})
+}
+
+// ask opens a request for a call: the rest of r is filled in from the call and its execution. Nothing runs until it is approved.
+func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) error {
+	r.ID = newID("req")
+	call.Request, e.Request = r.ID, r.ID
+	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
+	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
+	r.Execution, r.Args, r.Digest = e.ID, e.Args, e.Digest
+	r = approvers.Open(t.deciding(), r)
+	if err := t.PutCall(call); err != nil {
+		return err
+	}
+	if err := t.PutExecution(e); err != nil {
+		return err
+	}
+	if err := t.auditProposed(r.ID, e, r.Plan); err != nil {
+		return err
+	}
+	if r.State == approvers.Refused {
+		t.d.Log.Error("nobody can approve this call, so it was refused: mend the policy",
+			"tool", r.Tool, "request", r.ID, "why", r.Reason)
+	}
+	return t.follow(approvers.Request{}, r)
+}
+
+// auditProposed records a call, its digest and its plan.
+func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan) error {
+	stages := make([]string, len(plan.Stages))
+	for i, s := range plan.Stages {
+		stages[i] = fmt.Sprintf("%s×%d", s.Approver, s.Quorum)
+	}
+	return t.audit(chain, approvers.AuditProposed, "", map[string]string{
+		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "risk": plan.Risk.String(),
+		"stages": strings.Join(stages, ","), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
+	}, []byte(e.Args))
+}

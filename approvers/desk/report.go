@@ -1,0 +1,133 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Report is what a person found out about a run whose outcome is unknown.
+type Report string
+
+// The reports.
+const (
+	Happened Report = "happened" // with the result in Click.Reason
+	DidNot   Report = "did_not"
+	Leave    Report = "leave" // tell the model that nobody knows
+)
+
+// askWhatHappened asks the approvers and the requester about a run whose process stopped.
+func (t *tx) askWhatHappened(e approvers.Execution) error {
+	places := []string{toConversation + e.Conversation}
+	p, _ := t.policy.Tool(e.Tool, "")
+	if e.Request != "" {
+		r, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		places = append(places, t.cardAddress(r.ClosedRole))
+	}
+	for _, to := range places {
+		s := store.Surface{Kind: store.SurfaceUnknown, Ref: e.ID, Request: e.Request, To: to, Urgent: true}
+		if err := t.want(s); err != nil {
+			return err
+		}
+	}
+	if err := t.SetTimer(store.Timer{Kind: store.TimerLeave, Ref: e.ID, Due: t.now.Add(p.ExpiresAfter)}); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
+// Report takes in what a person found out. The people who may are those who could have approved the call, and its requesters.
+func (d *Desk) Report(ctx context.Context, c Click, what Report) error {
+	return d.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
+		e, err := t.Execution(c.Execution)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.State != approvers.ExecutionUnknown {
+			return &approvers.Denied{Code: approvers.DeniedResolved, By: e.ReportedBy, At: e.FinishedAt}, nil
+		}
+		denied, err := t.mayReport(e, c.Who)
+		if err != nil {
+			return nil, err
+		}
+		if denied != nil {
+			return denied, t.auditDenied(e.Chain(), c, denied)
+		}
+		facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(what)}
+		if err := t.audit(e.Chain(), approvers.AuditReported, c.Who.ID, facts, []byte(c.Reason)); err != nil {
+			return nil, err
+		}
+		if what == Leave {
+			return nil, t.leave(e)
+		}
+		result := c.Reason
+		if result == "" {
+			result = "a person reports that it " + map[Report]string{Happened: "happened", DidNot: "did not happen"}[what]
+		}
+		if e, err = e.Report(what == Happened, result, c.Who.ID, t.now); err != nil {
+			return nil, err
+		}
+		if err := t.PutExecution(e); err != nil {
+			return nil, err
+		}
+		if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
+			return nil, err
+		}
+		return nil, t.returnResult(e)
+	})
+}
+
+// mayReport says why a person may not report on an execution, or nil.
+func (t *tx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
+	turn, err := t.Turn(e.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(turn.Requesters, who.ID) && !who.Deleted {
+		return nil, nil
+	}
+	if e.Request == "" {
+		return &approvers.Denied{Code: approvers.DeniedNotRequester}, nil
+	}
+	r, err := t.Request(e.Request)
+	if err != nil {
+		return nil, err
+	}
+	_, denied := r.Authority(t.policy, who)
+	return denied, nil
+}
+
+// leave tells the model that the outcome is unknown. People may still report on it later.
+func (t *tx) leave(e approvers.Execution) error {
+	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
+		return err
+	}
+	return t.returnResult(e)
+}
+
+// LeaveUnknown tells the model of an outcome that nobody reported on in time.
+func (d *Desk) LeaveUnknown(ctx context.Context, timer store.Timer) error {
+	return d.update(ctx, "leave", func(t *tx) error {
+		e, err := t.Execution(timer.Ref)
+		if err != nil || e.State != approvers.ExecutionUnknown {
+			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref))
+		}
+		return t.leave(e)
+	})
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}

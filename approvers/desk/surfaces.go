@@ -1,0 +1,136 @@
+package desk
+
+import (
+	"errors"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Addresses of surfaces. See store.Surface.To.
+const (
+	toConversation = "conversation:"
+	toChannel      = "channel:"
+	toUser         = "user:"
+	toRole         = "role:"
+)
+
+// want makes a new surface and has it shown.
+func (t *tx) want(s store.Surface) error {
+	s.ID, s.State, s.Want, s.CreatedAt = newID("s"), store.SurfaceWanted, 1, t.now
+	if err := t.PutSurface(s); err != nil {
+		return err
+	}
+	return t.showNow(s)
+}
+
+func (t *tx) showNow(s store.Surface) error {
+	return t.SetTimer(store.Timer{Kind: store.TimerShow, Ref: s.ID, Due: t.now, Lane: s.To})
+}
+
+// changed has a surface shown again because what it shows has changed.
+func (t *tx) changed(s store.Surface) error {
+	if s.State == store.SurfaceExpanded || s.State == store.SurfaceUnreachable {
+		return nil
+	}
+	s.State = store.SurfaceWanted
+	s.Want++
+	if err := t.PutSurface(s); err != nil {
+		return err
+	}
+	return t.showNow(s)
+}
+
+// changedRef has every surface of something shown again.
+func (t *tx) changedRef(ref string) error {
+	surfaces, err := t.SurfacesOf(ref)
+	if err != nil {
+		return err
+	}
+	for _, s := range surfaces {
+		if err := t.changed(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changedTurn has a turn's surfaces of one kind shown again; step 0 means every step.
+func (t *tx) changedTurn(turn string, kind store.SurfaceKind, step int) error {
+	surfaces, err := t.SurfacesOf(turn)
+	if err != nil {
+		return err
+	}
+	for _, s := range surfaces {
+		if s.Kind != kind || (step != 0 && s.Step != step) {
+			continue
+		}
+		if err := t.changed(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantCard has the card of a request shown where the stage's role reads its cards. A place that has the card already only shows its new state.
+func (t *tx) wantCard(r approvers.Request) error {
+	roles := r.Roles()
+	if len(roles) == 0 {
+		return nil
+	}
+	return t.wantAt(r, store.SurfaceCard, t.cardAddress(roles[0]))
+}
+
+// cardAddress is where a role's cards go: its channel, or each member's direct messages.
+func (t *tx) cardAddress(name string) string {
+	if role, ok := t.policy.Role(name); ok && role.Cards != "" && role.Cards != approvers.CardsDM {
+		return toChannel + role.Cards
+	}
+	return toRole + name
+}
+
+// wantAt shows a request at an address unless it is shown there already.
+func (t *tx) wantAt(r approvers.Request, kind store.SurfaceKind, to string) error {
+	surfaces, err := t.SurfacesOf(r.ID)
+	if err != nil {
+		return err
+	}
+	for _, s := range surfaces {
+		if s.To == to && s.State != store.SurfaceUnreachable {
+			return nil
+		}
+	}
+	return t.want(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Urgent: true})
+}
+
+// elsewhere shows what Slack refused at one address at another, where there is one.
+func (t *tx) elsewhere(s store.Surface) error {
+	switch {
+	case s.Request != "" && strings.HasPrefix(s.To, toChannel):
+		r, err := t.Request(s.Request)
+		if err != nil {
+			return err
+		}
+		for _, role := range r.Roles() {
+			if err := t.wantAt(r, s.Kind, toRole+role); err != nil {
+				return err
+			}
+		}
+	case strings.HasPrefix(s.To, toConversation):
+		turn, err := t.Turn(s.Ref)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // it belongs to an execution, whose people are told on their own surfaces
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range turn.Requesters {
+			copied := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, Text: s.Text, To: toUser + p.User(), Urgent: s.Urgent}
+			if err := t.want(copied); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

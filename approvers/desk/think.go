@@ -1,0 +1,232 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Brief is what the model edge needs for one model call.
+type Brief struct {
+	Turn         approvers.Turn
+	Conversation store.Conversation
+	Agent        approvers.Agent
+	Messages     []store.Message         // what the model may be given: whole turns in order
+	Calls        map[string][]store.Call // by turn, in order of step and index; each has its result
+}
+
+// historyMessages bounds how many messages are read for a model call. The token budget cuts long before it.
+const historyMessages = 400
+
+// Begin reads what a due model call needs. A turn that is not to think any more gives ErrNotDue.
+func (d *Desk) Begin(ctx context.Context, turn string) (Brief, error) {
+	var b Brief
+	due := true
+	err := d.update(ctx, "begin", func(t *tx) error {
+		b, due = Brief{Calls: map[string][]store.Call{}}, true
+		var err error
+		if b.Turn, b.Conversation, due, err = t.thinking(turn); err != nil || !due {
+			return err
+		}
+		agent, ok := t.policy.Agent(b.Turn.Agent)
+		if !ok {
+			return fmt.Errorf("the policy has no agent %q any more", b.Turn.Agent)
+		}
+		b.Agent = agent
+		return b.read(t)
+	})
+	if err == nil && !due {
+		err = ErrNotDue
+	}
+	return b, err
+}
+
+// thinking moves a queued turn to thinking. It clears the timer of a turn that is past it.
+func (t *tx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
+	turn, err := t.Turn(id)
+	if err != nil {
+		return turn, store.Conversation{}, false, err
+	}
+	conv, err := t.Conversation(turn.Conversation)
+	if err != nil {
+		return turn, conv, false, err
+	}
+	if turn.State == approvers.TurnQueued && conv.Turn == id {
+		if turn, err = turn.Think(); err != nil {
+			return turn, conv, false, err
+		}
+		if err := t.PutTurn(turn); err != nil {
+			return turn, conv, false, err
+		}
+		turn.Version++
+	}
+	if turn.State != approvers.TurnThinking || conv.Turn != id {
+		return turn, conv, false, t.ClearTimer(store.TimerThink, id)
+	}
+	return turn, conv, true, nil
+}
+
+// read fills in the history.
+func (b *Brief) read(t *tx) error {
+	all, err := t.Messages(b.Conversation.ID, b.Conversation.Messages-min(b.Conversation.Messages, historyMessages))
+	if err != nil {
+		return err
+	}
+	cut := b.Conversation.Messages > historyMessages
+	for _, m := range inTurns(all) {
+		if m.State != store.MessageTaken || (cut && m.Turn == all[0].Turn && m.Turn != b.Turn.ID) {
+			continue // waiting, or the rest of a turn whose start was not read
+		}
+		b.Messages = append(b.Messages, m)
+		if _, read := b.Calls[m.Turn]; read || m.Calls == 0 {
+			continue
+		}
+		if b.Calls[m.Turn], err = t.Calls(m.Turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTurns orders messages turn by turn: a message that waited for a turn to end comes after that turn's answer.
+func inTurns(messages []store.Message) []store.Message {
+	var order []string
+	byTurn := map[string][]store.Message{}
+	for _, m := range messages {
+		if _, seen := byTurn[m.Turn]; !seen {
+			order = append(order, m.Turn)
+		}
+		byTurn[m.Turn] = append(byTurn[m.Turn], m)
+	}
+	out := make([]store.Message, 0, len(messages))
+	for _, turn := range order {
+		if turn != "" {
+			out = append(out, byTurn[turn]...)
+		}
+	}
+	return append(out, byTurn[""]...) // these still wait
+}
+
+// onStep runs fn if the turn is still thinking about the step that the caller was briefed for.
+func (d *Desk) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
+	due := true
+	err := d.update(ctx, what, func(t *tx) error {
+		tn, conv, ok, err := t.thinking(turn)
+		due = ok && tn.Step == step
+		if err != nil || !due {
+			return err
+		}
+		return fn(t, tn, conv)
+	})
+	if err == nil && !due {
+		err = ErrNotDue
+	}
+	return err
+}
+
+// Answer ends a turn with the agent's answer. Messages that waited begin the next turn.
+func (d *Desk) Answer(ctx context.Context, turn string, step int, text string) error {
+	return d.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
+		tn, err := tn.Answer(t.now)
+		if err != nil {
+			return err
+		}
+		conv.Messages++
+		m := store.Message{
+			Conversation: conv.ID, Seq: conv.Messages, Turn: tn.ID, Step: tn.Step, Role: store.RoleAssistant,
+			State: store.MessageTaken, Text: text, At: t.now,
+		}
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		if err := t.want(store.Surface{Kind: store.SurfaceAnswer, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+			return err
+		}
+		return t.end(tn, conv)
+	})
+}
+
+// Stop ends a turn that can't go on, with a sentence for people.
+func (d *Desk) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
+	return d.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
+		tn, err := tn.Stop(problem, canRetry, t.now)
+		if err != nil {
+			return err
+		}
+		if err := t.want(store.Surface{Kind: store.SurfaceProblem, Ref: tn.ID, To: toConversation + conv.ID}); err != nil {
+			return err
+		}
+		return t.end(tn, conv)
+	})
+}
+
+// end puts an ended turn, and begins the next one if messages wait.
+func (t *tx) end(turn approvers.Turn, conv store.Conversation) error {
+	if err := t.PutTurn(turn); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
+		return err
+	}
+	if err := t.changedTurn(turn.ID, store.SurfaceQueued, 0); err != nil {
+		return err
+	}
+	if _, err := t.begin(&conv); err != nil {
+		return err
+	}
+	return t.PutConversation(conv)
+}
+
+// Postpone has the model called again later, after a failure that is worth another try.
+func (d *Desk) Postpone(ctx context.Context, turn string, step int, until time.Time) error {
+	return d.onStep(ctx, "postpone", turn, step, func(t *tx, tn approvers.Turn, _ store.Conversation) error {
+		tn.Failures++
+		if err := t.PutTurn(tn); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: tn.ID, Due: until.UTC().Truncate(time.Microsecond)})
+	})
+}
+
+// TryAgain takes up a turn that stopped, where it stood.
+func (d *Desk) TryAgain(ctx context.Context, c Click) error {
+	return d.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
+		turn, err := t.Turn(c.Turn)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		conv, err := t.Conversation(turn.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		agent, ok := t.policy.Agent(turn.Agent)
+		if !ok {
+			return &approvers.Denied{Code: approvers.DeniedChannel}, nil
+		}
+		if denied := agent.MayAsk(c.Who); denied != nil {
+			return denied, nil
+		}
+		again, err := turn.Again()
+		if err != nil || conv.Turn != "" {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		conv.Turn = turn.ID
+		if err := t.PutTurn(again.Speak(c.Who.ID)); err != nil {
+			return nil, err
+		}
+		if err := t.PutConversation(conv); err != nil {
+			return nil, err
+		}
+		if err := t.changedTurn(turn.ID, store.SurfaceProblem, 0); err != nil {
+			return nil, err
+		}
+		return nil, t.think(again)
+	})
+}
