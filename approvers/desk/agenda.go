@@ -69,7 +69,7 @@ func (d *Desk) Work(ctx context.Context, duties map[store.TimerKind]Duty) error 
 
 // attend works through one kind of timer.
 func (d *Desk) attend(ctx context.Context, kind store.TimerKind, duty Duty) error {
-	hands := hands{d: d, duty: duty, refs: map[string]bool{}, lanes: map[string]bool{}, free: make(chan struct{}, 1)}
+	hands := hands{d: d, duty: duty, refs: map[string]bool{}, lanes: map[string]bool{}, free: make(chan struct{}, 1), fatal: make(chan error, 1)}
 	defer hands.wg.Wait()
 	for {
 		var due []store.Timer
@@ -98,6 +98,9 @@ func (d *Desk) attend(ctx context.Context, kind store.TimerKind, duty Duty) erro
 		case <-ctx.Done():
 			alarm.Stop()
 			return ctx.Err()
+		case err := <-hands.fatal:
+			alarm.Stop()
+			return err
 		case <-d.bells[kind]:
 		case <-hands.free:
 		case <-alarm.C:
@@ -112,6 +115,7 @@ type hands struct {
 	duty  Duty
 	wg    sync.WaitGroup
 	free  chan struct{} // rings when one is done
+	fatal chan error    // an error after which the process must stop
 	mu    sync.Mutex
 	refs  map[string]bool
 	lanes map[string]bool
@@ -142,35 +146,53 @@ func (h *hands) take(ctx context.Context, t store.Timer) {
 }
 
 func (h *hands) handle(ctx context.Context, t store.Timer) {
-	err := h.duty.Handle(ctx, t)
-	if ctx.Err() != nil && err != nil {
+	cause := h.duty.Handle(ctx, t)
+	if ctx.Err() != nil && cause != nil {
 		return // stopping: the row stays, and the next process takes it up
 	}
-	if errors.Is(err, ErrNotDue) {
-		err = nil
+	if errors.Is(cause, ErrNotDue) {
+		cause = nil
 	}
-	if err := h.settle(ctx, t, err); err != nil && ctx.Err() == nil {
+	err := cause
+	if !errors.Is(cause, store.ErrCommitUnknown) {
+		err = h.putOff(ctx, t, cause)
+	}
+	if errors.Is(err, store.ErrCommitUnknown) {
+		select {
+		case h.fatal <- err:
+		default:
+		}
+		return
+	}
+	if err != nil && ctx.Err() == nil {
 		h.d.Log.Error("a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 	}
 }
 
-// settle puts a timer off whose handler failed, or left it as it was.
-func (h *hands) settle(ctx context.Context, t store.Timer, cause error) error {
-	var left bool
-	err := h.d.update(ctx, "put off", func(tx *tx) error {
-		cur, err := tx.Timer(t.Kind, t.Ref)
-		left = err == nil && cur.Due.Equal(t.Due)
-		if err != nil || !left {
-			return ignoreNotFound(err)
+// putOff has a timer tried again later whose handler failed, or left it as it was.
+func (h *hands) putOff(ctx context.Context, t store.Timer, cause error) error {
+	left := func(r store.Reader) (store.Timer, bool, error) {
+		cur, err := r.Timer(t.Kind, t.Ref)
+		return cur, err == nil && cur.Due.Equal(t.Due), ignoreNotFound(err)
+	}
+	still := false
+	err := h.d.Store.View(ctx, func(r store.Reader) (err error) {
+		_, still, err = left(r)
+		return err
+	})
+	if err != nil || !still {
+		return err
+	}
+	h.d.Log.Warn("will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	return h.d.update(ctx, "put off", func(tx *tx) error {
+		cur, still, err := left(tx)
+		if err != nil || !still {
+			return err
 		}
 		cur.Tries++
 		cur.Due = tx.now.Add(backoff(cur.Tries, cause))
 		return tx.SetTimer(cur)
 	})
-	if left && err == nil {
-		h.d.Log.Warn("will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
-	}
-	return err
 }
 
 // backoff doubles from 100 ms to 30 s, unless the cause says how long.
