@@ -1,0 +1,74 @@
+// The page's HTTP API (docs/workspace.md), and what its errors mean in words.
+
+export class ApiError extends Error {
+  constructor(code, status, body = {}) {
+    super(code);
+    this.code = code;
+    this.status = status;
+    this.errors = body.errors;
+  }
+}
+
+async function request(method, path, body) {
+  const init = { method, headers: { Accept: 'application/json' } };
+  if (body !== undefined) {
+    init.headers['Content-Type'] = 'application/json';
+    init.body = JSON.stringify(body);
+  }
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch {
+    throw new ApiError('unreachable', 0);
+  }
+  const answer = await response.json().catch(() => ({ ok: false, error: `http_${response.status}` }));
+  if (!answer.ok) throw new ApiError(answer.error ?? `http_${response.status}`, response.status, answer);
+  return answer;
+}
+
+const seg = encodeURIComponent;
+const of = (user, rest) => `/people/${seg(user)}/${rest}`;
+
+export const api = {
+  people: () => request('GET', '/people'),
+  channels: (user) => request('GET', of(user, 'channels')),
+  messages: (user, channel, { thread = '', mark = false } = {}) => {
+    const query = new URLSearchParams();
+    if (thread) query.set('thread_ts', thread);
+    if (mark) query.set('mark', 'true');
+    const text = query.toString();
+    return request('GET', of(user, `channels/${seg(channel)}/messages${text ? '?' + text : ''}`));
+  },
+  send: (user, message) => request('POST', of(user, 'messages'), message),
+  act: (user, action) => request('POST', of(user, 'actions'), action),
+  views: (user) => request('GET', of(user, 'views')),
+  submit: (user, view, values) => request('POST', of(user, `views/${seg(view)}/submit`), { values }),
+  close: (user, view, all) => request('POST', of(user, `views/${seg(view)}/close`), all ? { all: true } : {}),
+  command: (user, command) => request('POST', of(user, 'commands'), command),
+  shortcut: (user, shortcut) => request('POST', of(user, 'shortcuts'), shortcut),
+  home: (user) => request('GET', of(user, 'home')),
+  options: (user, question) => request('POST', of(user, 'options'), question),
+};
+
+// inWords says what went wrong and what to do, for the person who looks at the page.
+export function inWords(error, app = 'The app') {
+  const sentences = {
+    app_did_not_respond: `${app} didn’t answer in time. Wait a moment and try again.`,
+    unreachable: 'The workspace can’t be reached. Check that it is still running; your text is kept here.',
+    unknown_action: 'This button is no longer there: the message has changed in the meantime.',
+    invalid_value: 'The workspace refused this value, because it isn’t the one that the app offered.',
+    view_not_found: 'This window was closed in the meantime.',
+    not_found: 'This is no longer there.',
+    channel_not_found: 'There is no such channel, or this person isn’t in it.',
+    not_in_channel: 'This person isn’t in the channel.',
+    user_not_found: 'There is no such person in this workspace.',
+    user_deactivated: 'This account is deactivated: it can look at nothing and say nothing.',
+    account_inactive: 'This account is deactivated: it can look at nothing and say nothing.',
+    no_text: 'There is nothing to send yet.',
+    msg_too_long: 'This message is too long. Slack takes up to 40,000 characters.',
+    unknown_command: 'No app here knows this command.',
+    no_app: `${app} isn’t connected to the workspace.`,
+    hash_conflict: 'This window has changed in the meantime. Look again before you send.',
+  };
+  return sentences[error?.code] ?? `That didn’t work (${error?.code ?? error?.message ?? 'unknown error'}). Try again.`;
+}

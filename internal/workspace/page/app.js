@@ -1,0 +1,212 @@
+// The page's state and how it is read from the workspace. Nothing here draws: draw.js does, after each load.
+
+import { api, inWords } from './api.js';
+import { avatar } from './avatar.js';
+import { Directory, fullNameOf, nameOf, titleOf } from './directory.js';
+import { parseRoute, routeTo } from './route.js';
+import { toast } from './toast.js';
+import { Unread } from './unread.js';
+
+export class App {
+  // draw is called whenever something may look different.
+  constructor({ draw }) {
+    this.draw = draw;
+    this.route = parseRoute('');
+    this.people = new Directory();
+    this.team = null;
+    this.commands = [];
+    this.hint = null;
+    this.unread = new Unread();
+    this.lastPlaces = new Map();
+    this.namesVersion = 0;
+    this.views = [];
+    this.dirty = new Set();
+    this.working = Promise.resolve();
+    this.clearPlace();
+  }
+
+  clearPlace() {
+    this.channel = null;
+    this.messages = null;
+    this.status = {};
+    this.newSince = '';
+    this.home = undefined;
+    this.problem = '';
+    this.clearThread();
+  }
+
+  clearThread() {
+    this.thread = null;
+    this.threadProblem = '';
+  }
+
+  // persons are those whom one can be here: no bots, no deactivated accounts.
+  persons() {
+    return this.people.everyone.filter((user) => !user.is_bot && !user.deleted);
+  }
+
+  place() {
+    return this.channel;
+  }
+
+  get atHome() {
+    return this.route.place === 'home';
+  }
+
+  // doorOf is where a click on a person leads: to what waits for them, else where they were last.
+  doorOf(user) {
+    return routeTo({ user, place: this.unread.door(user)?.id ?? this.lastPlaces.get(user) ?? '' });
+  }
+
+  // go follows the address. narrow is whether the list of channels is a screen of its own.
+  async go(hash, { narrow }) {
+    const before = this.route;
+    const wanted = parseRoute(hash);
+    if (!this.people.everyone.length) await this.refresh('people');
+    if (!this.people.user(wanted.user)) wanted.user = this.persons()[0]?.id ?? '';
+    this.route = wanted;
+    const switched = before.user !== wanted.user;
+    if (switched) {
+      this.views = [];
+      this.look(this.people.user(wanted.user), []);
+    }
+    if (switched || before.place !== wanted.place) this.clearPlace();
+    if (before.thread !== wanted.thread) this.clearThread();
+    if (switched) await this.refresh('channels', 'views', 'others');
+    if (this.route !== wanted) return;
+    if (!wanted.place && !narrow) {
+      const first = this.lastPlaces.get(wanted.user) ?? this.unread.door(wanted.user)?.id ?? this.people.channels.find((channel) => channel.is_channel)?.id ?? this.people.channels[0]?.id;
+      if (first) {
+        location.replace(routeTo({ user: wanted.user, place: first }));
+        return;
+      }
+    }
+    if (wanted.place) {
+      this.lastPlaces.set(wanted.user, wanted.place);
+      const known = this.people.channel(wanted.place);
+      if (!this.messages && known?.unread_count > 0 && Number(known.last_read) > 0) this.newSince = known.last_read;
+    }
+    this.draw();
+    await this.refresh('messages', 'thread', 'home');
+  }
+
+  look(me, channels) {
+    const { everyone, bot, groups } = this.people;
+    const names = JSON.stringify(channels.map((channel) => [channel.id, channel.name]));
+    if (names !== this.names || me?.id !== this.people.me?.id) this.namesVersion += 1;
+    this.names = names;
+    this.people = new Directory({ people: everyone, bot, groups, channels, me });
+  }
+
+  // refresh reads parts of the state again: people, channels, others, messages, thread, views, home.
+  // Calls that come while one is under way are joined.
+  refresh(...parts) {
+    for (const part of parts) this.dirty.add(part);
+    this.queued ??= this.working.then(() => {
+      this.queued = null;
+      const todo = this.dirty;
+      this.dirty = new Set();
+      this.working = this.load(todo);
+      return this.working;
+    });
+    return this.queued;
+  }
+
+  async load(parts) {
+    const { route } = this;
+    const { user, place, thread } = route;
+    // Answers that come after the person has gone elsewhere are dropped.
+    const read = async (part, ask, take, failed = () => {}) => {
+      if (!parts.has(part)) return;
+      try {
+        const answer = await ask();
+        if (this.route === route) take(answer);
+      } catch (error) {
+        if (!error.code) throw error;
+        if (this.route === route) failed(inWords(error, this.people.name(this.people.bot?.id)), error);
+      }
+    };
+    const mark = document.visibilityState === 'visible';
+    const inPlace = place && place !== 'home';
+    const stop = (sentence) => { this.problem = sentence; };
+    await read('people', api.people, (answer) => this.meet(answer), stop);
+    await Promise.all([
+      user && read('channels', () => api.channels(user), (answer) => {
+        this.look(this.people.user(user), answer.channels);
+        this.unread.set(user, answer.channels);
+      }, stop),
+      user && read('views', () => api.views(user), (answer) => { this.views = answer.views ?? []; }),
+      inPlace && read('messages', () => api.messages(user, place, { mark }), (answer) => {
+        this.channel = answer.channel;
+        this.messages = answer.messages;
+        this.status = answer.status ?? {};
+        this.problem = '';
+      }, stop),
+      inPlace && thread && read('thread', () => api.messages(user, place, { thread, mark }), (answer) => {
+        this.thread = answer.messages;
+        this.status = { ...this.status, ...answer.status };
+        this.threadProblem = '';
+      }, (sentence) => { this.threadProblem = sentence; }),
+      user && place === 'home' && read('home', () => api.home(user), (answer) => { this.home = answer.view ?? null; }, stop),
+      read('others', () => this.readOthers(user), () => {}),
+    ]);
+    this.draw();
+  }
+
+  meet(answer) {
+    this.team = answer.team;
+    this.commands = answer.commands ?? [];
+    this.hint = answer.hint ?? null;
+    this.people = new Directory({ people: answer.people, bot: answer.bot, groups: answer.groups ?? [], channels: this.people.channels, me: answer.people.find((one) => one.id === this.route.user) ?? null });
+    this.namesVersion += 1;
+  }
+
+  async readOthers(user) {
+    await Promise.all(this.persons().filter((one) => one.id !== user).map(async (one) => {
+      const answer = await api.channels(one.id).catch(() => null);
+      if (!answer) return;
+      const [news] = this.unread.set(one.id, answer.channels);
+      if (news) this.nudge(one, news.channel);
+    }));
+  }
+
+  // nudge tells that somebody else is waited for: in the demo the next step is often that person's.
+  nudge(user, channel) {
+    const title = titleOf(user);
+    const other = channel.is_im ? this.people.name(channel.user) : '';
+    toast({
+      key: user.id, face: avatar(user, 'medium'), text: [nameOf(user), title].filter(Boolean).join(' · '),
+      detail: channel.is_im ? `has a new message from ${other || channel.name}` : `was mentioned in #${channel.name}`,
+      action: `Look as ${fullNameOf(user).split(/\s+/)[0]}`, href: routeTo({ user: user.id, place: channel.id }),
+    });
+  }
+
+  async send(order, thread) {
+    const { user } = this.route;
+    const channel = this.channel?.id ?? this.route.place;
+    if (order.command) await api.command(user, { channel, command: order.command, text: order.text });
+    else await api.send(user, { channel, text: order.text, ...(thread ? { thread_ts: thread } : {}) });
+    this.newSince = '';
+    await this.refresh('messages', 'thread', 'channels');
+  }
+
+  act(action) {
+    return api.act(this.route.user, action).finally(() => this.refresh('messages', 'thread', 'views'));
+  }
+
+  suggest(question) {
+    return api.options(this.route.user, question);
+  }
+
+  submit(view, values) {
+    return api.submit(this.route.user, view, values);
+  }
+
+  async closeView(view, all) {
+    try {
+      await api.close(this.route.user, view, all);
+    } finally {
+      await this.refresh('views');
+    }
+  }
+}

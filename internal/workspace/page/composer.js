@@ -1,0 +1,148 @@
+// Where messages and slash commands are written.
+
+import { inWords } from './api.js';
+import { createCompletion } from './completion.js';
+import { h } from './dom.js';
+import { icon } from './icons.js';
+import { escapeText } from './mrkdwn.js';
+
+export class Composer {
+  // send gets {text} or {command, text} and answers a promise.
+  constructor(app, { label, inThread, send }) {
+    this.app = app;
+    this.inThread = inThread;
+    this.send = send;
+    this.drafts = new Map();
+    this.place = '';
+    this.field = h('textarea', {
+      class: 'composer-field', rows: '1', 'aria-label': label, 'data-testid': inThread ? 'thread-composer' : 'composer', 'data-key': 'composer',
+      oninput: () => this.changed(), onkeydown: (event) => this.onKey(event),
+    });
+    this.button = h('button', { type: 'submit', class: 'composer-send', 'aria-label': 'Send', title: 'Send (Enter)', 'data-testid': inThread ? 'thread-send' : 'send', disabled: true }, icon('send', 18));
+    this.error = h('p', { class: 'composer-error', role: 'alert', 'data-testid': 'composer-error', hidden: true });
+    const mention = h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Mention somebody', title: 'Mention somebody', onclick: () => this.insert('@') }, icon('at', 18));
+    this.element = h('form', { class: 'composer', onsubmit: (event) => { event.preventDefault(); this.submit(); } },
+      this.error,
+      h('div', { class: 'composer-box' }, this.field,
+        h('div', { class: 'composer-bar' }, mention, h('span', { class: 'composer-hint' }, h('kbd', null, 'Shift'), ' + ', h('kbd', null, 'Enter'), ' for a new line'), this.button)));
+    this.completion = createCompletion(this.field, () => this.app.people, { commands: () => (inThread ? [] : this.app.commands) });
+    this.element.append(this.completion.element);
+  }
+
+  // show says where the composer writes to; each place keeps its own draft.
+  show({ place, placeholder, disabled = '' }) {
+    this.field.placeholder = disabled || placeholder;
+    this.field.disabled = Boolean(disabled);
+    this.field.setAttribute('aria-label', placeholder);
+    if (place === this.place) return;
+    this.drafts.set(this.place, this.field.value);
+    this.place = place;
+    this.setText(this.drafts.get(place) ?? '');
+    this.fail('');
+  }
+
+  setText(text) {
+    this.field.value = text;
+    this.changed();
+  }
+
+  // offer puts a proposed text into the field, ready to be sent.
+  offer(text) {
+    this.setText(text);
+    this.field.focus();
+    this.field.setSelectionRange(text.length, text.length);
+    this.completion.close();
+  }
+
+  insert(sign) {
+    const { selectionStart: at, value } = this.field;
+    const gap = at > 0 && !/\s/.test(value[at - 1]) ? ' ' : '';
+    this.field.focus();
+    this.field.setRangeText(gap + sign, at, this.field.selectionEnd, 'end');
+    this.changed();
+    this.completion.update();
+  }
+
+  changed() {
+    this.button.disabled = !this.field.value.trim();
+    this.field.style.height = 'auto';
+    if (this.field.value) this.field.style.height = `${Math.min(this.field.scrollHeight, 240)}px`;
+    else this.field.style.height = '';
+  }
+
+  fail(sentence) {
+    this.error.textContent = sentence;
+    this.error.hidden = !sentence;
+  }
+
+  onKey(event) {
+    if (event.isComposing || this.completion.onKey(event)) return;
+    if (event.key !== 'Enter' || event.shiftKey) return;
+    event.preventDefault();
+    this.submit();
+  }
+
+  async submit() {
+    const text = this.field.value.trim();
+    if (!text || this.sending) return;
+    const order = this.read(text);
+    if (order.problem) {
+      this.fail(order.problem);
+      return;
+    }
+    const { place } = this;
+    this.sending = true;
+    this.fail('');
+    this.setText('');
+    try {
+      await this.send(order);
+    } catch (error) {
+      // What was typed comes back, wherever the person has gone meanwhile.
+      if (this.place === place && !this.field.value) this.setText(text);
+      else this.drafts.set(place, text);
+      if (this.place === place) this.fail(inWords(error, this.app.people.name(this.app.people.bot?.id)));
+    } finally {
+      this.sending = false;
+    }
+  }
+
+  // read tells a command from a message.
+  read(text) {
+    const match = /^(\/\S+)\s*([\s\S]*)$/.exec(text);
+    if (!match) return { text: encodeMentions(text, this.app.people) };
+    const known = this.app.commands.map((one) => one.command);
+    if (this.inThread) return { problem: `Slash commands don’t work inside threads. Write ${match[1]} in the channel or in a DM.` };
+    if (!known.includes(match[1])) {
+      return { problem: `No app here knows ${match[1]}. ${known.length ? `These work: ${known.join(', ')}.` : ''} To send it as a message, put a space before the slash.` };
+    }
+    return { command: match[1], text: encodeMentions(match[2], this.app.people) };
+  }
+}
+
+// encodeMentions makes of what a person typed what Slack's clients send: escaped, with ids for the names that are known.
+export function encodeMentions(text, people) {
+  const names = [];
+  for (const user of people.everyone) {
+    for (const name of new Set([people.name(user.id), user.name])) if (name && !user.deleted) names.push([`@${name}`, `<@${user.id}>`]);
+  }
+  for (const group of people.groups) names.push([`@${group.handle}`, `<!subteam^${group.id}>`]);
+  for (const range of ['here', 'channel', 'everyone']) names.push([`@${range}`, `<!${range}>`]);
+  for (const channel of people.channels) if (!channel.is_im && !channel.is_mpim) names.push([`#${channel.name}`, `<#${channel.id}>`]);
+  // The longest first: @Sam Rivera before @Sam.
+  names.sort(([a], [b]) => b.length - a.length);
+  let out = '';
+  let i = 0;
+  while (i < text.length) {
+    const found = /[@#]/.test(text[i]) && !/[\p{L}\p{N}_]/u.test(text[i - 1] ?? '')
+      && names.find(([name]) => text.slice(i, i + name.length).toLowerCase() === name.toLowerCase() && !/[\p{L}\p{N}_]/u.test(text[i + name.length] ?? ''));
+    if (found) {
+      out += found[1];
+      i += found[0].length;
+      continue;
+    }
+    const raw = /^<(?:@[UW][A-Z0-9]+|#C[A-Z0-9]+)>/.exec(text.slice(i));
+    out += raw ? raw[0] : escapeText(text[i]);
+    i += raw ? raw[0].length : 1;
+  }
+  return out;
+}

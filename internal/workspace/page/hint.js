@@ -1,0 +1,37 @@
+// The introduction for a newcomer. Its words come from the workspace's seed (GET /people, "hint": {title, lines}); code in them can be tried at once.
+
+import { h } from './dom.js';
+import { icon } from './icons.js';
+import { renderMrkdwn } from './richtext.js';
+
+function storageKey(hint) {
+  return `hint/${hint.title}`;
+}
+
+export function wasDismissed(hint) {
+  try {
+    return localStorage.getItem(storageKey(hint)) === 'dismissed';
+  } catch {
+    return false;
+  }
+}
+
+export function forget(hint, dismissed) {
+  try {
+    if (dismissed) localStorage.setItem(storageKey(hint), 'dismissed');
+    else localStorage.removeItem(storageKey(hint));
+  } catch {
+    // Without storage it is shown again the next time.
+  }
+}
+
+// drawHint draws the panel; offer gets the text of a code that was clicked.
+export function drawHint(hint, people, { close, offer }) {
+  const panel = h('section', { class: 'welcome', 'data-testid': 'hint', 'aria-label': hint.title },
+    h('div', { class: 'welcome-head' }, h('h2', null, hint.title), h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Close the introduction', 'data-testid': 'hint-close', onclick: close }, icon('close', 18))),
+    h('ol', { class: 'welcome-lines' }, (hint.lines ?? []).map((line) => h('li', null, renderMrkdwn(line, people)))));
+  for (const code of panel.querySelectorAll('code')) {
+    code.replaceWith(h('button', { type: 'button', class: 'try', 'data-testid': 'try', title: 'Put this into the message field', onclick: () => offer(code.textContent) }, code.textContent));
+  }
+  return panel;
+}

@@ -1,0 +1,132 @@
+// Puts the page together: the App reads, the panes draw, the events say what to read again.
+
+import { App } from './app.js';
+import { Events } from './events.js';
+import { fullNameOf } from './directory.js';
+import { forget, wasDismissed } from './hint.js';
+import { turnStatuses } from './message.js';
+import { Modals } from './modal.js';
+import { Place } from './place.js';
+import { drawRail } from './rail.js';
+import { routeTo } from './route.js';
+import { drawSidebar } from './sidebar.js';
+import { Theme } from './theme.js';
+import { Thread } from './thread.js';
+
+const byId = (id) => document.getElementById(id);
+const narrow = matchMedia('(max-width: 760px)');
+
+let panes = null;
+const app = new App({ draw });
+app.theme = new Theme(() => draw());
+app.showHint = () => setHint(true);
+app.closeHint = () => setHint(false);
+panes = { place: new Place(app, byId('place')), thread: new Thread(app, byId('thread')), modals: new Modals(app) };
+
+function draw() {
+  if (!panes) return;
+  const { route, people } = app;
+  if (app.hint && app.hintOpen === undefined) app.hintOpen = !wasDismissed(app.hint);
+  byId('app').dataset.screen = route.thread ? 'thread' : route.place ? 'place' : 'list';
+  document.body.dataset.ready = String(Boolean(app.messages || app.home !== undefined || app.problem || (!route.place && people.me)));
+  drawRail(byId('rail'), app);
+  drawSidebar(byId('sidebar'), app);
+  panes.place.draw();
+  panes.thread.draw();
+  panes.modals.show(app.views);
+  document.title = title();
+}
+
+function title() {
+  const { people, channel } = app;
+  const waiting = people.me ? app.unread.waiting(people.me.id) : 0;
+  const where = app.atHome ? 'Home' : channel ? (channel.is_im ? '' : '#') + people.channelName(channel) : '';
+  return `${waiting ? `(${waiting}) ` : ''}${[where, people.me ? fullNameOf(people.me) : '', app.team?.name ?? 'Workspace'].filter(Boolean).join(' · ')}`;
+}
+
+function setHint(open) {
+  app.hintOpen = open;
+  forget(app.hint, !open);
+  draw();
+  if (open) byId('place').querySelector('.welcome button')?.focus();
+  else panes.place.focus();
+}
+
+async function follow() {
+  const before = app.route;
+  await app.go(location.hash, { narrow: narrow.matches });
+  const { route } = app;
+  // On a phone the focus would bring the keyboard up and hide half of what was opened.
+  if (narrow.matches) return;
+  if (route.thread && route.thread !== before.thread) panes.thread.focus();
+  else if (before.thread && !route.thread && before.place === route.place) returnFrom(before.thread);
+  else if (route.place !== before.place || route.user !== before.user) panes.place.focus();
+}
+
+// returnFrom puts the focus on the message whose thread was closed.
+function returnFrom(thread) {
+  const message = byId('place').querySelector(`.message[data-ts="${CSS.escape(thread)}"]`);
+  if (message) message.focus({ preventScroll: true });
+  else panes.place.focus();
+}
+
+const partsOf = {
+  message: ['messages', 'thread', 'channels'], message_changed: ['messages', 'thread'], message_deleted: ['messages', 'thread', 'channels'],
+  ephemeral: ['messages', 'thread'], reaction: ['messages', 'thread'], status: ['messages', 'thread'],
+  view: ['views'], home: ['home'], channel: ['channels', 'messages'], read: ['channels'], people: ['people', 'channels'],
+};
+const ofOnePerson = new Set(['ephemeral', 'view', 'home', 'read']);
+let laterOthers = 0;
+
+function onEvent(event) {
+  const parts = partsOf[event.type];
+  if (!parts) return;
+  if (['message', 'message_deleted', 'read', 'channel'].includes(event.type)) {
+    clearTimeout(laterOthers);
+    laterOthers = setTimeout(() => app.refresh('others'), 250);
+  }
+  if (ofOnePerson.has(event.type) && event.user && event.user !== app.people.me?.id) return;
+  // A message elsewhere changes the list of channels only.
+  const elsewhere = event.channel && app.channel && event.channel !== app.channel.id;
+  app.refresh(...parts.filter((part) => !(elsewhere && (part === 'messages' || part === 'thread'))));
+}
+
+new Events({
+  onEvent,
+  onBack: () => app.refresh('people', 'channels', 'messages', 'thread', 'views', 'home', 'others'),
+  onState: (connected) => { byId('offline').hidden = connected; },
+});
+
+addEventListener('hashchange', follow);
+narrow.addEventListener('change', follow);
+document.addEventListener('visibilitychange', () => {
+  // What came while nobody looked is read now.
+  if (document.visibilityState === 'visible') app.refresh('messages', 'thread', 'channels');
+});
+setInterval(turnStatuses, 1000);
+
+document.addEventListener('keydown', (event) => {
+  if (document.querySelector('dialog[open]') || event.defaultPrevented) return;
+  const { route } = app;
+  if (event.key === 'Escape' && route.thread && !document.querySelector(':popover-open')) location.hash = routeTo({ user: route.user, place: route.place });
+  if (event.key === 'F6') {
+    event.preventDefault();
+    nextRegion(event.shiftKey ? -1 : 1);
+  }
+});
+
+// nextRegion moves the focus between people, channels, messages, composer and thread, as F6 does in Slack.
+function nextRegion(step) {
+  const regions = ['#rail', '#sidebar', '#place .message-list', '#place .composer', '#thread .message-list', '#thread .composer'].map((selector) => document.querySelector(selector)).filter((region) => region?.offsetParent);
+  const here = regions.findIndex((region) => region.contains(document.activeElement));
+  for (let i = 1; i <= regions.length; i += 1) {
+    const region = regions[(((here + step * i) % regions.length) + regions.length) % regions.length];
+    const target = region.querySelector('[aria-current], .message[tabindex="0"], textarea, a, button');
+    if (target) {
+      target.focus();
+      return;
+    }
+  }
+}
+
+follow();

@@ -1,0 +1,181 @@
+// A list of messages: a channel's, a DM's or a thread's.
+
+import { inWords } from './api.js';
+import { h, say } from './dom.js';
+import { KeyedList } from './keyed.js';
+import { authorName, continues, drawMessage, drawStatus } from './message.js';
+import { routeTo } from './route.js';
+import { dayKey, dayTitle } from './time.js';
+
+const now = () => Date.now() / 1000;
+
+export class MessageList {
+  // app is the page's App; inThread says which of the two lists this is.
+  constructor(app, { inThread, label }) {
+    this.app = app;
+    this.inThread = inThread;
+    this.list = h('div', { class: 'message-list', role: 'list', 'aria-label': label, 'data-testid': inThread ? 'thread-messages' : 'messages' });
+    this.element = h('div', { class: 'scroller' }, this.list);
+    this.keyed = new KeyedList(this.list);
+    this.problems = new Map();
+    this.place = '';
+    this.list.addEventListener('keydown', (event) => this.onKey(event));
+    this.element.addEventListener('scroll', () => { this.atEnd = this.measureEnd(); }, { passive: true });
+    // A list that stands at its end stays there when pictures load or the composer grows.
+    new ResizeObserver(() => this.atEnd && this.toEnd()).observe(this.list);
+    new ResizeObserver(() => this.atEnd && this.toEnd()).observe(this.element);
+  }
+
+  measureEnd() {
+    return this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight < 60;
+  }
+
+  toEnd() {
+    this.element.scrollTop = this.element.scrollHeight;
+  }
+
+  // show brings the list up to date. newSince is the ts after which messages are new to the person, '' for none.
+  show({ place, channel, messages, status, newSince = '', intro = null }) {
+    const entered = place !== this.place;
+    if (entered) {
+      this.place = place;
+      this.problems.clear();
+      this.keyed.update([]);
+      this.atEnd = true;
+    }
+    this.current = { channel, messages, status, newSince, intro };
+    const added = this.keyed.update(this.items());
+    this.rove();
+    if (entered) this.enter();
+    else {
+      this.announce(added);
+      if (this.atEnd) this.toEnd();
+    }
+  }
+
+  redraw() {
+    if (this.current) this.keyed.update(this.items());
+  }
+
+  enter() {
+    const line = this.list.querySelector('.new-line');
+    if (line) line.scrollIntoView({ block: 'center' });
+    else this.toEnd();
+    this.atEnd = this.measureEnd();
+  }
+
+  announce(added) {
+    const { people } = this.app;
+    for (const message of this.current.messages) {
+      if (added.includes(keyOf(message)) && message.user !== people.me?.id) say(`${authorName(message, people)}: ${String(message.text ?? '').slice(0, 300)}`);
+    }
+  }
+
+  items() {
+    const { people } = this.app;
+    const { channel, messages, status, newSince, intro } = this.current;
+    const items = intro ? [{ key: 'intro', signature: this.place, make: intro }] : [];
+    let previous = null;
+    let day = '';
+    let marked = false;
+    messages.forEach((message, index) => {
+      const seconds = Number(message.ts);
+      const today = dayKey(seconds, people.tz);
+      const parent = this.inThread && index === 0;
+      if (today !== day && !this.inThread) {
+        const title = dayTitle(seconds, now(), people.tz);
+        items.push({ key: `day/${today}`, signature: title, make: () => h('div', { class: 'day', role: 'separator', 'aria-label': title }, h('span', null, title)) });
+        previous = null;
+      }
+      day = today;
+      if (newSince && !marked && Number(message.ts) > Number(newSince) && message.user !== people.me?.id && !message.is_ephemeral && index > 0) {
+        marked = true;
+        previous = null;
+        items.push({ key: 'new', signature: newSince, make: () => h('div', { class: 'new-line', role: 'separator', 'aria-label': 'New messages' }, h('span', null, 'New')) });
+      }
+      // In a DM a thread's status stands under the message that it answers.
+      const own = this.inThread ? null : status?.[message.ts] ?? null;
+      const grouped = !parent && continues(message, previous);
+      items.push({
+        key: keyOf(message),
+        signature: JSON.stringify([message, grouped, own, this.problemText(message), this.app.namesVersion]),
+        make: () => h('div', { role: 'listitem' }, this.draw(message, grouped, own, channel)),
+      });
+      previous = message;
+      if (parent) {
+        const count = messages.length - 1;
+        const text = count === 1 ? '1 reply' : `${count} replies`;
+        if (count > 0) items.push({ key: 'count', signature: text, make: () => h('div', { class: 'day day-thread' }, h('span', null, text)) });
+        previous = null;
+      }
+    });
+    const open = this.inThread ? status?.[messages[0]?.ts] : null;
+    if (open) items.push({ key: 'status', signature: JSON.stringify(open), make: () => h('div', { class: 'status-line' }, drawStatus(open, people)) });
+    return items;
+  }
+
+  draw(message, grouped, status, channel) {
+    const { people } = this.app;
+    const thread = message.thread_ts ?? message.ts;
+    return drawMessage(message, {
+      people, grouped, status, inThread: this.inThread, channel: channel?.id, surface: this.surface(message, channel),
+      threadLink: this.inThread ? null : routeTo({ user: people.me?.id, place: this.app.route.place, thread }),
+    });
+  }
+
+  surface(message, channel) {
+    const { people } = this.app;
+    return {
+      people, form: null, key: `${channel?.id}/${message.ts}`,
+      act: (block, element, value) => this.app.act({ channel: channel?.id, ts: message.ts, action_id: element.action_id, block_id: block.block_id, value }),
+      suggest: (block, element, value) => this.app.suggest({ channel: channel?.id, ts: message.ts, action_id: element.action_id, block_id: block.block_id, value }),
+      report: (block, error) => {
+        if (error) this.problems.set(problemKey(message, block), inWords(error, people.name(people.bot?.id)));
+        else if (!this.problems.delete(problemKey(message, block))) return;
+        this.redraw();
+      },
+      problem: (block) => this.problems.get(problemKey(message, block)),
+    };
+  }
+
+  problemText(message) {
+    return (message.blocks ?? []).map((block) => this.problems.get(problemKey(message, block)) ?? '').join('');
+  }
+
+  // rove leaves one message reachable with Tab; the arrow keys go on from there.
+  rove() {
+    const all = this.articles();
+    const stay = all.find((article) => article.tabIndex === 0 && article.isConnected);
+    for (const article of all) article.tabIndex = -1;
+    const one = all.includes(document.activeElement) ? document.activeElement : stay ?? all[all.length - 1];
+    if (one) one.tabIndex = 0;
+  }
+
+  articles() {
+    return [...this.list.querySelectorAll('.message')];
+  }
+
+  onKey(event) {
+    if (!event.target.classList.contains('message')) return;
+    const all = this.articles();
+    const here = all.indexOf(event.target);
+    const to = { ArrowUp: here - 1, ArrowDown: here + 1, Home: 0, End: all.length - 1 }[event.key];
+    if (event.key === 'Enter' && !this.inThread) {
+      const reply = event.target.querySelector('[data-testid="reply"]');
+      if (reply) location.hash = reply.hash;
+    }
+    if (to === undefined || !all[to]) return;
+    event.preventDefault();
+    all[here].tabIndex = -1;
+    all[to].tabIndex = 0;
+    all[to].focus();
+  }
+}
+
+function keyOf(message) {
+  return `${message.is_ephemeral ? 'only-you/' : ''}${message.ts}`;
+}
+
+function problemKey(message, block) {
+  return `${keyOf(message)}/${block.block_id}`;
+}

@@ -1,0 +1,60 @@
+// Channels, direct messages and the app.
+
+import { avatar } from './avatar.js';
+import { fullNameOf, titleOf } from './directory.js';
+import { h, replace } from './dom.js';
+import { icon } from './icons.js';
+import { routeTo } from './route.js';
+
+export function drawSidebar(container, app) {
+  const { people } = app;
+  const { me } = people;
+  const dms = people.channels.filter((channel) => channel.is_im && channel.user !== people.bot?.id);
+  const channels = people.channels.filter((channel) => !channel.is_im).sort((a, b) => a.name.localeCompare(b.name));
+  replace(container,
+    h('header', { class: 'sidebar-head' },
+      h('div', { class: 'team', 'data-testid': 'team' }, app.team?.name ?? 'Workspace'),
+      me ? h('div', { class: 'you', 'data-testid': 'you', 'data-user': me.id }, h('span', { class: 'you-dot' }), [fullNameOf(me), titleOf(me)].filter(Boolean).join(' · ')) : null),
+    h('div', { class: 'sidebar-scroll' },
+      section('Channels', channels.map((channel) => entry(channel, app))),
+      section('Direct messages', dms.map((channel) => entry(channel, app))),
+      people.bot ? section('Apps', [botEntry(app)]) : null),
+    h('footer', { class: 'sidebar-foot' }, themeButton(app), app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Show the introduction', title: 'Show the introduction', onclick: () => app.showHint() }, icon('help', 18)) : null));
+}
+
+function section(title, entries) {
+  if (!entries.length) return null;
+  return h('section', { class: 'sidebar-section', 'aria-label': title }, h('h2', null, title), h('ul', null, entries.map((one) => h('li', null, one))));
+}
+
+function entry(channel, app) {
+  const { people } = app;
+  const other = channel.is_im ? people.user(channel.user) : null;
+  const sign = other ? avatar(other, 'tiny') : icon(channel.is_private ? 'lock' : 'hash', 17);
+  return line(channel, people.channelName(channel), sign, app, channel.id, app.place()?.id === channel.id || app.route.place === channel.id);
+}
+
+// The app's DM stands in the list even before the first word is said there.
+function botEntry(app) {
+  const { bot, me } = app.people;
+  const dm = app.people.channels.find((channel) => channel.is_im && channel.user === bot.id);
+  const place = dm?.id ?? bot.id;
+  const here = [place, 'home', bot.id].includes(app.route.place) && Boolean(me);
+  return line(dm ?? { id: bot.id, is_im: true, user: bot.id }, app.people.name(bot.id), avatar(bot, 'tiny'), app, place, here);
+}
+
+function line(channel, name, sign, app, place, here) {
+  const badge = channel.is_im || channel.is_mpim ? channel.unread_count : channel.mention_count;
+  const unread = channel.unread_count > 0;
+  const words = badge ? `, ${badge} unread` : unread ? ', unread' : '';
+  return h('a', {
+    class: `entry${unread ? ' entry-unread' : ''}`, href: routeTo({ user: app.people.me?.id ?? '', place }), 'aria-current': here ? 'page' : null, 'aria-label': `${name}${words}`,
+    'data-testid': 'channel', 'data-channel': channel.id, 'data-name': name, 'data-unread': unread ? channel.unread_count : null, 'data-key': `channel/${channel.id}`,
+  }, h('span', { class: 'entry-sign' }, sign), h('span', { class: 'entry-name' }, name), badge ? h('span', { class: 'badge', 'data-testid': 'badge' }, String(badge)) : null);
+}
+
+function themeButton(app) {
+  const dark = app.theme.dark;
+  const label = dark ? 'Use light colours' : 'Use dark colours';
+  return h('button', { type: 'button', class: 'button button-icon', 'data-testid': 'theme', 'data-key': 'theme', 'aria-label': label, title: label, onclick: () => app.theme.toggle() }, icon(dark ? 'sun' : 'moon', 18));
+}

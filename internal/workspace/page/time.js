@@ -1,0 +1,140 @@
+// Times as the selected person sees them: in their own time zone, in Slack's wording.
+
+const parts = new Map();
+
+// inZone splits a moment (seconds since 1970) into the calendar fields of a time zone.
+export function inZone(seconds, tz) {
+  const format = formatter(tz);
+  const fields = {};
+  for (const { type, value } of format.formatToParts(new Date(seconds * 1000))) fields[type] = value;
+  return {
+    year: Number(fields.year),
+    month: Number(fields.month),
+    day: Number(fields.day),
+    hour: Number(fields.hour) % 24,
+    minute: Number(fields.minute),
+    second: Number(fields.second),
+  };
+}
+
+function formatter(tz) {
+  if (!parts.has(tz)) {
+    const options = {
+      year: 'numeric', month: 'numeric', day: 'numeric',
+      hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23',
+    };
+    try {
+      parts.set(tz, new Intl.DateTimeFormat('en-US', { ...options, timeZone: tz || 'UTC' }));
+    } catch {
+      // A time zone that this browser doesn't know: UTC is at least the same for everybody.
+      parts.set(tz, new Intl.DateTimeFormat('en-US', { ...options, timeZone: 'UTC' }));
+    }
+  }
+  return parts.get(tz);
+}
+
+// fromZone is the way back: the seconds since 1970 of a wall clock reading in a time zone.
+export function fromZone({ year, month, day, hour, minute }, tz) {
+  const wanted = Date.UTC(year, month - 1, day, hour, minute) / 1000;
+  let guess = wanted;
+  // Twice: the first correction may have crossed a change to summer time.
+  for (let i = 0; i < 2; i += 1) {
+    const z = inZone(guess, tz);
+    guess += wanted - Date.UTC(z.year, z.month - 1, z.day, z.hour, z.minute) / 1000;
+  }
+  return guess;
+}
+
+const months = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'];
+const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+const two = (n) => String(n).padStart(2, '0');
+
+function ordinal(n) {
+  if (n % 100 >= 11 && n % 100 <= 13) return `${n}th`;
+  return n + (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th');
+}
+
+function dayNumber(z) {
+  return Math.round(Date.UTC(z.year, z.month - 1, z.day) / 86400000);
+}
+
+// relativeDay is yesterday, today, tomorrow or nothing.
+function relativeDay(z, now, tz) {
+  return { '-1': 'yesterday', 0: 'today', 1: 'tomorrow' }[dayNumber(z) - dayNumber(inZone(now, tz))];
+}
+
+export function clock(seconds, tz) {
+  const z = inZone(seconds, tz);
+  return `${z.hour % 12 || 12}:${two(z.minute)} ${z.hour < 12 ? 'AM' : 'PM'}`;
+}
+
+// shortClock is what stands beside a grouped message: no room for AM and PM.
+export function shortClock(seconds, tz) {
+  const z = inZone(seconds, tz);
+  return `${z.hour % 12 || 12}:${two(z.minute)}`;
+}
+
+// dayKey is equal for two moments on the same day.
+export function dayKey(seconds, tz) {
+  const z = inZone(seconds, tz);
+  return `${z.year}-${two(z.month)}-${two(z.day)}`;
+}
+
+// dayTitle is the text of a day separator.
+export function dayTitle(seconds, now, tz) {
+  const z = inZone(seconds, tz);
+  const relative = relativeDay(z, now, tz);
+  if (relative) return capital(relative);
+  const name = `${weekdays[(dayNumber(z) + 4) % 7]}, ${months[z.month - 1]} ${ordinal(z.day)}`;
+  return z.year === inZone(now, tz).year ? name : `${name}, ${z.year}`;
+}
+
+export function fullTime(seconds, now, tz) {
+  return `${dayTitle(seconds, now, tz)} at ${clock(seconds, tz)}`;
+}
+
+export function ago(seconds, now) {
+  const past = now - seconds;
+  const span = Math.abs(past);
+  const [n, unit] = span < 60 ? [Math.round(span), 'second']
+    : span < 3600 ? [Math.round(span / 60), 'minute']
+    : span < 86400 ? [Math.round(span / 3600), 'hour']
+    : [Math.round(span / 86400), 'day'];
+  const words = `${n} ${unit}${n === 1 ? '' : 's'}`;
+  return past >= 0 ? `${words} ago` : `in ${words}`;
+}
+
+function capital(s) {
+  return s.charAt(0).toUpperCase() + s.slice(1);
+}
+
+// formatDate fills the tokens of Slack's <!date^…> in.
+export function formatDate(seconds, format, now, tz) {
+  const z = inZone(seconds, tz);
+  const weekday = weekdays[(dayNumber(z) + 4) % 7];
+  const month = months[z.month - 1];
+  const relative = relativeDay(z, now, tz);
+  const time = `${z.hour % 12 || 12}:${two(z.minute)}`;
+  const half = z.hour < 12 ? 'AM' : 'PM';
+  const date = `${month} ${ordinal(z.day)}, ${z.year}`;
+  const short = `${month.slice(0, 3)} ${z.day}, ${z.year}`;
+  const long = `${weekday}, ${date}`;
+  const tokens = {
+    date_num: `${z.year}-${two(z.month)}-${two(z.day)}`,
+    date_slash: `${two(z.month)}/${two(z.day)}/${z.year}`,
+    date,
+    date_short: short,
+    date_long: long,
+    date_long_full: long,
+    date_pretty: relative ?? date,
+    date_short_pretty: relative ?? short,
+    date_long_pretty: relative ?? long,
+    day_divider_pretty: relative ?? long,
+    time: `${time} ${half}`,
+    time_secs: `${time}:${two(z.second)} ${half}`,
+    ago: ago(seconds, now),
+  };
+  const text = format.replace(/\{(\w+)\}/g, (whole, name) => tokens[name] ?? whole);
+  // "today" opens a sentence with a capital and stands inside one without.
+  return /^\{/.test(format) ? capital(text) : text;
+}
