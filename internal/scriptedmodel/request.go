@@ -1,0 +1,66 @@
+package scriptedmodel
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Request is a valid chat completion request.
+type Request struct {
+	Model             string
+	Messages          []Message
+	Tools             []Tool
+	ToolChoice        string // auto, none, required, or the name of one tool
+	ParallelToolCalls bool
+	Stream            bool
+	IncludeUsage      bool
+	MaxTokens         int // 0: no limit
+	Header            http.Header
+	Raw               json.RawMessage // the body as it came
+}
+
+// Message is one message of the history. Content that came in parts is joined.
+type Message struct {
+	Role       string
+	Name       string
+	Content    string
+	ToolCalls  []Call
+	ToolCallID string
+}
+
+// Call is one tool call. Arguments is the text as the model wrote it, which
+// need not be JSON. A call in a Reply without an ID gets a random one.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// NewCall makes a call with args written as JSON. It panics when they can't be.
+func NewCall(name string, args any) Call {
+	data, err := json.Marshal(args)
+	if err != nil {
+		panic("scriptedmodel: arguments of " + name + ": " + err.Error())
+	}
+	return Call{Name: name, Arguments: string(data)}
+}
+
+// Tool is a function that the request offers.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+}
+
+// Offers tells whether the request offers a tool of that name.
+func (r Request) Offers(name string) bool {
+	for _, tool := range r.Tools {
+		if tool.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Last returns the last message.
+func (r Request) Last() Message { return r.Messages[len(r.Messages)-1] }
