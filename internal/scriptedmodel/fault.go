@@ -22,6 +22,7 @@ type Fault struct {
 	Cut         bool // break the connection off in the middle of the answer
 	CutAfter    int  // with Cut: so many pieces of a stream get through
 	StreamError bool // with Cut: send an error event instead of breaking off
+	CutQuietly  bool // with Cut: end the stream as if it were whole, as some proxies do
 
 	Finish             string // finish reason, whatever was sent
 	MalformedArguments bool   // the arguments of every call are not JSON

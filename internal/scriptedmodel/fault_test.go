@@ -96,6 +96,10 @@ func TestCutStreams(t *testing.T) {
 	if !errors.As(err, &fault) || fault.Message != "overloaded" || got.pieces != 2 {
 		t.Errorf("error within the stream: %d pieces, %v", got.pieces, err)
 	}
+	got, err = read(t.Context(), faulty(t, long, scriptedmodel.Fault{Cut: true, CutAfter: 2, CutQuietly: true}), ask(user("x")))
+	if err != nil || got.pieces != 2 || got.finish != "" {
+		t.Errorf("quiet cut: %d pieces, finish %q, %v; go-openai can't tell it from a whole stream", got.pieces, got.finish, err)
+	}
 	if _, err := faulty(t, long, scriptedmodel.Fault{Cut: true}).CreateChatCompletion(t.Context(), ask(user("x"))); err == nil {
 		t.Error("a whole answer that was cut arrived")
 	}

@@ -69,9 +69,12 @@ func (a answer) stream(ctx context.Context, w http.ResponseWriter) {
 	_, _ = w.Write([]byte("data: [DONE]\n\n")) // the client went away: nothing to tell it
 }
 
-// cut ends the stream early, by an error event or without a word.
+// cut ends the stream early.
 func (a answer) cut(w http.ResponseWriter) {
-	if !a.way.StreamError {
+	switch {
+	case a.way.CutQuietly:
+		return
+	case !a.way.StreamError:
 		breakOff(w)
 	}
 	send(w, map[string]*apiError{"error": Fault{Status: http.StatusInternalServerError, Message: a.way.Message}.statusError()})

@@ -36,7 +36,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer func() {
 			release()
 			_ = inner.Body.Close() // a RoundTripper closes it; the error has no reader
-			var err error
+			err := r.Context().Err()
 			if cause := recover(); cause != nil {
 				err = errBrokenOff
 				if cause != http.ErrAbortHandler {
