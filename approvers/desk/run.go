@@ -167,21 +167,26 @@ func (t *tx) recover(e *approvers.Execution) (bool, error) {
 	if e.Effect != approvers.Unprotected && e.Tries < maxTries {
 		return t.start(e, approvers.Execution.Retry)
 	}
+	return false, t.lose(*e)
+}
+
+// lose marks a run's outcome as unknown, and asks people.
+func (t *tx) lose(e approvers.Execution) error {
 	lost, err := e.Lose(t.now)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := t.PutExecution(lost); err != nil {
-		return false, err
+		return err
 	}
 	if err := t.audit(lost.Chain(), approvers.AuditUnknown, "", map[string]string{"execution": lost.ID, "digest": lost.Digest}, nil); err != nil {
-		return false, err
+		return err
 	}
 	if err := t.ClearTimer(store.TimerRun, lost.ID); err != nil {
-		return false, err
+		return err
 	}
-	t.d.Log.Warn("the bot stopped while a tool was running; people are asked what happened", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
-	return false, t.askWhatHappened(lost)
+	t.d.Log.Warn("nobody knows whether a run acted; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
+	return t.askWhatHappened(lost)
 }
 
 // Finish records what a tool answered, and hands it to the model.
@@ -273,5 +278,16 @@ func (d *Desk) Recover(ctx context.Context) error {
 			}
 		}
 		return nil
+	})
+}
+
+// Lose records that a run ended without anybody knowing whether it acted: its tool could not tell. People are asked.
+func (d *Desk) Lose(ctx context.Context, execution string) error {
+	return d.update(ctx, "lose", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		return t.lose(e)
 	})
 }

@@ -1,0 +1,183 @@
+// Package visitor is a person at the local workspace: it reads, says, clicks and fills in forms through the
+// same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use it; nothing in it knows Countersign.
+package visitor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Visitor is one person. The zero Client is http.DefaultClient.
+type Visitor struct {
+	Base   string // the workspace's URL
+	User   string // a user id or name
+	Client *http.Client
+}
+
+// Refusal is an error that the workspace answered, by Slack's code.
+type Refusal struct {
+	Code   string
+	Errors map[string]string // of a form, by block
+}
+
+func (r *Refusal) Error() string {
+	if len(r.Errors) > 0 {
+		return fmt.Sprintf("the workspace refused: %s %v", r.Code, r.Errors)
+	}
+	return "the workspace refused: " + r.Code
+}
+
+// Code is the workspace's error code in err, or "".
+func Code(err error) string {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	return ""
+}
+
+// call sends one request and reads the answer into out.
+func (v Visitor) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(v.Base, "/")+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := v.client().Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	var status struct {
+		OK     bool              `json:"ok"`
+		Error  string            `json:"error"`
+		Errors map[string]string `json:"errors"`
+	}
+	if err := json.Unmarshal(raw, &status); err != nil {
+		return fmt.Errorf("%s %s: status %d, not JSON: %.200s", method, path, resp.StatusCode, raw)
+	}
+	if !status.OK {
+		return fmt.Errorf("%s %s: %w", method, path, &Refusal{Code: status.Error, Errors: status.Errors})
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, out)
+}
+
+func (v Visitor) client() *http.Client {
+	if v.Client == nil {
+		return http.DefaultClient
+	}
+	return v.Client
+}
+
+func (v Visitor) path(parts ...string) string {
+	p := "/people/" + url.PathEscape(v.User)
+	for _, s := range parts {
+		p += "/" + url.PathEscape(s)
+	}
+	return p
+}
+
+// Channel is a channel or direct message as the person sees it.
+type Channel struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	IsIM   bool   `json:"is_im"`
+	User   string `json:"user"`
+	Unread int    `json:"unread_count"`
+}
+
+// Channels lists what the person is in.
+func (v Visitor) Channels(ctx context.Context) ([]Channel, error) {
+	var out struct{ Channels []Channel }
+	err := v.call(ctx, http.MethodGet, v.path("channels"), nil, &out)
+	return out.Channels, err
+}
+
+// Message is a message as the person sees it.
+type Message struct {
+	TS        string          `json:"ts"`
+	ThreadTS  string          `json:"thread_ts"`
+	User      string          `json:"user"`
+	BotID     string          `json:"bot_id"`
+	Text      string          `json:"text"`
+	Blocks    json.RawMessage `json:"blocks"`
+	Ephemeral bool            `json:"is_ephemeral"`
+	Channel   string          `json:"-"`
+}
+
+// Messages reads a channel's top level, or one thread of it.
+func (v Visitor) Messages(ctx context.Context, channel, thread string) ([]Message, error) {
+	var out struct {
+		Channel  Channel
+		Messages []Message
+	}
+	path := v.path("channels", channel, "messages")
+	if thread != "" {
+		path += "?thread_ts=" + url.QueryEscape(thread)
+	}
+	err := v.call(ctx, http.MethodGet, path, nil, &out)
+	for i := range out.Messages {
+		out.Messages[i].Channel = out.Channel.ID
+	}
+	return out.Messages, err
+}
+
+// Say writes a message and returns its ts. thread is empty at the top level.
+func (v Visitor) Say(ctx context.Context, channel, thread, text string) (string, error) {
+	var out struct{ TS string }
+	in := map[string]string{"channel": channel, "text": text}
+	if thread != "" {
+		in["thread_ts"] = thread
+	}
+	err := v.call(ctx, http.MethodPost, v.path("messages"), in, &out)
+	return out.TS, err
+}
+
+// Press clicks an element of a message. It returns when the app has acknowledged the click.
+func (v Visitor) Press(ctx context.Context, m Message, e Element) error {
+	return v.call(ctx, http.MethodPost, v.path("actions"),
+		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)
+}
+
+// View is an open modal.
+type View struct {
+	ID         string `json:"id"`
+	CallbackID string `json:"callback_id"`
+	Title      struct{ Text string }
+	Submit     *struct{ Text string } `json:"submit"`
+	Blocks     json.RawMessage        `json:"blocks"`
+}
+
+// Views lists the person's open modals, the top one last.
+func (v Visitor) Views(ctx context.Context) ([]View, error) {
+	var out struct{ Views []View }
+	err := v.call(ctx, http.MethodGet, v.path("views"), nil, &out)
+	return out.Views, err
+}
+
+// Submit sends a modal with the given values, by block id.
+func (v Visitor) Submit(ctx context.Context, view string, values map[string]string) error {
+	return v.call(ctx, http.MethodPost, v.path("views", view, "submit"), map[string]any{"values": values}, nil)
+}
