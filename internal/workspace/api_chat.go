@@ -1,0 +1,284 @@
+package workspace
+
+import "strings"
+
+// postMessage is chat.postMessage.
+func (s *Server) postMessage(c *call) (object, *apiError) {
+	ch, failed := s.targetChannel(c.text("channel"))
+	if failed != nil {
+		return nil, failed
+	}
+	what, failed := readContent(c.arguments, maxPostText, true)
+	if failed != nil {
+		return nil, failed
+	}
+	if what.empty() {
+		return nil, refuse("no_text")
+	}
+	m := s.botMessage(what)
+	m.Username = ""
+	if failed := s.placeInThread(ch, m, c.text("thread_ts"), c.flag("reply_broadcast")); failed != nil {
+		return nil, failed
+	}
+	s.publish(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
+}
+
+// botMessage makes a message by the app with the next timestamp.
+func (s *Server) botMessage(what content) *message {
+	m := &message{
+		TS: s.nextTS(), User: s.botUser.ID, Team: s.team.ID, BotID: s.app.BotID, AppID: s.app.ID,
+		Text: what.text, Blocks: what.blocks, Attachments: what.attachments,
+	}
+	if what.hasMetadata {
+		m.Metadata = what.metadata
+	}
+	return m
+}
+
+// targetChannel finds where the app may post: a channel by id or name that it is a
+// member of, or a person by id, whose DM is then opened.
+func (s *Server) targetChannel(target string) (*channel, *apiError) {
+	if target == "" {
+		return nil, refuse("channel_not_found")
+	}
+	if u := s.users[target]; u != nil {
+		return s.dmWith(u)
+	}
+	ch := s.channels[target]
+	if ch == nil {
+		ch = s.channelNamed(strings.TrimPrefix(target, "#"))
+	}
+	return ch, s.mayPost(ch)
+}
+
+// mayPost tells whether the app may write to a channel.
+func (s *Server) mayPost(ch *channel) *apiError {
+	switch {
+	case ch == nil, !ch.has(s.botUser.ID) && ch.kind() != "channel":
+		return refuse("channel_not_found")
+	case !ch.has(s.botUser.ID):
+		return refuse("not_in_channel")
+	case ch.Archived:
+		return refuse("is_archived")
+	case ch.IM && s.users[ch.other(s.botUser.ID)].Deleted:
+		return refuse("is_inactive")
+	}
+	return nil
+}
+
+// dmWith opens the app's DM with a person.
+func (s *Server) dmWith(u *user) (*channel, *apiError) {
+	switch {
+	case u.Bot:
+		return nil, refuse("cannot_dm_bot")
+	case u.Deleted:
+		return nil, refuse("user_disabled")
+	case u.Stranger:
+		return nil, refuse("invalid_user_combination")
+	}
+	ch, created := s.openDM(s.botUser.ID, u.ID)
+	if created {
+		s.feed.send(change{Type: "channel", Channel: ch.ID, only: ch.Members})
+	}
+	return ch, nil
+}
+
+func (s *Server) channelNamed(name string) *channel {
+	for _, id := range s.chanIDs {
+		if c := s.channels[id]; c.Name != "" && c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// placeInThread makes a message a reply. A thread_ts that names a reply is answered in
+// that reply's thread; one that names nothing (the parent was deleted) is posted to the
+// channel itself: both as Slack does.
+func (s *Server) placeInThread(ch *channel, m *message, threadTS string, broadcast bool) *apiError {
+	if threadTS == "" {
+		return nil
+	}
+	if _, ok := parseTS(threadTS); !ok {
+		return refuse("invalid_thread_ts")
+	}
+	parent := ch.byTS[threadTS]
+	if parent != nil && parent.reply() {
+		parent = ch.byTS[parent.ThreadTS]
+	}
+	if parent == nil {
+		return nil
+	}
+	m.ThreadTS = parent.TS
+	if broadcast {
+		m.Subtype = "thread_broadcast"
+	}
+	return nil
+}
+
+// publish puts a message into its channel and tells the app and the people.
+func (s *Server) publish(ch *channel, m *message) {
+	ch.add(m)
+	if m.reply() {
+		ch.byTS[m.ThreadTS].ThreadTS = m.ThreadTS
+	}
+	if m.User != "" {
+		ch.LastRead[m.User] = m.TS
+	}
+	if info := ch.Threads[m.ThreadTS]; info != nil && m.BotID == s.app.BotID {
+		info.status = "" // an answer ends the status
+	}
+	s.sendMessageEvents(ch, m)
+	s.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+}
+
+// ownMessage finds a message that the app may change. The channel must be named by its
+// id: Slack's update and delete open no DM and know no names.
+func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+		return nil, nil, refuse("channel_not_found")
+	}
+	m := ch.byTS[c.text("ts")]
+	switch {
+	case m == nil:
+		return nil, nil, refuse("message_not_found")
+	case m.BotID != s.app.BotID:
+		return nil, nil, refuse(otherwise)
+	case ch.Archived:
+		return nil, nil, refuse("is_archived")
+	}
+	return ch, m, nil
+}
+
+// updateMessage is chat.update. Text without blocks removes the blocks; neither of them
+// leaves the message as it was.
+func (s *Server) updateMessage(c *call) (object, *apiError) {
+	ch, m, failed := s.ownMessage(c, "cant_update_message")
+	if failed != nil {
+		return nil, failed
+	}
+	what, failed := readContent(c.arguments, maxUpdateText, false)
+	if failed != nil {
+		return nil, failed
+	}
+	if !what.hasText && !what.hasBlocks && !what.hasAttachments && !c.has("metadata") && !c.has("file_ids") {
+		return nil, refuse("no_text")
+	}
+	if m.Stream != nil && m.Stream.Open {
+		return nil, refuse("streaming_state_conflict")
+	}
+	before := *m
+	if what.hasText {
+		m.Text, m.Blocks = what.text, nil
+	}
+	if what.hasBlocks {
+		m.Blocks = what.blocks
+	}
+	if what.hasAttachments {
+		m.Attachments = what.attachments
+	}
+	if c.has("metadata") {
+		m.Metadata = what.metadata
+	}
+	if m.Text == "" && len(m.Blocks) == 0 && len(m.Attachments) == 0 && len(m.Files) == 0 {
+		*m = before
+		return nil, refuse("no_text")
+	}
+	if !what.hasBlocks {
+		m.EditedBy, m.EditedTS = s.botUser.ID, s.nextTS()
+	}
+	s.changed(ch, &before, m)
+	return object{"channel": ch.ID, "ts": m.TS, "text": m.Text, "message": m.json()}, nil
+}
+
+// changed tells the app and the people that a message is different now.
+func (s *Server) changed(ch *channel, before, m *message) {
+	s.sendMessageChanged(ch, before, m)
+	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+}
+
+// deleteMessage is chat.delete.
+func (s *Server) deleteMessage(c *call) (object, *apiError) {
+	ch, m, failed := s.ownMessage(c, "cant_delete_message")
+	if failed != nil {
+		return nil, failed
+	}
+	s.erase(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// erase removes a message. A parent with replies leaves a tombstone, as in Slack.
+func (s *Server) erase(ch *channel, m *message) {
+	if !m.reply() && len(ch.replies(m.TS)) > 0 {
+		before := *m
+		*m = message{TS: m.TS, ThreadTS: m.TS, Subtype: "tombstone", Text: "This message was deleted.", User: "USLACKBOT"}
+		s.sendMessageDeleted(ch, &before)
+	} else {
+		ch.remove(m)
+		s.sendMessageDeleted(ch, m)
+	}
+	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+}
+
+// postEphemeral is chat.postEphemeral. The message is shown to one person, is no part
+// of the history and is gone after a restart.
+func (s *Server) postEphemeral(c *call) (object, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if ch == nil {
+		ch = s.channelNamed(strings.TrimPrefix(c.text("channel"), "#"))
+	}
+	if failed := s.mayPost(ch); failed != nil {
+		return nil, failed
+	}
+	u := s.users[c.text("user")]
+	switch {
+	case c.text("user") == "":
+		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
+	case u == nil || u.Deleted || !ch.has(u.ID):
+		return nil, refuse("user_not_in_channel")
+	}
+	what, failed := readContent(c.arguments, maxPostText, true)
+	if failed != nil {
+		return nil, failed
+	}
+	if what.empty() {
+		return nil, refuse("no_text")
+	}
+	m := s.botMessage(what)
+	if failed := s.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
+		return nil, failed
+	}
+	if !c.lostEphemeral {
+		s.showEphemeral(ch, m, u.ID)
+	}
+	return object{"message_ts": m.TS}, nil
+}
+
+func (s *Server) showEphemeral(ch *channel, m *message, to string) {
+	m.EphemeralTo = to
+	ch.ephemerals = append(ch.ephemerals, m)
+	s.feed.send(change{Type: "ephemeral", User: to, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{to}})
+}
+
+// getPermalink is chat.getPermalink.
+func (s *Server) getPermalink(c *call) (object, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+		return nil, refuse("channel_not_found")
+	}
+	m := ch.byTS[c.text("message_ts")]
+	if m == nil {
+		return nil, refuse("message_not_found")
+	}
+	return object{"channel": ch.ID, "permalink": permalink(c.base, ch, m)}, nil
+}
+
+func permalink(base string, ch *channel, m *message) string {
+	link := base + "/archives/" + ch.ID + "/p" + strings.ReplaceAll(m.TS, ".", "")
+	if m.reply() {
+		link += "?thread_ts=" + m.ThreadTS + "&cid=" + ch.ID
+	}
+	return link
+}

@@ -1,0 +1,183 @@
+package workspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// maxBody bounds what a single call may send; Slack's largest legal call is far smaller.
+const maxBody = 4 << 20
+
+// arguments are a method's arguments: form values, or JSON where nested values come
+// as they are. Slack takes both, and JSON text inside of form values.
+type arguments struct {
+	values object
+	token  string
+}
+
+// readArguments decodes a call. The token comes as Bearer, in a form body or in the
+// query, and never from a JSON body: Slack doesn't look there.
+func readArguments(r *http.Request) (arguments, *apiError) {
+	args := arguments{values: object{}}
+	for key, vals := range r.URL.Query() {
+		args.values[key] = vals[0]
+	}
+	contentType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && r.Header.Get("Content-Type") != "" {
+		return args, refuse("invalid_post_type")
+	}
+	switch {
+	case r.Method == http.MethodGet:
+	case r.Method != http.MethodPost:
+		return args, refuse("invalid_post_type")
+	case contentType == "application/json":
+		if failed := args.readJSON(r.Body); failed != nil {
+			return args, failed
+		}
+		delete(args.values, "token")
+	case contentType == "multipart/form-data":
+		if err := r.ParseMultipartForm(maxBody); err != nil {
+			return args, refuse("invalid_form_data")
+		}
+		args.addForm(r.MultipartForm.Value)
+	default: // also without a content type: apps.connections.open has neither body nor type
+		if err := r.ParseForm(); err != nil {
+			return args, refuse("invalid_form_data")
+		}
+		args.addForm(r.PostForm)
+	}
+	args.token = args.text("token")
+	delete(args.values, "token")
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
+		args.token = strings.TrimSpace(token)
+	}
+	return args, nil
+}
+
+func (a arguments) addForm(form map[string][]string) {
+	for key, vals := range form {
+		a.values[key] = vals[0]
+	}
+}
+
+func (a arguments) readJSON(body io.Reader) *apiError {
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return refuse("request_timeout")
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	decoded, err := decodeJSON(raw)
+	if err != nil {
+		return refuse("invalid_json")
+	}
+	fields, ok := decoded.(object)
+	if !ok {
+		return refuse("json_not_object")
+	}
+	for key, value := range fields {
+		a.values[key] = value
+	}
+	return nil
+}
+
+// decodeJSON keeps numbers as they were written.
+func decodeJSON(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if dec.More() {
+		return nil, errors.New("more than one JSON value")
+	}
+	return v, nil
+}
+
+func (a arguments) has(name string) bool {
+	v, ok := a.values[name]
+	return ok && v != nil
+}
+
+func (a arguments) text(name string) string {
+	switch v := a.values[name].(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}
+
+func (a arguments) flag(name string) bool {
+	switch strings.ToLower(a.text(name)) {
+	case "true", "1":
+		return true
+	}
+	return false
+}
+
+func (a arguments) number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(a.text(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// nested is an argument that is JSON: as it is, or as text inside of a form.
+func (a arguments) nested(name string) (any, bool) {
+	v, ok := a.values[name]
+	if !ok || v == nil {
+		return nil, false
+	}
+	text, isText := v.(string)
+	if !isText {
+		return v, true
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, false
+	}
+	decoded, err := decodeJSON([]byte(text))
+	if err != nil {
+		return badJSON{}, true
+	}
+	return decoded, true
+}
+
+// badJSON stands for a nested argument that doesn't parse; it is no array and no object.
+type badJSON struct{}
+
+// words splits a comma-separated or JSON list of ids.
+func (a arguments) words(name string) []string {
+	var out []string
+	switch v := a.values[name].(type) {
+	case []any:
+		for _, item := range v {
+			if text, ok := item.(string); ok && text != "" {
+				out = append(out, text)
+			}
+		}
+	case string:
+		if strings.HasPrefix(strings.TrimSpace(v), "[") {
+			if list, err := decodeJSON([]byte(v)); err == nil {
+				return arguments{values: object{name: list}}.words(name)
+			}
+		}
+		for item := range strings.SplitSeq(v, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				out = append(out, item)
+			}
+		}
+	}
+	return out
+}

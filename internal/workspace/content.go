@@ -1,0 +1,151 @@
+package workspace
+
+import (
+	"unicode/utf8"
+)
+
+// content is what a message says: the part of a call that chat.postMessage,
+// chat.update, chat.postEphemeral and response URLs share.
+type content struct {
+	text        string
+	blocks      []any
+	attachments []any
+	metadata    object
+
+	hasText, hasBlocks, hasAttachments, hasMetadata bool
+}
+
+// readContent takes the content out of a call and refuses what Slack refuses.
+// maxText counts characters; longer text fails unless cut is set, then it is cut.
+func readContent(a arguments, maxText int, cut bool) (content, *apiError) {
+	out := content{text: a.text("text"), hasText: a.has("text")}
+	if markdown := a.text("markdown_text"); markdown != "" {
+		if out.hasText || a.has("blocks") {
+			return out, refuse("markdown_text_conflict")
+		}
+		if utf8.RuneCountInString(markdown) > maxMarkdownText {
+			return out, refuse("msg_too_long")
+		}
+		out.text, out.hasText = markdown, true
+		out.blocks, out.hasBlocks = []any{object{"type": "markdown", "text": markdown}}, true
+		assignIDs(out.blocks)
+	}
+	if utf8.RuneCountInString(out.text) > maxText {
+		if !cut {
+			return out, refuse("msg_too_long")
+		}
+		out.text = string([]rune(out.text)[:maxText])
+	}
+	if raw, given := a.nested("blocks"); given {
+		blocks, failed := readBlocks(raw)
+		if failed != nil {
+			return out, failed
+		}
+		out.blocks, out.hasBlocks = blocks, true
+	}
+	if raw, given := a.nested("attachments"); given {
+		attachments, failed := readAttachments(raw)
+		if failed != nil {
+			return out, failed
+		}
+		out.attachments, out.hasAttachments = attachments, true
+	}
+	if raw, given := a.nested("metadata"); given {
+		metadata, failed := readMetadata(raw)
+		if failed != nil {
+			return out, failed
+		}
+		out.metadata, out.hasMetadata = metadata, len(metadata) > 0
+	}
+	return out, nil
+}
+
+// empty tells content that would show nothing.
+func (c content) empty() bool {
+	return c.text == "" && len(c.blocks) == 0 && len(c.attachments) == 0
+}
+
+// readBlocks checks a message's blocks and gives names to those that have none.
+func readBlocks(raw any) ([]any, *apiError) {
+	blocks, ok := raw.([]any)
+	if !ok {
+		return nil, refuse("invalid_blocks_format")
+	}
+	check := checker{surface: onMessage}
+	check.blocks("/blocks", blocks, maxMessageBlocks)
+	if len(check.problems) > 0 {
+		return nil, refuse("invalid_blocks", check.problems...)
+	}
+	if textLength(blocks) > maxBlocksText {
+		return nil, refuse("msg_blocks_too_long")
+	}
+	assignIDs(blocks)
+	return blocks, nil
+}
+
+func readAttachments(raw any) ([]any, *apiError) {
+	list, ok := raw.([]any)
+	if !ok {
+		return nil, refuse("invalid_attachments")
+	}
+	if len(list) > maxAttachments {
+		return nil, refuse("too_many_attachments")
+	}
+	for i, item := range list {
+		attachment, ok := item.(object)
+		if !ok {
+			return nil, refuse("invalid_attachments")
+		}
+		attachment["id"] = i + 1
+		if _, ok := attachment["fallback"]; !ok {
+			attachment["fallback"] = "[no preview available]"
+		}
+		if nested, given := attachment["blocks"]; given {
+			blocks, failed := readBlocks(nested)
+			if failed != nil {
+				return nil, failed
+			}
+			attachment["blocks"] = blocks
+		}
+	}
+	return list, nil
+}
+
+func readMetadata(raw any) (object, *apiError) {
+	metadata, ok := raw.(object)
+	if !ok {
+		return nil, refuse("invalid_metadata_format")
+	}
+	if len(metadata) == 0 {
+		return metadata, nil
+	}
+	eventType, _ := metadata["event_type"].(string)
+	_, hasPayload := metadata["event_payload"].(object)
+	_, hasEntities := metadata["entities"]
+	if !hasEntities && (eventType == "" || !hasPayload) {
+		return nil, refuse("invalid_metadata_schema")
+	}
+	return metadata, nil
+}
+
+// textLength counts the characters that blocks show.
+func textLength(v any) int {
+	total := 0
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			total += textLength(item)
+		}
+	case object:
+		for key, value := range v {
+			if text, ok := value.(string); ok {
+				if key == "text" {
+					total += utf8.RuneCountInString(text)
+				}
+				continue
+			}
+			total += textLength(value)
+		}
+	}
+	return total
+}

@@ -1,0 +1,93 @@
+package workspace
+
+import (
+	"slices"
+	"strings"
+)
+
+// emit sends an event to the app if it subscribed to it. name is the subscription
+// ("message.channels"), which differs from the event's type for messages.
+func (s *Server) emit(name string, event object) {
+	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) {
+		return
+	}
+	now := s.cfg.Now()
+	if _, set := event["event_ts"]; !set {
+		event["event_ts"] = s.nextTS()
+	}
+	s.hub.event(encode(object{
+		"token": "local-workspace", "team_id": s.team.ID, "context_team_id": s.team.ID, "context_enterprise_id": nil,
+		"api_app_id": s.app.ID, "event": event, "type": "event_callback", "event_id": newID("Ev"), "event_time": now.Unix(),
+		"authorizations": []object{{
+			"enterprise_id": nil, "team_id": s.team.ID, "user_id": s.botUser.ID, "is_bot": true, "is_enterprise_install": false,
+		}},
+		"is_ext_shared_channel": false, "event_context": newID("4-"),
+	}))
+}
+
+// subscription is the name under which an app subscribes to messages in a channel.
+func subscription(ch *channel) string {
+	switch ch.kind() {
+	case "im":
+		return "message.im"
+	case "mpim":
+		return "message.mpim"
+	case "group":
+		return "message.groups"
+	}
+	return "message.channels"
+}
+
+// sendMessageEvents tells the app of a new message in a channel that it is in, its own
+// included; and of a mention of it, which Slack sends as a second event outside of DMs.
+func (s *Server) sendMessageEvents(ch *channel, m *message) {
+	if !ch.has(s.botUser.ID) {
+		return
+	}
+	event := m.json()
+	event["channel"], event["channel_type"], event["event_ts"] = ch.ID, ch.kind(), m.TS
+	if m.reply() {
+		if parent := ch.byTS[m.ThreadTS]; parent != nil {
+			event["parent_user_id"] = parent.User
+			if m.Subtype == "thread_broadcast" {
+				event["root"] = ch.threadJSON(parent)
+			}
+		}
+	}
+	if m.BotID == s.app.BotID {
+		event["bot_profile"] = object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
+	}
+	s.emit(subscription(ch), event)
+
+	mentioned := strings.Contains(m.Text, "<@"+s.botUser.ID+">") || strings.Contains(m.Text, "<@"+s.botUser.ID+"|")
+	if !mentioned || ch.IM || m.BotID == s.app.BotID || m.Subtype == "channel_join" {
+		return
+	}
+	mention := m.json()
+	delete(mention, "subtype")
+	mention["type"], mention["channel"], mention["event_ts"] = "app_mention", ch.ID, m.TS
+	s.emit("app_mention", mention)
+}
+
+// sendMessageChanged tells the app of an edited message, also of its own edits.
+func (s *Server) sendMessageChanged(ch *channel, before, m *message) {
+	if !ch.has(s.botUser.ID) {
+		return
+	}
+	now := s.nextTS()
+	s.emit(subscription(ch), object{
+		"type": "message", "subtype": "message_changed", "hidden": true, "channel": ch.ID, "channel_type": ch.kind(),
+		"ts": now, "event_ts": now, "message": ch.threadJSON(m), "previous_message": before.json(),
+	})
+}
+
+func (s *Server) sendMessageDeleted(ch *channel, before *message) {
+	if !ch.has(s.botUser.ID) {
+		return
+	}
+	now := s.nextTS()
+	s.emit(subscription(ch), object{
+		"type": "message", "subtype": "message_deleted", "hidden": true, "channel": ch.ID, "channel_type": ch.kind(),
+		"ts": now, "event_ts": now, "deleted_ts": before.TS, "previous_message": before.json(),
+	})
+}

@@ -1,0 +1,256 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+)
+
+// clock is a clock that stands still until it is moved.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// bench is a workspace with a real slack-go client and people who use the HTTP API.
+type bench struct {
+	t     *testing.T
+	srv   *Server
+	http  *httptest.Server
+	api   *slack.Client
+	clock *clock
+}
+
+func newBench(t *testing.T, adjust ...func(*Config)) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: newClock()}
+	cfg := Config{Seed: DemoSeed(), Now: b.clock.Now}
+	for _, f := range adjust {
+		f(&cfg)
+	}
+	srv, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.srv, b.http = srv, httptest.NewServer(srv.Handler())
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		b.http.Close()
+	})
+	b.api = slack.New(DemoBotToken, slack.OptionAppLevelToken(DemoAppToken), slack.OptionAPIURL(b.http.URL+"/api/"))
+	return b
+}
+
+// bot is a connected app: everything that it was sent, and what it does with it.
+type bot struct {
+	client *socketmode.Client
+	events chan socketmode.Event
+	stop   func()
+}
+
+// connect runs a slack-go Socket Mode client. on is called for every request and
+// returns whether to acknowledge it, and with what.
+func (b *bench) connect(on func(socketmode.Event) (bool, any)) *bot {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	client := socketmode.New(b.api)
+	out := &bot{client: client, events: make(chan socketmode.Event, 1000)}
+	ready := make(chan struct{})
+	var once sync.Once
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := client.RunContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			b.t.Errorf("socket mode client: %v", err)
+		}
+	})
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e := <-client.Events:
+				if e.Type == socketmode.EventTypeHello {
+					once.Do(func() { close(ready) })
+				}
+				if e.Request == nil || e.Request.EnvelopeID == "" {
+					continue
+				}
+				ack, payload := true, any(nil)
+				if on != nil {
+					ack, payload = on(e)
+				}
+				if ack {
+					if err := client.Ack(*e.Request, payload); err != nil {
+						b.t.Error(err)
+					}
+				}
+				out.events <- e
+			}
+		}
+	})
+	out.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	b.t.Cleanup(out.stop)
+	wait(b.t, ready)
+	return out
+}
+
+// wait gives up on what should have happened long ago.
+func wait[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+// answer is what the people's API answered.
+type reply struct {
+	status int
+	body   map[string]any
+}
+
+func (r reply) code() string { code, _ := r.body["error"].(string); return code }
+func (r reply) text(keys ...string) string {
+	s, _ := dig(r.body, keys...).(string)
+	return s
+}
+
+func dig(v any, keys ...string) any {
+	for _, key := range keys {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[key]
+		case []any:
+			n := 0
+			if key == "last" {
+				n = len(at) - 1
+			} else if err := json.Unmarshal([]byte(key), &n); err != nil {
+				return nil
+			}
+			if n < 0 || n >= len(at) {
+				return nil
+			}
+			v = at[n]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func (b *bench) do(method, path string, body any) reply {
+	b.t.Helper()
+	var reader io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		reader = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequest(method, b.http.URL+path, reader)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	out := reply{status: resp.StatusCode}
+	if err := json.NewDecoder(resp.Body).Decode(&out.body); err != nil {
+		b.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return out
+}
+
+func (b *bench) get(path string) reply            { b.t.Helper(); return b.do("GET", path, nil) }
+func (b *bench) post(path string, body any) reply { b.t.Helper(); return b.do("POST", path, body) }
+
+// must fails the test unless the answer is ok.
+func (b *bench) must(r reply) reply {
+	b.t.Helper()
+	if r.status != 200 || r.body["ok"] != true {
+		b.t.Fatalf("answered %d %v", r.status, r.body)
+	}
+	return r
+}
+
+// say lets a person write and returns the ts.
+func (b *bench) say(user, channel, text, thread string) string {
+	b.t.Helper()
+	return b.must(b.post("/people/"+user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread})).text("ts")
+}
+
+func (b *bench) messages(user, channel, thread string) []any {
+	b.t.Helper()
+	list, _ := b.must(b.get("/people/" + user + "/channels/" + url.PathEscape(channel) + "/messages?thread_ts=" + thread)).body["messages"].([]any)
+	return list
+}
+
+// form calls a Web API method the way slack-go does, without slack-go's own checks.
+func (b *bench) form(method string, args map[string]any) reply {
+	b.t.Helper()
+	values := url.Values{"token": {DemoBotToken}}
+	for k, v := range args {
+		if text, ok := v.(string); ok {
+			values.Set(k, text)
+			continue
+		}
+		raw, err := json.Marshal(v)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		values.Set(k, string(raw))
+	}
+	resp, err := http.PostForm(b.http.URL+"/api/"+method, values)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	out := reply{status: resp.StatusCode}
+	if err := json.NewDecoder(resp.Body).Decode(&out.body); err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+type obj = map[string]any
+type arr = []any
+
+func plain(s string) obj  { return obj{"type": "plain_text", "text": s} }
+func mrkdwn(s string) obj { return obj{"type": "mrkdwn", "text": s} }
+
+// chars is n characters that are two bytes each.
+func chars(n int) string { return strings.Repeat("é", n) }

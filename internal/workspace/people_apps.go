@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// runCommand is POST /people/{user}/commands.
+func (s *Server) runCommand(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payload, u, ch, failed := s.commandPayload(p)
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	answer, failed := s.askApp("slash_commands", payload)
+	if failed != nil {
+		return nil, failed
+	}
+	if len(answer) == 0 {
+		return object{}, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, failed := s.commandAnswer(u, ch, answer)
+	if failed != nil {
+		return nil, failed
+	}
+	return object{"message": m.json()}, nil
+}
+
+func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel, *apiError) {
+	u, ch, failed := s.inChannel(p)
+	if failed != nil {
+		return nil, nil, nil, failed
+	}
+	name := p.text("command")
+	if !slices.ContainsFunc(s.app.Commands, func(c SeedCommand) bool { return c.Command == name }) {
+		return nil, nil, nil, refuse("unknown_command")
+	}
+	return encode(object{
+		"token": "local-workspace", "team_id": s.team.ID, "team_domain": s.team.Domain, "channel_id": ch.ID,
+		"channel_name": channelRef(ch)["name"], "user_id": u.ID, "user_name": u.Name, "command": name, "text": p.text("text"),
+		"api_app_id": s.app.ID, "is_enterprise_install": "false", "trigger_id": s.newTrigger(u.ID, ""),
+		"response_url": s.newResponseURL(s.appBase(p.r), responseURL{user: u.ID, channel: ch.ID}),
+	}), u, ch, nil
+}
+
+// commandAnswer shows the message with which the app acknowledged: to the person alone
+// unless it says in_channel.
+func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*message, *apiError) {
+	decoded, err := decodeJSON(answer)
+	body, ok := decoded.(object)
+	if text, isText := decoded.(string); isText {
+		body, ok = object{"text": text}, true
+	}
+	if err != nil || !ok {
+		return nil, refuse("invalid_app_response", "a command is answered with a message")
+	}
+	what, failed := readContent(arguments{values: body}, maxPostText, true)
+	if failed == nil && what.empty() {
+		failed = refuse("no_text")
+	}
+	if failed != nil {
+		s.log.Warn("the app's answer to a command is not valid", "error", failed.code, "details", failed.details)
+		return nil, refuse("invalid_app_response", append([]string{failed.code}, failed.details...)...)
+	}
+	m := s.botMessage(what)
+	if body["response_type"] == "in_channel" {
+		s.publish(ch, m)
+	} else {
+		s.showEphemeral(ch, m, u.ID)
+	}
+	return m, nil
+}
+
+// runShortcut is POST /people/{user}/shortcuts.
+func (s *Server) runShortcut(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payload, trigger, failed := s.shortcutPayload(p)
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	if _, failed := s.askApp("interactive", payload); failed != nil {
+		return nil, failed
+	}
+	return object{"trigger_id": trigger}, nil
+}
+
+func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, "", failed
+	}
+	kind := "global"
+	if p.text("ts") != "" {
+		kind = "message"
+	}
+	callback := p.text("callback_id")
+	if !slices.ContainsFunc(s.app.Shortcuts, func(c SeedShortcut) bool { return c.CallbackID == callback && c.Type == kind }) {
+		return nil, "", refuse("unknown_shortcut")
+	}
+	trigger := s.newTrigger(u.ID, "")
+	out := s.interaction("shortcut", u)
+	if kind == "message" {
+		ch, failed := s.memberChannel(u, p.text("channel"))
+		if failed != nil {
+			return nil, "", failed
+		}
+		m := ch.byTS[p.text("ts")]
+		if m == nil {
+			return nil, "", refuse("message_not_found")
+		}
+		s.onMessagePayload(p.r, out, u, ch, m)
+		delete(out, "container")
+		out["type"], out["message_ts"] = "message_action", m.TS
+	}
+	out["callback_id"], out["trigger_id"], out["action_ts"] = callback, trigger, s.nextTS()
+	return encode(out), trigger, nil
+}
+
+// openHome is GET /people/{user}/home.
+func (s *Server) openHome(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, failed
+	}
+	ch, failed := s.dmFor(u, s.botUser)
+	if failed != nil {
+		return nil, failed
+	}
+	event := object{"type": "app_home_opened", "user": u.ID, "channel": ch.ID, "tab": "home"}
+	out := object{"view": nil}
+	if home := s.homes[u.ID]; home != nil {
+		event["view"], out["view"] = home.json(s), home.json(s)
+	}
+	if !p.flag("quiet") {
+		s.emit("app_home_opened", event)
+	}
+	return out, nil
+}

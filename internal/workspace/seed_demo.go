@@ -1,0 +1,57 @@
+package workspace
+
+// Tokens of the demo workspace. They open nothing anywhere else.
+const (
+	DemoBotToken = "xoxb-countersign-demo"
+	DemoAppToken = "xapp-1-A0001-countersign-demo"
+)
+
+// DemoSeed is the workspace of the demo: support colleagues who ask, the three levels
+// of approvers, and one of each kind of account that must never approve anything.
+func DemoSeed() Seed {
+	everyone := []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"}
+	with := func(extra ...string) []string { return append(append([]string{}, everyone...), extra...) }
+	return Seed{
+		Team: SeedTeam{ID: "T0001", Name: "Countersign Demo", Domain: "countersign-demo"},
+		App: SeedApp{
+			ID: "A0001", BotID: "B0001", BotUser: "U0BOT", Name: "Countersign",
+			BotTokens: []string{DemoBotToken}, AppTokens: []string{DemoAppToken},
+			Scopes: []string{
+				"app_mentions:read", "channels:read", "groups:read", "im:read", "mpim:read",
+				"im:history", "channels:history", "groups:history", "mpim:history", "chat:write", "im:write",
+				"users:read", "users:read.email", "usergroups:read", "dnd:read", "files:read", "files:write",
+				"reactions:read", "reactions:write", "commands", "assistant:write", "team:read",
+			},
+			Commands: []SeedCommand{
+				{Command: "/countersign", Description: "What is waiting, and what you can do about it"},
+			},
+			Shortcuts: []SeedShortcut{
+				{Name: "Ask Countersign", CallbackID: "ask_countersign", Type: "global"},
+				{Name: "Hand this to Countersign", CallbackID: "hand_over", Type: "message"},
+			},
+		},
+		People: []SeedPerson{
+			{ID: "U0001", Name: "ada", RealName: "Ada Okafor", DisplayName: "Ada", Title: "Support Agent", Email: "ada@example.com", TZ: "Europe/Berlin"},
+			{ID: "U0002", Name: "teo", RealName: "Teo Marchetti", DisplayName: "Teo", Title: "Team Lead", Email: "teo@example.com", TZ: "America/New_York"},
+			{ID: "U0003", Name: "ingrid", RealName: "Ingrid Solheim", DisplayName: "Ingrid", Title: "Finance Director", Email: "ingrid@example.com", TZ: "Europe/London", Admin: true},
+			{ID: "U0004", Name: "kenji", RealName: "Kenji Arakawa", DisplayName: "Kenji", Title: "Finance Director", Email: "kenji@example.com", TZ: "Asia/Tokyo"},
+			{ID: "U0100", Name: "sam", RealName: "Sam Whitfield", DisplayName: "Sam", Title: "Customer Support", Email: "sam@example.com", TZ: "America/Los_Angeles"},
+			{ID: "U0101", Name: "priya", RealName: "Priya Nair", DisplayName: "Priya", Title: "Support Agent, on call", Email: "support-oncall@example.com", TZ: "Asia/Kolkata"},
+			{ID: "U0900", Name: "gus", RealName: "Gus Lindqvist", DisplayName: "Gus (guest)", Title: "Contractor", Email: "gus@contractor.example.com", TZ: "Europe/Stockholm", Guest: true},
+			{ID: "U0901", Name: "uma", RealName: "Uma Beaumont", DisplayName: "Uma (guest)", Title: "Auditor, one channel", Email: "uma@auditor.example.com", TZ: "Europe/Paris", SingleGuest: true},
+			{ID: "U0902", Name: "dora", RealName: "Dora Petrova", DisplayName: "Dora", Title: "Team Lead (left)", Email: "dora@example.com", TZ: "Europe/Sofia", Deactivated: true},
+			{ID: "U0903", Name: "xavier", RealName: "Xavier Roy", DisplayName: "Xavier", Title: "Supplier", Email: "xavier@supplier.example.com", TZ: "America/Toronto", Team: "T0999", Stranger: true},
+			{ID: "U0904", Name: "deploybot", RealName: "Deploy Bot", DisplayName: "Deploy Bot", TZ: "UTC", Bot: true},
+		},
+		Groups: []SeedGroup{
+			{ID: "S0001", Handle: "support", Name: "Support", Users: []string{"U0001", "U0101"}},
+		},
+		Channels: []SeedChannel{
+			{ID: "C0000", Name: "general", Topic: "Company-wide", General: true, Members: with("U0900", "U0BOT", "U0904")},
+			{ID: "C0001", Name: "support", Topic: "Ask @Countersign about orders, addresses and refunds", Members: with("U0900", "U0901", "U0BOT")},
+			{ID: "C0002", Name: "support-approvals", Topic: "Cards that wait for a countersignature", Members: []string{"U0001", "U0002", "U0003", "U0004", "U0BOT"}},
+			{ID: "C0003", Name: "finance", Topic: "Finance", Private: true, Members: []string{"U0002", "U0003", "U0004"}},
+			{ID: "C0004", Name: "supplier-desk", Topic: "Shared with our supplier", Shared: true, Members: []string{"U0001", "U0100", "U0903", "U0BOT"}},
+		},
+	}
+}

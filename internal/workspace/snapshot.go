@@ -1,0 +1,176 @@
+package workspace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// stored is the data file.
+type stored struct {
+	Version  int              `json:"version"`
+	Team     string           `json:"team"`
+	LastTS   int64            `json:"last_ts"`
+	Users    []*user          `json:"users"`
+	Groups   []*userGroup     `json:"groups"`
+	Channels []*channel       `json:"channels"`
+	Files    []*file          `json:"files"`
+	Homes    map[string]*view `json:"homes"`
+}
+
+const storedVersion = 1
+
+// snapshot encodes everything that survives a restart. Modals, ephemerals, triggers and
+// response URLs don't: they don't in Slack either, or not for long.
+func (s *Server) snapshot() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := stored{Version: storedVersion, Team: s.team.ID, LastTS: s.lastTS, Groups: s.groups, Homes: s.homes}
+	for _, id := range s.userIDs {
+		out.Users = append(out.Users, s.users[id])
+	}
+	for _, id := range s.chanIDs {
+		out.Channels = append(out.Channels, s.channels[id])
+	}
+	for _, f := range s.files {
+		if f.upload == "" {
+			out.Files = append(out.Files, f)
+		}
+	}
+	return json.Marshal(out)
+}
+
+// load reads the data file; it reports false when there is none yet.
+func (s *Server) load() (bool, error) {
+	if s.cfg.DataFile == "" {
+		return false, nil
+	}
+	raw, err := os.ReadFile(s.cfg.DataFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("workspace data: %w", err)
+	}
+	var in stored
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return false, fmt.Errorf("workspace data %s is damaged (%w): move it away to start afresh", s.cfg.DataFile, err)
+	}
+	if in.Version != storedVersion {
+		return false, fmt.Errorf("workspace data %s has version %d and this program knows version %d: use the program that wrote it, or move the file away to start afresh", s.cfg.DataFile, in.Version, storedVersion)
+	}
+	if in.Team != s.team.ID {
+		return false, fmt.Errorf("workspace data %s is of the team %s, the seed is of %s: use another file", s.cfg.DataFile, in.Team, s.team.ID)
+	}
+	for _, u := range in.Users {
+		s.addUser(u)
+	}
+	for _, c := range in.Channels {
+		s.addChannel(c)
+	}
+	for _, f := range in.Files {
+		s.files[f.ID] = f
+	}
+	s.groups, s.lastTS = in.Groups, in.LastTS
+	for id, v := range in.Homes {
+		v.fill(nil)
+		s.homes[id] = v
+	}
+	return true, nil
+}
+
+// saver writes the data file a moment after something changed, and at the end.
+type saver struct {
+	path  string
+	log   *slog.Logger
+	take  func() ([]byte, error)
+	dirty chan struct{}
+	stop  chan struct{}
+	once  sync.Once
+	done  chan struct{}
+	last  error
+}
+
+// saveDelay is how long changes are gathered before they are written.
+const saveDelay = 200 * time.Millisecond
+
+func newSaver(cfg Config, take func() ([]byte, error)) *saver {
+	v := &saver{path: cfg.DataFile, log: cfg.Log, take: take, dirty: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	if v.path == "" {
+		close(v.done)
+		return v
+	}
+	go v.run()
+	return v
+}
+
+// touch says that something changed. It never waits.
+func (v *saver) touch() {
+	select {
+	case v.dirty <- struct{}{}:
+	default:
+	}
+}
+
+func (v *saver) run() {
+	defer close(v.done)
+	for {
+		select {
+		case <-v.stop:
+			v.last = v.save()
+			return
+		case <-v.dirty:
+		}
+		timer := time.NewTimer(saveDelay)
+		select {
+		case <-v.stop:
+			timer.Stop()
+			v.last = v.save()
+			return
+		case <-timer.C:
+		}
+		if err := v.save(); err != nil {
+			v.log.Error("workspace data not saved", "error", err)
+		}
+	}
+}
+
+// save writes the file beside the old one and puts it in its place.
+func (v *saver) save() error {
+	raw, err := v.take()
+	if err != nil {
+		return fmt.Errorf("encode workspace data: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
+		return fmt.Errorf("save workspace data: %w", err)
+	}
+	next := v.path + ".new"
+	if err := writeSynced(next, raw); err != nil {
+		return fmt.Errorf("save workspace data: %w", err)
+	}
+	if err := os.Rename(next, v.path); err != nil {
+		return fmt.Errorf("save workspace data: %w", err)
+	}
+	return nil
+}
+
+func writeSynced(path string, raw []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func (v *saver) close() error {
+	v.once.Do(func() { close(v.stop) })
+	<-v.done
+	return v.last
+}

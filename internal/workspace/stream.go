@@ -1,0 +1,287 @@
+package workspace
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// stream is what a message keeps while it is being streamed, and what it was made of.
+type stream struct {
+	Open  bool     `json:"open"`
+	Mode  string   `json:"mode"` // timeline or plan
+	Parts []object `json:"parts"`
+	Title string   `json:"title,omitempty"` // of the plan
+	Last  int64    `json:"last"`            // microseconds
+}
+
+// A part is {"kind":"text","text":…}, {"kind":"task", the task's fields} or
+// {"kind":"blocks","blocks":[…]}.
+
+// startStream is chat.startStream.
+func (s *Server) startStream(c *call) (object, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if failed := s.mayPost(ch); failed != nil {
+		return nil, failed
+	}
+	if !ch.IM {
+		recipient := s.users[c.text("recipient_user_id")]
+		switch {
+		case c.text("recipient_user_id") == "":
+			return nil, refuse("missing_recipient_user_id")
+		case c.text("recipient_team_id") == "":
+			return nil, refuse("missing_recipient_team_id")
+		case recipient == nil:
+			return nil, refuse("user_not_found")
+		case c.text("recipient_team_id") != recipient.Team:
+			return nil, refuse("team_not_found")
+		}
+	}
+	mode := c.text("task_display_mode")
+	if mode == "" {
+		mode = "timeline"
+	}
+	if !slices.Contains([]string{"timeline", "plan"}, mode) {
+		return nil, refuse("invalid_arguments", "must be timeline or plan [json-pointer:/task_display_mode]")
+	}
+	m := s.botMessage(content{})
+	m.Stream = &stream{Open: true, Mode: mode, Last: s.cfg.Now().UnixMicro()}
+	thread := c.text("thread_ts")
+	if failed := s.placeInThread(ch, m, thread, false); failed != nil {
+		return nil, failed
+	}
+	if thread != "" && m.ThreadTS == "" {
+		return nil, refuse("thread_not_found")
+	}
+	parts, failed := m.streamParts(c)
+	if failed != nil {
+		return nil, failed
+	}
+	m.Stream.apply(parts)
+	m.render()
+	s.publish(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// openStream finds a message that is being streamed. A stream that had no append for
+// too long is over.
+func (s *Server) openStream(c *call) (*channel, *message, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+		return nil, nil, refuse("channel_not_found")
+	}
+	m := ch.byTS[c.text("ts")]
+	switch {
+	case m == nil:
+		return nil, nil, refuse("message_not_found")
+	case m.BotID != s.app.BotID:
+		return nil, nil, refuse("message_not_owned_by_app")
+	case m.Stream == nil || !m.Stream.Open:
+		return nil, nil, refuse("message_not_in_streaming_state")
+	case s.cfg.Now().UnixMicro()-m.Stream.Last > s.cfg.StreamIdle.Microseconds():
+		m.Stream.Open = false
+		return nil, nil, refuse("message_not_in_streaming_state")
+	}
+	return ch, m, nil
+}
+
+// appendStream is chat.appendStream. The app hears of the whole text when it stops.
+func (s *Server) appendStream(c *call) (object, *apiError) {
+	ch, m, failed := s.openStream(c)
+	if failed != nil {
+		return nil, failed
+	}
+	parts, failed := m.streamParts(c)
+	if failed != nil {
+		return nil, failed
+	}
+	if len(parts) == 0 {
+		return nil, refuse("no_text")
+	}
+	m.Stream.apply(parts)
+	m.Stream.Last = s.cfg.Now().UnixMicro()
+	m.render()
+	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// stopStream is chat.stopStream. Its blocks stand at the bottom.
+func (s *Server) stopStream(c *call) (object, *apiError) {
+	ch, m, failed := s.openStream(c)
+	if failed != nil {
+		return nil, failed
+	}
+	parts, failed := m.streamParts(c)
+	if failed != nil {
+		return nil, failed
+	}
+	what, failed := readContent(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
+	if failed != nil {
+		return nil, failed
+	}
+	before := *m
+	if len(what.blocks) > 0 {
+		parts = append(parts, object{"kind": "blocks", "blocks": what.blocks})
+	}
+	m.Stream.apply(parts)
+	m.Stream.Open = false
+	if what.hasMetadata {
+		m.Metadata = what.metadata
+	}
+	m.render()
+	s.changed(ch, &before, m)
+	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
+}
+
+// streamParts reads markdown_text and chunks.
+func (m *message) streamParts(c *call) ([]object, *apiError) {
+	var parts []object
+	if text := c.text("markdown_text"); text != "" {
+		if utf8.RuneCountInString(text) > maxStreamText {
+			return nil, refuse("msg_too_long")
+		}
+		parts = append(parts, object{"kind": "text", "text": text})
+	}
+	raw, given := c.nested("chunks")
+	if !given {
+		return parts, nil
+	}
+	list, ok := raw.([]any)
+	if !ok {
+		return nil, refuse("invalid_chunks")
+	}
+	for _, item := range list {
+		part, failed := readChunk(item)
+		if failed != nil {
+			return nil, failed
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+func readChunk(item any) (object, *apiError) {
+	chunk, _ := item.(object)
+	text := func(key string) string { v, _ := chunk[key].(string); return v }
+	switch chunk["type"] {
+	case "markdown_text":
+		if text("text") == "" {
+			return nil, refuse("invalid_chunks")
+		}
+		if utf8.RuneCountInString(text("text")) > maxStreamText {
+			return nil, refuse("msg_too_long")
+		}
+		return object{"kind": "text", "text": text("text")}, nil
+	case "task_update":
+		status := text("status")
+		if text("id") == "" || (status != "" && !taskStatuses[status]) {
+			return nil, refuse("invalid_chunks")
+		}
+		out := object{"kind": "task"}
+		for _, key := range []string{"id", "title", "status", "details", "output", "sources"} {
+			if chunk[key] != nil && chunk[key] != "" {
+				out[key] = chunk[key]
+			}
+		}
+		return out, nil
+	case "plan_update":
+		return object{"kind": "plan", "title": text("title")}, nil
+	case "blocks":
+		blocks, failed := readBlocks(chunk["blocks"])
+		if failed != nil {
+			return nil, failed
+		}
+		return object{"kind": "blocks", "blocks": blocks}, nil
+	}
+	return nil, refuse("invalid_chunks")
+}
+
+// apply adds parts: text joins the text before it, a task replaces the one with its id.
+func (st *stream) apply(parts []object) {
+	for _, part := range parts {
+		last := len(st.Parts) - 1
+		switch part["kind"] {
+		case "plan":
+			st.Title, _ = part["title"].(string)
+			continue
+		case "text":
+			if last >= 0 && st.Parts[last]["kind"] == "text" {
+				st.Parts[last] = object{"kind": "text", "text": st.Parts[last]["text"].(string) + part["text"].(string)}
+				continue
+			}
+		case "task":
+			if i := slices.IndexFunc(st.Parts, func(p object) bool { return p["kind"] == "task" && p["id"] == part["id"] }); i >= 0 {
+				merged := object{}
+				for k, v := range st.Parts[i] {
+					merged[k] = v
+				}
+				for k, v := range part {
+					merged[k] = v
+				}
+				st.Parts[i] = merged
+				continue
+			}
+		}
+		st.Parts = append(st.Parts, part)
+	}
+}
+
+// render writes the stream's parts as the message's text and blocks: markdown, task
+// cards (or one plan that holds them all), further blocks.
+func (m *message) render() {
+	st := m.Stream
+	m.Text, m.Blocks = "", nil
+	var tasks []any
+	for _, part := range st.Parts {
+		switch part["kind"] {
+		case "text":
+			text := part["text"].(string)
+			m.Text += text
+			m.Blocks = append(m.Blocks, object{"type": "markdown", "text": text})
+		case "task":
+			card := taskBlock(part)
+			if st.Mode == "plan" {
+				tasks = append(tasks, card)
+			} else {
+				m.Blocks = append(m.Blocks, card)
+			}
+		case "blocks":
+			m.Blocks = append(m.Blocks, part["blocks"].([]any)...)
+		}
+	}
+	if len(tasks) > 0 || st.Title != "" {
+		title := st.Title
+		if title == "" {
+			title = "Thinking"
+		}
+		if tasks == nil {
+			tasks = []any{}
+		}
+		m.Blocks = append([]any{object{"type": "plan", "title": title, "tasks": tasks}}, m.Blocks...)
+	}
+	assignIDs(m.Blocks)
+}
+
+// taskBlock is a task's card; details and output are given as text and shown as rich
+// text.
+func taskBlock(part object) object {
+	title, _ := part["title"].(string)
+	if title == "" {
+		title, _ = part["id"].(string)
+	}
+	card := object{"type": "task_card", "task_id": part["id"], "title": title, "status": "pending"}
+	if part["status"] != nil {
+		card["status"] = part["status"]
+	}
+	for _, key := range []string{"details", "output"} {
+		switch v := part[key].(type) {
+		case string:
+			card[key] = richText(v)
+		case object:
+			card[key] = v
+		}
+	}
+	if part["sources"] != nil {
+		card["sources"] = part["sources"]
+	}
+	return card
+}

@@ -1,0 +1,50 @@
+package workspace
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// trigger is what a trigger_id stands for: one person's act, which the app may answer
+// with one modal within three seconds.
+type trigger struct {
+	user    string
+	viewID  string // the modal in which it happened
+	expires time.Time
+	used    bool
+}
+
+var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
+
+// newTrigger makes a trigger for a person's act.
+func (s *Server) newTrigger(user, viewID string) string {
+	now := s.cfg.Now()
+	for id, t := range s.triggers {
+		if now.Sub(t.expires) > time.Hour { // long enough to tell an old one from none
+			delete(s.triggers, id)
+		}
+	}
+	s.lastTS++
+	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), newSecret())
+	s.triggers[id] = &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
+	return id
+}
+
+// findTrigger looks a trigger up without using it.
+func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
+	id := c.text("trigger_id")
+	if !triggerForm.MatchString(id) {
+		return nil, refuse("invalid_arguments", "invalid `trigger_id` [json-pointer:/trigger_id]")
+	}
+	t := s.triggers[id]
+	switch {
+	case t == nil:
+		return nil, refuse("invalid_trigger_id")
+	case t.used:
+		return nil, refuse("exchanged_trigger_id")
+	case s.cfg.Now().After(t.expires):
+		return nil, refuse("expired_trigger_id")
+	}
+	return t, nil
+}

@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"regexp"
+	"strings"
+)
+
+// What a person types reaches apps in Slack's own notation: mentions, channels and
+// links as <…>, and & < > escaped everywhere else. Code is only escaped.
+
+var (
+	codeSpan  = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
+	reference = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|#[CG][A-Z0-9]+|!(?:here|channel|everyone|subteam\^S[A-Z0-9]+|date\^[^<>]+)|(?:https?|mailto):[^<>|\s]+)(?:\|[^<>]*)?>`)
+	// a mention, a channel, an address or a link, after something that isn't a word
+	typedMention = regexp.MustCompile(`@[\p{L}\p{N}._-]+`)
+	typedChannel = regexp.MustCompile(`#[\p{L}\p{N}_-]+`)
+	typedLink    = regexp.MustCompile(`https?://[^\s<>|]+`)
+	typedAddress = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`)
+	anyTyped     = regexp.MustCompile(strings.Join([]string{typedLink.String(), typedAddress.String(), typedMention.String(), typedChannel.String()}, "|"))
+
+	escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+)
+
+// typed writes what a person typed the way apps read it.
+func (s *Server) typed(text string) string {
+	return between(text, codeSpan, escaper.Replace, func(plain string) string {
+		return between(plain, reference, func(ref string) string { return ref }, func(plain string) string {
+			return between(plain, anyTyped, s.typedToken, escaper.Replace)
+		})
+	})
+}
+
+// between applies one function to the matches and another to what is between them.
+func between(text string, pattern *regexp.Regexp, match, rest func(string) string) string {
+	var out strings.Builder
+	at := 0
+	for _, span := range pattern.FindAllStringIndex(text, -1) {
+		out.WriteString(rest(text[at:span[0]]))
+		out.WriteString(match(text[span[0]:span[1]]))
+		at = span[1]
+	}
+	out.WriteString(rest(text[at:]))
+	return out.String()
+}
+
+// typedToken writes one mention, channel, address or link.
+func (s *Server) typedToken(token string) string {
+	trimmed := strings.TrimRight(token, ".,;:!?)-_'\"")
+	tail := escaper.Replace(token[len(trimmed):])
+	switch {
+	case strings.HasPrefix(token, "http"):
+		return "<" + escaper.Replace(trimmed) + ">" + tail
+	case typedAddress.MatchString(trimmed) && !strings.HasPrefix(token, "@"):
+		return "<mailto:" + trimmed + "|" + trimmed + ">" + tail
+	case strings.HasPrefix(token, "#"):
+		if ch := s.channelNamed(strings.ToLower(trimmed[1:])); ch != nil {
+			return "<#" + ch.ID + "|" + ch.Name + ">" + tail
+		}
+	case strings.HasPrefix(token, "@"):
+		if who := s.mention(trimmed[1:]); who != "" {
+			return who + tail
+		}
+	}
+	return escaper.Replace(token)
+}
+
+// mention finds who is meant by @name: somebody's name or shown name, a user group, or
+// one of the words for all.
+func (s *Server) mention(name string) string {
+	switch strings.ToLower(name) {
+	case "here", "channel", "everyone":
+		return "<!" + strings.ToLower(name) + ">"
+	}
+	for _, id := range s.userIDs {
+		u := s.users[id]
+		if strings.EqualFold(u.Name, name) || strings.EqualFold(strings.ReplaceAll(u.shown(), " ", ""), name) || u.ID == name {
+			return "<@" + u.ID + ">"
+		}
+	}
+	for _, g := range s.groups {
+		if strings.EqualFold(g.Handle, name) {
+			return "<!subteam^" + g.ID + "|@" + g.Handle + ">"
+		}
+	}
+	return ""
+}
