@@ -27,7 +27,9 @@ export class Form {
   collect(blocks) {
     const out = {};
     for (const { block, element } of fields(blocks)) {
-      const value = this.value(block, element);
+      let value = this.value(block, element);
+      // What was emptied is sent as such; what was never set is left out.
+      if (value === null && this.values.has(fieldKey(block, element))) value = '';
       if (value === null || value === undefined) continue;
       out[block.block_id] ??= {};
       out[block.block_id][element.action_id] = value;

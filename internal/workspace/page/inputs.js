@@ -39,6 +39,13 @@ function common(element, block, labelling) {
 function drawText(element, block, surface, labelling, { multiline = false, ...props }) {
   const triggers = element.dispatch_action_config?.trigger_actions_on ?? ['on_enter_pressed'];
   const tell = () => changed(surface, block, element, field.value, field);
+  const left = h('span', { class: 'field-count', 'aria-live': 'polite' });
+  // Slack counts down when the end comes near.
+  const showLeft = () => {
+    const rest = (element.max_length ?? Infinity) - [...field.value].length;
+    left.textContent = rest <= 50 ? String(rest) : '';
+    left.classList.toggle('over', rest < 0);
+  };
   const field = h(multiline ? 'textarea' : 'input', {
     class: multiline ? 'field field-multiline' : 'field', placeholder: plainOf(element.placeholder) || null, autocomplete: 'off',
     rows: multiline ? '4' : null, ...props, ...common(element, block, labelling),
@@ -46,7 +53,7 @@ function drawText(element, block, surface, labelling, { multiline = false, ...pr
     oninput: () => {
       surface.form?.set(block, element, field.value);
       if (triggers.includes('on_character_entered') && (block.type !== 'input' || block.dispatch_action)) tell();
-      count?.();
+      showLeft();
     },
     onkeydown: (event) => {
       if (event.key !== 'Enter' || multiline || event.isComposing) return;
@@ -57,14 +64,7 @@ function drawText(element, block, surface, labelling, { multiline = false, ...pr
     },
   });
   if (!element.max_length) return field;
-  // Slack counts down when the end comes near.
-  const left = h('span', { class: 'field-count', 'aria-live': 'polite' });
-  const count = () => {
-    const rest = element.max_length - [...field.value].length;
-    left.textContent = rest <= 50 ? String(rest) : '';
-    left.classList.toggle('over', rest < 0);
-  };
-  count();
+  showLeft();
   return h('span', { class: 'field-holder' }, field, left);
 }
 

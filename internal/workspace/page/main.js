@@ -21,6 +21,7 @@ const app = new App({ draw });
 app.theme = new Theme(() => draw());
 app.showHint = () => setHint(true);
 app.closeHint = () => setHint(false);
+app.offer = offer;
 panes = { place: new Place(app, byId('place')), thread: new Thread(app, byId('thread')), modals: new Modals(app) };
 
 function draw() {
@@ -48,8 +49,19 @@ function setHint(open) {
   app.hintOpen = open;
   forget(app.hint, !open);
   draw();
-  if (open) byId('place').querySelector('.welcome button')?.focus();
-  else panes.place.focus();
+  byId('sidebar').querySelector(open ? '.welcome' : '[data-testid="show-hint"]')?.scrollIntoView?.({ block: 'nearest' });
+}
+
+// offer puts a text from the introduction into the message field of the channel that is open, or of the first one.
+async function offer(text) {
+  const { route, people } = app;
+  if (!route.place || app.atHome) {
+    const first = people.channels.find((channel) => channel.is_channel);
+    if (!first) return;
+    history.pushState(null, '', routeTo({ user: route.user, place: first.id }));
+    await follow();
+  }
+  panes.place.composer.offer(text);
 }
 
 async function follow() {

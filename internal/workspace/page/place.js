@@ -5,7 +5,6 @@ import { Composer } from './composer.js';
 import { fullNameOf, kindOf, titleOf } from './directory.js';
 import { h, replace } from './dom.js';
 import { Home } from './home.js';
-import { drawHint } from './hint.js';
 import { icon } from './icons.js';
 import { drawStatus } from './message.js';
 import { MessageList } from './messages.js';
@@ -18,11 +17,10 @@ export class Place {
     this.head = h('header', { class: 'place-head' });
     this.list = new MessageList(app, { inThread: false, label: 'Messages' });
     this.home = new Home(app);
-    this.welcome = h('div', { class: 'welcome-holder' });
     this.problem = h('p', { class: 'empty', role: 'alert', 'data-testid': 'place-problem' });
     this.status = h('div', { class: 'status-line' });
     this.composer = new Composer(app, { label: 'Message', inThread: false, send: (order) => app.send(order, '') });
-    container.append(this.head, this.problem, this.list.element, this.home.element, this.welcome, this.status, this.composer.element);
+    container.append(this.head, this.problem, this.list.element, this.home.element, this.status, this.composer.element);
   }
 
   draw() {
@@ -35,7 +33,6 @@ export class Place {
     const shown = !app.atHome && Boolean(app.messages) && !app.problem;
     this.list.element.hidden = !shown;
     this.composer.element.hidden = app.atHome || Boolean(app.problem);
-    this.drawWelcome();
     if (app.atHome && app.home !== undefined) this.home.show(app.home);
     if (!shown) {
       this.status.replaceChildren();
@@ -94,15 +91,6 @@ export class Place {
     }
     return h('div', { class: 'intro' }, h('span', { class: 'intro-sign' }, icon(channel.is_private ? 'lock' : 'hash', 26)), h('h2', null, `#${channel.name}`),
       h('p', null, channel.is_private ? 'This private channel starts here. ' : 'This channel starts here. ', channel.topic?.value ? renderMrkdwn(channel.topic.value, people) : null));
-  }
-
-  drawWelcome() {
-    const { app } = this;
-    const visible = Boolean(app.hint) && app.hintOpen && !app.atHome && Boolean(app.messages);
-    const signature = visible ? JSON.stringify([app.hint, app.namesVersion]) : '';
-    if (signature === this.welcomeSignature) return;
-    this.welcomeSignature = signature;
-    this.welcome.replaceChildren(...(visible ? [drawHint(app.hint, app.people, { close: () => app.closeHint(), offer: (text) => this.composer.offer(text) })] : []));
   }
 
   focus() {

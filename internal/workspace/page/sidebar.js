@@ -3,6 +3,7 @@
 import { avatar } from './avatar.js';
 import { fullNameOf, titleOf } from './directory.js';
 import { h, replace } from './dom.js';
+import { drawHint } from './hint.js';
 import { icon } from './icons.js';
 import { routeTo } from './route.js';
 
@@ -18,8 +19,9 @@ export function drawSidebar(container, app) {
     h('div', { class: 'sidebar-scroll' },
       section('Channels', channels.map((channel) => entry(channel, app))),
       section('Direct messages', dms.map((channel) => entry(channel, app))),
-      people.bot ? section('Apps', [botEntry(app)]) : null),
-    h('footer', { class: 'sidebar-foot' }, themeButton(app), app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Show the introduction', title: 'Show the introduction', onclick: () => app.showHint() }, icon('help', 18)) : null));
+      people.bot ? section('Apps', [botEntry(app)]) : null,
+      app.hint && app.hintOpen ? drawHint(app.hint, people, { close: () => app.closeHint(), offer: (text) => app.offer(text) }) : null),
+    h('footer', { class: 'sidebar-foot' }, themeButton(app), app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Introduction', title: 'Introduction', 'aria-expanded': String(Boolean(app.hintOpen)), onclick: () => (app.hintOpen ? app.closeHint() : app.showHint()) }, icon('help', 18)) : null));
 }
 
 function section(title, entries) {
