@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/internal/shop"
+)
+
+// effects names the sample shop's protection levels in the domain's words.
+var effects = map[string]approvers.Effect{
+	shop.EffectRead:        approvers.ReadOnly,
+	shop.EffectIdempotent:  approvers.Idempotent,
+	shop.EffectUnprotected: approvers.Unprotected,
+}
+
+// registry holds every tool that can be called. Tools of your own are registered here.
+func registry(s *shop.Shop) (*agent.Registry, error) {
+	r := &agent.Registry{}
+	for _, t := range s.Tools() {
+		err := r.Register(agent.Tool{
+			Name: t.Name, Description: t.Description, Schema: t.Schema, Effect: effects[t.Effect],
+			Run: func(ctx context.Context, in agent.Invocation) (string, error) {
+				result, err := t.Run(ctx, in.Key, in.Args)
+				return string(result), err
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("sample shop: %w", err)
+		}
+	}
+	return r, nil
+}
