@@ -1,6 +1,9 @@
 package workspace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // postMessage is chat.postMessage.
 func (s *Server) postMessage(c *call) (object, *apiError) {
@@ -259,6 +262,9 @@ func (s *Server) postEphemeral(c *call) (object, *apiError) {
 func (s *Server) showEphemeral(ch *channel, m *message, to string) {
 	m.EphemeralTo = to
 	ch.ephemerals = append(ch.ephemerals, m)
+	if extra := len(ch.ephemerals) - maxEphemerals; extra > 0 {
+		ch.ephemerals = slices.Delete(ch.ephemerals, 0, extra)
+	}
 	s.feed.send(change{Type: "ephemeral", User: to, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{to}})
 }
 

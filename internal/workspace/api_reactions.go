@@ -51,12 +51,14 @@ func (s *Server) react(ch *channel, m *message, user, name string) *apiError {
 	if mine >= maxReactions {
 		return refuse("too_many_emoji")
 	}
-	i := slices.IndexFunc(m.Reactions, func(r *reaction) bool { return r.Name == name })
+	next := slices.Clone(m.Reactions)
+	i := slices.IndexFunc(next, func(r reaction) bool { return r.Name == name })
 	if i < 0 {
-		m.Reactions = append(m.Reactions, &reaction{Name: name})
-		i = len(m.Reactions) - 1
+		next = append(next, reaction{Name: name})
+		i = len(next) - 1
 	}
-	m.Reactions[i].Users = append(m.Reactions[i].Users, user)
+	next[i].Users = append(slices.Clone(next[i].Users), user)
+	m.Reactions = next
 	s.reacted("reaction_added", ch, m, user, name)
 	return nil
 }
@@ -64,15 +66,16 @@ func (s *Server) react(ch *channel, m *message, user, name string) *apiError {
 // unreact takes it away.
 func (s *Server) unreact(ch *channel, m *message, user, name string) *apiError {
 	name = strings.Trim(name, ":")
-	i := slices.IndexFunc(m.Reactions, func(r *reaction) bool { return r.Name == name && slices.Contains(r.Users, user) })
+	i := slices.IndexFunc(m.Reactions, func(r reaction) bool { return r.Name == name && slices.Contains(r.Users, user) })
 	if i < 0 {
 		return refuse("no_reaction")
 	}
-	r := m.Reactions[i]
-	r.Users = slices.DeleteFunc(r.Users, func(u string) bool { return u == user })
-	if len(r.Users) == 0 {
-		m.Reactions = slices.Delete(m.Reactions, i, i+1)
+	next := slices.Clone(m.Reactions)
+	next[i].Users = slices.DeleteFunc(slices.Clone(next[i].Users), func(u string) bool { return u == user })
+	if len(next[i].Users) == 0 {
+		next = slices.Delete(next, i, i+1)
 	}
+	m.Reactions = next
 	s.reacted("reaction_removed", ch, m, user, name)
 	return nil
 }

@@ -20,6 +20,9 @@ func (s *Server) viewsPush(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
+	if !slices.ContainsFunc(s.stacks[t.user], func(open *view) bool { return open.ID == t.viewID }) {
+		return nil, refuse("not_found")
+	}
 	if failed := s.mayPush(t.user); failed != nil {
 		return nil, failed
 	}

@@ -21,8 +21,16 @@ func (s *Server) emit(name string, event object) {
 		"authorizations": []object{{
 			"enterprise_id": nil, "team_id": s.team.ID, "user_id": s.botUser.ID, "is_bot": true, "is_enterprise_install": false,
 		}},
-		"is_ext_shared_channel": false, "event_context": newID("4-"),
+		"is_ext_shared_channel": s.sharedChannel(event), "event_context": newID("4-"),
 	}))
+}
+
+// sharedChannel tells whether an event happened in a channel that another organisation
+// shares.
+func (s *Server) sharedChannel(event object) bool {
+	id, _ := event["channel"].(string)
+	ch := s.channels[id]
+	return ch != nil && ch.Shared
 }
 
 // subscription is the name under which an app subscribes to messages in a channel.
@@ -53,6 +61,9 @@ func (s *Server) sendMessageEvents(ch *channel, m *message) {
 				event["root"] = ch.threadJSON(parent)
 			}
 		}
+	}
+	if m.Team != "" && m.Team != s.team.ID {
+		event["user_team"], event["source_team"] = m.Team, m.Team
 	}
 	if m.BotID == s.app.BotID {
 		event["bot_profile"] = object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}

@@ -41,6 +41,7 @@ const (
 	maxPrompts         = 4
 	maxAckBytes        = 20 * 1024 // of a Socket Mode acknowledgement; bigger ones are dropped
 	maxSockets         = 10
+	maxEphemerals      = 500 // kept in a channel; ours: Slack promises none
 
 	responseURLUses  = 5
 	responseURLLives = 30 * 60 // seconds

@@ -2,27 +2,28 @@ package workspace
 
 import "slices"
 
-// message is one message, as stored. Its blocks and other nested values are replaced
-// as a whole, never changed in place.
+// message is one message, as stored. Its nested values (blocks, reactions, the stream)
+// are replaced as a whole, never changed in place, so that a copy of the struct is a
+// copy of the message.
 type message struct {
-	TS          string      `json:"ts"`
-	ThreadTS    string      `json:"thread_ts,omitempty"` // also on parents that have replies
-	Subtype     string      `json:"subtype,omitempty"`
-	User        string      `json:"user,omitempty"`
-	Team        string      `json:"team,omitempty"`
-	BotID       string      `json:"bot_id,omitempty"`
-	AppID       string      `json:"app_id,omitempty"`
-	Username    string      `json:"username,omitempty"`
-	Text        string      `json:"text"`
-	Blocks      []any       `json:"blocks,omitempty"`
-	Attachments []any       `json:"attachments,omitempty"`
-	Metadata    object      `json:"metadata,omitempty"`
-	Files       []object    `json:"files,omitempty"`
-	Reactions   []*reaction `json:"reactions,omitempty"`
-	EditedBy    string      `json:"edited_by,omitempty"`
-	EditedTS    string      `json:"edited_ts,omitempty"`
-	ClientMsgID string      `json:"client_msg_id,omitempty"`
-	Stream      *stream     `json:"stream,omitempty"`
+	TS          string     `json:"ts"`
+	ThreadTS    string     `json:"thread_ts,omitempty"` // also on parents that have replies
+	Subtype     string     `json:"subtype,omitempty"`
+	User        string     `json:"user,omitempty"`
+	Team        string     `json:"team,omitempty"`
+	BotID       string     `json:"bot_id,omitempty"`
+	AppID       string     `json:"app_id,omitempty"`
+	Username    string     `json:"username,omitempty"`
+	Text        string     `json:"text"`
+	Blocks      []any      `json:"blocks,omitempty"`
+	Attachments []any      `json:"attachments,omitempty"`
+	Metadata    object     `json:"metadata,omitempty"`
+	Files       []object   `json:"files,omitempty"`
+	Reactions   []reaction `json:"reactions,omitempty"`
+	EditedBy    string     `json:"edited_by,omitempty"`
+	EditedTS    string     `json:"edited_ts,omitempty"`
+	ClientMsgID string     `json:"client_msg_id,omitempty"`
+	Stream      *stream    `json:"stream,omitempty"`
 
 	// EphemeralTo is the one person who sees the message; such a message is no part of
 	// the channel's history.

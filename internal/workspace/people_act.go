@@ -15,6 +15,9 @@ func (s *Server) act(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
+	if payload == nil { // an input that keeps to itself until its form is submitted
+		return object{}, nil
+	}
 	if _, failed := s.askApp("interactive", payload); failed != nil {
 		return nil, failed
 	}
@@ -46,6 +49,9 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	state, failed := s.choice(p, u, where, target)
 	if failed != nil {
 		return nil, "", failed
+	}
+	if target.block["type"] == "input" && target.block["dispatch_action"] != true {
+		return nil, "", nil
 	}
 	ts := s.nextTS()
 	out := s.interaction("block_actions", u)

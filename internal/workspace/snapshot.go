@@ -1,15 +1,14 @@
 package workspace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
+	"maps"
 	"os"
-	"path/filepath"
-	"sync"
-	"time"
+	"slices"
 )
 
 // stored is the data file.
@@ -27,23 +26,48 @@ type stored struct {
 const storedVersion = 1
 
 // snapshot encodes everything that survives a restart. Modals, ephemerals, triggers and
-// response URLs don't: they don't in Slack either, or not for long.
-func (s *Server) snapshot() ([]byte, error) {
+// response URLs don't: they don't in Slack either, or not for long. Only the copying is
+// done under the lock.
+func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
+
+func (s *Server) copyState() stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := stored{Version: storedVersion, Team: s.team.ID, LastTS: s.lastTS, Groups: s.groups, Homes: s.homes}
+	out := stored{Version: storedVersion, Team: s.team.ID, LastTS: s.lastTS, Homes: map[string]*view{}}
 	for _, id := range s.userIDs {
-		out.Users = append(out.Users, s.users[id])
+		u := *s.users[id]
+		out.Users = append(out.Users, &u)
+	}
+	for _, g := range s.groups {
+		group := *g
+		out.Groups = append(out.Groups, &group)
 	}
 	for _, id := range s.chanIDs {
-		out.Channels = append(out.Channels, s.channels[id])
+		ch := *s.channels[id]
+		ch.LastRead, ch.Members = maps.Clone(ch.LastRead), slices.Clone(ch.Members)
+		ch.Threads = make(map[string]*threadInfo, len(ch.Threads))
+		for ts, info := range s.channels[id].Threads {
+			thread := *info
+			ch.Threads[ts] = &thread
+		}
+		ch.Messages = make([]*message, len(ch.Messages))
+		for i, m := range s.channels[id].Messages {
+			saved := *m
+			ch.Messages[i] = &saved
+		}
+		out.Channels = append(out.Channels, &ch)
 	}
 	for _, f := range s.files {
 		if f.upload == "" {
-			out.Files = append(out.Files, f)
+			saved := *f
+			out.Files = append(out.Files, &saved)
 		}
 	}
-	return json.Marshal(out)
+	for id, v := range s.homes {
+		home := *v
+		out.Homes[id] = &home
+	}
+	return out
 }
 
 // load reads the data file; it reports false when there is none yet.
@@ -59,7 +83,9 @@ func (s *Server) load() (bool, error) {
 		return false, fmt.Errorf("workspace data: %w", err)
 	}
 	var in stored
-	if err := json.Unmarshal(raw, &in); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // as blocks are read from the app
+	if err := dec.Decode(&in); err != nil {
 		return false, fmt.Errorf("workspace data %s is damaged (%w): move it away to start afresh", s.cfg.DataFile, err)
 	}
 	if in.Version != storedVersion {
@@ -83,94 +109,4 @@ func (s *Server) load() (bool, error) {
 		s.homes[id] = v
 	}
 	return true, nil
-}
-
-// saver writes the data file a moment after something changed, and at the end.
-type saver struct {
-	path  string
-	log   *slog.Logger
-	take  func() ([]byte, error)
-	dirty chan struct{}
-	stop  chan struct{}
-	once  sync.Once
-	done  chan struct{}
-	last  error
-}
-
-// saveDelay is how long changes are gathered before they are written.
-const saveDelay = 200 * time.Millisecond
-
-func newSaver(cfg Config, take func() ([]byte, error)) *saver {
-	v := &saver{path: cfg.DataFile, log: cfg.Log, take: take, dirty: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	if v.path == "" {
-		close(v.done)
-		return v
-	}
-	go v.run()
-	return v
-}
-
-// touch says that something changed. It never waits.
-func (v *saver) touch() {
-	select {
-	case v.dirty <- struct{}{}:
-	default:
-	}
-}
-
-func (v *saver) run() {
-	defer close(v.done)
-	for {
-		select {
-		case <-v.stop:
-			v.last = v.save()
-			return
-		case <-v.dirty:
-		}
-		timer := time.NewTimer(saveDelay)
-		select {
-		case <-v.stop:
-			timer.Stop()
-			v.last = v.save()
-			return
-		case <-timer.C:
-		}
-		if err := v.save(); err != nil {
-			v.log.Error("workspace data not saved", "error", err)
-		}
-	}
-}
-
-// save writes the file beside the old one and puts it in its place.
-func (v *saver) save() error {
-	raw, err := v.take()
-	if err != nil {
-		return fmt.Errorf("encode workspace data: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
-		return fmt.Errorf("save workspace data: %w", err)
-	}
-	next := v.path + ".new"
-	if err := writeSynced(next, raw); err != nil {
-		return fmt.Errorf("save workspace data: %w", err)
-	}
-	if err := os.Rename(next, v.path); err != nil {
-		return fmt.Errorf("save workspace data: %w", err)
-	}
-	return nil
-}
-
-func writeSynced(path string, raw []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func (v *saver) close() error {
-	v.once.Do(func() { close(v.stop) })
-	<-v.done
-	return v.last
 }

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"slices"
 	"unicode/utf8"
 )
@@ -56,7 +57,7 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	m.Stream.apply(parts)
+	m.Stream = m.Stream.with(parts)
 	m.render()
 	s.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
@@ -78,6 +79,7 @@ func (s *Server) openStream(c *call) (*channel, *message, *apiError) {
 	case m.Stream == nil || !m.Stream.Open:
 		return nil, nil, refuse("message_not_in_streaming_state")
 	case s.cfg.Now().UnixMicro()-m.Stream.Last > s.cfg.StreamIdle.Microseconds():
+		m.Stream = m.Stream.with(nil)
 		m.Stream.Open = false
 		return nil, nil, refuse("message_not_in_streaming_state")
 	}
@@ -97,7 +99,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	if len(parts) == 0 {
 		return nil, refuse("no_text")
 	}
-	m.Stream.apply(parts)
+	m.Stream = m.Stream.with(parts)
 	m.Stream.Last = s.cfg.Now().UnixMicro()
 	m.render()
 	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
@@ -122,7 +124,7 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 	if len(what.blocks) > 0 {
 		parts = append(parts, object{"kind": "blocks", "blocks": what.blocks})
 	}
-	m.Stream.apply(parts)
+	m.Stream = m.Stream.with(parts)
 	m.Stream.Open = false
 	if what.hasMetadata {
 		m.Metadata = what.metadata
@@ -195,8 +197,11 @@ func readChunk(item any) (object, *apiError) {
 	return nil, refuse("invalid_chunks")
 }
 
-// apply adds parts: text joins the text before it, a task replaces the one with its id.
-func (st *stream) apply(parts []object) {
+// with is a copy of the stream with further parts: text joins the text before it, a
+// task replaces the one with its id.
+func (old *stream) with(parts []object) *stream {
+	st := *old
+	st.Parts = slices.Clone(old.Parts)
 	for _, part := range parts {
 		last := len(st.Parts) - 1
 		switch part["kind"] {
@@ -223,6 +228,7 @@ func (st *stream) apply(parts []object) {
 		}
 		st.Parts = append(st.Parts, part)
 	}
+	return &st
 }
 
 // render writes the stream's parts as the message's text and blocks: markdown, task
@@ -231,14 +237,16 @@ func (m *message) render() {
 	st := m.Stream
 	m.Text, m.Blocks = "", nil
 	var tasks []any
-	for _, part := range st.Parts {
+	for i, part := range st.Parts {
+		id := fmt.Sprintf("part-%d", i) // the same after every append
 		switch part["kind"] {
 		case "text":
 			text := part["text"].(string)
 			m.Text += text
-			m.Blocks = append(m.Blocks, object{"type": "markdown", "text": text})
+			m.Blocks = append(m.Blocks, object{"type": "markdown", "block_id": id, "text": text})
 		case "task":
 			card := taskBlock(part)
+			card["block_id"] = id
 			if st.Mode == "plan" {
 				tasks = append(tasks, card)
 			} else {
@@ -256,7 +264,7 @@ func (m *message) render() {
 		if tasks == nil {
 			tasks = []any{}
 		}
-		m.Blocks = append([]any{object{"type": "plan", "title": title, "tasks": tasks}}, m.Blocks...)
+		m.Blocks = append([]any{object{"type": "plan", "block_id": "plan", "title": title, "tasks": tasks}}, m.Blocks...)
 	}
 	assignIDs(m.Blocks)
 }

@@ -10,7 +10,7 @@ import (
 // with one modal within three seconds.
 type trigger struct {
 	user    string
-	viewID  string // the modal in which it happened
+	viewID  string // the view in which it happened; "" elsewhere
 	expires time.Time
 	used    bool
 }
