@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+)
+
+// Desk is where the agent reads what to think about, and where everything that it brings about is written down. *desk.Desk is one.
+type Desk interface {
+	Begin(ctx context.Context, turn string) (desk.Brief, error)
+	Propose(ctx context.Context, p desk.Proposal) error
+	Answer(ctx context.Context, turn string, step int, text string) error
+	Postpone(ctx context.Context, turn string, step int, until time.Time) error
+	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
+	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
+	Finish(ctx context.Context, execution string, ok bool, result string) error
+}
+
+var _ Desk = (*desk.Desk)(nil)
+
+// Config is what an agent works with. Desk, Tools and Log are required; zero values of the rest mean the defaults.
+type Config struct {
+	Desk  Desk
+	Tools *Registry
+	Model Model
+	Log   *slog.Logger
+	Now   func() time.Time // nil: time.Now
+
+	Retry         Retry
+	HistoryTokens int           // budget for what the model is given, by estimate; zero is 48,000
+	MaxSteps      int           // model calls with tools in a turn, for agents that say nothing; zero is 10
+	MaxResult     int           // bytes of a tool's result that are kept; zero is 256 KiB
+	Grace         time.Duration // how long a running tool may go on once the process is to stop; zero is 15 seconds
+	PingEvery     time.Duration // how long Ping's last finding holds; zero is 30 seconds
+}
+
+// Agent thinks and runs. It is safe for use by many goroutines.
+type Agent struct {
+	Config
+	model *client
+
+	mu         sync.Mutex
+	budgets    map[string]int      // by model: what was learned of its context
+	unrecorded map[string]finished // runs that ended and could not be written down yet, by execution
+	ping       pinged
+
+	running sync.WaitGroup // tools that did not return in time
+}
+
+// New makes an agent.
+func New(c Config) *Agent {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.HistoryTokens <= 0 {
+		c.HistoryTokens = 48_000
+	}
+	if c.MaxSteps <= 0 {
+		c.MaxSteps = 10
+	}
+	if c.MaxResult <= 0 {
+		c.MaxResult = 256 << 10
+	}
+	if c.Grace <= 0 {
+		c.Grace = 15 * time.Second
+	}
+	if c.PingEvery <= 0 {
+		c.PingEvery = 30 * time.Second
+	}
+	c.Retry = c.Retry.withDefaults()
+	return &Agent{
+		Config: c, model: newClient(c.Model, c.Now, c.Log),
+		budgets: map[string]int{}, unrecorded: map[string]finished{},
+	}
+}
+
+// Wait waits for tools that went on although their time was up. It is for the end of the process: what they
+// answer is not used any more. It returns ctx's error when they don't return in time.
+func (a *Agent) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		a.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

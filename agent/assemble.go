@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"countersign/approvers"
+)
+
+// Limits on what is kept of one answer.
+const (
+	maxContent = 1 << 20 // bytes of text
+	maxCalls   = 64      // tool calls; a step with more is refused from there on
+	maxID      = 256     // bytes of a call's id
+	maxName    = 256     // bytes of a tool's name
+)
+
+// assembly puts an answer together from the pieces of a stream.
+type assembly struct {
+	text    strings.Builder
+	refusal strings.Builder
+	calls   []*piecedCall // at most maxCalls, and one that stands for those beyond
+	last    *piecedCall
+	byIndex map[int]*piecedCall
+	dropped int // calls beyond those
+	finish  openai.FinishReason
+	cutText bool // the text went over its limit
+}
+
+// piecedCall is one tool call while its pieces arrive.
+type piecedCall struct {
+	id, name string
+	args     strings.Builder
+	over     bool // the arguments or the name went over their limit
+}
+
+// whole reports whether the arguments so far are one complete JSON object, which no further piece could go on with.
+func (c *piecedCall) whole() bool {
+	text := strings.TrimSpace(c.args.String())
+	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
+}
+
+// add takes in one choice of a chunk.
+func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
+	a.cutText = write(&a.text, choice.Delta.Content, maxContent) || a.cutText
+	a.cutText = write(&a.refusal, choice.Delta.Refusal, maxContent) || a.cutText
+	for _, piece := range choice.Delta.ToolCalls {
+		a.addCall(piece)
+	}
+	if f := choice.Delta.FunctionCall; f != nil { // the interface's older form: one call without an id
+		first := 0
+		a.addCall(openai.ToolCall{Index: &first, Function: *f})
+	}
+	if choice.FinishReason != "" && choice.FinishReason != openai.FinishReasonNull {
+		a.finish = choice.FinishReason
+	}
+}
+
+// write appends up to a limit, and reports whether something did not fit.
+func write(to *strings.Builder, s string, limit int) (cut bool) {
+	if room := limit - to.Len(); len(s) > room {
+		s, cut = strings.ToValidUTF8(s[:max(0, room)], ""), true
+	}
+	to.WriteString(s)
+	return cut
+}
+
+// addCall takes in one piece of a call. By the interface's rules a piece bears its call's index, the first one also the
+// id and the name. Servers leave out indexes, send one index for all calls, repeat ids and names with each piece, or invent a new
+// id for each; a piece that can't be told apart goes to the call that it would spoil, never to one that it would complete wrongly.
+func (a *assembly) addCall(piece openai.ToolCall) {
+	c := a.find(piece)
+	if c == nil || another(c, piece) {
+		c = &piecedCall{}
+		if len(a.calls) <= maxCalls {
+			a.calls = append(a.calls, c)
+		} else {
+			a.dropped++ // its pieces still have to go somewhere
+		}
+	}
+	a.last = c
+	if piece.Index != nil {
+		if a.byIndex == nil {
+			a.byIndex = map[int]*piecedCall{}
+		}
+		a.byIndex[*piece.Index] = c
+	}
+	if c.id == "" && len(piece.ID) <= maxID {
+		c.id = piece.ID
+	}
+	if name := piece.Function.Name; name != c.name { // a name comes whole, in parts, or again with each piece
+		c.over = c.over || len(c.name)+len(name) > maxName
+		c.name = (c.name + name)[:min(len(c.name)+len(name), maxName)]
+	}
+	c.over = write(&c.args, piece.Function.Arguments, approvers.MaxArgs) || c.over
+}
+
+// find is the call that a piece seems to go on with, or nil.
+func (a *assembly) find(piece openai.ToolCall) *piecedCall {
+	if piece.Index != nil {
+		return a.byIndex[*piece.Index]
+	}
+	for i := len(a.calls) - 1; i >= 0 && piece.ID != ""; i-- {
+		if a.calls[i].id == piece.ID {
+			return a.calls[i]
+		}
+	}
+	if piece.ID != "" && piece.Function.Name != "" {
+		return nil
+	}
+	return a.last
+}
+
+// another reports whether a piece begins a new call although it seems to go on with c.
+func another(c *piecedCall, piece openai.ToolCall) bool {
+	if piece.Function.Name == "" {
+		return false // every call begins with its name
+	}
+	if piece.ID != "" && c.id != "" && piece.ID != c.id {
+		return true
+	}
+	return c.whole() && piece.Function.Arguments != ""
+}

@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// cause says why there is no answer, and so which sentence people are told.
+type cause int
+
+const (
+	causeDown     cause = iota // the endpoint failed, or can't be reached
+	causeBusy                  // too many requests
+	causeQuota                 // the account has no credit left
+	causeCut                   // the answer broke off
+	causeEmpty                 // the answer was empty
+	causeKey                   // the key was refused
+	causeModel                 // no such model or address
+	causeRequest               // the request was refused as it is
+	causeEndpoint              // what answered is no chat-completions endpoint
+	causeFilter                // a content filter
+	causeRoom                  // the length limit left no room for an answer
+	causeLong                  // the history is longer than the model's context
+	causeSteps                 // the turn has made all its steps, and there is no answer
+)
+
+// sentences are what people in Slack read when a turn stops. Each says what to do next.
+var sentences = map[cause]string{
+	causeDown:     "I couldn't reach the language model, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
+	causeBusy:     "The language model is answering too many requests at the moment. What was done so far is kept: press \"Try again\" in a few minutes.",
+	causeQuota:    "The language model's account has used up its credit. Whoever runs this bot has to top it up; then press \"Try again\".",
+	causeCut:      "The language model's answer broke off several times. Nothing of the broken answers was used: press \"Try again\".",
+	causeEmpty:    "The language model gave me an empty answer several times. Press \"Try again\", or ask in other words.",
+	causeKey:      "The language model refused my access key. Whoever runs this bot has to set OPENAI_API_KEY right; then press \"Try again\".",
+	causeModel:    "The language model that I am set up to use was not found. Whoever runs this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
+	causeRequest:  "The language model refused my request as it is. Whoever runs this bot finds the reason in its log. Press \"Try again\", or begin a new conversation.",
+	causeEndpoint: "What answers in place of the language model is something else. Whoever runs this bot has to check OPENAI_BASE_URL; then press \"Try again\".",
+	causeFilter:   "The language model's provider held its answer back (content filter). Press \"Try again\", or ask in other words.",
+	causeRoom:     "The language model used up its whole answer without saying anything. Press \"Try again\", or ask for less at once.",
+	causeSteps:    "I stopped after %d steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should go on.",
+	causeLong:     "This conversation has become longer than the language model can read. Begin a new one, and repeat what is needed.",
+}
+
+// failure is a model call that gave nothing to go on with.
+type failure struct {
+	cause  cause
+	worth  bool          // worth another try
+	after  time.Duration // the server asks not to be called before
+	detail error         // for the log
+}
+
+func (f *failure) Error() string { return f.detail.Error() }
+func (f *failure) Unwrap() error { return f.detail }
+
+func again(c cause, detail string) *failure {
+	return &failure{cause: c, worth: true, detail: errors.New(detail)}
+}
+func never(c cause, detail string) *failure { return &failure{cause: c, detail: errors.New(detail)} }
+
+// classify says what a failed request means. n are the notes of its response, if one came.
+func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
+	if why := context.Cause(ctx); errors.Is(why, errIdle) || errors.Is(why, errSlow) {
+		return &failure{cause: causeDown, worth: true, detail: why}
+	}
+	status, code, text := n.status, "", err.Error()
+	var api *openai.APIError
+	var request *openai.RequestError
+	switch {
+	case errors.As(err, &api):
+		code = fmt.Sprint(api.Code) + " " + api.Type
+		text = api.Message
+		if api.HTTPStatusCode != 0 {
+			status = api.HTTPStatusCode
+		}
+	case errors.As(err, &request):
+		status, text = request.HTTPStatusCode, string(request.Body)
+	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrChatCompletionInvalidModel):
+		return &failure{cause: causeModel, detail: err}
+	}
+	if api == nil && request == nil { // no answer of the server's, but the connection
+		if status == http.StatusOK {
+			return &failure{cause: causeCut, worth: true, detail: err}
+		}
+		return &failure{cause: causeDown, worth: true, detail: err}
+	}
+	f := &failure{detail: fmt.Errorf("HTTP %d: %s", status, cutText(text, 300))}
+	f.cause, f.worth = meaning(status, strings.ToLower(code), strings.ToLower(text))
+	if f.worth {
+		f.after = retryAfter(n, now)
+	}
+	return f
+}
+
+// meaning reads a status, an error's code and its message. A status of 200 is an error that was sent in the middle of a stream.
+func meaning(status int, code, text string) (c cause, worth bool) {
+	switch {
+	case isTooLong(status, code, text):
+		return causeLong, false
+	case strings.Contains(code, "insufficient_quota") || strings.Contains(code, "billing") || status == http.StatusPaymentRequired:
+		return causeQuota, false
+	case status == http.StatusTooManyRequests || strings.Contains(code, "rate_limit") || strings.Contains(code, "overloaded"):
+		return causeBusy, true
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return causeKey, false
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, strings.Contains(code, "model_not_found"):
+		return causeModel, false
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:
+		return causeDown, true
+	case strings.Contains(code, "content_filter") || strings.Contains(code, "content_policy"):
+		return causeFilter, false
+	case status >= 300 && status < 500:
+		return causeRequest, false
+	}
+	return causeDown, true
+}
+
+// longPhrases are how endpoints say that the history is too long, where they give it no code of its own.
+var longPhrases = []string{
+	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
+	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",
+}
+
+func isTooLong(status int, code, text string) bool {
+	if strings.Contains(code, "context_length_exceeded") || status == http.StatusRequestEntityTooLarge {
+		return true
+	}
+	if status != http.StatusBadRequest && status != http.StatusUnprocessableEntity && status != http.StatusOK {
+		return false
+	}
+	for _, phrase := range longPhrases {
+		if strings.Contains(text, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryAfter reads how long the server asks to be left alone: seconds, or a date by its own clock.
+func retryAfter(n notes, now time.Time) time.Duration {
+	if n.retryAfter == "" {
+		return 0
+	}
+	if s, err := strconv.ParseFloat(strings.TrimSpace(n.retryAfter), 64); err == nil {
+		if !(s > 0) {
+			return 0
+		}
+		return time.Duration(min(s, 86400) * float64(time.Second))
+	}
+	at, err := http.ParseTime(n.retryAfter)
+	if err != nil {
+		return 0
+	}
+	if theirs, err := http.ParseTime(n.date); err == nil {
+		now = theirs
+	}
+	return max(0, at.Sub(now))
+}

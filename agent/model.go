@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// Model says which model is asked, and how.
+type Model struct {
+	BaseURL string        // of an OpenAI-compatible interface, such as https://api.openai.com/v1; empty: OpenAI's
+	Key     string        // empty: none is sent
+	Name    string        // for agents that name none of their own
+	Timeout time.Duration // for one whole answer; zero is 5 minutes
+	Idle    time.Duration // without a sign of life from the server; zero is 90 seconds
+	HTTP    *http.Client  // nil: one of its own
+}
+
+func (m Model) withDefaults() Model {
+	if m.Timeout <= 0 {
+		m.Timeout = 5 * time.Minute
+	}
+	if m.Idle <= 0 {
+		m.Idle = 90 * time.Second
+	}
+	if m.HTTP == nil {
+		m.HTTP = &http.Client{}
+	}
+	return m
+}
+
+// client asks the model. It is safe for use by many goroutines.
+type client struct {
+	Model
+	api *openai.Client
+	now func() time.Time
+	log *slog.Logger
+}
+
+func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
+	m = m.withDefaults()
+	c := openai.DefaultConfig(m.Key)
+	if m.BaseURL != "" {
+		c.BaseURL = strings.TrimRight(m.BaseURL, "/")
+	}
+	c.HTTPClient = doer{m.HTTP}
+	return &client{Model: m, api: openai.NewClientWithConfig(c), now: now, log: log}
+}
+
+// chunk is one event of the stream. Some servers send an error as one, beside or instead of the choices.
+type chunk struct {
+	openai.ChatCompletionStreamResponse
+	Error json.RawMessage `json:"error"`
+}
+
+// ask asks the model once and reads its whole answer. When ctx ends, its error is returned; every other failure is a *failure.
+func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string) (reply, error) {
+	w := newWatch(ctx, c.Timeout, c.Idle)
+	defer w.stop()
+	n := &notes{alive: w.alive}
+	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r)
+	if ctx.Err() != nil {
+		return reply{}, ctx.Err()
+	}
+	var f *failure
+	if err != nil && !errors.As(err, &f) {
+		f = classify(w.ctx, err, *n, c.now())
+	}
+	if f == nil && a.finish == "" && n.contentType != "" && !strings.HasPrefix(n.contentType, "text/event-stream") {
+		f = never(causeEndpoint, "the endpoint answered with "+cutText(n.contentType, 80)+" instead of a stream of events")
+	}
+	if f != nil {
+		return reply{}, f
+	}
+	out, f := a.reply(named)
+	if f != nil {
+		return reply{}, f
+	}
+	return out, nil
+}
+
+// read puts the stream's pieces together until it ends, however it ends.
+func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequest) (*assembly, error) {
+	a := &assembly{}
+	stream, err := c.api.CreateChatCompletionStream(ctx, r)
+	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
+		// Some models take tools over this interface only with their reasoning switched off.
+		r.ReasoningEffort = openai.ReasoningEffortNone
+		stream, err = c.api.CreateChatCompletionStream(ctx, r)
+	}
+	if err != nil {
+		return a, err
+	}
+	defer func() {
+		if err := stream.Close(); err != nil {
+			c.log.Debug("the model's stream did not close", "error", err)
+		}
+	}()
+	for {
+		raw, err := stream.RecvRaw()
+		if errors.Is(err, io.EOF) || (err != nil && a.finish != "") {
+			return a, nil // what breaks off after the finish reason was whole
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errTooMuch) {
+			return a, again(causeCut, err.Error())
+		}
+		if err != nil {
+			return a, err
+		}
+		if err := a.event(raw); err != nil {
+			return a, err
+		}
+		if a.finish != "" {
+			w.whole()
+		}
+	}
+}
+
+// event takes in one event's data.
+func (a *assembly) event(raw []byte) error {
+	var ch chunk
+	if !utf8.Valid(raw) { // decoding would put other characters in their place, in arguments too
+		return again(causeCut, "an event of the stream is not valid UTF-8")
+	}
+	if err := json.Unmarshal(raw, &ch); err != nil {
+		return again(causeCut, "an event of the stream is not a chunk: "+err.Error())
+	}
+	if len(ch.Error) > 0 && !bytes.Equal(ch.Error, []byte("null")) {
+		var api openai.APIError
+		if err := json.Unmarshal(ch.Error, &api); err == nil && api.Message != "" {
+			return &api
+		}
+		return again(causeDown, "the stream says: "+cutText(string(ch.Error), 300))
+	}
+	for _, choice := range ch.Choices {
+		if choice.Index == 0 {
+			a.add(choice)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// recordPauses are how long to wait between attempts to record a run.
+var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
+
+// record writes a run's outcome down, also when the process is being stopped. What can't be written is kept in
+// memory and comes back with the timer: as long as this process lives, a run that ended is never taken for one that was lost.
+func (a *Agent) record(ctx context.Context, execution string, done finished) error {
+	ctx = context.WithoutCancel(ctx)
+	var err error
+	for i := 0; ; i++ {
+		err = a.Desk.Finish(ctx, execution, done.ok, done.result)
+		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
+			return nil // recorded; the second when an attempt before did it after all
+		}
+		if i == len(recordPauses) || errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, store.ErrClosed) {
+			break
+		}
+		sleep(ctx, recordPauses[i])
+	}
+	a.Log.Error("a tool ran, and what it answered could not be recorded yet", "execution", execution, "error", err)
+	a.mu.Lock()
+	a.unrecorded[execution] = done
+	a.mu.Unlock()
+	return fmt.Errorf("record %s: %w", execution, err)
+}
+
+// takeUnrecorded is a run that ended in this process and is not written down yet.
+func (a *Agent) takeUnrecorded(execution string) (finished, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	done, ok := a.unrecorded[execution]
+	delete(a.unrecorded, execution)
+	return done, ok
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"countersign/approvers/desk"
+)
+
+// reply is one whole answer of the model: calls, or words for people.
+type reply struct {
+	text  string
+	calls []desk.ModelCall
+	cut   bool // the words end where a limit was reached
+}
+
+// The reasons for which a server ends an answer before the model was done, beside the interface's own.
+var cutFinishes = map[openai.FinishReason]bool{
+	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,
+}
+
+// failedFinishes end an answer because the server failed.
+var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
+
+// reply judges a whole answer. named finds a tool's name for what the model called it.
+//
+// An answer without a finish reason broke off: it is a failure, and nothing of it is used. Whether it asks for calls is
+// told by the calls, not by the finish reason, which lies in practice.
+func (a *assembly) reply(named func(string) string) (reply, *failure) {
+	text := a.text.String()
+	if strings.TrimSpace(text) == "" {
+		text = a.refusal.String()
+	}
+	cut := a.cutText || cutFinishes[a.finish]
+	switch {
+	case a.finish == "":
+		return reply{}, again(causeCut, "the stream ended without a finish reason")
+	case failedFinishes[a.finish]:
+		return reply{}, again(causeDown, fmt.Sprintf("the answer ended with finish reason %.40q", a.finish))
+	case len(a.calls) > 0:
+		return reply{text: text, calls: a.modelCalls(cut, named)}, nil
+	case a.finish == openai.FinishReasonContentFilter:
+		return reply{}, never(causeFilter, "the answer ended with finish reason content_filter")
+	case strings.TrimSpace(text) == "" && cut:
+		return reply{}, never(causeRoom, "the answer reached its length limit before it said anything")
+	case strings.TrimSpace(text) == "":
+		return reply{}, again(causeEmpty, fmt.Sprintf("an empty answer with finish reason %.40q", a.finish))
+	}
+	return reply{text: text, cut: cut}, nil
+}
+
+// What the model is told of calls that can't be taken.
+const (
+	faultCut      = "your answer was cut off at its length limit, so none of its calls was taken: ask for less at once"
+	faultFilter   = "your answer was stopped by a content filter, so none of its calls was taken"
+	faultNameless = "the call names no tool"
+	faultNothing  = "the arguments are missing: write {} where there are none"
+	faultLarge    = "the call is larger than what is taken: shorten the arguments"
+	faultLost     = "the arguments contain the replacement character U+FFFD, so something in them was lost: write them again without it"
+	faultMany     = "a step has at most %d tool calls; this one and %d more were not taken: ask for the rest in the next step"
+)
+
+// modelCalls are the calls as the desk takes them. The arguments stay as the model wrote them.
+func (a *assembly) modelCalls(cut bool, named func(string) string) []desk.ModelCall {
+	general := ""
+	if cut {
+		general = faultCut
+	}
+	if a.finish == openai.FinishReasonContentFilter {
+		general = faultFilter
+	}
+	out := make([]desk.ModelCall, 0, len(a.calls))
+	for _, c := range a.calls {
+		call := desk.ModelCall{ID: c.id, Tool: named(c.name), Args: c.args.String(), Fault: general}
+		switch {
+		case call.Fault != "":
+		case c.name == "":
+			call.Fault = faultNameless
+		case call.Args == "":
+			call.Fault = faultNothing
+		case c.over:
+			call.Fault = faultLarge
+		case strings.ContainsRune(call.Args, '�'):
+			call.Fault = faultLost
+		}
+		out = append(out, call)
+	}
+	if len(out) > maxCalls {
+		out[maxCalls].Fault = fmt.Sprintf(faultMany, maxCalls, a.dropped)
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// finished is what a tool answered.
+type finished struct {
+	ok     bool
+	result string
+}
+
+// Ways in which a run can end without an answer.
+var (
+	errStopping = errors.New("the process is being stopped")
+	errTimeUp   = errors.New("the tool did not answer in time")
+	errPanic    = errors.New("the tool failed in the middle of its work")
+)
+
+// patience is how long a tool may take to return once its context has ended. It is well within the desk's lease.
+const patience = 10 * time.Second
+
+// Run is the handler of store.TimerRun: it uses up the permission for one run, runs the stored bytes, and records what the tool answered.
+//
+// A run whose outcome nobody can tell is not recorded as a failure, since the model would take that as leave to ask for it again. It is
+// claimed anew: the desk then has an idempotent tool tried again under the same key, and asks people about any other.
+// A run that the end of the process interrupts is left executing; the next process claims it in the same way.
+func (a *Agent) Run(ctx context.Context, t store.Timer) error {
+	for {
+		if late, ok := a.takeUnrecorded(t.Ref); ok {
+			return a.record(ctx, t.Ref, late)
+		}
+		e, run, err := a.Desk.Claim(ctx, t.Ref)
+		if err != nil {
+			return fmt.Errorf("claim %s: %w", t.Ref, err)
+		}
+		if !run {
+			return nil
+		}
+		log := a.Log.With("tool", e.Tool, "execution", e.ID, "conversation", e.Conversation)
+		if e.Request != "" {
+			log = log.With("request", e.Request)
+		}
+		done, err := a.execute(ctx, e, log)
+		switch {
+		case err == nil:
+			log.Info("tool ran", "ok", done.ok, "result_bytes", len(done.result), "took", a.Now().Sub(e.StartedAt))
+			return a.record(ctx, e.ID, done)
+		case ctx.Err() != nil:
+			log.Warn("the process stops while a tool is running; its outcome is looked into at the next start", "error", err)
+			return ctx.Err()
+		}
+		log.Warn("the outcome of a run is not known", "try", e.Tries, "error", err)
+		if e.Effect != approvers.Unprotected && !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// sleep waits, and reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// execute runs a claimed execution. It returns an error only where it can't be told what happened.
+func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
+	tool, ok := a.Tools.find(e.Tool)
+	if !ok || tool.pinned.Hash != e.ToolHash {
+		return finished{result: "it was not run, because the tool's definition changed"}, nil
+	}
+	result, err := a.call(ctx, tool, e, log)
+	switch {
+	case err == nil:
+		return finished{ok: true, result: a.trim(result)}, nil
+	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
+		return finished{result: a.trim(sentence(err, tool.Timeout))}, nil // nothing can have happened
+	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic):
+		return finished{}, err
+	}
+	return finished{result: a.trim(sentence(err, tool.Timeout))}, nil
+}
+
+// sentence is an error as the model and people read it.
+func sentence(err error, timeout time.Duration) string {
+	switch {
+	case errors.Is(err, errTimeUp):
+		return fmt.Sprintf("it did not answer within %s", timeout)
+	case errors.Is(err, errPanic):
+		return errPanic.Error()
+	}
+	return or(err.Error(), "it failed without saying why")
+}
+
+// call calls the tool's function and waits for it. The tool is not stopped with ctx at once, but after the grace period.
+func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, error) {
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	timeUp := time.AfterFunc(t.Timeout, func() { cancel(errTimeUp) })
+	defer timeUp.Stop()
+	stopping := time.AfterFunc(a.Grace, func() { cancel(errStopping) })
+	stopping.Stop()
+	defer stopping.Stop()
+	defer context.AfterFunc(ctx, func() { stopping.Reset(a.Grace) })()
+
+	type answer struct {
+		text string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request}
+	a.running.Go(func() {
+		text, err := protect(inner, t, in, log)
+		answers <- answer{text, err}
+	})
+	select {
+	case got := <-answers:
+		return got.text, ended(inner, got.err)
+	case <-inner.Done():
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case got := <-answers:
+		return got.text, ended(inner, got.err)
+	case <-late.C:
+		log.Error("the tool does not return although its context has ended; it goes on without being watched")
+		return "", context.Cause(inner)
+	}
+}
+
+// ended says why a tool returned an error: its own, or that its context had ended.
+func ended(inner context.Context, err error) error {
+	if err != nil && inner.Err() != nil {
+		return fmt.Errorf("%w: %w", context.Cause(inner), err)
+	}
+	return err
+}
+
+// protect keeps a tool's panic from taking the process down.
+func protect(ctx context.Context, t registered, in Invocation, log *slog.Logger) (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("the tool panicked", "panic", fmt.Sprintf("%.300v", p), "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return t.Run(ctx, in)
+}
+
+// trim keeps a result within its limit, and says where it was cut.
+func (a *Agent) trim(result string) string {
+	if len(result) <= a.MaxResult {
+		return cutText(result, a.MaxResult)
+	}
+	return fmt.Sprintf("%s\n[cut: this is the beginning of %d bytes; ask for less at once]", cutText(result, a.MaxResult), len(result))
+}

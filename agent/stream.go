@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Limits on what is read from the model's endpoint, in bytes.
+const (
+	maxStreamLine = 1 << 20  // one event
+	maxStream     = 16 << 20 // one answer, with everything around it
+	maxErrorBody  = 64 << 10 // an error's page
+)
+
+// Reasons for giving an answer up while it is read.
+var (
+	errIdle    = errors.New("the model sent nothing for too long")
+	errSlow    = errors.New("the model took too long to answer")
+	errTooMuch = errors.New("the model sent more than is read of one answer")
+)
+
+// notes are what the model client forgets of a response.
+type notes struct {
+	status      int
+	contentType string
+	retryAfter  string
+	date        string
+	alive       func() // called when something arrives
+}
+
+type notesKey struct{}
+
+// doer sends requests for the model client: it keeps notes, bounds what is read, and passes on only the lines of a stream that hold data.
+// Without it, a server's keep-alive comments end up in front of an error that is sent mid-stream, and hide it.
+type doer struct{ client *http.Client }
+
+func (d doer) Do(r *http.Request) (*http.Response, error) {
+	resp, err := d.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := r.Context().Value(notesKey{}).(*notes)
+	if n == nil {
+		n = &notes{}
+	}
+	n.status, n.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
+	n.retryAfter, n.date = resp.Header.Get("Retry-After"), resp.Header.Get("Date")
+	if resp.StatusCode != http.StatusOK || r.Method != http.MethodPost {
+		resp.Body = bounded{io.LimitReader(resp.Body, maxErrorBody), resp.Body}
+		return resp, nil
+	}
+	resp.Body = &dataLines{lines: bufio.NewReaderSize(resp.Body, 64<<10), body: resp.Body, alive: n.alive, left: maxStream}
+	return resp, nil
+}
+
+type bounded struct {
+	io.Reader
+	io.Closer
+}
+
+// dataLines reads the "data:" lines of a stream of server-sent events.
+type dataLines struct {
+	lines *bufio.Reader
+	body  io.Closer
+	alive func()
+	left  int
+	ready []byte
+}
+
+func (d *dataLines) Read(p []byte) (int, error) {
+	for len(d.ready) == 0 {
+		line, err := d.line()
+		if d.alive != nil && len(line) > 0 {
+			d.alive()
+		}
+		if bytes.HasPrefix(line, []byte("data:")) {
+			d.ready = line
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, d.ready)
+	d.ready = d.ready[n:]
+	return n, nil
+}
+
+// line reads one whole line. A last line without an end is no whole event, and is dropped with the error.
+func (d *dataLines) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := d.lines.ReadSlice('\n')
+		d.left -= len(part)
+		if d.left < 0 || len(line)+len(part) > maxStreamLine {
+			return nil, errTooMuch
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		default:
+			return nil, err
+		}
+	}
+}
+
+func (d *dataLines) Close() error { return d.body.Close() }
+
+// watch ends an answer's context when the answer takes too long as a whole, or nothing arrives for too long.
+type watch struct {
+	ctx   context.Context
+	stop  func() // releases it
+	timer *time.Timer
+	idle  time.Duration
+}
+
+// afterFinish is how long the end of a stream is waited for once the answer is whole.
+const afterFinish = 2 * time.Second
+
+func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
+	ctx, cancelWhole := context.WithTimeoutCause(ctx, whole, fmt.Errorf("%w (%s)", errSlow, whole))
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &watch{ctx: ctx, idle: idle, timer: time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })}
+	w.stop = func() {
+		w.timer.Stop()
+		cancel(nil)
+		cancelWhole()
+	}
+	return w
+}
+
+// alive says that something arrived.
+func (w *watch) alive() { w.timer.Reset(w.idle) }
+
+// whole says that nothing more is needed.
+func (w *watch) whole() {
+	w.idle = min(w.idle, afterFinish)
+	w.timer.Reset(w.idle)
+}

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"countersign/approvers"
+)
+
+// Tool is something that the model may call. What risk it bears and who must allow it is no part of it: the policy says so.
+type Tool struct {
+	// Name is how the policy and the model call it: 1 to 64 letters, digits, "_", "." and "-".
+	Name string
+	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
+	Description string
+	// Schema is the JSON Schema (2020-12 unless it says otherwise) of the arguments, which are an object. References stay
+	// within it. Names that it does not list are refused, unless it sets additionalProperties to true or to a schema.
+	Schema json.RawMessage
+	// Effect says what a second run would do, and so what happens after a crash.
+	Effect approvers.Effect
+	// Timeout bounds one run. Zero is 30 seconds.
+	Timeout time.Duration
+	// Run does it. The arguments were held against the schema and, where the policy asks for that, allowed by people.
+	//
+	// The text that it returns is what the model is given: JSON, or plain words. An error means that nothing was done, and
+	// its text is given to the model and shown to people: one sentence, no secrets. A tool that can't tell whether
+	// it acted wraps ErrOutcomeUnknown; then a person is asked, and nobody runs it again blindly.
+	Run func(ctx context.Context, in Invocation) (string, error)
+}
+
+// Invocation is one run of a tool.
+type Invocation struct {
+	// Key is the idempotency key: the execution's id, the same whenever this run is tried again. A tool
+	// that is declared idempotent acts once for each key.
+	Key string
+	// Args are the exact bytes that were allowed.
+	Args json.RawMessage
+	// Conversation and Turn name where the call was asked for; Request is the approval request, empty where nobody was asked.
+	Conversation, Turn, Request string
+}
+
+// ErrOutcomeUnknown is wrapped by a tool's error when it can't tell whether it acted: an answer that never came, a connection that broke.
+var ErrOutcomeUnknown = errors.New("it is not known whether this happened")
+
+// ErrTool says that a tool can't be registered as it is. The wrapping error names the tool and says what to change.
+var ErrTool = errors.New("tool not registered")
+
+const (
+	defaultTimeout = 30 * time.Second
+	maxTimeout     = time.Hour
+	// maxDescription is what the chat-completions API takes, in characters.
+	maxDescription = 1024
+)
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+// check says what is wrong with the tool's plain fields, or "".
+func (t Tool) check() string {
+	switch {
+	case !toolName.MatchString(t.Name):
+		return `a name has 1 to 64 letters, digits, "_", "." and "-"`
+	case t.Description == "":
+		return "the description is missing; the model chooses tools by it"
+	case len([]rune(t.Description)) > maxDescription:
+		return fmt.Sprintf("the description has %d characters; the model's interface takes %d", len([]rune(t.Description)), maxDescription)
+	case t.Effect != approvers.ReadOnly && t.Effect != approvers.Idempotent && t.Effect != approvers.Unprotected:
+		return fmt.Sprintf("its effect is %q; write approvers.ReadOnly, approvers.Idempotent or approvers.Unprotected", t.Effect)
+	case t.Timeout < 0 || t.Timeout > maxTimeout:
+		return fmt.Sprintf("the timeout is %s; it must be between 0 and %s", t.Timeout, maxTimeout)
+	case t.Run == nil:
+		return "there is no Run function"
+	}
+	return ""
+}
+
+// hash pins what the model and the approvers were told of the tool: every byte that changes it changes the hash.
+func (t Tool) hash() string {
+	h := sha256.New()
+	for _, part := range []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
