@@ -46,8 +46,11 @@ export const api = {
   close: (user, view, all) => request('POST', of(user, `views/${seg(view)}/close`), all ? { all: true } : {}),
   command: (user, command) => request('POST', of(user, 'commands'), command),
   shortcut: (user, shortcut) => request('POST', of(user, 'shortcuts'), shortcut),
-  home: (user) => request('GET', of(user, 'home')),
+  // quiet reads the Home tab without telling the app that it was opened.
+  home: (user, quiet) => request('GET', of(user, quiet ? 'home?quiet=true' : 'home')),
   options: (user, question) => request('POST', of(user, 'options'), question),
+  react: (user, reaction) => request('POST', of(user, 'reactions'), reaction),
+  join: (user, channel) => request('POST', of(user, 'join'), { channel }),
 };
 
 // inWords says what went wrong and what to do, for the person who looks at the page.
@@ -58,17 +61,21 @@ export function inWords(error, app = 'The app') {
     unknown_action: 'This button is no longer there: the message has changed in the meantime.',
     invalid_value: 'The workspace refused this value, because it isn’t the one that the app offered.',
     view_not_found: 'This window was closed in the meantime.',
-    not_found: 'This is no longer there.',
+    message_not_found: 'This message is no longer there.',
+    thread_not_found: 'There is no such thread here.',
     channel_not_found: 'There is no such channel, or this person isn’t in it.',
     not_in_channel: 'This person isn’t in the channel.',
     user_not_found: 'There is no such person in this workspace.',
-    user_deactivated: 'This account is deactivated: it can look at nothing and say nothing.',
     account_inactive: 'This account is deactivated: it can look at nothing and say nothing.',
     no_text: 'There is nothing to send yet.',
     msg_too_long: 'This message is too long. Slack takes up to 40,000 characters.',
     unknown_command: 'No app here knows this command.',
-    no_app: `${app} isn’t connected to the workspace.`,
-    hash_conflict: 'This window has changed in the meantime. Look again before you send.',
+    unknown_shortcut: 'No app here offers this shortcut.',
+    invalid_app_response: `${app} answered with something that Slack would refuse. The workspace’s log says what.`,
+    is_archived: 'This channel is archived: it can be read, but nothing can be said in it.',
+    already_reacted: 'This emoji is already there.',
+    user_is_bot: 'This is a bot: one can’t look through its eyes.',
+    foreign_origin: 'This request came from another web site and was refused.',
   };
   return sentences[error?.code] ?? `That didn’t work (${error?.code ?? error?.message ?? 'unknown error'}). Try again.`;
 }

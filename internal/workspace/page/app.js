@@ -1,10 +1,10 @@
 // The page's state and how it is read from the workspace. Nothing here draws: draw.js does, after each load.
 
 import { api, inWords } from './api.js';
-import { avatar } from './avatar.js';
+import { avatar, learnColours } from './avatar.js';
 import { Directory, fullNameOf, nameOf, titleOf } from './directory.js';
 import { parseRoute, routeTo } from './route.js';
-import { toast } from './toast.js';
+import { dropToast, toast } from './toast.js';
 import { Unread } from './unread.js';
 
 export class App {
@@ -15,6 +15,7 @@ export class App {
     this.people = new Directory();
     this.team = null;
     this.commands = [];
+    this.shortcuts = [];
     this.hint = null;
     this.unread = new Unread();
     this.lastPlaces = new Map();
@@ -37,6 +38,7 @@ export class App {
 
   clearThread() {
     this.thread = null;
+    this.proposals = { title: '', prompts: [] };
     this.threadProblem = '';
   }
 
@@ -63,10 +65,11 @@ export class App {
     const before = this.route;
     const wanted = parseRoute(hash);
     if (!this.people.everyone.length) await this.refresh('people');
-    if (!this.people.user(wanted.user)) wanted.user = this.persons()[0]?.id ?? '';
+    if (!this.people.user(wanted.user)) wanted.user = this.people.user(this.hint?.user) ? this.hint.user : this.persons()[0]?.id ?? '';
     this.route = wanted;
     const switched = before.user !== wanted.user;
     if (switched) {
+      dropToast(wanted.user);
       this.views = [];
       this.look(this.people.user(wanted.user), []);
     }
@@ -75,7 +78,7 @@ export class App {
     if (switched) await this.refresh('channels', 'views', 'others');
     if (this.route !== wanted) return;
     if (!wanted.place && !narrow) {
-      const first = this.lastPlaces.get(wanted.user) ?? this.unread.door(wanted.user)?.id ?? this.people.channels.find((channel) => channel.is_channel)?.id ?? this.people.channels[0]?.id;
+      const first = this.lastPlaces.get(wanted.user) ?? this.unread.door(wanted.user)?.id ?? this.people.channel(this.hint?.channel)?.id ?? this.people.channels.find((channel) => channel.is_channel)?.id ?? this.people.channels[0]?.id;
       if (first) {
         location.replace(routeTo({ user: wanted.user, place: first }));
         return;
@@ -144,10 +147,11 @@ export class App {
       }, stop),
       inPlace && thread && read('thread', () => api.messages(user, place, { thread, mark }), (answer) => {
         this.thread = answer.messages;
+        this.proposals = { title: answer.prompts_title ?? '', prompts: answer.prompts ?? [] };
         this.status = { ...this.status, ...answer.status };
         this.threadProblem = '';
       }, (sentence) => { this.threadProblem = sentence; }),
-      user && place === 'home' && read('home', () => api.home(user), (answer) => { this.home = answer.view ?? null; }, stop),
+      user && place === 'home' && read('home', () => api.home(user, this.home !== undefined), (answer) => { this.home = answer.view ?? null; }, stop),
       read('others', () => this.readOthers(user), () => {}),
     ]);
     this.draw();
@@ -155,7 +159,9 @@ export class App {
 
   meet(answer) {
     this.team = answer.team;
+    learnColours(answer.people);
     this.commands = answer.commands ?? [];
+    this.shortcuts = answer.shortcuts ?? [];
     this.hint = answer.hint ?? null;
     this.people = new Directory({ people: answer.people, bot: answer.bot, groups: answer.groups ?? [], channels: this.people.channels, me: answer.people.find((one) => one.id === this.route.user) ?? null });
     this.namesVersion += 1;
@@ -192,6 +198,28 @@ export class App {
 
   act(action) {
     return api.act(this.route.user, action).finally(() => this.refresh('messages', 'thread', 'views'));
+  }
+
+  // These have no place of their own where an error could stand.
+  async attempt(work, ...parts) {
+    try {
+      await work;
+    } catch (error) {
+      toast({ key: 'error', text: inWords(error, this.people.name(this.people.bot?.id)) });
+    }
+    await this.refresh(...parts);
+  }
+
+  react(reaction) {
+    return this.attempt(api.react(this.route.user, reaction), 'messages', 'thread');
+  }
+
+  join(channel) {
+    return this.attempt(api.join(this.route.user, channel), 'channels', 'messages');
+  }
+
+  shortcut(shortcut) {
+    return this.attempt(api.shortcut(this.route.user, shortcut), 'views', 'messages');
   }
 
   suggest(question) {

@@ -3,7 +3,7 @@
 import { fullNameOf, nameOf } from './directory.js';
 import { h } from './dom.js';
 
-const colours = 8;
+const colours = 10;
 
 export function avatar(user, size = 'medium') {
   const bot = Boolean(user?.is_bot);
@@ -20,7 +20,15 @@ function mark(user) {
   return [...(nameOf(user) || '?')][0].toUpperCase();
 }
 
+// learnColours gives the people of a workspace different colours, as long as there are enough of them.
+export function learnColours(users) {
+  learned = new Map(users.filter((user) => !user.is_bot).map((user, index) => [user.id, index % colours]));
+}
+
+let learned = new Map();
+
 function colourOf(id) {
+  if (learned.has(id)) return learned.get(id);
   let hash = 7;
   for (const char of id) hash = (hash * 31 + char.codePointAt(0)) >>> 0;
   return hash % colours;

@@ -4,7 +4,7 @@ import { avatar } from './avatar.js';
 import { fullNameOf, titleOf } from './directory.js';
 import { h, uid } from './dom.js';
 import { emojiFor, emojiNames } from './emoji.js';
-import { onLeave, place } from './floating.js';
+import { follow, place } from './floating.js';
 import { icon } from './icons.js';
 
 export function createCompletion(field, people, { commands }) {
@@ -34,7 +34,7 @@ export function createCompletion(field, people, { commands }) {
     }, option.face, h('span', { class: 'option-line' }, h('strong', null, option.text), option.description ? h('span', { class: 'option-description' }, option.description) : null))));
     if (!list.matches(':popover-open')) {
       list.showPopover();
-      stopWatching = onLeave(list, close);
+      stopWatching = follow(list, field, { matchWidth: true });
     }
     place(list, field, { matchWidth: true });
     setActive(0);

@@ -4,7 +4,8 @@ import { inWords } from './api.js';
 import { createCompletion } from './completion.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
-import { escapeText } from './mrkdwn.js';
+import { encodeMentions } from './mentions.js';
+import { createMenu } from './menu.js';
 
 export class Composer {
   // send gets {text} or {command, text} and answers a promise.
@@ -18,27 +19,39 @@ export class Composer {
       class: 'composer-field', rows: '1', 'aria-label': label, 'data-testid': inThread ? 'thread-composer' : 'composer', 'data-key': 'composer',
       oninput: () => this.changed(), onkeydown: (event) => this.onKey(event),
     });
+    this.shortcuts = h('span', { class: 'composer-shortcuts' });
     this.button = h('button', { type: 'submit', class: 'composer-send', 'aria-label': 'Send', title: 'Send (Enter)', 'data-testid': inThread ? 'thread-send' : 'send', disabled: true }, icon('send', 18));
     this.error = h('p', { class: 'composer-error', role: 'alert', 'data-testid': 'composer-error', hidden: true });
     const mention = h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Mention somebody', title: 'Mention somebody', onclick: () => this.insert('@') }, icon('at', 18));
     this.element = h('form', { class: 'composer', onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.error,
       h('div', { class: 'composer-box' }, this.field,
-        h('div', { class: 'composer-bar' }, mention, h('span', { class: 'composer-hint' }, h('kbd', null, 'Shift'), ' + ', h('kbd', null, 'Enter'), ' for a new line'), this.button)));
+        h('div', { class: 'composer-bar' }, this.shortcuts, mention, h('span', { class: 'composer-hint' }, h('kbd', null, 'Shift'), ' + ', h('kbd', null, 'Enter'), ' for a new line'), this.button)));
     this.completion = createCompletion(this.field, () => this.app.people, { commands: () => (inThread ? [] : this.app.commands) });
     this.element.append(this.completion.element);
   }
 
   // show says where the composer writes to; each place keeps its own draft.
-  show({ place, placeholder, disabled = '' }) {
-    this.field.placeholder = disabled || placeholder;
-    this.field.disabled = Boolean(disabled);
+  show({ place, placeholder }) {
+    this.field.placeholder = placeholder;
+    this.drawShortcuts();
     this.field.setAttribute('aria-label', placeholder);
     if (place === this.place) return;
     this.drafts.set(this.place, this.field.value);
     this.place = place;
     this.setText(this.drafts.get(place) ?? '');
     this.fail('');
+  }
+
+  drawShortcuts() {
+    const offered = this.inThread ? [] : this.app.shortcuts.filter((one) => one.type === 'global');
+    const signature = JSON.stringify(offered);
+    if (signature === this.shortcutsSignature) return;
+    this.shortcutsSignature = signature;
+    this.shortcuts.replaceChildren(...(offered.length ? [createMenu({
+      label: 'Shortcuts', trigger: icon('plus', 18), attributes: { 'data-testid': 'shortcuts', title: 'Shortcuts' },
+      items: offered.map((one) => ({ text: one.name, value: one.callback_id })), onchoose: (item) => this.app.shortcut({ callback_id: item.value }),
+    })] : []));
   }
 
   setText(text) {
@@ -115,34 +128,6 @@ export class Composer {
     if (!known.includes(match[1])) {
       return { problem: `No app here knows ${match[1]}. ${known.length ? `These work: ${known.join(', ')}.` : ''} To send it as a message, put a space before the slash.` };
     }
-    return { command: match[1], text: encodeMentions(match[2], this.app.people) };
+    return { command: match[1], text: match[2] };
   }
-}
-
-// encodeMentions makes of what a person typed what Slack's clients send: escaped, with ids for the names that are known.
-export function encodeMentions(text, people) {
-  const names = [];
-  for (const user of people.everyone) {
-    for (const name of new Set([people.name(user.id), user.name])) if (name && !user.deleted) names.push([`@${name}`, `<@${user.id}>`]);
-  }
-  for (const group of people.groups) names.push([`@${group.handle}`, `<!subteam^${group.id}>`]);
-  for (const range of ['here', 'channel', 'everyone']) names.push([`@${range}`, `<!${range}>`]);
-  for (const channel of people.channels) if (!channel.is_im && !channel.is_mpim) names.push([`#${channel.name}`, `<#${channel.id}>`]);
-  // The longest first: @Sam Rivera before @Sam.
-  names.sort(([a], [b]) => b.length - a.length);
-  let out = '';
-  let i = 0;
-  while (i < text.length) {
-    const found = /[@#]/.test(text[i]) && !/[\p{L}\p{N}_]/u.test(text[i - 1] ?? '')
-      && names.find(([name]) => text.slice(i, i + name.length).toLowerCase() === name.toLowerCase() && !/[\p{L}\p{N}_]/u.test(text[i + name.length] ?? ''));
-    if (found) {
-      out += found[1];
-      i += found[0].length;
-      continue;
-    }
-    const raw = /^<(?:@[UW][A-Z0-9]+|#C[A-Z0-9]+)>/.exec(text.slice(i));
-    out += raw ? raw[0] : escapeText(text[i]);
-    i += raw ? raw[0].length : 1;
-  }
-  return out;
 }

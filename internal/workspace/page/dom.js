@@ -12,7 +12,7 @@ export function h(tag, props, ...children) {
     if (name.startsWith('on')) el.addEventListener(name.slice(2), value);
     else if (properties.has(name)) el[name] = value;
     else if (name === 'class') el.className = value;
-    else el.setAttribute(name, value === true ? '' : String(value));
+    else el.setAttribute(name, value === true && !name.startsWith('aria-') ? '' : String(value));
   }
   append(el, children);
   return el;

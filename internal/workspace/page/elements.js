@@ -7,6 +7,7 @@ import { safeUrl } from './inline.js';
 import { drawInput } from './inputs.js';
 import { createMenu } from './menu.js';
 import { renderText } from './richtext.js';
+import { fromPermalink, routeTo } from './route.js';
 import { drawSelect } from './selects.js';
 
 // drawElement draws one element of a block on a surface (action.js says what that is).
@@ -30,7 +31,9 @@ function buttonClass(element) {
 }
 
 function drawButton(element, block, surface) {
-  const href = safeUrl(element.url);
+  const message = element.url ? fromPermalink(element.url, location.origin) : null;
+  const href = message ? routeTo({ user: surface.people.me?.id ?? '', ...message }) : safeUrl(element.url);
+  const away = message ? {} : { target: '_blank', rel: 'noopener noreferrer' };
   const props = {
     class: buttonClass(element), 'data-value': element.value, 'aria-label': element.accessibility_label, ...markers(block, element),
     onclick: (event) => {
@@ -42,7 +45,7 @@ function drawButton(element, block, surface) {
     },
   };
   const text = renderText(element.text, surface.people);
-  const control = href ? h('a', { ...props, href, target: '_blank', rel: 'noopener noreferrer' }, text) : h('button', { ...props, type: 'button' }, text);
+  const control = href ? h('a', { ...props, href, ...away }, text) : h('button', { ...props, type: 'button' }, text);
   return control;
 }
 

@@ -21,15 +21,17 @@ export function place(popover, anchor, { matchWidth = false, alignEnd = false } 
   }
 }
 
-// onLeave calls close when the page under a popover moves; it answers how to stop.
-export function onLeave(popover, close) {
+// follow keeps a popover at its anchor while the page moves under it; it answers how to stop.
+export function follow(popover, anchor, options) {
+  place(popover, anchor, options);
   const moved = (event) => {
-    if (!popover.contains(event.target)) close();
+    if (event.target instanceof Node && popover.contains(event.target)) return;
+    place(popover, anchor, options);
   };
   addEventListener('scroll', moved, true);
-  addEventListener('resize', close);
+  addEventListener('resize', moved);
   return () => {
     removeEventListener('scroll', moved, true);
-    removeEventListener('resize', close);
+    removeEventListener('resize', moved);
   };
 }

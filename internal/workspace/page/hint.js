@@ -1,29 +1,9 @@
-// The introduction for a newcomer. Its words come from the workspace's seed (GET /people, "hint": {title, lines}); code in them can be tried at once.
+// The introduction for a newcomer. Its words come from the workspace's seed (GET /people, "hint": {title, lines, user, channel});
+// code in them can be tried at once. user and channel say where a newcomer begins.
 
 import { h } from './dom.js';
 import { icon } from './icons.js';
 import { renderMrkdwn } from './richtext.js';
-
-function storageKey(hint) {
-  return `hint/${hint.title}`;
-}
-
-export function wasDismissed(hint) {
-  try {
-    return localStorage.getItem(storageKey(hint)) === 'dismissed';
-  } catch {
-    return false;
-  }
-}
-
-export function forget(hint, dismissed) {
-  try {
-    if (dismissed) localStorage.setItem(storageKey(hint), 'dismissed');
-    else localStorage.removeItem(storageKey(hint));
-  } catch {
-    // Without storage it is shown again the next time.
-  }
-}
 
 // drawHint draws the panel; offer gets the text of a code that was clicked.
 export function drawHint(hint, people, { close, offer }) {

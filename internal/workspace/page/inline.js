@@ -2,6 +2,7 @@
 
 import { h } from './dom.js';
 import { emojiFor } from './emoji.js';
+import { fromPermalink, routeTo } from './route.js';
 import { formatDate, fullTime } from './time.js';
 
 // Only these may stand in a link: javascript: and its like are shown as text.
@@ -28,7 +29,7 @@ function draw(node, people) {
     case 'strike': return h('s', null, children());
     case 'underline': return h('u', null, children());
     case 'code': return h('code', { class: 'code' }, children());
-    case 'link': return link(node.url, children());
+    case 'link': return link(node.url, children(), null, people);
     case 'user': return userMention(node, people);
     case 'channel': return channelMention(node, people);
     case 'group': return h('span', { class: mentionClass(people.inGroup(node.id)) }, '@' + (people.group(node.id)?.handle ?? stripAt(node.label) ?? 'group'));
@@ -48,9 +49,12 @@ function mentionClass(me) {
   return me ? 'mention mention-me' : 'mention';
 }
 
-export function link(url, children, props) {
+export function link(url, children, props, people) {
   const href = safeUrl(url);
   if (!href) return h('span', null, children);
+  // A link to a message of this workspace opens it here, as the person one is.
+  const message = people?.me ? fromPermalink(href, location.origin) : null;
+  if (message) return h('a', { class: 'link', href: routeTo({ user: people.me.id, ...message }), ...props }, children);
   return h('a', { class: 'link', href, target: '_blank', rel: 'noopener noreferrer', ...props }, children);
 }
 
@@ -73,7 +77,7 @@ function dateText(node, people) {
   if (!Number.isFinite(node.ts)) return node.fallback;
   const text = formatDate(node.ts, node.format, now(), people.tz);
   const time = h('time', { class: 'date', datetime: new Date(node.ts * 1000).toISOString(), title: `${fullTime(node.ts, now(), people.tz)} (${people.tz})` }, text);
-  return node.url ? link(node.url, [time]) : time;
+  return node.url ? link(node.url, [time], null, people) : time;
 }
 
 function emoji(node) {

@@ -41,17 +41,11 @@ export class KeyedList {
 
 function exchange(old, made) {
   const restore = rememberFocus(old);
-  const hadFocus = old === document.activeElement;
   const inside = old.contains(document.activeElement);
   old.replaceWith(made);
-  if (hadFocus) made.focus({ preventScroll: true });
-  else if (inside) focusAgain(made, restore);
-  return made;
-}
-
-// The focus was on something inside of an element that is gone. Where its successor is gone too (the buttons of a card
-// that was decided), the message itself takes the focus, so that the keyboard isn't thrown back to the top.
-function focusAgain(made, restore) {
   restore(made);
-  if (!made.contains(document.activeElement) && made.hasAttribute('tabindex')) made.focus({ preventScroll: true });
+  // What had the focus may be gone (the buttons of a card that was decided): then the message takes it,
+  // so that the keyboard isn't thrown back to the top.
+  if (inside && !made.contains(document.activeElement)) made.querySelector('[tabindex]')?.focus({ preventScroll: true });
+  return made;
 }

@@ -3,12 +3,12 @@
 import { App } from './app.js';
 import { Events } from './events.js';
 import { fullNameOf } from './directory.js';
-import { forget, wasDismissed } from './hint.js';
 import { turnStatuses } from './message.js';
 import { Modals } from './modal.js';
 import { Place } from './place.js';
 import { drawRail } from './rail.js';
-import { routeTo } from './route.js';
+import { rememberedPerson, rememberHint, rememberPerson, wasDismissed } from './remember.js';
+import { fromPermalink, routeTo } from './route.js';
 import { drawSidebar } from './sidebar.js';
 import { Theme } from './theme.js';
 import { Thread } from './thread.js';
@@ -47,7 +47,7 @@ function title() {
 
 function setHint(open) {
   app.hintOpen = open;
-  forget(app.hint, !open);
+  rememberHint(app.hint, open);
   draw();
   byId('sidebar').querySelector(open ? '.welcome' : '[data-testid="show-hint"]')?.scrollIntoView?.({ block: 'nearest' });
 }
@@ -68,8 +68,10 @@ async function follow() {
   const before = app.route;
   await app.go(location.hash, { narrow: narrow.matches });
   const { route } = app;
+  rememberPerson(route.user);
   // On a phone the focus would bring the keyboard up and hide half of what was opened.
   if (narrow.matches) return;
+  if (route.message) return;
   if (route.thread && route.thread !== before.thread) panes.thread.focus();
   else if (before.thread && !route.thread && before.place === route.place) returnFrom(before.thread);
   else if (route.place !== before.place || route.user !== before.user) panes.place.focus();
@@ -108,6 +110,11 @@ new Events({
   onBack: () => app.refresh('people', 'channels', 'messages', 'thread', 'views', 'home', 'others'),
   onState: (connected) => { byId('offline').hidden = connected; },
 });
+
+// A message's link leads here with a query; it is shown as the person one was last.
+const linked = fromPermalink(location.href, location.origin);
+if (linked) history.replaceState(null, '', `/${routeTo({ user: rememberedPerson() || 'me', ...linked })}`);
+else if (!location.hash && rememberedPerson()) history.replaceState(null, '', routeTo({ user: rememberedPerson() }));
 
 addEventListener('hashchange', follow);
 narrow.addEventListener('change', follow);

@@ -1,11 +1,12 @@
-// A menu that a button opens: overflow menus.
+// A menu that a button opens: overflow menus, what can be done with a message, emoji.
 
 import { h } from './dom.js';
-import { onLeave, place } from './floating.js';
+import { follow } from './floating.js';
 
 // createMenu draws the button and its menu. items are {text, description, value, url}; onchoose gets one of them.
-export function createMenu({ label, trigger, attributes = {}, items, onchoose }) {
-  const menu = h('div', { class: 'menu', role: 'menu', popover: 'auto', 'aria-label': label });
+// With grid they stand side by side.
+export function createMenu({ label, trigger, attributes = {}, items, onchoose, grid = false }) {
+  const menu = h('div', { class: grid ? 'menu menu-grid' : 'menu', role: 'menu', popover: 'auto', 'aria-label': label });
   const button = h('button', {
     type: 'button', class: 'button button-icon', 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-label': label, ...attributes,
     onclick: () => (menu.matches(':popover-open') ? menu.hidePopover() : menu.showPopover()),
@@ -16,9 +17,11 @@ export function createMenu({ label, trigger, attributes = {}, items, onchoose })
     },
   }, trigger);
 
-  for (const item of items) {
+  // Made when it is first opened: every message of a long list has such menus.
+  const fill = () => menu.childElementCount || menu.append(...items.map(draw));
+  const draw = (item) => {
     const props = {
-      class: 'menu-item', role: 'menuitem', tabindex: '-1', 'data-testid': 'menu-item', 'data-value': item.value,
+      class: 'menu-item', role: 'menuitem', tabindex: '-1', 'aria-label': item.label, title: item.label, 'data-testid': 'menu-item', 'data-value': item.value,
       onclick: () => {
         menu.hidePopover();
         button.focus();
@@ -26,23 +29,25 @@ export function createMenu({ label, trigger, attributes = {}, items, onchoose })
       },
     };
     const inside = [h('span', null, item.text), item.description ? h('span', { class: 'option-description' }, item.description) : null];
-    menu.append(item.url ? h('a', { ...props, href: item.url, target: '_blank', rel: 'noopener noreferrer' }, inside) : h('button', { ...props, type: 'button' }, inside));
-  }
+    return item.url ? h('a', { ...props, href: item.url, target: '_blank', rel: 'noopener noreferrer' }, inside) : h('button', { ...props, type: 'button' }, inside);
+  };
 
+  menu.addEventListener('beforetoggle', fill);
   let stopWatching = () => {};
   menu.addEventListener('toggle', (event) => {
     const open = event.newState === 'open';
     button.setAttribute('aria-expanded', String(open));
     stopWatching();
     if (!open) return;
-    place(menu, button, { alignEnd: true });
-    stopWatching = onLeave(menu, () => menu.hidePopover());
+    stopWatching = follow(menu, button, { alignEnd: true });
     menu.firstElementChild?.focus();
   });
   menu.addEventListener('keydown', (event) => {
     const all = [...menu.children];
     const here = all.indexOf(document.activeElement);
-    const to = { ArrowDown: (here + 1) % all.length, ArrowUp: (here - 1 + all.length) % all.length, Home: 0, End: all.length - 1 }[event.key];
+    const next = (here + 1) % all.length;
+    const previous = (here - 1 + all.length) % all.length;
+    const to = { ArrowDown: next, ArrowRight: next, ArrowUp: previous, ArrowLeft: previous, Home: 0, End: all.length - 1 }[event.key];
     if (event.key === 'Tab') menu.hidePopover();
     if (event.key === 'Escape') event.stopPropagation();
     if (to === undefined) return;

@@ -8,6 +8,7 @@ import { h } from './dom.js';
 import { emojiFor } from './emoji.js';
 import { icon } from './icons.js';
 import { link, safeUrl } from './inline.js';
+import { createMenu } from './menu.js';
 import { renderMrkdwn } from './richtext.js';
 import { ago, clock, fullTime, shortClock } from './time.js';
 
@@ -34,7 +35,7 @@ export function continues(message, previous) {
     && Number(message.ts) - Number(previous.ts) < 300;
 }
 
-// drawMessage draws a message; context is {people, channel, surface, grouped, inThread, status, threadLink}.
+// drawMessage draws a message; context is {people, channel, surface, grouped, inThread, status, threadLink, react, shortcuts, run}.
 export function drawMessage(message, context) {
   const { people, grouped } = context;
   const seconds = Number(message.ts);
@@ -55,11 +56,27 @@ export function drawMessage(message, context) {
     h('div', { class: 'message-body' }, drawBody(message, context)),
     (message.attachments ?? []).map((attachment, index) => drawAttachment(attachment, message, context, index)),
     (message.files ?? []).map(drawFile),
-    drawReactions(message, people),
+    drawReactions(message, context),
     drawReplies(message, context),
     context.status ? drawStatus(context.status, people) : null),
-  context.threadLink && !message.is_ephemeral && !notice ? h('div', { class: 'message-tools' },
-    h('a', { class: 'button button-icon', href: context.threadLink, 'aria-label': `Reply to ${name} in a thread`, title: 'Reply in thread', 'data-testid': 'reply' }, icon('thread', 18))) : null);
+  message.is_ephemeral || notice || message.subtype === 'tombstone' ? null : drawTools(message, name, context));
+}
+
+const quick = ['white_check_mark', 'eyes', '+1', 'tada', 'heart', 'joy', 'thinking_face', 'pray', 'raised_hands', 'hourglass', 'warning', 'x'];
+
+// drawTools draws what can be done with a message.
+function drawTools(message, name, context) {
+  const { shortcuts } = context;
+  return h('div', { class: 'message-tools' },
+    createMenu({
+      label: `React to ${name}`, trigger: icon('smile', 18), grid: true, attributes: { 'data-testid': 'add-reaction', title: 'Add a reaction' },
+      items: quick.map((emoji) => ({ text: emojiFor(emoji), label: emoji.replaceAll('_', ' '), value: emoji })), onchoose: (item) => context.react(item.value, false),
+    }),
+    context.threadLink ? h('a', { class: 'button button-icon', href: context.threadLink, 'aria-label': `Reply to ${name} in a thread`, title: 'Reply in thread', 'data-testid': 'reply' }, icon('thread', 18)) : null,
+    shortcuts.length ? createMenu({
+      label: `More actions with the message from ${name}`, trigger: icon('more', 18), attributes: { 'data-testid': 'message-more', title: 'More actions' },
+      items: shortcuts.map((one) => ({ text: one.name, value: one.callback_id })), onchoose: (item) => context.run(item.value),
+    }) : null);
 }
 
 function badges(author) {
@@ -113,13 +130,18 @@ function sizeInWords(bytes) {
   return bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-function drawReactions(message, people) {
+function drawReactions(message, { people, react }) {
   if (!message.reactions?.length) return null;
-  return h('ul', { class: 'reactions', 'aria-label': 'Reactions' }, message.reactions.map((reaction) => {
+  return h('div', { class: 'reactions', role: 'group', 'aria-label': 'Reactions' }, message.reactions.map((reaction) => {
     const [name, tone] = reaction.name.split('::skin-tone-');
+    const mine = Boolean(reaction.users?.includes(people.me?.id));
+    const count = reaction.count ?? reaction.users?.length ?? 1;
     const who = (reaction.users ?? []).map((id) => (id === people.me?.id ? 'you' : people.name(id)));
-    return h('li', { class: reaction.users?.includes(people.me?.id) ? 'reaction reaction-mine' : 'reaction', 'data-testid': 'reaction', 'data-name': reaction.name, title: `${who.join(', ')} reacted with :${reaction.name}:` },
-      h('span', { class: 'emoji', role: 'img', 'aria-label': name.replaceAll('_', ' ') }, emojiFor(name, tone) ?? `:${name}:`), h('span', null, String(reaction.count ?? reaction.users?.length ?? 1)));
+    return h('button', {
+      type: 'button', class: mine ? 'reaction reaction-mine' : 'reaction', 'aria-pressed': String(mine), 'aria-label': `${name.replaceAll('_', ' ')}, ${count}`,
+      'data-testid': 'reaction', 'data-name': reaction.name, 'data-key': `reaction/${message.ts}/${reaction.name}`, title: `${who.join(', ')} reacted with :${reaction.name}:`,
+      onclick: () => react(reaction.name, mine),
+    }, h('span', { class: 'emoji' }, emojiFor(name, tone) ?? `:${name}:`), h('span', null, String(count)));
   }));
 }
 

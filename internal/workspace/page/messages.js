@@ -2,6 +2,7 @@
 
 import { inWords } from './api.js';
 import { h, say } from './dom.js';
+import { Form } from './form.js';
 import { KeyedList } from './keyed.js';
 import { authorName, continues, drawMessage, drawStatus } from './message.js';
 import { routeTo } from './route.js';
@@ -18,6 +19,8 @@ export class MessageList {
     this.element = h('div', { class: 'scroller' }, this.list);
     this.keyed = new KeyedList(this.list);
     this.problems = new Map();
+    // What was chosen in a message's menus, which the message itself doesn't know.
+    this.forms = new Map();
     this.place = '';
     this.list.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('scroll', () => { this.atEnd = this.measureEnd(); }, { passive: true });
@@ -35,18 +38,20 @@ export class MessageList {
   }
 
   // show brings the list up to date. newSince is the ts after which messages are new to the person, '' for none.
-  show({ place, channel, messages, status, newSince = '', intro = null }) {
+  show({ place, channel, messages, status, newSince = '', intro = null, wanted = '' }) {
     const entered = place !== this.place;
     if (entered) {
       this.place = place;
       this.problems.clear();
+      this.forms.clear();
       this.keyed.update([]);
       this.atEnd = true;
     }
     this.current = { channel, messages, status, newSince, intro };
     const added = this.keyed.update(this.items());
     this.rove();
-    if (entered) this.enter();
+    if (wanted && wanted !== this.found) this.find(wanted);
+    else if (entered) this.enter();
     else {
       this.announce(added);
       if (this.atEnd) this.toEnd();
@@ -55,6 +60,16 @@ export class MessageList {
 
   redraw() {
     if (this.current) this.keyed.update(this.items());
+  }
+
+  // find brings the message that a link names into sight.
+  find(ts) {
+    const message = this.list.querySelector(`.message[data-ts="${CSS.escape(ts)}"]`);
+    if (!message) return;
+    this.found = ts;
+    message.scrollIntoView({ block: 'center' });
+    message.classList.add('message-found');
+    this.atEnd = this.measureEnd();
   }
 
   enter() {
@@ -120,13 +135,16 @@ export class MessageList {
     return drawMessage(message, {
       people, grouped, status, inThread: this.inThread, channel: channel?.id, surface: this.surface(message, channel),
       threadLink: this.inThread ? null : routeTo({ user: people.me?.id, place: this.app.route.place, thread }),
+      shortcuts: this.app.shortcuts.filter((one) => one.type === 'message'),
+      run: (callback) => this.app.shortcut({ callback_id: callback, channel: channel?.id, ts: message.ts }),
+      react: (name, remove) => this.app.react({ channel: channel?.id, ts: message.ts, name, ...(remove ? { remove: true } : {}) }),
     });
   }
 
   surface(message, channel) {
     const { people } = this.app;
     return {
-      people, form: null, key: `${channel?.id}/${message.ts}`,
+      people, form: this.form(message), key: `${channel?.id}/${message.ts}`,
       act: (block, element, value) => this.app.act({ channel: channel?.id, ts: message.ts, action_id: element.action_id, block_id: block.block_id, value }),
       suggest: (block, element, value) => this.app.suggest({ channel: channel?.id, ts: message.ts, action_id: element.action_id, block_id: block.block_id, value }),
       report: (block, error) => {
@@ -136,6 +154,12 @@ export class MessageList {
       },
       problem: (block) => this.problems.get(problemKey(message, block)),
     };
+  }
+
+  form(message) {
+    const key = keyOf(message);
+    if (!this.forms.has(key)) this.forms.set(key, new Form());
+    return this.forms.get(key);
   }
 
   problemText(message) {

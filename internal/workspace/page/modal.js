@@ -59,6 +59,8 @@ export class Modals {
     const form = this.forms.get(view.id);
     const restore = rememberFocus(dialog);
     const scroll = dialog.querySelector('.modal-body')?.scrollTop ?? 0;
+    // A loading view has nothing to focus: the fields that follow it get the focus when they come.
+    const waiting = document.activeElement?.classList.contains('modal-title');
     const submit = view.submit ? h('button', { type: 'submit', class: 'button button-primary', 'data-testid': 'modal-submit', disabled: this.sending }, renderText(view.submit, this.app.people)) : null;
     const content = h('form', { class: 'modal-form', novalidate: true, onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       h('header', { class: 'modal-head' }, h('h2', { id: this.titleId, class: 'modal-title', tabindex: '-1', 'data-testid': 'modal-title' }, renderText(view.title, this.app.people)),
@@ -74,7 +76,7 @@ export class Modals {
     dialog.dataset.depth = String(this.views.length);
     dialog.replaceChildren(content);
     if (!dialog.open) dialog.showModal();
-    if (entered) this.enter();
+    if (entered || waiting) this.enter();
     else {
       dialog.querySelector('.modal-body').scrollTop = scroll;
       restore();

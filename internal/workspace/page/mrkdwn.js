@@ -159,8 +159,3 @@ const entities = { '&amp;': '&', '&lt;': '<', '&gt;': '>' };
 export function plain(text) {
   return text.replace(/&(?:amp|lt|gt);/g, (entity) => entities[entity]);
 }
-
-// escapeText is what a client does to what a person typed before it is sent.
-export function escapeText(text) {
-  return text.replace(/[&<>]/g, (char) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[char]);
-}

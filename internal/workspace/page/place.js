@@ -19,8 +19,9 @@ export class Place {
     this.home = new Home(app);
     this.problem = h('p', { class: 'empty', role: 'alert', 'data-testid': 'place-problem' });
     this.status = h('div', { class: 'status-line' });
+    this.join = h('div', { class: 'join', hidden: true });
     this.composer = new Composer(app, { label: 'Message', inThread: false, send: (order) => app.send(order, '') });
-    container.append(this.head, this.problem, this.list.element, this.home.element, this.status, this.composer.element);
+    container.append(this.head, this.problem, this.list.element, this.home.element, this.status, this.join, this.composer.element);
   }
 
   draw() {
@@ -32,7 +33,9 @@ export class Place {
     this.home.element.hidden = !app.atHome || app.home === undefined;
     const shown = !app.atHome && Boolean(app.messages) && !app.problem;
     this.list.element.hidden = !shown;
-    this.composer.element.hidden = app.atHome || Boolean(app.problem);
+    const outside = channel?.is_member === false;
+    this.composer.element.hidden = app.atHome || Boolean(app.problem) || outside;
+    this.join.hidden = !shown || !outside;
     if (app.atHome && app.home !== undefined) this.home.show(app.home);
     if (!shown) {
       this.status.replaceChildren();
@@ -40,10 +43,20 @@ export class Place {
     }
     const name = people.channelName(channel);
     this.list.show({
-      place: `${people.me?.id}/${channel.id}`, channel, messages: app.messages, status: channel.is_im ? {} : app.status, newSince: app.newSince, intro: () => this.intro(channel),
+      place: `${people.me?.id}/${channel.id}`, channel, messages: app.messages, status: channel.is_im ? {} : app.status, newSince: app.newSince, intro: () => this.intro(channel), wanted: app.route.message,
     });
+    this.drawJoin(channel);
     this.composer.show({ place: `${people.me?.id}/${channel.id}`, placeholder: channel.is_im ? `Message ${name}` : `Message #${name}` });
     this.drawStatus(channel);
+  }
+
+  // Public channels can be read by everybody, but only members write in them.
+  drawJoin(channel) {
+    const signature = `${channel.id}/${channel.name}`;
+    if (this.join.hidden || signature === this.joinSignature) return;
+    this.joinSignature = signature;
+    this.join.replaceChildren(h('span', null, `You are looking at #${channel.name} without being in it.`),
+      h('button', { type: 'button', class: 'button button-primary', 'data-testid': 'join', onclick: () => this.app.join(channel.id) }, 'Join the channel'));
   }
 
   // In a DM the bot's status stands above the composer, unless its thread is open beside it.

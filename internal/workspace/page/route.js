@@ -2,17 +2,31 @@
 //   #/USER            the person, in the channel last looked at
 //   #/USER/CHANNEL    a channel or DM (a user id opens the DM with that user)
 //   #/USER/CHANNEL/TS its thread
+//   #/USER/CHANNEL/TS/MESSAGE_TS   one message in it; TS is - for the channel itself
 //   #/USER/home       the bot's Home tab
 
 export function parseRoute(hash) {
   const parts = String(hash ?? '').replace(/^#?\/?/, '').split('/').filter(Boolean).map(decode);
-  return { user: parts[0] ?? '', place: parts[1] ?? '', thread: parts[2] ?? '' };
+  const thread = parts[2] === '-' ? '' : parts[2] ?? '';
+  return { user: parts[0] ?? '', place: parts[1] ?? '', thread, message: parts[3] ?? '' };
 }
 
-export function routeTo({ user, place = '', thread = '' }) {
-  const parts = [user, place, thread];
+export function routeTo({ user, place = '', thread = '', message = '' }) {
+  const parts = [user, place, thread || (message ? '-' : ''), message];
   while (parts.length > 1 && !parts[parts.length - 1]) parts.pop();
   return '#/' + parts.map(encodeURIComponent).join('/');
+}
+
+// fromPermalink reads a message's link (/archives/CHANNEL/p1700000000000100?thread_ts=…), or the page's query that such a link leads to.
+export function fromPermalink(address, origin) {
+  const url = URL.canParse(address, origin) ? new URL(address, origin) : null;
+  if (!url || url.origin !== origin) return null;
+  const path = /^\/archives\/([A-Z0-9]+)\/p(\d+)(\d{6})$/.exec(url.pathname);
+  const place = path ? path[1] : url.pathname === '/' ? url.searchParams.get('channel') : '';
+  const message = path ? `${path[2]}.${path[3]}` : url.searchParams.get('ts');
+  if (!place || !message) return null;
+  const thread = url.searchParams.get('thread_ts') ?? '';
+  return { place, message, thread: thread === message ? '' : thread };
 }
 
 function decode(part) {

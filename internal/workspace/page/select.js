@@ -1,7 +1,7 @@
 // One combobox for every select menu of Block Kit: one or several choices, typed filter, options fetched from the app.
 
 import { h, uid } from './dom.js';
-import { onLeave, place } from './floating.js';
+import { follow, place } from './floating.js';
 import { icon } from './icons.js';
 
 // createSelect draws a select. find(text) answers (a promise of) options {value, text, description, group};
@@ -59,7 +59,7 @@ export function createSelect({ label, placeholder, multiple = false, max = 0, ch
       open = true;
       list.showPopover();
       input.setAttribute('aria-expanded', 'true');
-      stopWatching = onLeave(list, hide);
+      stopWatching = follow(list, box, { matchWidth: true });
     }
     if (text.length < minQuery) {
       note(minQuery === 1 ? 'Type to search.' : `Type ${minQuery} letters or more to search.`);

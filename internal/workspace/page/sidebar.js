@@ -6,6 +6,7 @@ import { h, replace } from './dom.js';
 import { drawHint } from './hint.js';
 import { icon } from './icons.js';
 import { routeTo } from './route.js';
+import { badgeOf } from './unread.js';
 
 export function drawSidebar(container, app) {
   const { people } = app;
@@ -46,12 +47,12 @@ function botEntry(app) {
 }
 
 function line(channel, name, sign, app, place, here) {
-  const badge = channel.is_im || channel.is_mpim ? channel.unread_count : channel.mention_count;
-  const unread = channel.unread_count > 0;
+  const badge = badgeOf(channel);
+  const unread = channel.unread_count > 0 || badge > 0;
   const words = badge ? `, ${badge} unread` : unread ? ', unread' : '';
   return h('a', {
     class: `entry${unread ? ' entry-unread' : ''}`, href: routeTo({ user: app.people.me?.id ?? '', place }), 'aria-current': here ? 'page' : null, 'aria-label': `${name}${words}`,
-    'data-testid': 'channel', 'data-channel': channel.id, 'data-name': name, 'data-unread': unread ? channel.unread_count : null, 'data-key': `channel/${channel.id}`,
+    'data-testid': 'channel', 'data-channel': channel.id, 'data-name': name, 'data-unread': unread ? Math.max(channel.unread_count ?? 0, badge) : null, 'data-key': `channel/${channel.id}`,
   }, h('span', { class: 'entry-sign' }, sign), h('span', { class: 'entry-name' }, name), badge ? h('span', { class: 'badge', 'data-testid': 'badge' }, String(badge)) : null);
 }
 

@@ -1,11 +1,13 @@
 // Light or dark: what the system prefers, until the person chooses.
 
+import { rememberedTheme, rememberTheme } from './remember.js';
+
 const wanted = matchMedia('(prefers-color-scheme: dark)');
 
 export class Theme {
   constructor(changed) {
     this.changed = changed;
-    this.choice = remembered();
+    this.choice = rememberedTheme();
     wanted.addEventListener('change', () => this.apply());
     this.apply();
   }
@@ -16,24 +18,12 @@ export class Theme {
 
   toggle() {
     this.choice = this.dark ? 'light' : 'dark';
-    try {
-      localStorage.setItem('theme', this.choice);
-    } catch {
-      // Without storage the choice lasts as long as the page.
-    }
+    rememberTheme(this.choice);
     this.apply();
   }
 
   apply() {
     document.documentElement.dataset.theme = this.dark ? 'dark' : 'light';
     this.changed();
-  }
-}
-
-function remembered() {
-  try {
-    return localStorage.getItem('theme') ?? '';
-  } catch {
-    return '';
   }
 }

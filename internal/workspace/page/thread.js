@@ -14,7 +14,8 @@ export class Thread {
     this.problem = h('p', { class: 'empty', role: 'alert', 'data-testid': 'thread-problem' });
     this.list = new MessageList(app, { inThread: true, label: 'Thread' });
     this.composer = new Composer(app, { label: 'Reply', inThread: true, send: (order) => app.send(order, app.route.thread) });
-    container.append(this.head, this.problem, this.list.element, this.composer.element);
+    this.prompts = h('div', { class: 'prompts' });
+    container.append(this.head, this.problem, this.list.element, this.prompts, this.composer.element);
   }
 
   draw() {
@@ -40,8 +41,19 @@ export class Thread {
     this.composer.element.hidden = !shown;
     if (!shown) return;
     const place = `${people.me?.id}/${channel.id}/${route.thread}`;
-    this.list.show({ place, channel, messages: app.thread, status: app.status });
+    this.list.show({ place, channel, messages: app.thread, status: app.status, wanted: app.route.message });
+    this.drawPrompts();
     this.composer.show({ place, placeholder: 'Reply…' });
+  }
+
+  // The app may propose what to say next (assistant.threads.setSuggestedPrompts).
+  drawPrompts() {
+    const { prompts, title } = this.app.proposals;
+    const signature = JSON.stringify([prompts, title]);
+    if (signature === this.promptsSignature) return;
+    this.promptsSignature = signature;
+    this.prompts.replaceChildren(...(prompts.length ? [h('span', { class: 'muted' }, title || 'You could say'),
+      ...prompts.map((one) => h('button', { type: 'button', class: 'button button-quiet', 'data-testid': 'prompt', title: one.message, onclick: () => this.composer.offer(one.message) }, one.title))] : []));
   }
 
   focus() {

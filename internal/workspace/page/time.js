@@ -95,6 +95,7 @@ export function fullTime(seconds, now, tz) {
 
 export function ago(seconds, now) {
   const past = now - seconds;
+  if (past >= 0 && past < 5) return 'just now';
   const span = Math.abs(past);
   const [n, unit] = span < 60 ? [Math.round(span), 'second']
     : span < 3600 ? [Math.round(span / 60), 'minute']

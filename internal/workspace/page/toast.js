@@ -7,8 +7,8 @@ const seconds = 20;
 
 // toast shows a note; a second one with the same key takes the first one's place.
 export function toast({ key, face, text, detail, action, href }) {
+  dropToast(key);
   const holder = document.getElementById('toasts');
-  holder.querySelector(`[data-toast="${CSS.escape(key)}"]`)?.remove();
   const close = () => {
     clearTimeout(timer);
     note.remove();
@@ -24,4 +24,8 @@ export function toast({ key, face, text, detail, action, href }) {
   holder.append(note);
   while (holder.children.length > 3) holder.firstElementChild.remove();
   say([text, detail].filter(Boolean).join('. '));
+}
+
+export function dropToast(key) {
+  document.querySelector(`#toasts [data-toast="${CSS.escape(key)}"]`)?.remove();
 }

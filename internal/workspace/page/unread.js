@@ -1,5 +1,11 @@
 // What waits for everybody: the badges of the rail, and the nudge "the Team Lead has a new message".
 
+// badgeOf is the number beside a channel: mentions, and in a DM everything, replies in threads included.
+export function badgeOf(channel) {
+  const mentions = channel.mention_count ?? 0;
+  return channel.is_im || channel.is_mpim ? Math.max(channel.unread_count ?? 0, mentions) : mentions;
+}
+
 export class Unread {
   constructor() {
     this.byUser = new Map();
@@ -10,7 +16,7 @@ export class Unread {
     const before = this.byUser.get(user);
     const counts = new Map();
     for (const channel of channels) {
-      const count = channel.is_im || channel.is_mpim ? channel.unread_count ?? 0 : channel.mention_count ?? 0;
+      const count = badgeOf(channel);
       if (count > 0) counts.set(channel.id, { count, channel });
     }
     this.byUser.set(user, counts);

@@ -1,0 +1,28 @@
+// What this browser remembers between visits. Without storage (a private window) it just forgets.
+
+function read(key) {
+  try {
+    return localStorage.getItem(key) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+function write(key, value) {
+  try {
+    if (value) localStorage.setItem(key, value);
+    else localStorage.removeItem(key);
+  } catch {
+    // Nothing to do: the page works without.
+  }
+}
+
+export const rememberedPerson = () => read('person');
+export const rememberPerson = (user) => write('person', user);
+
+export const rememberedTheme = () => read('theme');
+export const rememberTheme = (theme) => write('theme', theme);
+
+const hintKey = (hint) => `hint/${hint.title}`;
+export const wasDismissed = (hint) => read(hintKey(hint)) === 'dismissed';
+export const rememberHint = (hint, open) => write(hintKey(hint), open ? '' : 'dismissed');

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeMentions } from '../page/mentions.js';
+import { Directory } from '../page/directory.js';
+import { emojiFor, withEmoji } from '../page/emoji.js';
+import { Form } from '../page/form.js';
+import { fromPermalink, parseRoute, routeTo } from '../page/route.js';
+import { ago, dayTitle, formatDate, fromZone, inZone } from '../page/time.js';
+import { Unread } from '../page/unread.js';
+
+const noon = Date.UTC(2026, 2, 2, 17, 5, 9) / 1000; // Monday, 2 March 2026
+const newYork = 'America/New_York';
+
+test('dates are written in the time zone of who reads', () => {
+  assert.equal(formatDate(noon, '{date_num} {time_secs}', noon, newYork), '2026-03-02 12:05:09 PM');
+  assert.equal(formatDate(noon, '{date_long}', noon, 'Asia/Tokyo'), 'Tuesday, March 3rd, 2026');
+  assert.equal(formatDate(noon, '{date_short_pretty} at {time}', noon + 60, newYork), 'Today at 12:05 PM');
+  assert.equal(formatDate(noon, 'by {date_pretty} at {time}', noon - 86400, newYork), 'by tomorrow at 12:05 PM');
+  assert.equal(formatDate(noon, '{date_short_pretty}', noon + 10 * 86400, newYork), 'Mar 2, 2026');
+  assert.equal(formatDate(noon, '{nonsense} {ago}', noon + 7200, 'No/Such_Zone'), '{nonsense} 2 hours ago');
+  assert.equal(ago(noon + 60, noon), 'in 1 minute');
+});
+
+test('days have names', () => {
+  assert.equal(dayTitle(noon, noon, newYork), 'Today');
+  assert.equal(dayTitle(noon, noon + 86400, newYork), 'Yesterday');
+  assert.equal(dayTitle(noon, noon + 3 * 86400, newYork), 'Monday, March 2nd');
+  assert.equal(dayTitle(noon, noon + 400 * 86400, newYork), 'Monday, March 2nd, 2026');
+});
+
+test('a moment goes to a wall clock and back, also around the change to summer time', () => {
+  for (let hour = 0; hour < 24 * 400; hour += 1) {
+    const seconds = Date.UTC(2026, 0, 1, hour, 30) / 1000;
+    for (const tz of [newYork, 'Europe/Berlin', 'Asia/Kolkata', 'UTC']) {
+      const back = fromZone(inZone(seconds, tz), tz);
+      // The hour that comes twice in autumn may be read as either.
+      assert.ok(back === seconds || Math.abs(back - seconds) === 3600, `${tz} ${seconds} ${back}`);
+      assert.deepEqual(inZone(back, tz).hour, inZone(seconds, tz).hour);
+    }
+  }
+});
+
+test('addresses', () => {
+  assert.deepEqual(parseRoute('#/U1/C1/17.1'), { user: 'U1', place: 'C1', thread: '17.1', message: '' });
+  assert.deepEqual(parseRoute('#/U1/C1/-/17.1'), { user: 'U1', place: 'C1', thread: '', message: '17.1' });
+  assert.deepEqual(parseRoute(''), { user: '', place: '', thread: '', message: '' });
+  assert.deepEqual(parseRoute('#/%E0%A4%A'), { user: '%E0%A4%A', place: '', thread: '', message: '' });
+  assert.equal(routeTo({ user: 'U1', place: 'C1' }), '#/U1/C1');
+  assert.equal(routeTo({ user: 'U1', place: 'C1', message: '17.1' }), '#/U1/C1/-/17.1');
+  const here = 'http://127.0.0.1:8484';
+  assert.deepEqual(fromPermalink(`${here}/archives/C1/p1700000000000100?thread_ts=1690000000.000001`, here), { place: 'C1', message: '1700000000.000100', thread: '1690000000.000001' });
+  assert.deepEqual(fromPermalink('/?channel=C1&ts=17.1', here), { place: 'C1', message: '17.1', thread: '' });
+  assert.equal(fromPermalink('https://elsewhere.example/archives/C1/p1700000000000100', here), null);
+  assert.equal(fromPermalink('javascript:alert(1)', here), null);
+});
+
+const people = new Directory({
+  people: [{ id: 'U1', name: 'sam', profile: { display_name: 'Sam' } }, { id: 'U2', name: 'samr', profile: { display_name: 'Sam Rivera' } }],
+  bot: { id: 'UB', name: 'countersign', is_bot: true, profile: { display_name: 'Countersign' } },
+  groups: [{ id: 'S1', handle: 'support', users: ['U1'] }], channels: [{ id: 'C1', name: 'support' }],
+});
+
+test('names that are typed become ids', () => {
+  const table = [
+    ['@Sam Rivera and @sam, @SAM!', '<@U2> and <@U1>, <@U1>!'],
+    ['@countersign #support @support @here', '<@UB> <#C1> <!subteam^S1> <!here>'],
+    ['mail@sam.example @samuel #supporters', 'mail@sam.example @samuel #supporters'],
+    ['`@sam` ```@sam``` @sam', '`@sam` ```@sam``` <@U1>'],
+    ['<b> & @nobody', '<b> & @nobody'],
+  ];
+  for (const [typed, want] of table) assert.equal(encodeMentions(typed, people), want);
+});
+
+test('emoji', () => {
+  assert.equal(withEmoji('a :white_check_mark: :nope:'), 'a ✅ :nope:');
+  for (const name of ['x', 'hourglass', 'warning', 'lock', 'rotating_light', 'large_green_circle', 'eyes', '+1']) assert.ok(emojiFor(name), name);
+  assert.equal(emojiFor('constructor'), undefined);
+});
+
+test('a form keeps what was typed, checks it and sends it', () => {
+  const amount = { type: 'input', block_id: 'amount', element: { type: 'number_input', action_id: 'v', is_decimal_allowed: true, initial_value: '49.99', max_value: '500' } };
+  const reason = { type: 'input', block_id: 'reason', element: { type: 'plain_text_input', action_id: 'v', max_length: 5 } };
+  const tell = { type: 'input', block_id: 'tell', optional: true, element: { type: 'multi_users_select', action_id: 'v', initial_users: ['U1'] } };
+  const currency = { type: 'input', block_id: 'currency', optional: true, element: { type: 'static_select', action_id: 'v', initial_option: { value: 'USD' } } };
+  const blocks = [amount, reason, tell, currency];
+  const form = new Form();
+  assert.equal(form.check(blocks), false);
+  assert.deepEqual([...form.errors.keys()], ['reason']);
+  form.set(reason, reason.element, 'héllo!');
+  form.set(amount, amount.element, '501');
+  assert.equal(form.check(blocks), false);
+  assert.match(form.errors.get('reason'), /no more than 5/);
+  assert.match(form.errors.get('amount'), /500 or less/);
+  form.set(reason, reason.element, 'héllo');
+  form.set(amount, amount.element, '12.5');
+  assert.equal(form.check(blocks), true);
+  form.set(currency, currency.element, null);
+  form.set(tell, tell.element, []);
+  assert.deepEqual(form.collect(blocks), { amount: { v: '12.5' }, reason: { v: 'héllo' }, tell: { v: [] }, currency: { v: '' } });
+  // the view is drawn anew by the app: what was typed stays, what is gone is not sent
+  assert.deepEqual(form.collect([amount]), { amount: { v: '12.5' } });
+});
+
+test('unread: what is new is told once, the latest first', () => {
+  const unread = new Unread();
+  const dm = { id: 'D1', is_im: true, unread_count: 1, mention_count: 1, latest_ts: '5' };
+  const channel = { id: 'C1', unread_count: 9, mention_count: 0, latest_ts: '9' };
+  assert.deepEqual(unread.set('U1', [dm, channel]), []); // the first look is no news
+  assert.equal(unread.waiting('U1'), 1);
+  const mentioned = { ...channel, mention_count: 2 };
+  assert.deepEqual(unread.set('U1', [dm, mentioned]).map((news) => news.channel.id), ['C1']);
+  assert.equal(unread.waiting('U1'), 3);
+  assert.equal(unread.door('U1').id, 'C1');
+  assert.deepEqual(unread.set('U1', [{ ...dm, unread_count: 0, mention_count: 0 }]), []);
+  assert.equal(unread.door('U1'), undefined);
+});
