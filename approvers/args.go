@@ -127,10 +127,12 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts mean the same, whatever their spacing and order.
+// EqualArgs reports whether two argument texts mean the same, whatever their spacing and order. Numbers are compared as they are
+// written: as float64, two different order numbers could be one.
 func EqualArgs(a, b json.RawMessage) bool {
+	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
-	if x.Canonicalize() != nil || y.Canonicalize() != nil {
+	if x.Canonicalize(ints, floats) != nil || y.Canonicalize(ints, floats) != nil {
 		return bytes.Equal(a, b)
 	}
 	return bytes.Equal(x, y)
