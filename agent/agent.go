@@ -19,6 +19,7 @@ type Desk interface {
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string) error
+	Lose(ctx context.Context, execution string) error
 }
 
 var _ Desk = (*desk.Desk)(nil)

@@ -19,7 +19,11 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for i := 0; ; i++ {
-		err = a.Desk.Finish(ctx, execution, done.ok, done.result)
+		if done.lost {
+			err = a.Desk.Lose(ctx, execution)
+		} else {
+			err = a.Desk.Finish(ctx, execution, done.ok, done.result)
+		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
 			return nil // recorded; the second when an attempt before did it after all
 		}

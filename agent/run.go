@@ -12,10 +12,11 @@ import (
 	"countersign/store"
 )
 
-// finished is what a tool answered.
+// finished is how a run ended.
 type finished struct {
+	lost   bool // nobody knows whether it acted
 	ok     bool
-	result string
+	result string // what the tool answered, or why not
 }
 
 // Ways in which a run can end without an answer.
@@ -30,9 +31,9 @@ const patience = 10 * time.Second
 
 // Run is the handler of store.TimerRun: it uses up the permission for one run, runs the stored bytes, and records what the tool answered.
 //
-// A run whose outcome nobody can tell is not recorded as a failure, since the model would take that as leave to ask for it again. It is
-// claimed anew: the desk then has an idempotent tool tried again under the same key, and asks people about any other.
-// A run that the end of the process interrupts is left executing; the next process claims it in the same way.
+// A run whose outcome nobody can tell is not recorded as a failure, since the model would take that as leave to ask for it again. An
+// idempotent tool is claimed anew and tried again under the same key, as often as the desk allows; about any other, people are asked.
+// A run that the end of the process interrupts is left executing; the next process does the same with it.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -59,7 +60,10 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 			return ctx.Err()
 		}
 		log.Warn("the outcome of a run is not known", "try", e.Tries, "error", err)
-		if e.Effect != approvers.Unprotected && !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
+		if e.Effect == approvers.Unprotected {
+			return a.record(ctx, e.ID, finished{lost: true})
+		}
+		if !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
 			return ctx.Err()
 		}
 	}
