@@ -1,0 +1,239 @@
+package bot
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// argumentText lays arguments out for people, from the stored bytes and without leaving anything out: one name a line, values as
+// JSON, numbers letter by letter as they are stored. Strings of several lines stand behind a bar on each line, so
+// that no text can look like another argument. What can't be seen is shown as ⟨…⟩.
+func argumentText(raw []byte) string {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	l := layout{dec: dec}
+	if dec.PeekKind() != '{' {
+		return visible(string(raw))
+	}
+	if err := l.members(0); err != nil { // stored arguments are valid JSON; should they not be, they are shown as they are
+		return visible(string(raw))
+	}
+	if l.b.Len() == 0 {
+		return "(no arguments)"
+	}
+	return strings.TrimSuffix(l.b.String(), "\n")
+}
+
+type layout struct {
+	dec *jsontext.Decoder
+	b   strings.Builder
+}
+
+const bar = "│ "
+
+func (l *layout) indent(depth int) string { return strings.Repeat("  ", depth) }
+
+// members lays out an object's members, one a line.
+func (l *layout) members(depth int) error {
+	if _, err := l.dec.ReadToken(); err != nil {
+		return err
+	}
+	for l.dec.PeekKind() != '}' {
+		tok, err := l.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		l.b.WriteString(l.indent(depth) + memberName(tok.String()) + ":")
+		if err := l.value(depth); err != nil {
+			return err
+		}
+	}
+	_, err := l.dec.ReadToken()
+	return err
+}
+
+var simpleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+func memberName(s string) string {
+	if simpleName.MatchString(s) {
+		return s
+	}
+	return quoted(s)
+}
+
+// value lays out what stands behind a name or a dash.
+func (l *layout) value(depth int) error {
+	switch l.dec.PeekKind() {
+	case '{':
+		return l.object(depth)
+	case '[':
+		return l.array(depth)
+	case '"':
+		tok, err := l.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		l.text(tok.String(), depth)
+		return nil
+	}
+	v, err := l.dec.ReadValue()
+	l.b.WriteString(" " + visible(string(v)) + "\n")
+	return err
+}
+
+func (l *layout) object(depth int) error {
+	if l.empties('}') {
+		l.b.WriteString(" {}\n")
+		return l.skip()
+	}
+	l.b.WriteString("\n")
+	return l.members(depth + 1)
+}
+
+func (l *layout) array(depth int) error {
+	if l.empties(']') {
+		l.b.WriteString(" []\n")
+		return l.skip()
+	}
+	l.b.WriteString("\n")
+	if _, err := l.dec.ReadToken(); err != nil {
+		return err
+	}
+	for l.dec.PeekKind() != ']' {
+		l.b.WriteString(l.indent(depth+1) + "-")
+		if err := l.value(depth + 1); err != nil {
+			return err
+		}
+	}
+	_, err := l.dec.ReadToken()
+	return err
+}
+
+// empties reports whether the object or array that comes next ends at once.
+func (l *layout) empties(end byte) bool {
+	rest := bytes.TrimLeft(l.dec.UnreadBuffer(), " \t\r\n,:")
+	return len(rest) > 0 && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte{end})
+}
+
+func (l *layout) skip() error { return l.dec.SkipValue() }
+
+// text lays out a string: quoted on its line, or line by line behind bars.
+func (l *layout) text(s string, depth int) {
+	if !strings.Contains(s, "\n") {
+		l.b.WriteString(" " + quoted(s) + "\n")
+		return
+	}
+	l.b.WriteString("\n")
+	for line := range strings.SplitSeq(s, "\n") {
+		l.b.WriteString(l.indent(depth+1) + bar + visible(line) + "\n")
+	}
+}
+
+// quoted is a string in JSON's quotes, with everything in it seen.
+func quoted(s string) string {
+	return `"` + visible(jsonEscapes.Replace(s)) + `"`
+}
+
+var jsonEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`)
+
+// fitsCard reports whether arguments can be shown whole on a card.
+func fitsCard(text string) bool {
+	return utf8.RuneCountInString(text) <= maxCardArgs && strings.Count(text, "\n") < maxCardLines
+}
+
+// head is the beginning of a text that does not fit, by whole lines where possible, and how many characters are missing.
+func head(text string, n, lines int) (string, int) {
+	total := utf8.RuneCountInString(text)
+	cut := []rune(text)[:min(n, total)]
+	kept := string(cut)
+	if parts := strings.SplitAfterN(kept, "\n", lines+1); len(parts) > lines {
+		kept = strings.Join(parts[:lines], "")
+	}
+	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
+}
+
+// pagesOf cuts a text into pages, at line ends where a line fits on a page.
+func pagesOf(text string, n int) []string {
+	var out []string
+	rest := []rune(text)
+	for len(rest) > n {
+		at := n
+		for i := n; i > n/2; i-- {
+			if rest[i-1] == '\n' {
+				at = i
+				break
+			}
+		}
+		out = append(out, string(rest[:at]))
+		rest = rest[at:]
+	}
+	return append(out, string(rest))
+}
+
+// changes shows what an edit changed, argument by argument: how it was and how it is. ok is false if that is too long to show.
+func changes(before, after []byte) (text string, ok bool) {
+	old, was := membersOf(before)
+	now, is := membersOf(after)
+	var b strings.Builder
+	for _, n := range old {
+		if bytes.Equal(was[n], is[n]) {
+			continue
+		}
+		signed(&b, "- ", n, was[n])
+		if v, still := is[n]; still {
+			signed(&b, "+ ", n, v)
+		}
+	}
+	for _, n := range now {
+		if _, had := was[n]; !had {
+			signed(&b, "+ ", n, is[n])
+		}
+	}
+	text = strings.TrimSuffix(b.String(), "\n")
+	return text, utf8.RuneCountInString(text) <= maxDiff
+}
+
+// signed writes one argument with a sign before each of its lines.
+func signed(b *strings.Builder, sign, member string, raw []byte) {
+	one := argumentText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw))
+	for line := range strings.SplitSeq(one, "\n") {
+		b.WriteString(sign + line + "\n")
+	}
+}
+
+func mustQuote(s string) []byte {
+	q, err := jsontext.AppendQuote(nil, s)
+	if err != nil { // only for text that isn't UTF-8, which no decoded name is
+		return []byte(`"?"`)
+	}
+	return q
+}
+
+// membersOf reads the top level of an object: the names in order, and each one's exact bytes.
+func membersOf(raw []byte) (names []string, values map[string][]byte) {
+	values = map[string][]byte{}
+	for _, m := range spans(raw) {
+		names = append(names, m.name)
+		values[m.name] = raw[m.start:m.end]
+	}
+	return names, values
+}
+
+// wordsIn is every text in arguments, names included, with JSON's escapes undone: what hides behind an escape is looked at too.
+func wordsIn(raw []byte) string {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	var b strings.Builder
+	for {
+		tok, err := dec.ReadToken()
+		if err != nil { // the end
+			return b.String()
+		}
+		if tok.Kind() == '"' {
+			b.WriteString(tok.String() + "\n")
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers/desk"
+)
+
+// Config is what a bot works with. BotToken, Desk, Tools and Log are required, AppToken for Socket Mode.
+type Config struct {
+	BotToken string // xoxb-…
+	AppToken string // xapp-…, for Socket Mode
+	APIURL   string // Web API base with its final slash; empty: Slack's
+	Desk     *desk.Desk
+	Tools    desk.Tools // for the forms of Modify…
+	Log      *slog.Logger
+	Now      func() time.Time // nil: time.Now
+	HTTP     *http.Client     // nil: one with a timeout
+}
+
+// Bot is the Slack edge. It is safe for use by many goroutines.
+type Bot struct {
+	Config
+	api     *slack.Client
+	started time.Time
+	self    once[self]
+	people  *people
+	places  *places
+	forms   forms
+	inOrder clockwork
+	side    sync.WaitGroup // loading views under way
+}
+
+// New makes a bot. It talks to nobody yet.
+func New(c Config) *Bot {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.HTTP == nil {
+		c.HTTP = &http.Client{Timeout: 20 * time.Second}
+	}
+	options := []slack.Option{slack.OptionHTTPClient(c.HTTP), slack.OptionAppLevelToken(c.AppToken)}
+	if c.APIURL != "" {
+		options = append(options, slack.OptionAPIURL(strings.TrimSuffix(c.APIURL, "/")+"/"))
+	}
+	b := &Bot{Config: c, api: slack.New(c.BotToken, options...), started: c.Now()}
+	b.people = newPeople(b.api, c.Now)
+	b.places = newPlaces(b.api, c.Now)
+	return b
+}
+
+// self is who the bot is in its workspace.
+type self struct {
+	User       string // the bot's own user id
+	Bot        string
+	Team       string
+	Enterprise string
+	URL        string // the workspace's, with its final slash
+}
+
+// whoAmI asks Slack once who the bot is.
+func (b *Bot) whoAmI(ctx context.Context) (self, error) {
+	return b.self.get(func() (self, error) {
+		a, err := b.api.AuthTestContext(ctx)
+		if err != nil {
+			return self{}, fmt.Errorf("auth.test: %w", slow(err))
+		}
+		if a.UserID == "" || a.TeamID == "" {
+			return self{}, errors.New("auth.test: Slack did not say who the bot is; is SLACK_BOT_TOKEN a bot token (xoxb-…)?")
+		}
+		url := a.URL
+		if url != "" && !strings.HasSuffix(url, "/") {
+			url += "/"
+		}
+		return self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
+	})
+}
+
+// Check asks Slack whether the bot token is good. Its error says what to do.
+func (b *Bot) Check(ctx context.Context) error {
+	_, err := b.whoAmI(ctx)
+	if code := errorCode(err); refusedTokens[code] {
+		return fmt.Errorf("Slack refuses the bot token (%s): set SLACK_BOT_TOKEN to the Bot User OAuth Token of the app's \"OAuth & Permissions\" page: %w", code, err)
+	}
+	if err != nil {
+		return fmt.Errorf("Slack cannot be reached; check the network, and SLACK_API_URL if it is set: %w", err)
+	}
+	return nil
+}
+
+// once holds a value that is fetched until it was fetched successfully.
+type once[T any] struct {
+	mu   sync.Mutex
+	done bool
+	v    T
+}
+
+func (o *once[T]) get(fetch func() (T, error)) (T, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.done {
+		return o.v, nil
+	}
+	v, err := fetch()
+	if err == nil {
+		o.v, o.done = v, true
+	}
+	return v, err
+}
+
+// clockwork gives each delivery its own receipt time, in the order of arrival: timers of one lane are handled in order of it.
+type clockwork struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (c *clockwork) next(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now = now.UTC().Truncate(time.Microsecond)
+	if !now.After(c.last) {
+		now = c.last.Add(time.Microsecond)
+	}
+	c.last = now
+	return now
+}

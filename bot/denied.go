@@ -1,0 +1,133 @@
+package bot
+
+import (
+	"countersign/approvers"
+)
+
+// deniedAsker says to somebody why the agent does not listen to them here.
+func deniedAsker(d *approvers.Denied, at approvers.Place) *prose {
+	switch d.Code {
+	case approvers.DeniedChannel:
+		if at.DM {
+			return say("I don't answer in direct messages here. Mention me in a channel that I work in; whoever runs me can say which.")
+		}
+		return say("I'm not set up to answer in this channel. Mention me in a channel that I work in, or ask whoever runs me to add this one to the policy.")
+	case approvers.DeniedGuest:
+		return say("Guests of this workspace can't ask me for things. Ask a colleague who is a full member to do it.")
+	case approvers.DeniedForeign:
+		return say("I only take requests from members of my own workspace. Ask your contact there to do it.")
+	case approvers.DeniedDeactivated:
+		return say("This account is deactivated, so I can't take requests from it.")
+	case approvers.DeniedBot:
+		return say("I don't take requests from other bots.")
+	case approvers.DeniedUnidentified:
+		return say("Slack could not tell me who you are, so I did nothing. Please try again.")
+	}
+	return say("I can't take this request (" + string(d.Code) + "). Ask whoever runs me.")
+}
+
+// unidentified is said where Slack can't be asked who clicked.
+func unidentified() *prose {
+	return say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
+}
+
+// denied says to somebody why their click changed nothing, and what they can do. r is the request, where one is known.
+func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *prose {
+	role := "an approver"
+	if d.Role != "" {
+		role = name(titleOf(p, d.Role))
+	}
+	switch d.Code {
+	case approvers.DeniedUnidentified:
+		return unidentified()
+	case approvers.DeniedDeactivated:
+		return say("Your account is deactivated, so it can't decide anything.")
+	case approvers.DeniedBot:
+		return say("Bots can't decide. A person has to click.")
+	case approvers.DeniedForeign:
+		return say("Only members of this workspace can decide. Nothing was changed.")
+	case approvers.DeniedGuest:
+		return say("Guests can't decide. Ask ").strong(role).say(" to look at it.")
+	case approvers.DeniedNotMember:
+		return say("Nothing was changed: this waits for ").strong(role).say(", and you are not a member of that role.")
+	case approvers.DeniedTool:
+		return say("Nothing was changed: ").strong(role).say(" may not decide about this tool, by the policy's list.")
+	case approvers.DeniedCeiling:
+		return say("Nothing was changed: this needs somebody who may approve up to ").strong(d.Need.String()).say(" risk, which is above what ").
+			strong(role).say(" may approve.")
+	case approvers.DeniedSelf:
+		return say("Nothing was changed: you asked for this, or wrote in the conversation that led to it, so somebody else has to decide. It waits for ").strong(role).say(".")
+	case approvers.DeniedCounted:
+		return say("Your approval counts already. It needs another person: nobody counts twice.")
+	case approvers.DeniedResolved:
+		return resolved(d, r, p)
+	case approvers.DeniedLate:
+		return say("Too late: the time for this ended ").at(d.At, dayTime).say(". It was not run; it can be asked for again.")
+	case approvers.DeniedStale:
+		return say("Nothing was decided: the arguments were changed after the card that you clicked was drawn. Look at the card again; it shows them as they are now.")
+	case approvers.DeniedNotRequester:
+		return say("Nothing was changed: only somebody who asked for this can take it back.")
+	case approvers.DeniedNotFound:
+		return say("I don't know this request any more. It may belong to another installation, or to data that was removed.")
+	case approvers.DeniedEdit:
+		return say("The change was not taken, because nobody could approve the call as changed: ").say(clip(visible(d.Detail), maxSentence)).
+			say(" The request waits as it was.")
+	case approvers.DeniedUnchanged:
+		return say("Nothing was changed: the new arguments say the same as the old ones. To agree to them, use Approve.")
+	case approvers.DeniedChannel:
+		return say("The policy has no agent here any more. Ask whoever runs me.")
+	case approvers.DeniedUnseen:
+		return say("The card can't show all arguments, so it can't be approved from there. Choose “Open all arguments”, read them, and approve on the last page.")
+	case approvers.DeniedNothing:
+		return say("There is nothing left to do here: it went on without this.")
+	case approvers.DeniedInvalidArgs:
+		return say("The change was not taken, because the tool would refuse the new arguments: ").say(clip(visible(d.Detail), maxSentence)).
+			say(" The request waits as it was.")
+	case approvers.DeniedNoReason:
+		return say("Nothing was decided: a rejection needs a reason. The person who asked and the agent are told it.")
+	}
+	return say("Nothing was changed (" + string(d.Code) + ").")
+}
+
+// resolved says who was first, and when.
+func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *prose {
+	called := ""
+	if r != nil && r.ClosedBy == d.By {
+		called = r.ClosedName
+	}
+	out := say("Too late: ")
+	if d.By != "" {
+		out.person(d.By, called)
+		if d.Role != "" {
+			out.say(" (" + name(titleOf(p, d.Role)) + ")")
+		}
+		out.say(" " + ended[d.State].by + " ")
+	} else {
+		out.say("this " + ended[d.State].alone + " ")
+	}
+	return out.at(d.At, dayTime).say(". Your click changed nothing.")
+}
+
+// ended says how requests end: by somebody, or alone.
+var ended = map[approvers.State]struct{ by, alone string }{
+	approvers.Approved:  {"approved this", "was approved"},
+	approvers.Consumed:  {"approved this", "was approved"},
+	approvers.Rejected:  {"rejected this", "was rejected"},
+	approvers.Expired:   {"let this expire", "expired"},
+	approvers.Withdrawn: {"withdrew this", "was withdrawn"},
+	approvers.Revoked:   {"took the approval back", "was revoked"},
+	approvers.Voided:    {"voided this", "was voided, because the tool or the policy changed,"},
+	approvers.Refused:   {"refused this", "was refused"},
+	"":                  {"reported on this", "was settled"},
+}
+
+// titleOf is a role's title as the policy has it now. What names no role is a title already.
+func titleOf(p *approvers.Policy, role string) string {
+	if p == nil {
+		return role
+	}
+	if r, ok := p.Role(role); ok {
+		return r.Title
+	}
+	return role
+}

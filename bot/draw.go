@@ -1,0 +1,114 @@
+package bot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// scene is a surface as it is drawn: what is to be seen, and what the drawing needs to know beside the state.
+type scene struct {
+	desk.Sight
+	url   string // the workspace's, for links to messages
+	print string // fingerprint of this version, in its buttons
+}
+
+// drawing is a surface drawn: one message, or several for a very long answer.
+type drawing struct {
+	messages []message
+	digest   string // of the execution that it shows, if it shows one
+	whole    bool   // its arguments are all there
+}
+
+// draw draws a surface. It is pure: the same sight gives the same drawing.
+func draw(s desk.Sight, url string) (drawing, []byte, error) {
+	plain := scene{Sight: s, url: url}
+	first, err := json.Marshal(plain.draw().messages)
+	if err != nil {
+		return drawing{}, nil, fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
+	}
+	sum := sha256.Sum256(first)
+	plain.print = hex.EncodeToString(sum[:8])
+	d := plain.draw()
+	var body []byte
+	if len(d.messages) == 1 {
+		body, err = d.messages[0].body()
+	} else if body, err = json.Marshal(d.messages); err != nil {
+		err = fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
+	}
+	return d, body, err
+}
+
+func (s scene) draw() drawing {
+	switch s.Surface.Kind {
+	case store.SurfaceCard, store.SurfaceEscalation:
+		return s.card()
+	case store.SurfaceStep:
+		return one(s.step())
+	case store.SurfaceAnswer:
+		return s.answer()
+	case store.SurfaceProblem:
+		return one(s.problem())
+	case store.SurfaceQueued:
+		return one(s.queued())
+	case store.SurfaceUnknown:
+		return s.unknown()
+	}
+	return one(s.notice())
+}
+
+func one(p *page) drawing { return drawing{messages: []message{p.message()}} }
+
+// mark names this version for a button.
+func (s scene) mark(ref string) string {
+	return mark{Ref: ref, Surface: s.Surface.ID, Post: s.Surface.Posts + 1, Print: s.print}.String()
+}
+
+// title is a role's title.
+func (s scene) title(role string) string { return name(titleOf(s.Policy, role)) }
+
+// permalink is the address of a message; empty where the workspace's isn't known.
+func (s scene) permalink(channel, ts, thread string) string {
+	if s.url == "" || channel == "" || ts == "" {
+		return ""
+	}
+	link := s.url + "archives/" + channel + "/p" + strings.ReplaceAll(ts, ".", "")
+	if thread != "" && thread != ts {
+		link += "?thread_ts=" + thread + "&cid=" + channel
+	}
+	return link
+}
+
+// riskWords say a risk in words, with a sign of its colour.
+func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
+	undo := map[approvers.Risk]string{
+		approvers.Low: "reads only", approvers.Medium: "changes something that can be changed back",
+		approvers.High: "hard or impossible to undo, or sensitive", approvers.Critical: "money, law or the public; treat it as final",
+	}[r]
+	if e == approvers.ReadOnly && r > approvers.Low {
+		undo = "changes nothing, but what it reads is sensitive or costly"
+	}
+	sign = map[approvers.Risk]string{approvers.Low: "🟢", approvers.Medium: "🟡", approvers.High: "🟠", approvers.Critical: "🔴"}[r]
+	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk: " + undo
+}
+
+// whatHappens says in one sentence what a call would do: the policy's preview, or that the tool would run.
+func whatHappens(preview, tool string) string {
+	if preview = strings.TrimSpace(visible(preview)); preview != "" {
+		return clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxSentence)
+	}
+	return "Run " + name(tool)
+}
+
+// linkButton leads to another message.
+func linkButton(words, url string) slack.BlockElement {
+	return button(actLink, words, "", slack.StyleDefault).WithURL(url)
+}

@@ -1,0 +1,194 @@
+package bot
+
+import (
+	"bytes"
+	"errors"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+)
+
+// edit makes new arguments of a submitted form. Arguments that weren't changed keep their stored bytes. Faults are by
+// block; with any of them there are no new arguments.
+func edit(r approvers.Request, tool desk.Tool, v view) (args []byte, faults map[string]string) {
+	fields := fieldsOf(tool.Schema, r.Args)
+	faults = map[string]string{}
+	if fields == nil {
+		args = editWhole(r.Args, v, faults)
+	} else {
+		args = editFields(fields, r.Args, v, faults)
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	if approvers.EqualArgs(args, r.Args) {
+		faults[firstBlock(fields)] = "Nothing was changed. Change a value, or close this and use Approve."
+		return nil, faults
+	}
+	_, err := approvers.StrictArgs(args, false)
+	if err == nil && tool.Check != nil {
+		err = tool.Check(args)
+	}
+	if err != nil {
+		place(faults, fields, err)
+		return nil, faults
+	}
+	return args, nil
+}
+
+func firstBlock(fields []field) string {
+	for _, f := range fields {
+		if f.kind != fieldLocked {
+			return f.blockID()
+		}
+	}
+	return fieldRaw
+}
+
+// editWhole takes the arguments as one JSON text.
+func editWhole(stored []byte, v view, faults map[string]string) []byte {
+	text, there := typed(v, fieldRaw)
+	if !there || sameText(text, escapedJSON(stored)) {
+		return stored
+	}
+	text = strings.TrimSpace(text)
+	if err := validJSON(text); err != nil {
+		faults[fieldRaw] = "This is not valid JSON: " + err.Error()
+	}
+	return []byte(text)
+}
+
+// editFields splices what was changed into the stored bytes.
+func editFields(fields []field, stored []byte, v view, faults map[string]string) []byte {
+	change := map[string][]byte{}
+	var added []string
+	for _, f := range fields {
+		text, there := typed(v, f.blockID())
+		if !there || f.unchanged(text) {
+			continue
+		}
+		value, fault := f.value(text)
+		if fault != "" {
+			faults[f.blockID()] = fault
+			continue
+		}
+		if value == nil && !f.present {
+			continue
+		}
+		change[f.name] = value
+		if !f.present {
+			added = append(added, f.name)
+		}
+	}
+	return splice(stored, change, added)
+}
+
+// typed is what stands in a block; false if the form has no such block.
+func typed(v view, block string) (string, bool) {
+	for _, in := range v.State.Values[block] {
+		return in.text(), true
+	}
+	return "", false
+}
+
+// sameText compares texts as inputs return them: line ends may have become others.
+func sameText(a, b string) bool {
+	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
+}
+
+func (f field) unchanged(text string) bool {
+	if f.kind == fieldLocked || sameText(text, f.initial) {
+		return true
+	}
+	if f.kind == fieldNumber || f.kind == fieldInteger {
+		a, ok := new(big.Rat).SetString(strings.TrimSpace(text))
+		b, ok2 := new(big.Rat).SetString(f.initial)
+		return ok && ok2 && a.Cmp(b) == 0
+	}
+	return false
+}
+
+// value is the JSON of what was filled in; nil removes the argument.
+func (f field) value(text string) (value []byte, fault string) {
+	if text == "" {
+		switch {
+		case !f.required:
+			return nil, ""
+		case f.kind == fieldText || f.kind == fieldLong:
+			return []byte(`""`), ""
+		}
+		return nil, "This is needed."
+	}
+	switch f.kind {
+	case fieldNumber, fieldInteger:
+		text = strings.TrimSpace(text)
+		if !plainNumber.MatchString(text) || f.kind == fieldInteger && strings.Contains(text, ".") {
+			if f.kind == fieldInteger {
+				return nil, "Write a whole number, for example 3."
+			}
+			return nil, "Write a number with a point, for example 49.99."
+		}
+		return []byte(text), ""
+	case fieldBool:
+		if text != "true" && text != "false" {
+			return nil, "Choose Yes or No."
+		}
+		return []byte(text), ""
+	case fieldChoice:
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 0 || i >= len(f.choices) {
+			return nil, "Choose one of the values."
+		}
+		return bytes.Clone(f.choices[i]), ""
+	case fieldJSON:
+		text = strings.TrimSpace(text)
+		if err := validJSON(text); err != nil {
+			return nil, "This is not valid JSON (write text in \"quotes\"): " + err.Error()
+		}
+		return []byte(text), ""
+	}
+	return mustQuote(text), ""
+}
+
+func validJSON(text string) error {
+	dec := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true))
+	if _, err := dec.ReadValue(); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
+	}
+	if dec.PeekKind() != 0 || len(bytes.TrimSpace(dec.UnreadBuffer())) > 0 {
+		return errors.New("there is more after the value")
+	}
+	return nil
+}
+
+// place puts what a tool's schema has against arguments beside the fields that it names: "amount: must be ≥ 0.01; reason: is missing".
+func place(faults map[string]string, fields []field, err error) {
+	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
+	for part := range strings.SplitSeq(text, "; ") {
+		block, words := firstBlock(fields), part
+		if path, rest, ok := strings.Cut(part, ": "); ok {
+			name := path
+			if i := strings.IndexAny(path, "[./"); i > 0 {
+				name = path[:i]
+			}
+			for _, candidate := range []string{path, name, strings.TrimPrefix(path, "/")} {
+				if i := slices.IndexFunc(fields, func(f field) bool { return f.name == candidate && f.kind != fieldLocked }); i >= 0 {
+					block, words = fields[i].blockID(), rest
+					break
+				}
+			}
+		}
+		if faults[block] != "" {
+			words = faults[block] + "; " + words
+		}
+		faults[block] = clip(visible(words), maxErrorText)
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

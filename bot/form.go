@@ -1,0 +1,254 @@
+package bot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// fieldKind says with which input an argument is edited.
+type fieldKind int
+
+const (
+	fieldText fieldKind = iota
+	fieldLong
+	fieldNumber
+	fieldInteger
+	fieldBool
+	fieldChoice
+	fieldDate
+	fieldEmail
+	fieldURL
+	fieldJSON   // the value as JSON: for what has no input of its own
+	fieldLocked // too long for an input: stays as it is
+)
+
+// field is one argument of a form.
+type field struct {
+	name     string
+	kind     fieldKind
+	hint     string
+	required bool
+	present  bool
+	stored   []byte            // the argument's exact bytes
+	initial  string            // what the input shows at first
+	choices  []json.RawMessage // for fieldChoice
+	min, max string            // for numbers
+}
+
+// property is what the bot reads of an argument's schema.
+type property struct {
+	Type        json.RawMessage   `json:"type"`
+	Format      string            `json:"format"`
+	Description string            `json:"description"`
+	Enum        []json.RawMessage `json:"enum"`
+	Minimum     *json.Number      `json:"minimum"`
+	Maximum     *json.Number      `json:"maximum"`
+	MaxLength   *int              `json:"maxLength"`
+	AnyOf       json.RawMessage   `json:"anyOf"`
+	OneOf       json.RawMessage   `json:"oneOf"`
+	AllOf       json.RawMessage   `json:"allOf"`
+	Ref         string            `json:"$ref"`
+	Const       json.RawMessage   `json:"const"`
+}
+
+// objectSchema is what the bot reads of a tool's schema.
+type objectSchema struct {
+	Properties json.RawMessage `json:"properties"`
+	Required   []string        `json:"required"`
+	OneOf      json.RawMessage `json:"oneOf"`
+	AnyOf      json.RawMessage `json:"anyOf"`
+	Ref        string          `json:"$ref"`
+}
+
+// fieldsOf makes a field of each argument: those of the schema in its order, then what the call has beside them. It is
+// nil where a form would not do; then the arguments are edited as JSON.
+func fieldsOf(schema json.RawMessage, args []byte) []field {
+	var s objectSchema
+	if json.Unmarshal(schema, &s) != nil || s.Ref != "" || s.OneOf != nil || s.AnyOf != nil {
+		return nil
+	}
+	_, values := membersOf(args)
+	var out []field
+	known, properties := membersOf(s.Properties)
+	for _, n := range known {
+		var p property
+		if json.Unmarshal(properties[n], &p) != nil {
+			p = property{Ref: "unreadable"}
+		}
+		f := field{name: n, required: slices.Contains(s.Required, n), hint: p.Description}
+		f.stored, f.present = values[n]
+		out = append(out, f.fit(p))
+	}
+	names, _ := membersOf(args)
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			out = append(out, field{name: n, present: true, stored: values[n]}.asJSON())
+		}
+	}
+	if len(out) == 0 || len(out) > maxFormFields {
+		return nil
+	}
+	return out
+}
+
+// fit picks the input that suits the schema and the stored value.
+func (f field) fit(p property) field {
+	if p.Ref != "" || p.AnyOf != nil || p.OneOf != nil || p.AllOf != nil || p.Const != nil {
+		return f.asJSON()
+	}
+	if len(p.Enum) > 0 {
+		return f.asChoice(p.Enum)
+	}
+	var kind string
+	if json.Unmarshal(p.Type, &kind) != nil { // several types, or none
+		return f.asJSON()
+	}
+	switch kind {
+	case "string":
+		return f.asText(p)
+	case "integer", "number":
+		return f.asNumber(p, kind)
+	case "boolean":
+		f.kind = fieldBool
+		f.initial = string(f.stored)
+		if f.present && f.initial != "true" && f.initial != "false" {
+			return f.asJSON()
+		}
+		return f
+	}
+	return f.asJSON()
+}
+
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,10})?$`)
+
+func (f field) asNumber(p property, kind string) field {
+	f.kind = fieldNumber
+	if kind == "integer" {
+		f.kind = fieldInteger
+	}
+	if f.initial = string(f.stored); f.present && !plainNumber.MatchString(f.initial) {
+		return f.asJSON()
+	}
+	if p.Minimum != nil && plainNumber.MatchString(p.Minimum.String()) {
+		f.min = p.Minimum.String()
+	}
+	if p.Maximum != nil && plainNumber.MatchString(p.Maximum.String()) {
+		f.max = p.Maximum.String()
+	}
+	return f
+}
+
+func (f field) asText(p property) field {
+	if f.present {
+		text, err := jsontext.AppendUnquote(nil, f.stored)
+		if err != nil || countHidden(string(text)) > 0 || bytes.ContainsAny(text, "\r\t") {
+			return f.asJSON() // an input would hide or change some of its characters
+		}
+		f.initial = string(text)
+	}
+	if width(f.initial) > maxInput {
+		f.kind = fieldLocked
+		return f
+	}
+	_, notDate := time.Parse(time.DateOnly, f.initial)
+	switch {
+	case p.Format == "date" && (notDate == nil || f.initial == ""):
+		f.kind = fieldDate
+	case p.Format == "email" || p.Format == "idn-email":
+		f.kind = fieldEmail
+	case p.Format == "uri" || p.Format == "url":
+		f.kind = fieldURL
+	case strings.Contains(f.initial, "\n") || width(f.initial) > 100 || p.MaxLength != nil && *p.MaxLength > 200:
+		f.kind = fieldLong
+	}
+	return f
+}
+
+// asChoice is a menu, where every value is a word or a number that fits in one.
+func (f field) asChoice(values []json.RawMessage) field {
+	if len(values) > maxOptions {
+		return f.asJSON()
+	}
+	f.kind, f.choices = fieldChoice, values
+	for i, v := range values {
+		if c := choiceText(v); c == "" || width(c) > maxOptionText || v[0] == '{' || v[0] == '[' {
+			return f.asJSON()
+		}
+		if f.present && sameValue(v, f.stored) {
+			f.initial = itoa(i)
+		}
+	}
+	if f.present && f.initial == "" {
+		return f.asJSON()
+	}
+	return f
+}
+
+func sameValue(a, b []byte) bool {
+	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
+	return x.Canonicalize() == nil && y.Canonicalize() == nil && bytes.Equal(x, y)
+}
+
+// choiceText is a value of a menu as it is shown.
+func choiceText(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return visible(s)
+	}
+	return visible(string(v))
+}
+
+// asJSON edits the value as JSON, with what can't be seen escaped.
+func (f field) asJSON() field {
+	f.kind, f.initial = fieldJSON, ""
+	if !f.present {
+		return f
+	}
+	f.initial = escapedJSON(f.stored)
+	if width(f.initial) > maxInput {
+		f.kind = fieldLocked
+	}
+	return f
+}
+
+// escapedJSON writes hidden characters of a JSON text as \u escapes, which mean the same.
+func escapedJSON(raw []byte) string {
+	var b strings.Builder
+	var prev rune
+	text := []rune(string(raw))
+	for i, r := range text {
+		next := rune(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch {
+		case r > 0xFFFF && hidden(r, prev, next):
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		case r > 0x7F && hidden(r, prev, next):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		prev = r
+	}
+	return b.String()
+}
+
+// blockID names a field's block. Slack answers with it, and faults are keyed by it.
+func (f field) blockID() string {
+	if simpleName.MatchString(f.name) && len(f.name) <= 200 {
+		return "arg." + f.name
+	}
+	sum := sha256.Sum256([]byte(f.name))
+	return "arg:" + hex.EncodeToString(sum[:12])
+}

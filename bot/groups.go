@@ -1,0 +1,129 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+)
+
+// clicker says who clicked, with the user groups that could give authority over the tool. It asks anew from high risk
+// on, where a minute-old answer is not good enough.
+func (b *Bot) clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk) (approvers.Identity, error) {
+	fresh := risk >= approvers.High || !risk.Valid()
+	who, err := b.who(ctx, user, fresh)
+	if err != nil || who.ID == "" {
+		return who, err
+	}
+	var named []string
+	for _, role := range p.Approvers {
+		if !role.Covers(tool) {
+			continue
+		}
+		for _, m := range role.Members {
+			if m.Kind == approvers.MemberGroup && !slices.Contains(named, m.Value) {
+				named = append(named, m.Value)
+			}
+		}
+	}
+	for _, g := range named {
+		members, err := b.groupMembers(ctx, g, fresh)
+		if err != nil {
+			return approvers.Identity{}, err
+		}
+		if members[user] {
+			who.Groups = append(who.Groups, g)
+		}
+	}
+	return who, nil
+}
+
+// groupMembers reads the members of a group that the policy names by id or handle. A group that does not exist has none.
+func (b *Bot) groupMembers(ctx context.Context, named string, fresh bool) (map[string]bool, error) {
+	ids, err := b.people.ids.get("", fresh, func() (map[string]string, error) {
+		list, err := b.api.GetUserGroupsContext(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("usergroups.list: %w", slow(err))
+		}
+		ids := map[string]string{}
+		for _, g := range list {
+			if g.DateDelete == 0 {
+				ids[g.ID], ids[g.Handle] = g.ID, g.ID
+			}
+		}
+		return ids, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	id, ok := ids[named]
+	if !ok {
+		b.Log.Warn("the policy names a user group that Slack does not have, so it gives nobody authority", "group", named)
+		return nil, nil
+	}
+	return b.people.groups.get(id, fresh, func() (map[string]bool, error) {
+		users, err := b.api.GetUserGroupMembersContext(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("usergroups.users.list: %w", slow(err))
+		}
+		members := map[string]bool{}
+		for _, u := range users {
+			members[u] = true
+		}
+		return members, nil
+	})
+}
+
+// roleUsers lists the user ids of a role's members who can be written to.
+func (b *Bot) roleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
+	var users []string
+	for _, m := range role.Members {
+		switch m.Kind {
+		case approvers.MemberUser:
+			users = append(users, m.Value)
+		case approvers.MemberEmail:
+			u, err := b.api.GetUserByEmailContext(ctx, m.Value)
+			switch {
+			case errorCode(err) == "users_not_found":
+				b.Log.Warn("the policy names an e-mail address that belongs to nobody in Slack", "approver", role.Name)
+			case err != nil:
+				return nil, fmt.Errorf("users.lookupByEmail: %w", slow(err))
+			default:
+				users = append(users, u.ID)
+			}
+		case approvers.MemberGroup:
+			members, err := b.groupMembers(ctx, m.Value, false)
+			if err != nil {
+				return nil, err
+			}
+			for u := range members {
+				users = append(users, u)
+			}
+		}
+	}
+	slices.Sort(users)
+	users = slices.Compact(users)
+	out := users[:0]
+	for _, u := range users {
+		who, err := b.who(ctx, u, false)
+		if err != nil {
+			return nil, err
+		}
+		if who.ID != "" && !who.Deleted && !who.Bot {
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+// heed forgets what an event says has changed. It needs no inbox row: what is remembered lasts a minute at most.
+func (p *people) heed(e event) {
+	switch e.Type {
+	case "user_change", "team_join", "user_profile_changed":
+		p.users.forget(e.userID())
+	case "subteam_members_changed", "subteam_updated", "subteam_created":
+		p.groups.forget("")
+		p.ids.forget("")
+	}
+}

@@ -1,0 +1,112 @@
+package bot
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+)
+
+// modifyForm has one field for each argument, or the arguments as JSON where the schema is too rich for that.
+func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalViewRequest {
+	p := new(page)
+	p.para(say("You change what will run: ").strong(clip(whatHappens(r.Preview, r.Tool), maxQuote)),
+		say("The changed call counts as a new one. Approvals so far fall, its risk is computed again, and yours counts if your role may approve the result."))
+	fields := fieldsOf(tool.Schema, r.Args)
+	if fields == nil {
+		text := escapedJSON(r.Args)
+		if width(text) > maxInput {
+			p.para(say("⚠️ ").strong("These arguments are too long to be changed in Slack.").
+				say(" Reject the call and say in the reason what should be different; the agent can then ask for it anew."))
+			return modal("Modify", p)
+		}
+		p.blocks = append(p.blocks, textInput(fieldRaw, "Arguments, as JSON", "", text, true, false))
+	}
+	for _, one := range fields {
+		if one.kind == fieldLocked {
+			p.para(new(prose).strong(name(one.name)).say(" is too long to be changed here, and stays as it is."))
+			continue
+		}
+		p.blocks = append(p.blocks, one.block())
+	}
+	p.blocks = append(p.blocks, textInput(fieldReason, "Why?", "The agent and the other approvers are told this.", "", false, true))
+	return submittable(modal("Modify", p), actModify, "Change and approve", f)
+}
+
+// block is the field's input.
+func (f field) block() *slack.InputBlock {
+	hint := visible(f.hint)
+	if f.kind == fieldJSON {
+		hint = joinHints(hint, "Written as JSON.")
+	}
+	if f.present {
+		for _, warning := range findings(wordsIn(fmt.Appendf(nil, "[%s]", f.stored))) {
+			hint = joinHints(hint, warning)
+		}
+	}
+	return inputBlock(f.blockID(), visible(f.name), hint, f.input(), !f.required)
+}
+
+func joinHints(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + " " + b
+}
+
+const actionValue = "value"
+
+func (f field) input() slack.BlockElement {
+	switch f.kind {
+	case fieldNumber, fieldInteger:
+		return slack.NewNumberInputBlockElement(nil, actionValue, f.kind == fieldNumber).WithInitialValue(f.initial).WithMinValue(f.min).WithMaxValue(f.max)
+	case fieldBool:
+		return f.yesNo()
+	case fieldChoice:
+		return f.menu()
+	case fieldDate:
+		in := slack.NewDatePickerBlockElement(actionValue)
+		in.InitialDate = f.initial
+		return in
+	case fieldEmail:
+		in := slack.NewEmailTextInputBlockElement(nil, actionValue)
+		in.InitialValue = f.initial
+		return in
+	case fieldURL:
+		in := slack.NewURLTextInputBlockElement(nil, actionValue)
+		in.InitialValue = f.initial
+		return in
+	}
+	return slack.NewPlainTextInputBlockElement(nil, actionValue).WithMultiline(f.kind != fieldText).WithInitialValue(f.initial).WithMaxLength(maxInput)
+}
+
+func (f field) yesNo() slack.BlockElement {
+	in := slack.NewRadioButtonsBlockElement(actionValue,
+		slack.NewOptionBlockObject("true", plainText("Yes"), nil), slack.NewOptionBlockObject("false", plainText("No"), nil))
+	for _, o := range in.Options {
+		if o.Value == f.initial {
+			in.InitialOption = o
+		}
+	}
+	return in
+}
+
+func (f field) menu() slack.BlockElement {
+	var options []*slack.OptionBlockObject
+	for i, c := range f.choices {
+		options = append(options, slack.NewOptionBlockObject(itoa(i), plainText(choiceText(c)), nil))
+	}
+	in := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
+	for _, o := range options {
+		if o.Value == f.initial {
+			in.InitialOption = o
+		}
+	}
+	return in
+}
+
+// width counts characters.
+func width(s string) int { return utf8.RuneCountInString(s) }

@@ -1,0 +1,203 @@
+package bot
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// step draws the tool calls of one step of the model, in the asker's thread: what runs, what waits for whom, what became of it.
+func (s scene) step() *page {
+	p := new(page)
+	if words := strings.TrimSpace(s.Text); words != "" {
+		p.say(markdown(words), maxStepText)
+	}
+	calls := slices.Clone(s.Calls)
+	if len(calls) > maxStepCalls { // what waits for people comes first; the rest is counted
+		slices.SortStableFunc(calls, func(a, b desk.CallSight) int { return urgency(a) - urgency(b) })
+	}
+	for i, c := range calls {
+		if i == maxStepCalls {
+			s.rest(p, calls[i:])
+			break
+		}
+		s.call(p, c)
+	}
+	if len(p.blocks) == 0 { // a step always has calls; Slack refuses an empty message
+		p.para(say("…"))
+	}
+	return p
+}
+
+func urgency(c desk.CallSight) int {
+	if waits(c) {
+		return 0
+	}
+	if c.Call.Outcome == "" {
+		return 1
+	}
+	return 2
+}
+
+// waits reports whether people are asked about a call.
+func waits(c desk.CallSight) bool {
+	return c.Request != nil && c.Request.State == approvers.Pending
+}
+
+// rest counts the calls that are not drawn one by one.
+func (s scene) rest(p *page, calls []desk.CallSight) {
+	done, waiting := 0, 0
+	for _, c := range calls {
+		switch {
+		case c.Call.Outcome != "":
+			done++
+		case waits(c):
+			waiting++
+		}
+	}
+	p.para(say(fmt.Sprintf("… and %d more calls: %d done, %d waiting for people, %d under way.", len(calls), done, waiting, len(calls)-done-waiting)))
+}
+
+// call draws one call.
+func (s scene) call(p *page, c desk.CallSight) {
+	sign, state := s.state(c)
+	what := whatHappens(c.Call.Preview, c.Call.Tool)
+	if c.Call.Preview == "" {
+		what = name(c.Call.Tool)
+		if brief := briefly(c.Call.Args); brief != "" {
+			what += " " + brief
+		}
+	}
+	p.para(say(sign+" ").strong(clip(what, maxQuote)), state)
+	if !waits(c) {
+		return
+	}
+	var row []slack.BlockElement
+	if link := s.cardLink(c); link != "" {
+		row = append(row, linkButton("See the card", link))
+	}
+	again := confirm("Take it back?", what+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
+	row = append(row, button(actWithdraw, "Withdraw", s.mark(c.Request.ID), slack.StyleDefault).WithConfirm(again))
+	p.buttons(c.Request.ID, row...)
+}
+
+// cardLink leads to the card in a channel. Cards in somebody's direct messages open for nobody else.
+func (s scene) cardLink(c desk.CallSight) string {
+	for _, card := range c.Cards {
+		if card.Kind == store.SurfaceCard && strings.HasPrefix(card.To, "channel:") {
+			return s.permalink(card.Channel, card.TS, "")
+		}
+	}
+	return ""
+}
+
+// state says where a call stands.
+func (s scene) state(c desk.CallSight) (sign string, line *prose) {
+	switch {
+	case waits(c):
+		return "✋", s.waiting(*c.Request)
+	case c.Call.Outcome != "":
+		return s.outcome(c)
+	case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
+		return "❓", say("The bot stopped while this ran. It is unknown whether it happened, so people are asked.")
+	case c.Request != nil && c.Request.State == approvers.Approved:
+		return "✅", s.ending(*c.Request).say(" It is about to run.")
+	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
+		return "▶️", say("Running…")
+	}
+	return "▶️", say("Starting…")
+}
+
+func (s scene) waiting(r approvers.Request) *prose {
+	st := r.Plan.Stages[r.Stage]
+	p := say("Waits for ").strong(s.title(st.Approver))
+	for _, j := range r.Joined {
+		p.say(" or ").strong(s.title(j))
+	}
+	if n := len(r.Plan.Stages); n > 1 {
+		p.say(fmt.Sprintf(" (stage %d of %d)", r.Stage+1, n))
+	}
+	if st.Quorum > 1 {
+		p.say(fmt.Sprintf(", %d of %d agreed", r.At(r.Stage), st.Quorum))
+	}
+	p.say(". If nobody decides by ").at(r.ExpiresAt, dayTime).say(", it will not run.")
+	if len(r.Edits) > 0 {
+		e := r.Edits[len(r.Edits)-1]
+		p.say(" ").person(e.By, e.Name).say(" (" + s.title(e.Role) + ") changed the arguments.")
+	}
+	return p
+}
+
+// outcome says what became of a call, and who decided.
+func (s scene) outcome(c desk.CallSight) (string, *prose) {
+	switch c.Call.Outcome {
+	case approvers.OutcomeExecuted:
+		return "✅", s.decided(c).say("Done.").also(edited(s, c))
+	case approvers.OutcomeError:
+		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(reasonOf(c)), maxQuote))
+	case approvers.OutcomeUnknown:
+		return "❓", s.decided(c).say("It is unknown whether it happened. The agent was told so.")
+	case approvers.OutcomeVoided:
+		if c.Request == nil {
+			return "🚫", say("Not run: ").say(clip(oneLine(reasonOf(c)), maxQuote))
+		}
+	}
+	sign := map[approvers.Outcome]string{
+		approvers.OutcomeRejected: "⛔", approvers.OutcomeExpired: "⌛", approvers.OutcomeWithdrawn: "↩️", approvers.OutcomeRevoked: "↩️",
+	}[c.Call.Outcome]
+	if sign == "" {
+		sign = "🚫"
+	}
+	if c.Request == nil {
+		return sign, say("Not run: ").say(clip(oneLine(reasonOf(c)), maxQuote))
+	}
+	return sign, s.ending(*c.Request)
+}
+
+// decided says who allowed a call that people were asked about.
+func (s scene) decided(c desk.CallSight) *prose {
+	if c.Request == nil || c.Request.ClosedBy == "" {
+		return new(prose)
+	}
+	p := say("Approved by ").person(c.Request.ClosedBy, c.Request.ClosedName)
+	if c.Request.ClosedRole != "" {
+		p.say(" (" + s.title(c.Request.ClosedRole) + ")")
+	}
+	return p.say(", ").at(c.Request.ClosedAt, clock).say(". ")
+}
+
+func edited(s scene, c desk.CallSight) *prose {
+	if c.Request == nil || len(c.Request.Edits) == 0 {
+		return new(prose)
+	}
+	e := c.Request.Edits[len(c.Request.Edits)-1]
+	return say(" The arguments were changed by ").person(e.By, e.Name).say(" (" + s.title(e.Role) + ") first.")
+}
+
+// reasonOf is the sentence in a call's result.
+func reasonOf(c desk.CallSight) string {
+	var r approvers.Result
+	if json.Unmarshal([]byte(c.Call.Result), &r) == nil && r.Reason != "" {
+		return r.Reason
+	}
+	return c.Call.Result
+}
+
+// briefly is a call's arguments on one line, if they are short; a longer list is on the card.
+func briefly(args string) string {
+	if len(args) > 2<<10 {
+		return ""
+	}
+	text := strings.ReplaceAll(argumentText([]byte(args)), "\n", ", ")
+	if text == "(no arguments)" {
+		return ""
+	}
+	return "(" + short(text, 160) + ")"
+}

@@ -1,0 +1,63 @@
+package bot
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Slack's markup for everything that isn't plain words.
+var markup = regexp.MustCompile(`<([^<>]*)>`)
+
+// readableText turns Slack's markup into the words that a person reads: the bot's own mention is left out, other people are
+// @names (called resolves them), links keep their address, escapes are undone.
+func readableText(text, me string, called func(user string) string) string {
+	text = markup.ReplaceAllStringFunc(text, func(token string) string {
+		return plainToken(token[1:len(token)-1], me, called)
+	})
+	return strings.TrimSpace(unescape.Replace(text))
+}
+
+var unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+
+func plainToken(token, me string, called func(string) string) string {
+	target, label, labelled := strings.Cut(token, "|")
+	switch {
+	case strings.HasPrefix(target, "@"):
+		if target == "@"+me {
+			return ""
+		}
+		if labelled && label != "" {
+			return "@" + label
+		}
+		return "@" + called(target[1:])
+	case strings.HasPrefix(target, "#"):
+		if labelled && label != "" {
+			return "#" + label
+		}
+		return target
+	case strings.HasPrefix(target, "!subteam^"):
+		if labelled && label != "" {
+			return "@" + strings.TrimPrefix(label, "@")
+		}
+		return "@" + strings.TrimPrefix(target, "!subteam^")
+	case strings.HasPrefix(target, "!date^"):
+		return label
+	case strings.HasPrefix(target, "!"):
+		return "@" + target[1:]
+	case strings.HasPrefix(target, "mailto:"), strings.HasPrefix(target, "tel:"):
+		_, address, _ := strings.Cut(target, ":")
+		return address
+	case !labelled || label == target || strings.HasSuffix(target, "://"+label) || strings.HasSuffix(target, "://"+label+"/"):
+		return target
+	}
+	return label + " (" + target + ")"
+}
+
+// startsAnew reports whether somebody asks for a new conversation.
+func startsAnew(text string) bool {
+	switch strings.ToLower(strings.Trim(text, " .!")) {
+	case "start over", "new conversation", "start a new conversation", "reset":
+		return true
+	}
+	return false
+}

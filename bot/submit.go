@@ -1,0 +1,226 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// formMark is a modal's metadata: the button that opened it, the execution that it shows, and the page.
+type formMark struct {
+	mark
+	Execution string
+	Page      int
+}
+
+func (f formMark) String() string {
+	return f.mark.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
+}
+
+func readFormMark(s string) (formMark, error) {
+	parts := strings.Split(s, " ")
+	if len(parts) != 6 {
+		return formMark{}, errMark
+	}
+	m, err := readMark(strings.Join(parts[:4], " "))
+	if err != nil {
+		return formMark{}, err
+	}
+	page, err := strconv.Atoi(parts[5])
+	if err != nil || page < 0 {
+		return formMark{}, errMark
+	}
+	return formMark{mark: m, Execution: parts[4], Page: page}, nil
+}
+
+// openForm fills the modal that a click opened.
+func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, w whisper, s seen) error {
+	who, err := b.authority(ctx, w.user, s)
+	if err != nil && d.tries < clickTries {
+		return err
+	}
+	action := i.Actions[0].ActionID
+	var v slack.ModalViewRequest
+	if err != nil {
+		v = refusal(action, unidentified())
+	} else {
+		v = b.form(action, s, who)
+	}
+	err = b.fill(ctx, d.id, v)
+	switch {
+	case errors.Is(err, errNoForm):
+		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
+		b.tell(ctx, w, say("The form could not be opened in time. Please click again."))
+	case err != nil && d.tries < clickTries:
+		return err
+	case err != nil:
+		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
+		b.tell(ctx, w, say("The form could not be opened, because Slack did not take it. Please click again."))
+	}
+	return b.Desk.Done(ctx, d.id, "")
+}
+
+// form draws the modal of an action; for somebody who can't do it, it says why at once.
+func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalViewRequest {
+	if action == actHappened {
+		return reportForm(s)
+	}
+	if s.Request == nil {
+		return refusal(action, denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, s.Policy))
+	}
+	r := *s.Request
+	if d := hindrance(r, s, who); d != nil && (action != actArguments || who.ID == "" || who.Foreign || who.Guest || who.Bot) {
+		return refusal(action, denied(d, &r, s.Policy))
+	}
+	f := formMark{mark: s.mark, Execution: r.Execution}
+	switch action {
+	case actReject:
+		return rejectForm(r, f, s)
+	case actModify:
+		tool, ok := b.Tools.Tool(r.Tool)
+		if !ok {
+			return refusal(action, say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
+		}
+		return modifyForm(r, f, tool)
+	}
+	_, may := r.Authority(s.Policy, who)
+	return argumentsForm(r, f, may == nil && r.State == approvers.Pending)
+}
+
+// hindrance is why a person could not decide a request now. The desk checks again when they do; this is only to tell them early.
+func hindrance(r approvers.Request, s seen, who approvers.Identity) *approvers.Denied {
+	if r.State != approvers.Pending {
+		return r.Over()
+	}
+	if s.shown.Digest != r.Digest {
+		return &approvers.Denied{Code: approvers.DeniedStale}
+	}
+	_, d := r.Authority(s.Policy, who)
+	return d
+}
+
+// refusal is a modal that only says why there is no form.
+func refusal(action string, why *prose) slack.ModalViewRequest {
+	p := new(page)
+	p.para(why)
+	return modal(formTitles[action], p)
+}
+
+// examine holds a submitted form against what can be known at once. Its faults are shown beside the fields, and the form stays open.
+func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, reply ack, err error) {
+	f, err := readFormMark(i.View.Metadata)
+	if err != nil {
+		return nil, ack{}, nil // not one of our forms any more: set aside by whoever handles it
+	}
+	switch i.View.Callback {
+	case actReject:
+		if strings.TrimSpace(i.filled(fieldReason)) == "" {
+			return map[string]string{fieldReason: "Say why. The person who asked and the agent are told this."}, ack{}, nil
+		}
+	case actModify:
+		r, err := b.Desk.Request(ctx, f.Ref)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
+			return nil, ack{}, nil // too late: told when it is handled
+		}
+		if err != nil {
+			return nil, ack{}, err
+		}
+		tool, _ := b.Tools.Tool(r.Tool)
+		_, faults := edit(r, tool, i.View)
+		return faults, ack{}, nil
+	}
+	return nil, ack{}, nil
+}
+
+// filled is what stands in a field.
+func (i interaction) filled(block string) string {
+	for _, in := range i.View.State.Values[block] {
+		return in.text()
+	}
+	return ""
+}
+
+// submitted handles a submitted form.
+func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
+	f, err := readFormMark(i.View.Metadata)
+	if err != nil {
+		return err
+	}
+	w := whisper{user: i.User.ID}
+	s, err := b.seen(ctx, f.mark)
+	if err != nil {
+		return b.unseen(ctx, d, w, err)
+	}
+	w.channel = s.Surface.Channel
+	who, err := b.authority(ctx, w.user, s)
+	if err != nil {
+		return b.unknownClicker(ctx, d, w, err)
+	}
+	c := desk.Click{
+		Inbox: d.id, At: d.at, Who: who, Request: f.Ref, Digest: s.shown.Digest, Whole: s.shown.Whole, Rendering: s.shown.Hash,
+		Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
+	}
+	switch i.View.Callback {
+	case actReject:
+		c.Kind = approvers.Reject
+	case actModify:
+		return b.submitEdit(ctx, w, s, f, i, c)
+	case actArguments:
+		return b.approveWhole(ctx, w, s, f, c)
+	case actHappened:
+		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(fieldResult))
+		return b.answerClick(ctx, w, s.Request, s.Policy, b.Desk.Report(ctx, c, desk.Happened))
+	default:
+		return fmt.Errorf("%w: no form is named %q", errPayload, i.View.Callback)
+	}
+	return b.decide(ctx, w, s, c)
+}
+
+// submitEdit hands changed arguments to the desk. They are spliced into the bytes that the form was made from.
+func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i interaction, c desk.Click) error {
+	c.Kind = approvers.Modify
+	r := *s.Request
+	if r.Execution != f.Execution || r.State != approvers.Pending { // the desk says which, and records that somebody tried
+		c.Args, c.Digest = r.Args, s.shown.Digest
+		return b.decide(ctx, w, s, c)
+	}
+	tool, _ := b.Tools.Tool(r.Tool)
+	args, faults := edit(r, tool, i.View)
+	if len(faults) > 0 { // the form was good when it was sent; the tool changed since
+		for _, fault := range faults {
+			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
+			b.tell(ctx, w, denied(d, &r, s.Policy))
+			break
+		}
+		return b.Desk.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
+	}
+	c.Args = args
+	return b.decide(ctx, w, s, c)
+}
+
+// approveWhole approves from the modal that showed the arguments whole. What it showed is what the named execution holds:
+// executions never change, and the desk compares its digest with the request's.
+func (b *Bot) approveWhole(ctx context.Context, w whisper, s seen, f formMark, c desk.Click) error {
+	var shown approvers.Execution
+	err := b.Desk.Store.View(ctx, func(r store.Reader) error {
+		var err error
+		shown, err = r.Execution(f.Execution)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		err = errMark
+	}
+	if err != nil {
+		return err
+	}
+	c.Kind, c.Digest, c.Whole, c.Rendering = approvers.Approve, shown.Digest, true, wholeHash(shown.Args)
+	return b.decide(ctx, w, s, c)
+}

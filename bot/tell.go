@@ -1,0 +1,65 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slack-go/slack"
+)
+
+// whisper says to whom something is told, and where they are: only they see it.
+type whisper struct {
+	user        string
+	channel     string // empty: by direct message
+	thread      string
+	responseURL string // of a click, good for answers in direct messages
+}
+
+// tell says something to one person. What it says is help, not state, so it is not tried again for ever; but an
+// ephemeral message that Slack refuses goes out as a direct message.
+func (b *Bot) tell(ctx context.Context, w whisper, p *prose) {
+	if err := b.tellThere(ctx, w, p); err == nil {
+		return
+	} else if w.channel != "" {
+		b.Log.Debug("an ephemeral message was refused; sending a direct one", "error", err)
+	}
+	dm, err := b.places.dm(ctx, w.user)
+	if err == nil {
+		_, _, err = b.api.PostMessageContext(ctx, dm, told(p)...)
+	}
+	if err != nil {
+		b.Log.Warn("a person could not be told something", "user", w.user, "error", err)
+	}
+}
+
+var errElsewhere = fmt.Errorf("told by direct message")
+
+// tellThere says it where the person acted, in a way that only they see.
+func (b *Bot) tellThere(ctx context.Context, w whisper, p *prose) error {
+	switch {
+	case w.channel == "":
+		return errElsewhere
+	case w.channel[0] == 'D' && w.responseURL != "":
+		_, _, err := b.api.PostMessageContext(ctx, w.channel, append(told(p), slack.MsgOptionResponseURL(w.responseURL, slack.ResponseTypeEphemeral))...)
+		return err
+	case w.channel[0] == 'D':
+		return errElsewhere
+	}
+	options := told(p)
+	if w.thread != "" {
+		options = append(options, slack.MsgOptionTS(w.thread))
+	}
+	_, err := b.api.PostEphemeralContext(ctx, w.channel, w.user, options...)
+	return err
+}
+
+// told makes a message of prose. It leaves out what response URLs don't take.
+func told(p *prose) []slack.MsgOption {
+	page := new(page)
+	page.para(p)
+	m := page.message()
+	return []slack.MsgOption{
+		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
+		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
+	}
+}
