@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -60,8 +61,21 @@ func (p AuditPayload) Hash() string {
 func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 	a.Seq, a.Prev = prev.Seq+1, prev.Hash
 	a.At = a.At.UTC().Truncate(time.Microsecond) // what every backend can store without loss
+	a.Facts = storable(a.Facts)
 	a.Hash = a.sum()
 	return a
+}
+
+// storable is the facts as every backend gives them back: no empty map, and no bytes that JSON would replace.
+func storable(facts map[string]string) map[string]string {
+	if len(facts) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(facts))
+	for name, value := range facts {
+		out[strings.ToValidUTF8(name, "\uFFFD")] = strings.ToValidUTF8(value, "\uFFFD")
+	}
+	return out
 }
 
 // sum hashes every field but Hash.
