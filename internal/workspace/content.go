@@ -116,12 +116,12 @@ func readMetadata(raw any) (object, *apiError) {
 	if !ok {
 		return nil, refuse("invalid_metadata_format")
 	}
-	if len(metadata) == 0 {
-		return metadata, nil
-	}
 	eventType, _ := metadata["event_type"].(string)
 	_, hasPayload := metadata["event_payload"].(object)
 	_, hasEntities := metadata["entities"]
+	if eventType == "" && !hasPayload && !hasEntities { // what slack-go sends for none
+		return nil, nil
+	}
 	if !hasEntities && (eventType == "" || !hasPayload) {
 		return nil, refuse("invalid_metadata_schema")
 	}

@@ -1,0 +1,127 @@
+package workspace
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/slackevents"
+)
+
+func TestCallFaults(t *testing.T) {
+	b := newBench(t)
+	inject := func(body obj) { t.Helper(); b.must(b.post("/faults", body)) }
+	post := func() error {
+		_, _, err := b.api.PostMessage("C0001", text("x"))
+		return err
+	}
+	posted := func() int { return len(b.messages("sam", "C0001", "")) }
+
+	inject(obj{"fault": "rate_limited", "method": "chat.postMessage", "times": 2, "retry_after": 7})
+	for range 2 {
+		var limited *slack.RateLimitedError
+		if err := post(); !errors.As(err, &limited) || limited.RetryAfter != 7*time.Second {
+			t.Errorf("rate limited: %v", err)
+		}
+	}
+	inject(obj{"fault": "server_error", "method": "chat.postMessage", "status": 503})
+	var status slack.StatusCodeError
+	if err := post(); !errors.As(err, &status) || status.Code != 503 {
+		t.Errorf("server error: %v", err)
+	}
+	inject(obj{"fault": "error", "method": "chat.postMessage", "error": "restricted_action"})
+	if err := post(); code(err) != "restricted_action" {
+		t.Errorf("error: %v", err)
+	}
+	inject(obj{"fault": "lost_request", "method": "chat.postMessage"})
+	if err := post(); err == nil || posted() != 0 {
+		t.Errorf("lost request: %v, %d posted", err, posted())
+	}
+	inject(obj{"fault": "lost_response", "method": "chat.postMessage"})
+	if err := post(); err == nil || posted() != 1 {
+		t.Errorf("lost response: %v, %d posted", err, posted())
+	}
+	inject(obj{"fault": "slow", "delay_ms": 1})
+	if err := post(); err != nil || posted() != 2 {
+		t.Errorf("slow: %v", err)
+	}
+	inject(obj{"fault": "rate_limited", "method": "chat.update"})
+	if err := post(); err != nil {
+		t.Errorf("a fault of another method: %v", err)
+	}
+	if r := b.get("/faults"); r.text("faults", "0", "method") != "chat.update" {
+		t.Errorf("what is to come: %v", r)
+	}
+	inject(obj{"fault": "clear"})
+	if r := b.get("/faults"); len(r.body["faults"].([]any)) != 0 {
+		t.Errorf("after clearing: %v", r)
+	}
+	for _, bad := range []obj{
+		{"fault": "nonsense"}, {"fault": "error"}, {"fault": "slow", "method": "chat.shout"}, {"fault": "slow", "delay": 3},
+		{"fault": "rate_limited", "times": -1}, {"fault": "server_error", "status": 200}, {"fault": "disconnect", "reason": "tired"},
+		{"fault": "user", "user": "U9999", "set": obj{}}, {"fault": "user", "user": "U0001", "set": obj{"tz": "Mars"}}, {"fault": "group", "group": "S9", "users": arr{}}, {},
+	} {
+		if r := b.post("/faults", bad); r.status != 400 || r.code() != "invalid_fault" || r.text("errors", "0") == "" {
+			t.Errorf("%v: %v", bad, r)
+		}
+	}
+}
+
+func TestRealRates(t *testing.T) {
+	b := newBench(t)
+	b.srv.SetRealRates(true)
+	post := func(channel string) error {
+		_, _, err := b.api.PostMessage(channel, text("x"))
+		return err
+	}
+	var limited *slack.RateLimitedError
+	if err := post("C0001"); err != nil {
+		t.Fatal(err)
+	}
+	if err := post("C0001"); !errors.As(err, &limited) || limited.RetryAfter != time.Second {
+		t.Errorf("a second post within a second: %v", err)
+	}
+	if err := post("C0002"); err != nil {
+		t.Errorf("in another channel: %v", err)
+	}
+	b.clock.advance(time.Second)
+	if err := post("C0001"); err != nil {
+		t.Errorf("a second later: %v", err)
+	}
+	for i := range 20 {
+		if _, err := b.api.GetUserGroupMembers("S0001"); err != nil {
+			t.Fatalf("call %d of a tier 2 method: %v", i+1, err)
+		}
+		b.clock.advance(time.Second)
+	}
+	if _, err := b.api.GetUserGroupMembers("S0001"); !errors.As(err, &limited) || limited.RetryAfter != 40*time.Second {
+		t.Errorf("the 21st call within a minute: %v", err)
+	}
+	b.clock.advance(40 * time.Second)
+	if _, err := b.api.GetUserGroupMembers("S0001"); err != nil {
+		t.Errorf("after Retry-After: %v", err)
+	}
+}
+
+// A person is deactivated: the app hears of it, the group loses a member, and nobody
+// acts in that name any more.
+func TestPeopleChange(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	b.must(b.post("/faults", obj{"fault": "user", "user": "U0001", "set": obj{"deactivated": true}}))
+	if e := inner(t, wait(t, app.events)).(*slackevents.UserChangeEvent); e.User.ID != "U0001" || !e.User.Deleted {
+		t.Errorf("user_change: %+v", e)
+	}
+	if e := inner(t, wait(t, app.events)).(*slackevents.SubteamMembersChangedEvent); e.SubteamID != "S0001" || len(e.RemovedUsers) != 1 {
+		t.Errorf("subteam_members_changed: %+v", e)
+	}
+	if r := b.get("/people/ada/channels"); r.status != http.StatusForbidden {
+		t.Errorf("acting as a deactivated person: %v", r)
+	}
+	b.must(b.post("/faults", obj{"fault": "group", "group": "@support", "users": arr{"U0002"}}))
+	if members, err := b.api.GetUserGroupMembers("S0001"); err != nil || len(members) != 1 || members[0] != "U0002" {
+		t.Errorf("the group: %v %v", members, err)
+	}
+}

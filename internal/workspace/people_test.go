@@ -1,0 +1,280 @@
+package workspace
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/slackevents"
+	"github.com/slack-go/slack/socketmode"
+)
+
+// Who may see and do what.
+func TestWhoMayDoWhat(t *testing.T) {
+	b := newBench(t)
+	ts := b.postButton("C0002")
+	for _, test := range []struct {
+		user, method, path string
+		body               any
+		status             int
+		code               string
+	}{
+		{"nobody", "GET", "channels", nil, 404, "user_not_found"},
+		{"dora", "GET", "channels", nil, 403, "account_inactive"},
+		{"U0902", "POST", "messages", obj{"channel": "C0001", "text": "x"}, 403, "account_inactive"},
+		{"deploybot", "POST", "messages", obj{"channel": "C0000", "text": "x"}, 403, "user_is_bot"},
+		{"U0BOT", "POST", "messages", obj{"channel": "C0000", "text": "x"}, 403, "user_is_bot"},
+		{"sam", "GET", "channels/C0003/messages", nil, 404, "channel_not_found"},    // private
+		{"sam", "GET", "channels/C0002/messages", nil, 200, ""},                     // public: anybody may look
+		{"gus", "GET", "channels/C0002/messages", nil, 404, "channel_not_found"},    // but no guest
+		{"xavier", "GET", "channels/C0001/messages", nil, 404, "channel_not_found"}, // and no stranger
+		{"xavier", "GET", "channels/C0004/messages", nil, 200, ""},
+		{"teo", "GET", "channels/finance/messages", nil, 200, ""},
+		{"sam", "POST", "messages", obj{"channel": "C0002", "text": "x"}, 403, "not_in_channel"},
+		{"sam", "POST", "actions", obj{"channel": "C0002", "ts": ts, "action_id": "go"}, 403, "not_in_channel"},
+		{"ada", "POST", "actions", obj{"channel": "C0002", "ts": ts, "action_id": "stop"}, 404, "unknown_action"},
+		{"ada", "POST", "actions", obj{"channel": "C0002", "ts": ts, "action_id": "go", "value": "forged"}, 400, "invalid_value"},
+		{"ada", "POST", "actions", obj{"channel": "C0002", "ts": "1.000000", "action_id": "go"}, 404, "message_not_found"},
+		{"ada", "POST", "actions", obj{"channel": "C0002", "ts": ts, "action_id": "go"}, 504, "app_did_not_respond"},
+		{"ada", "POST", "messages", obj{"channel": "C0002", "text": "  "}, 400, "no_text"},
+		{"ada", "POST", "messages", obj{"channel": "C0002", "text": "x", "thread_ts": "1.000000"}, 404, "thread_not_found"},
+		{"ada", "POST", "messages", obj{"channel": "#nowhere", "text": "x"}, 404, "channel_not_found"},
+		{"ada", "POST", "commands", obj{"channel": "C0001", "command": "/nothing"}, 404, "unknown_command"},
+		{"ada", "POST", "shortcuts", obj{"callback_id": "nothing"}, 404, "unknown_shortcut"},
+		{"ada", "POST", "views/V1/submit", obj{}, 404, "view_not_found"},
+	} {
+		r := b.do(test.method, "/people/"+test.user+"/"+test.path, test.body)
+		if r.status != test.status || r.code() != test.code {
+			t.Errorf("%s %s %s %v: %d %s, want %d %s", test.user, test.method, test.path, test.body, r.status, r.code(), test.status, test.code)
+		}
+	}
+}
+
+func TestChannelsAreCounted(t *testing.T) {
+	b := newBench(t)
+	b.say("sam", "#support", "for @ada", "")
+	parent := b.say("sam", "#support", "for all", "")
+	b.say("sam", "#support", "@support in the thread", parent)
+	b.say("sam", "teo", "in private", "")
+	channel := func(user, name string) any {
+		for _, ch := range b.must(b.get("/people/" + user + "/channels")).body["channels"].([]any) {
+			if dig(ch, "name") == name {
+				return ch
+			}
+		}
+		return nil
+	}
+	if ch := channel("ada", "support"); dig(ch, "unread_count") != 2.0 || dig(ch, "mention_count") != 2.0 || dig(ch, "latest_ts") != parent {
+		t.Errorf("ada's: %v", ch)
+	}
+	if ch := channel("teo", "support"); dig(ch, "unread_count") != 2.0 || dig(ch, "mention_count") != 0.0 {
+		t.Errorf("teo's: %v", ch)
+	}
+	if ch := channel("teo", "sam"); dig(ch, "is_im") != true || dig(ch, "user") != "U0100" || dig(ch, "mention_count") != 1.0 {
+		t.Errorf("teo's DM: %v", ch)
+	}
+	if ch := channel("sam", "support"); dig(ch, "unread_count") != 0.0 {
+		t.Errorf("one's own: %v", ch)
+	}
+	b.must(b.get("/people/ada/channels/C0001/messages?mark=true"))
+	if ch := channel("ada", "support"); dig(ch, "unread_count") != 0.0 || dig(ch, "mention_count") != 0.0 {
+		t.Errorf("read: %v", ch)
+	}
+	if channel("teo", "countersign") == nil || channel("xavier", "general") != nil {
+		t.Error("the DM with the app is missing, or a stranger is in #general")
+	}
+}
+
+func TestTypedText(t *testing.T) {
+	b := newBench(t)
+	for typed, want := range map[string]string{
+		"@Countersign hi":                    "<@U0BOT> hi",
+		"@countersign, hi":                   "<@U0BOT>, hi",
+		"hi @sam.":                           "hi <@U0100>.",
+		"@DeployBot":                         "<@U0904>",
+		"@nobody":                            "@nobody",
+		"@support and #general":              "<!subteam^S0001|@support> and <#C0000|general>",
+		"@here #nothing":                     "<!here> #nothing",
+		"1 < 2 & 3 > 2":                      "1 &lt; 2 &amp; 3 &gt; 2",
+		"<@U0100> <!here> <#C0001>":          "<@U0100> <!here> <#C0001>",
+		"<script>":                           "&lt;script&gt;",
+		"mail ann@example.com.":              "mail <mailto:ann@example.com|ann@example.com>.",
+		"see https://example.com/a?b=1&c=2.": "see <https://example.com/a?b=1&amp;c=2>.",
+		"`@sam <b>` @sam":                    "`@sam &lt;b&gt;` <@U0100>",
+		"```\n@sam\n```":                     "```\n@sam\n```",
+		"ORD-123 für 49,99 €":                "ORD-123 für 49,99 €",
+	} {
+		if got := b.srv.typed(typed); got != want {
+			t.Errorf("%q became %q, want %q", typed, got, want)
+		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	b := newBench(t)
+	var commands []slack.SlashCommand
+	answers := make(chan any, 1)
+	b.connect(func(e socketmode.Event) (bool, any) {
+		if c, ok := e.Data.(slack.SlashCommand); ok {
+			commands = append(commands, c)
+			return true, <-answers
+		}
+		return true, nil
+	})
+	run := func(answer any) reply {
+		answers <- answer
+		return b.post("/people/sam/commands", obj{"channel": "C0001", "command": "/countersign", "text": "list me"})
+	}
+	if r := b.must(run(nil)); r.body["message"] != nil {
+		t.Errorf("no answer: %v", r)
+	}
+	if r := b.must(run(obj{"text": "for you"})); dig(r.body, "message", "is_ephemeral") != true || len(b.messages("ada", "C0001", "")) != 0 {
+		t.Errorf("an ephemeral answer: %v", r)
+	}
+	if b.must(run(obj{"text": "for all", "response_type": "in_channel"})); len(b.messages("ada", "C0001", "")) != 1 {
+		t.Error("an answer to all is missing")
+	}
+	if r := run(obj{"blocks": arr{obj{"type": "nonsense"}}}); r.status != 400 || r.code() != "invalid_app_response" {
+		t.Errorf("a bad answer: %v", r)
+	}
+	if c := commands[0]; c.Command != "/countersign" || c.Text != "list me" || c.UserID != "U0100" || c.ChannelName != "support" || c.TriggerID == "" || c.ResponseURL == "" {
+		t.Errorf("the command: %+v", c)
+	}
+}
+
+func TestShortcuts(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	r := b.must(b.post("/people/sam/shortcuts", obj{"callback_id": "ask_countersign"}))
+	if e := wait(t, app.events).Data.(slack.InteractionCallback); e.Type != slack.InteractionTypeShortcut || e.TriggerID != r.text("trigger_id") {
+		t.Errorf("shortcut: %+v", e)
+	}
+	ts := b.say("sam", "C0001", "take this", "")
+	wait(t, app.events)
+	b.must(b.post("/people/ada/shortcuts", obj{"callback_id": "hand_over", "channel": "C0001", "ts": ts}))
+	if e := wait(t, app.events).Data.(slack.InteractionCallback); e.Type != slack.InteractionTypeMessageAction || e.Message.Text != "take this" || e.MessageTs != ts {
+		t.Errorf("message shortcut: %+v", e)
+	}
+	if r := b.post("/people/sam/shortcuts", obj{"callback_id": "hand_over"}); r.code() != "unknown_shortcut" {
+		t.Errorf("a message shortcut without a message: %v", r)
+	}
+}
+
+func TestPeopleJoinLeaveAndReact(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	b.must(b.post("/people/sam/join", obj{"channel": "#support-approvals"}))
+	if e := inner(t, wait(t, app.events)).(*slackevents.MemberJoinedChannelEvent); e.User != "U0100" || e.Channel != "C0002" {
+		t.Errorf("joined: %+v", e)
+	}
+	if e := inner(t, wait(t, app.events)).(*slackevents.MessageEvent); e.SubType != "channel_join" {
+		t.Errorf("join message: %+v", e)
+	}
+	b.must(b.post("/people/ada/invite", obj{"channel": "C0002", "users": arr{"gus"}}))
+	if e := inner(t, wait(t, app.events)).(*slackevents.MemberJoinedChannelEvent); e.User != "U0900" || e.Inviter != "U0001" {
+		t.Errorf("invited: %+v", e)
+	}
+	wait(t, app.events)
+	ts := b.say("sam", "C0002", "x", "")
+	wait(t, app.events)
+	b.must(b.post("/people/gus/reactions", obj{"channel": "C0002", "ts": ts, "name": ":eyes:"}))
+	if e := inner(t, wait(t, app.events)).(*slackevents.ReactionAddedEvent); e.Reaction != "eyes" || e.ItemUser != "U0100" {
+		t.Errorf("reaction: %+v", e)
+	}
+	if err := b.api.AddReaction("eyes", slack.NewRefToMessage("C0002", ts)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.api.AddReaction("eyes", slack.NewRefToMessage("C0002", ts)); code(err) != "already_reacted" {
+		t.Errorf("twice: %v", err)
+	}
+	if m := b.messages("sam", "C0002", ""); dig(m[len(m)-1], "reactions", "0", "count") != 2.0 {
+		t.Errorf("reactions: %v", m)
+	}
+	b.must(b.post("/people/sam/leave", obj{"channel": "C0002"}))
+	if r := b.post("/people/sam/messages", obj{"channel": "C0002", "text": "x"}); r.code() != "not_in_channel" {
+		t.Errorf("after leaving: %v", r)
+	}
+}
+
+func TestPeopleAreListed(t *testing.T) {
+	b := newBench(t)
+	r := b.must(b.get("/people"))
+	kinds := map[string]obj{}
+	for _, p := range r.body["people"].([]any) {
+		kinds[dig(p, "name").(string)] = p.(obj)
+	}
+	for name, field := range map[string]string{"gus": "is_restricted", "uma": "is_ultra_restricted", "dora": "deleted", "xavier": "is_stranger", "deploybot": "is_bot"} {
+		if kinds[name][field] != true {
+			t.Errorf("%s isn't %s: %v", name, field, kinds[name])
+		}
+	}
+	if dig(r.body, "bot", "id") != "U0BOT" || kinds["kenji"]["tz_offset"] != 9*3600.0 || dig(r.body, "groups", "0", "handle") != "support" || dig(r.body, "commands", "0", "command") != "/countersign" {
+		t.Errorf("people: %v", r.body)
+	}
+}
+
+// Another web site's page can't act through the browser of whoever runs this.
+func TestForeignOriginsAreRefused(t *testing.T) {
+	b := newBench(t)
+	for origin, want := range map[string]int{"https://evil.example.com": 403, "null": 403, b.http.URL: 200, "": 200} {
+		req, _ := http.NewRequest("POST", b.http.URL+"/people/sam/messages", strings.NewReader(`{"channel":"C0001","text":"x"}`))
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("from %q: %d, want %d", origin, resp.StatusCode, want)
+		}
+	}
+}
+
+// A browser hears what concerns its person, and nothing else.
+func TestTheFeed(t *testing.T) {
+	b := newBench(t)
+	listen := func(user string) *bufio.Scanner {
+		resp, err := http.Get(b.http.URL + "/events?user=" + user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() && lines.Text() != ": listening" {
+		}
+		return lines
+	}
+	next := func(lines *bufio.Scanner) obj {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				var c obj
+				if err := json.Unmarshal([]byte(data), &c); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+		}
+		t.Fatal("the stream ended")
+		return nil
+	}
+	sam, teo := listen("sam"), listen("teo")
+	secret := b.say("teo", "#finance", "figures", "")
+	open := b.say("sam", "#support", "hello", "")
+	if c := next(teo); c["ts"] != secret || c["type"] != "message" || c["channel"] != "C0003" {
+		t.Errorf("teo heard %v", c)
+	}
+	if c := next(sam); c["ts"] != open {
+		t.Errorf("sam heard %v", c)
+	}
+	if _, err := b.api.PostEphemeral("C0001", "U0100", slack.MsgOptionText("psst", false)); err != nil {
+		t.Fatal(err)
+	}
+	if c := next(sam); c["type"] != "ephemeral" || c["user"] != "U0100" {
+		t.Errorf("sam heard %v", c)
+	}
+}

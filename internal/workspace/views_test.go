@@ -1,0 +1,327 @@
+package workspace
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+)
+
+func (b *bench) trigger(user, view string) string {
+	b.srv.mu.Lock()
+	defer b.srv.mu.Unlock()
+	return b.srv.newTrigger(user, view)
+}
+
+func request(title string, blocks ...slack.Block) slack.ModalViewRequest {
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, Title: slack.NewTextBlockObject("plain_text", title, false, false),
+		Submit: slack.NewTextBlockObject("plain_text", "Send", false, false),
+		Blocks: slack.Blocks{BlockSet: append([]slack.Block{slack.NewDividerBlock()}, blocks...)},
+	}
+}
+
+func textInput(block, action, initial string) *slack.InputBlock {
+	e := slack.NewPlainTextInputBlockElement(nil, action)
+	e.InitialValue = initial
+	return slack.NewInputBlock(block, slack.NewTextBlockObject("plain_text", "L", false, false), nil, e)
+}
+
+func TestTriggersWorkOnceAndForThreeSeconds(t *testing.T) {
+	b := newBench(t)
+	trigger := b.trigger("U0001", "")
+	b.clock.advance(3 * time.Second)
+	bad := request("T")
+	bad.Title.Text = "far too long a title for any modal"
+	if _, err := b.api.OpenView(trigger, bad); code(err) != "invalid_arguments" {
+		t.Errorf("a bad view: %v", err)
+	}
+	if _, err := b.api.OpenView(trigger, request("T")); err != nil {
+		t.Errorf("the bad view used the trigger up: %v", err)
+	}
+	if _, err := b.api.OpenView(trigger, request("T")); code(err) != "exchanged_trigger_id" {
+		t.Errorf("a second time: %v", err)
+	}
+	late := b.trigger("U0001", "")
+	b.clock.advance(3*time.Second + time.Millisecond)
+	if _, err := b.api.OpenView(late, request("T")); code(err) != "expired_trigger_id" {
+		t.Errorf("after three seconds: %v", err)
+	}
+	if _, err := b.api.OpenView("123.456.abcdef", request("T")); code(err) != "invalid_trigger_id" {
+		t.Errorf("an invented one: %v", err)
+	}
+	if _, err := b.api.OpenView("nonsense", request("T")); code(err) != "invalid_arguments" {
+		t.Errorf("a malformed one: %v", err)
+	}
+}
+
+func TestTheStackIsThreeHigh(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.api.PushView(b.trigger("U0001", ""), request("T")); code(err) != "not_found" {
+		t.Errorf("a push onto nothing: %v", err)
+	}
+	first, err := b.api.OpenView(b.trigger("U0001", ""), request("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := b.api.PushView(b.trigger("U0001", first.ID), request("2"))
+	if err != nil || second.RootViewID != first.ID || second.PreviousViewID != first.ID {
+		t.Fatalf("second: %+v %v", second, err)
+	}
+	third, err := b.api.PushView(b.trigger("U0001", second.ID), request("3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.api.PushView(b.trigger("U0001", third.ID), request("4")); code(err) != "push_limit_reached" {
+		t.Errorf("a fourth: %v", err)
+	}
+	if r := b.post("/people/ada/views/"+first.ID+"/submit", obj{}); r.status != 404 || r.code() != "view_not_found" {
+		t.Errorf("submitting below the top: %v", r)
+	}
+	b.must(b.post("/people/ada/views/"+third.ID+"/close", obj{}))
+	if _, err := b.api.UpdateView(request("x"), "", "", third.ID); code(err) != "not_found" {
+		t.Errorf("updating a closed view: %v", err)
+	}
+	b.must(b.post("/people/ada/views/"+second.ID+"/close", obj{"all": true}))
+	if list := b.get("/people/ada/views").body["views"].([]any); len(list) != 0 {
+		t.Errorf("still open: %v", list)
+	}
+}
+
+func TestViewUpdates(t *testing.T) {
+	b := newBench(t)
+	req := request("T", textInput("a", "x", "first"), textInput("b", "y", "second"))
+	req.ExternalID = "mine"
+	v, err := b.api.OpenView(b.trigger("U0001", ""), req)
+	if err != nil || v.State.Values["a"]["x"].Value != "first" {
+		t.Fatalf("%+v %v", v, err)
+	}
+	if _, err := b.api.OpenView(b.trigger("U0002", ""), req); code(err) != "duplicate_external_id" {
+		t.Errorf("the external_id a second time: %v", err)
+	}
+	b.must(b.post("/people/ada/actions", obj{"view_id": v.ID, "action_id": "x", "value": "typed"}))
+	next := request("T", textInput("a", "x", "first"), textInput("b", "z", "other"))
+	updated, err := b.api.UpdateView(next, "mine", v.Hash, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if updated.ID != v.ID || updated.Hash == v.Hash {
+		t.Errorf("updated: %+v", updated)
+	}
+	if got := updated.State.Values; got["a"]["x"].Value != "typed" || got["b"]["z"].Value != "other" {
+		t.Errorf("what was typed must stay where it fits: %+v", got)
+	}
+	if _, err := b.api.UpdateView(next, "", v.Hash, v.ID); code(err) != "hash_conflict" {
+		t.Errorf("an old hash: %v", err)
+	}
+	if _, err := b.api.UpdateView(next, "", "", v.ID); err != nil {
+		t.Errorf("without a hash: %v", err)
+	}
+}
+
+func TestHomes(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	if r := b.must(b.get("/people/sam/home")); r.body["view"] != nil {
+		t.Errorf("a home before any: %v", r)
+	}
+	if e := wait(t, app.events); e.Type != socketmode.EventTypeEventsAPI {
+		t.Fatal(e)
+	}
+	home := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: []slack.Block{
+		slack.NewActionBlock("b", slack.NewButtonBlockElement("go", "1", slack.NewTextBlockObject("plain_text", "Go", false, false)))}}}
+	v, err := b.api.PublishView("U0100", home, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.api.PublishView("U0100", home, "old"); code(err) != "hash_conflict" {
+		t.Errorf("an old hash: %v", err)
+	}
+	if _, err := b.api.PublishView("U9999", home, ""); code(err) != "user_not_found" {
+		t.Errorf("for nobody: %v", err)
+	}
+	if r := b.must(b.get("/people/sam/home?quiet=true")); r.text("view", "id") != v.ID {
+		t.Errorf("the home: %v", r)
+	}
+	b.must(b.post("/people/sam/actions", obj{"view_id": "home", "action_id": "go"}))
+	click := wait(t, app.events).Data.(slack.InteractionCallback)
+	if click.View.ID != v.ID || click.Container.Type != "view" || click.ActionCallback.BlockActions[0].Value != "1" {
+		t.Errorf("the click: %+v", click)
+	}
+}
+
+// What the app may answer to a submission, and what it may not.
+func TestSubmissionAnswers(t *testing.T) {
+	b := newBench(t)
+	answers := make(chan any, 1)
+	app := b.connect(func(e socketmode.Event) (bool, any) { return true, <-answers })
+	open := func() string {
+		t.Helper()
+		v, err := b.api.OpenView(b.trigger("U0001", ""), request("root", textInput("a", "x", "v")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.ID
+	}
+	submit := func(view string, answer any) reply {
+		answers <- answer
+		r := b.post("/people/ada/views/"+view+"/submit", obj{"values": obj{"a": "new"}})
+		if got := wait(t, app.events).Data.(slack.InteractionCallback).View.State.Values["a"]["x"].Value; got != "new" {
+			t.Errorf("submitted %q", got)
+		}
+		return r
+	}
+	titles := func() (out []any) {
+		for _, v := range b.get("/people/ada/views").body["views"].([]any) {
+			out = append(out, dig(v, "title", "text"))
+		}
+		return out
+	}
+	pushed, updated := request("pushed"), request("updated")
+	tooLong := request("a title that is far too long")
+
+	if r := b.must(submit(open(), slack.NewPushViewSubmissionResponse(&pushed))); r.text("response_action") != "push" || len(titles()) != 2 || titles()[1] != "pushed" {
+		t.Errorf("push: %v %v", r, titles())
+	}
+	if b.must(submit(open(), slack.NewUpdateViewSubmissionResponse(&updated))); len(titles()) != 1 || titles()[0] != "updated" {
+		t.Errorf("update: %v", titles())
+	}
+	if b.must(submit(open(), slack.NewClearViewSubmissionResponse())); len(titles()) != 0 {
+		t.Errorf("clear: %v", titles())
+	}
+	if b.must(submit(open(), nil)); len(titles()) != 0 {
+		t.Errorf("an empty acknowledgement: %v", titles())
+	}
+	if r := submit(open(), slack.NewUpdateViewSubmissionResponse(&tooLong)); r.status != 400 || r.code() != "invalid_app_response" || len(titles()) != 1 {
+		t.Errorf("a view that Slack refuses: %v %v", r, titles())
+	}
+	if r := submit(open(), slack.NewErrorsViewSubmissionResponse(map[string]string{"nowhere": "x"})); r.code() != "invalid_app_response" || len(titles()) != 1 {
+		t.Errorf("errors without a place: %v %v", r, titles())
+	}
+}
+
+func TestViewClosed(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	req := request("T")
+	req.NotifyOnClose = true
+	v, err := b.api.OpenView(b.trigger("U0001", ""), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.must(b.post("/people/ada/views/"+v.ID+"/close", obj{"all": true}))
+	closed := wait(t, app.events).Data.(slack.InteractionCallback)
+	if closed.Type != slack.InteractionTypeViewClosed || closed.View.ID != v.ID || !closed.IsCleared {
+		t.Errorf("closed: %+v", closed)
+	}
+}
+
+// Each kind of input, what a script may give for it, and what the app sees.
+func TestInputValues(t *testing.T) {
+	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
+	for _, test := range []struct {
+		element obj
+		value   any
+		field   string
+		want    string // JSON
+	}{
+		{obj{"type": "plain_text_input"}, "hi", "value", `"hi"`},
+		{obj{"type": "plain_text_input"}, obj{"type": "plain_text_input", "value": "state"}, "value", `"state"`},
+		{obj{"type": "number_input", "is_decimal_allowed": true}, 12.5, "value", `"12.5"`},
+		{obj{"type": "static_select", "options": options}, "g", "selected_option", `{"text":{"text":"Green","type":"plain_text"},"value":"g"}`},
+		{obj{"type": "static_select", "options": options}, "Green", "selected_option", `{"text":{"text":"Green","type":"plain_text"},"value":"g"}`},
+		{obj{"type": "static_select", "option_groups": arr{obj{"label": plain("G"), "options": options}}}, "r", "selected_option", `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`},
+		{obj{"type": "radio_buttons", "options": options}, obj{"selected_option": obj{"value": "r"}}, "selected_option", `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`},
+		{obj{"type": "checkboxes", "options": options}, arr{"g"}, "selected_options", `[{"text":{"text":"Green","type":"plain_text"},"value":"g"}]`},
+		{obj{"type": "checkboxes", "options": options}, "g", "selected_options", `[{"text":{"text":"Green","type":"plain_text"},"value":"g"}]`},
+		{obj{"type": "multi_users_select"}, arr{"U0001", "U0002"}, "selected_users", `["U0001","U0002"]`},
+		{obj{"type": "users_select"}, "U0001", "selected_user", `"U0001"`},
+		{obj{"type": "channels_select"}, "C0001", "selected_channel", `"C0001"`},
+		{obj{"type": "datepicker"}, "2026-03-02", "selected_date", `"2026-03-02"`},
+		{obj{"type": "timepicker"}, "09:30", "selected_time", `"09:30"`},
+		{obj{"type": "datetimepicker"}, 1772442000, "selected_date_time", `1772442000`},
+		{obj{"type": "email_text_input"}, "a@example.com", "value", `"a@example.com"`},
+	} {
+		b := newBench(t)
+		app := b.connect(nil)
+		test.element["action_id"] = "x"
+		r := b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{obj{"type": "input", "block_id": "a", "label": plain("L"), "element": test.element}}})})
+		b.must(r)
+		b.must(b.post("/people/ada/views/"+r.text("view", "id")+"/submit", obj{"values": obj{"a": obj{"x": test.value}}}))
+		var payload obj
+		if err := json.Unmarshal(wait(t, app.events).Request.Payload, &payload); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := json.Marshal(dig(payload, "view", "state", "values", "a", "x", test.field))
+		if string(got) != test.want {
+			t.Errorf("%v with %v: %s, want %s", test.element["type"], test.value, got, test.want)
+		}
+	}
+}
+
+// What the modal itself refuses, as Slack's own client does, without asking the app.
+func TestInputRules(t *testing.T) {
+	b := newBench(t)
+	options := arr{obj{"text": plain("Red"), "value": "r"}}
+	for _, test := range []struct {
+		element obj
+		value   any
+		code    string
+	}{
+		{obj{"type": "plain_text_input"}, "", "view_errors"},
+		{obj{"type": "plain_text_input", "max_length": 3}, "éééé", "view_errors"},
+		{obj{"type": "plain_text_input", "min_length": 3}, "éé", "view_errors"},
+		{obj{"type": "plain_text_input"}, chars(3001), "view_errors"},
+		{obj{"type": "number_input", "is_decimal_allowed": false}, "1.5", "view_errors"},
+		{obj{"type": "number_input", "is_decimal_allowed": true}, "many", "view_errors"},
+		{obj{"type": "number_input", "is_decimal_allowed": true, "min_value": "10"}, "9.99", "view_errors"},
+		{obj{"type": "number_input", "is_decimal_allowed": true, "max_value": "10"}, "10.01", "view_errors"},
+		{obj{"type": "email_text_input"}, "nobody", "view_errors"},
+		{obj{"type": "url_text_input"}, "example", "view_errors"},
+		{obj{"type": "static_select", "options": options}, "blue", "invalid_value"},
+		{obj{"type": "datepicker"}, "yesterday", "invalid_value"},
+		{obj{"type": "checkboxes", "options": options}, arr{}, "view_errors"},
+	} {
+		test.element["action_id"] = "x"
+		r := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{obj{"type": "input", "block_id": "a", "label": plain("L"), "element": test.element}}})}))
+		path := "/people/ada/views/" + r.text("view", "id") + "/submit"
+		if r := b.post(path, obj{"values": obj{"x": test.value}}); r.status != 400 || r.code() != test.code {
+			t.Errorf("%v with %v: %v", test.element, test.value, r)
+		}
+		if r := b.post(path, obj{"values": obj{"elsewhere": "x"}}); r.code() != "unknown_input" {
+			t.Errorf("an input that isn't there: %v", r)
+		}
+	}
+}
+
+// An external select takes what the app offered, and nothing else.
+func TestExternalSelects(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(func(e socketmode.Event) (bool, any) {
+		if callback, ok := e.Data.(slack.InteractionCallback); ok && callback.Type == slack.InteractionTypeBlockSuggestion {
+			return true, obj{"options": arr{obj{"text": plain("Order " + callback.Value), "value": callback.Value}}}
+		}
+		return true, nil
+	})
+	r := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{
+		obj{"type": "input", "block_id": "a", "label": plain("L"), "dispatch_action": true, "element": obj{"type": "external_select", "action_id": "order"}}}})}))
+	view := r.text("view", "id")
+	choose := obj{"view_id": view, "action_id": "order", "value": "17"}
+	if r := b.post("/people/ada/actions", choose); r.code() != "invalid_value" {
+		t.Errorf("before anything was offered: %v", r)
+	}
+	offered := b.must(b.post("/people/ada/options", obj{"view_id": view, "action_id": "order", "value": "17"}))
+	if offered.text("options", "0", "text", "text") != "Order 17" {
+		t.Errorf("offered: %v", offered)
+	}
+	wait(t, app.events)
+	b.must(b.post("/people/ada/actions", choose))
+	if a := wait(t, app.events).Data.(slack.InteractionCallback).ActionCallback.BlockActions[0]; a.SelectedOption.Value != "17" {
+		t.Errorf("chosen: %+v", a)
+	}
+	if r := b.post("/people/ada/options", obj{"view_id": view, "action_id": "nothing", "value": ""}); r.code() != "unknown_action" {
+		t.Errorf("options of nothing: %v", r)
+	}
+}
