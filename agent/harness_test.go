@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/internal/scriptedmodel"
+	"countersign/store"
+)
+
+// tripper is an endpoint without a network.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answers always gives the same answer.
+func answers(status int, header http.Header, body io.Reader) tripper {
+	return func(r *http.Request) (*http.Response, error) {
+		if header == nil {
+			header = http.Header{"Content-Type": {"text/event-stream"}}
+		}
+		return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: header, Body: io.NopCloser(body), Request: r}, nil
+	}
+}
+
+// brokenOff ends with an error instead of the end of the file.
+type brokenOff struct{ err error }
+
+func (b brokenOff) Read([]byte) (int, error) { return 0, b.err }
+
+// stream writes events as a server does. Each is JSON, or what else stands in a data line.
+func stream(events ...string) string {
+	var b strings.Builder
+	for _, e := range events {
+		b.WriteString("data: " + e + "\n\n")
+	}
+	return b.String()
+}
+
+// delta is one chunk with a delta and, if not empty, a finish reason.
+func delta(d, finish string) string {
+	reason := "null"
+	if finish != "" {
+		reason = string(must(json.Marshal(finish)))
+	}
+	return `{"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":` + d + `,"finish_reason":` + reason + `}]}`
+}
+
+// says is a delta with text.
+func says(text string) string { return `{"content":` + string(must(json.Marshal(text))) + `}` }
+
+// calls is a delta with these pieces of calls.
+func calls(pieces ...string) string { return `{"tool_calls":[` + strings.Join(pieces, ",") + `]}` }
+
+// piece is a piece of a call. An index below zero is left out, and so are an empty id and name.
+func piece(index int, id, name, args string) string {
+	p := map[string]any{"type": "function"}
+	f := map[string]any{"arguments": args}
+	if index >= 0 {
+		p["index"] = index
+	}
+	if id != "" {
+		p["id"] = id
+	}
+	if name != "" {
+		f["name"] = name
+	}
+	p["function"] = f
+	return string(must(json.Marshal(p)))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// testTools are three tools with effects that the tests' model may call.
+func testTools(run func(context.Context, Invocation) (string, error)) *Registry {
+	r := &Registry{}
+	one := refund()
+	one.Run = run
+	for _, tool := range []Tool{one, {
+		Name: "shop.look_up", Description: "Looks something up.", Schema: json.RawMessage(`{"type":"object"}`),
+		Effect: approvers.ReadOnly, Run: run,
+	}, {
+		Name: "set_price", Description: "Sets a price.", Schema: json.RawMessage(`{"type":"object","properties":{"price":{"type":"number"}}}`),
+		Effect: approvers.Idempotent, Run: run,
+	}} {
+		if err := r.Register(tool); err != nil {
+			panic(err)
+		}
+	}
+	return r
+}
+
+// registry holds tools that do nothing.
+var registry = testTools(nothing)
+
+func strictConfig(s *scriptedmodel.Server) Model {
+	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
+}
+
+// fakeDesk notes what the agent brings about. Its functions, where set, replace what it does.
+type fakeDesk struct {
+	brief     desk.Brief
+	proposals []desk.Proposal
+	answers   []string
+	postponed []time.Time
+	stops     []stop
+
+	execution approvers.Execution
+	results   []finished
+	finishErr []error // of the next calls of Finish and Lose
+}
+
+type stop struct {
+	problem  string
+	canRetry bool
+}
+
+func (d *fakeDesk) Begin(context.Context, string) (desk.Brief, error) { return d.brief, nil }
+
+func (d *fakeDesk) Propose(_ context.Context, p desk.Proposal) error {
+	d.proposals = append(d.proposals, p)
+	return nil
+}
+
+func (d *fakeDesk) Answer(_ context.Context, _ string, _ int, text string) error {
+	d.answers = append(d.answers, text)
+	return nil
+}
+
+func (d *fakeDesk) Postpone(_ context.Context, _ string, _ int, until time.Time) error {
+	d.postponed = append(d.postponed, until)
+	d.brief.Turn.Failures++
+	return nil
+}
+
+func (d *fakeDesk) Stop(_ context.Context, _ string, _ int, problem string, canRetry bool) error {
+	d.stops = append(d.stops, stop{problem, canRetry})
+	return nil
+}
+
+// Claim does as the desk: an execution runs once, is retried where that is harmless, and is lost otherwise.
+func (d *fakeDesk) Claim(context.Context, string) (approvers.Execution, bool, error) {
+	e, err := d.execution.Start("proc", time.Now())
+	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {
+		e, err = d.execution.Retry("proc", time.Now())
+	}
+	if err != nil {
+		return e, false, nil
+	}
+	d.execution = e
+	return e, true, nil
+}
+
+func (d *fakeDesk) Finish(ctx context.Context, _ string, ok bool, result string) error {
+	if err := d.finish(ctx); err != nil {
+		return err
+	}
+	var err error
+	d.execution, err = d.execution.Finish(ok, result, time.Now())
+	d.results = append(d.results, finished{ok: ok, result: result})
+	return err
+}
+
+func (d *fakeDesk) Lose(ctx context.Context, _ string) error {
+	if err := d.finish(ctx); err != nil {
+		return err
+	}
+	var err error
+	d.execution, err = d.execution.Lose(time.Now())
+	d.results = append(d.results, finished{lost: true})
+	return err
+}
+
+func (d *fakeDesk) finish(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if len(d.finishErr) > 0 {
+		err := d.finishErr[0]
+		d.finishErr = slices.Delete(d.finishErr, 0, 1)
+		return err
+	}
+	return nil
+}
+
+// asked is a brief of a conversation in which one person said something.
+func asked(text string) desk.Brief {
+	return desk.Brief{
+		Turn:         approvers.Turn{ID: "turn_1", State: approvers.TurnThinking},
+		Conversation: store.Conversation{ID: "conv_1", Name: "support"},
+		Agent:        approvers.Agent{Name: "support", Prompt: "You help.", Tools: []string{"*"}},
+		Messages: []store.Message{{
+			Conversation: "conv_1", Seq: 1, Turn: "turn_1", Role: store.RoleUser, State: store.MessageTaken,
+			Author: "T1/U1", AuthorName: "Ana", Text: text,
+		}},
+		Calls: map[string][]store.Call{},
+	}
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// newAgent is an agent with an endpoint and a fake desk.
+func newAgent(d Desk, endpoint http.RoundTripper, change ...func(*Config)) *Agent {
+	c := Config{
+		Desk: d, Tools: registry, Log: quiet,
+		Model: Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: endpoint}},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return New(c)
+}
+
+var errReset = errors.New("connection reset by peer")
