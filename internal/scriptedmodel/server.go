@@ -20,7 +20,7 @@ type Config struct {
 	Models        []string         // DefaultModel when empty
 	APIKey        string           // empty: no key is asked for
 	ContextTokens int              // longest prompt and answer together; 32768 when 0
-	Responder     Responder        // an empty Script when nil
+	Responder     Responder        // Rules() when nil
 	Fault         Fault            // of every answer that has no other
 	Record        bool             // keep requests for Requests
 	Now           func() time.Time // for the time stamps; time.Now when nil
@@ -53,7 +53,7 @@ func New(config Config) *Server {
 		config.ContextTokens = defaultContext
 	}
 	if config.Responder == nil {
-		config.Responder = NewScript()
+		config.Responder = Rules()
 	}
 	if config.Now == nil {
 		config.Now = time.Now

@@ -25,7 +25,7 @@ func (s *State) order(id string) (*Order, error) {
 		return &s.Orders[i], nil
 	}
 	first, last := s.Orders[0].ID, s.Orders[len(s.Orders)-1].ID
-	return nil, problem(ErrNotFound, "There is no order %s. Order numbers go from %s to %s; search_orders finds them by customer e-mail or name.", shown(id), first, last)
+	return nil, problem(ErrNotFound, "There is no order %s. Order numbers go from %s to %s; a search by customer e-mail or name finds them.", shown(id), first, last)
 }
 
 // account finds a customer whose account still exists.
@@ -36,7 +36,7 @@ func (s *State) account(id string) (*Customer, error) {
 		if i := slices.IndexFunc(s.Customers, func(c Customer) bool { return strings.EqualFold(c.Email, id) }); i >= 0 {
 			return nil, problem(ErrInvalid, "user_id takes an account number, and %s is an e-mail address: that account is %s.", shown(id), s.Customers[i].ID)
 		}
-		return nil, problem(ErrNotFound, "There is no account %s. Account numbers look like %s; search_orders names the account of each order.", shown(id), s.Customers[0].ID)
+		return nil, problem(ErrNotFound, "There is no account %s. Account numbers look like %s; a search for a customer's orders names the account.", shown(id), s.Customers[0].ID)
 	}
 	if c.Standing == Deleted {
 		return nil, problem(ErrNotFound, "The account %s was deleted with its personal data; nothing can be done with it.", c.ID)

@@ -1,0 +1,88 @@
+package clerk
+
+import (
+	"regexp"
+	"strings"
+)
+
+// clause is a part of a message that wants one thing.
+type clause struct {
+	kind    string // see intent.go
+	mood    mood
+	text    string
+	before  string // what was said ahead of the first clause, without wanting anything
+	leading string // between the clause before and this one
+}
+
+var (
+	separators = regexp.MustCompile(`(?i)[.!?;]+\s+|\n+|,?\s+(?:and|then|also|plus|but|&)\s+|,\s+`)
+	sentence   = regexp.MustCompile(`^[.!?;\n]`)
+	fillers    = regexp.MustCompile(`(?i)^(?:(?:and|then|also|please|pls|finally|afterwards|after that|next|kindly|now|ok|okay|yes|no|so|well|hi|hello|hey|thanks|maybe|can you|could you|would you|will you|can we|could we|can i|could i|may i|i want you to|i would like (?:you )?to|i'd like (?:you )?to|i want to|i need (?:you )?to|i have to|we need to|we have to|you should|you have to|let's|lets|go ahead and|but|just|why don't you|can't you|is it possible to|would it be possible to|are you able to|how about|what about)[\s,:!]+)+`)
+	commands   = regexp.MustCompile(`(?i)^(?:(?:don't|do not|never|stop)\s+)?(?:find|look|search|show|list|check|get|pull|track|display|refund|refunding|reimburse|give|giving|return|issue|process|charge|bill|collect|take|ship|send|deliver|redirect|reroute|change|update|set|correct|fix|cancel|close|terminate|delete|erase|remove|wipe|deactivate|deactivating|suspend|reactivate|activate|apply|offer|grant|knock|email|e-mail|mail|write|notify|tell|let|inform|export|download|hand over|where|what's|what is|has|is|when|who)\b`)
+	absorbing  = regexp.MustCompile(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
+)
+
+// clauses cuts a message up. What wants nothing belongs to the clause before
+// it: a reason, the rest of an address or of an e-mail's text.
+func clauses(text string) []clause {
+	var list []clause
+	before := ""
+	start := 0
+	add := func(end int, separator string) {
+		segment := text[start:end]
+		kind, m := intent(segment)
+		n := len(list)
+		switch {
+		case kind == "" && n == 0:
+			before = strings.TrimSpace(before + " " + segment)
+		case n > 0 && (kind == "" || absorbs(list[n-1], separator, segment)):
+			list[n-1].text += separator + segment
+		default:
+			list = append(list, clause{kind: kind, mood: m, text: segment, before: before, leading: separator})
+		}
+	}
+	last := "" // the separator before the segment that begins at start
+	for _, at := range separators.FindAllStringIndex(text, -1) {
+		if at[0] < start {
+			continue
+		}
+		separator := text[at[0]:at[1]]
+		rest := text[at[1]:]
+		if !sentence.MatchString(separator) && !commands.MatchString(fillers.ReplaceAllString(rest, "")) {
+			continue
+		}
+		if !sentence.MatchString(separator) && quoteOpen(text[:at[0]]) {
+			continue
+		}
+		add(at[0]+len(endMarks.FindString(separator)), last)
+		start, last = at[1], separator
+		if end := len(endMarks.FindString(separator)); end > 0 {
+			last = separator[end:]
+		}
+	}
+	add(len(text), last)
+	if len(list) == 0 {
+		return []clause{{text: text}}
+	}
+	return list
+}
+
+var endMarks = regexp.MustCompile(`^[.!?;]+`)
+
+func quoteOpen(text string) bool { return strings.Count(text, `"`)%2 == 1 }
+
+// absorbs tells whether a segment that could stand alone is a part of an
+// e-mail's text: "saying that we are sorry and send a new one".
+func absorbs(c clause, separator, segment string) bool {
+	if c.kind != sendEmail || !bodyBegins.MatchString(c.text) {
+		return false
+	}
+	if quoteOpen(c.text) {
+		return true
+	}
+	if strings.HasSuffix(strings.TrimSpace(c.text), `"`) || absorbing.MatchString(separator+segment) {
+		return false
+	}
+	named := len(findOrders(segment))+len(findUsers(segment)) > 0
+	return !named
+}

@@ -1,0 +1,123 @@
+package clerk_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/internal/scriptedmodel/clerk"
+	"countersign/internal/shop"
+)
+
+// chat is a conversation with the real sample shop behind it.
+type chat struct {
+	t       *testing.T
+	tools   map[string]shop.Tool
+	offered []clerk.Tool
+	history []clerk.Message
+	fates   map[string]string // tool: what is answered instead of running it
+	calls   int
+}
+
+func newChat(t *testing.T, without ...string) *chat {
+	now := time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC)
+	c := &chat{t: t, tools: map[string]shop.Tool{}, fates: map[string]string{}, history: []clerk.Message{{Role: "system", Content: "You are the support agent."}}}
+	for _, tool := range shop.New(func() time.Time { return now }).Tools() {
+		if strings.Contains(" "+strings.Join(without, " ")+" ", " "+tool.Name+" ") {
+			continue
+		}
+		c.tools[tool.Name] = tool
+		c.offered = append(c.offered, clerk.Tool{Name: tool.Name, Parameters: tool.Schema})
+	}
+	return c
+}
+
+// say takes a person's message through the whole turn: steps as lists of calls,
+// then the answer.
+func (c *chat) say(text string) (steps []string, answer string) {
+	c.t.Helper()
+	c.history = append(c.history, clerk.Message{Role: "user", Content: text})
+	for range 10 {
+		reply := clerk.Reply(c.history, c.offered)
+		if len(reply.Calls) == 0 {
+			c.history = append(c.history, clerk.Message{Role: "assistant", Content: reply.Text})
+			return steps, reply.Text
+		}
+		var step []string
+		var results []clerk.Message
+		for i := range reply.Calls {
+			call := &reply.Calls[i]
+			c.calls++
+			call.ID = fmt.Sprintf("call_%d", c.calls)
+			step = append(step, call.Name+call.Arguments)
+			results = append(results, clerk.Message{Role: "tool", CallID: call.ID, Content: c.run(*call)})
+		}
+		steps = append(steps, strings.Join(step, " "))
+		c.history = append(append(c.history, clerk.Message{Role: "assistant", Calls: reply.Calls}), results...)
+	}
+	c.t.Fatalf("%q: no answer after 10 steps: %v", text, steps)
+	return nil, ""
+}
+
+// run runs a call as the agent does, or meets it with its fate.
+func (c *chat) run(call clerk.Call) string {
+	tool, ok := c.tools[call.Name]
+	if !ok {
+		c.t.Fatalf("%s is not offered", call.Name)
+	}
+	if fate := c.fates[call.Name]; fate != "" {
+		delete(c.fates, call.Name)
+		if !strings.HasPrefix(fate, "run ") {
+			return fate
+		}
+		// The approver changed the arguments.
+		args := strings.TrimPrefix(fate, "run ")
+		result, err := tool.Run(c.t.Context(), call.ID, json.RawMessage(args))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return fmt.Sprintf(`{"status":"executed","tool":%q,"reason":"Team Lead changed the arguments before approving","guidance":"It ran.","modified":{"by":"Team Lead","args":%s},"result":%s}`, call.Name, args, result)
+	}
+	result, err := tool.Run(c.t.Context(), call.ID, json.RawMessage(call.Arguments))
+	if err != nil {
+		reason, _ := json.Marshal(err.Error())
+		return fmt.Sprintf(`{"status":"error","tool":%q,"reason":%s,"guidance":"It was not run to success."}`, call.Name, reason)
+	}
+	return string(result)
+}
+
+// fate makes a structured refusal.
+func fate(status, tool, reason, by string) string {
+	return fmt.Sprintf(`{"status":%q,"tool":%q,"reason":%q,"decided_by":%q,"guidance":"Offer the person an alternative."}`, status, tool, reason, by)
+}
+
+// line is one message and what must come of it.
+type line struct {
+	says string
+	// steps are the calls, a step each; a step with several calls has them
+	// joined by a space.
+	steps []string
+	// answer has parts that must be in the answer, separated by " … ".
+	answer string
+}
+
+func (c *chat) play(lines []line) {
+	c.t.Helper()
+	for _, l := range lines {
+		steps, answer := c.say(l.says)
+		if fmt.Sprint(steps) != fmt.Sprint(l.steps) {
+			c.t.Errorf("%q\ncalled %s\nwant   %s", l.says, strings.Join(steps, "\n       "), strings.Join(l.steps, "\n       "))
+		}
+		rest := answer
+		for _, part := range strings.Split(l.answer, " … ") {
+			i := strings.Index(rest, part)
+			if i < 0 {
+				c.t.Errorf("%q\nanswered %s\nwant     %s", l.says, answer, l.answer)
+				break
+			}
+			rest = rest[i+len(part):]
+		}
+	}
+}

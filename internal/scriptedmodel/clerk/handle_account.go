@@ -1,0 +1,174 @@
+package clerk
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// handleAccounts does what a wish wants with each account that it means.
+func (d *desk) handleAccounts(w *wish) {
+	ids, ok := d.accountsOf(w)
+	if !ok {
+		return
+	}
+	for _, id := range ids {
+		d.m.meet(id, "", "")
+		if i := d.claim(w.kind, "user_id", id); i >= 0 {
+			d.remember(w)
+			d.report(w, i)
+			continue
+		}
+		user := textArg("user_id", id)
+		switch w.kind {
+		case cancelAccount, deleteAccount:
+			d.act(w, d.tools.call(w.kind, user, textArg("reason", w.reason)))
+		case exportData:
+			sections := arg{name: "sections"}
+			if len(w.sections) > 0 {
+				sections.value = listOf(w.sections)
+			}
+			d.act(w, d.tools.call(exportData, user, sections))
+		case updateProfile:
+			if len(w.profile) == 0 {
+				d.ask(w, lackField, "What shall I change in the profile of "+id+"? I can change name, e-mail address, phone and language, and deactivate or activate the account.")
+				return
+			}
+			args := []arg{user}
+			for _, f := range w.profile {
+				args = append(args, textArg(f.name, f.value))
+			}
+			d.act(w, d.tools.call(updateProfile, args...))
+		}
+	}
+}
+
+func listOf(words []string) string {
+	data, err := json.Marshal(words)
+	if err != nil {
+		panic("clerk: words that can't be written: " + err.Error()) // strings always can
+	}
+	return string(data)
+}
+
+// accountsOf finds out whose accounts a wish means; not ok when that takes a
+// call or an answer first.
+func (d *desk) accountsOf(w *wish) (ids []string, ok bool) {
+	if len(w.users) > 0 {
+		return w.users, true
+	}
+	if by, some := d.customer(w); some {
+		who := d.whom(w)
+		if p := d.m.find(who); p != nil && p.id != "" {
+			return []string{p.id}, true
+		}
+		list, state := d.lookup(by)
+		if state != known {
+			return nil, false
+		}
+		return d.accountIn(w, list, "I found no customer "+who+" with an order, so I don't know the account. Do you have its number (such as USR-456)?")
+	}
+	if len(w.orders) > 0 {
+		o := d.details(w.orders[0])
+		if o == nil || o.user == "" {
+			return nil, false
+		}
+		return []string{o.user}, true
+	}
+	if d.searching {
+		return nil, false
+	}
+	if d.m.user != "" && !re(`\bmy account\b`).MatchString(w.text) {
+		return []string{d.m.user}, true
+	}
+	if d.m.email != "" && w.pronoun {
+		return d.accountsOf(withEmail(w, d.m.email))
+	}
+	d.ask(w, lackAccount, "Whose account is it? Give me the account number (such as USR-456), or the customer's e-mail address or name.")
+	return nil, false
+}
+
+// accountIn takes the one account out of found orders.
+func (d *desk) accountIn(w *wish, list []*order, none string) ([]string, bool) {
+	var ids, choices []string
+	for _, o := range list {
+		if o.user != "" && !slices.Contains(ids, o.user) {
+			ids = append(ids, o.user)
+			choices = append(choices, o.user+" ("+o.name+", "+o.email+")")
+		}
+	}
+	switch len(ids) {
+	case 0:
+		d.ask(w, lackAccount, none)
+		return nil, false
+	case 1:
+		return ids, true
+	}
+	d.ask(w, lackAccount, "Which of these accounts do you mean: "+strings.Join(choices, ", ")+"?")
+	return nil, false
+}
+
+// handleEmail sends an e-mail to each recipient.
+func (d *desk) handleEmail(w *wish) {
+	to, ok := d.recipients(w)
+	if !ok {
+		return
+	}
+	for _, address := range to {
+		d.m.meet("", address, "")
+		if i := d.claim(sendEmail, "to", address); i >= 0 {
+			d.remember(w)
+			d.report(w, i)
+			continue
+		}
+		if w.body == "" {
+			d.ask(w, lackBody, "What shall the e-mail to "+address+" say?")
+			return
+		}
+		d.act(w, d.tools.call(sendEmail, textArg("to", address), textArg("subject", subjectOf(w)), textArg("body", w.body)))
+	}
+}
+
+func (d *desk) recipients(w *wish) (addresses []string, ok bool) {
+	if len(w.emails) > 0 {
+		return w.emails, true
+	}
+	who := w.name
+	if len(w.users) > 0 {
+		who = w.users[0]
+	}
+	if who != "" {
+		if p := d.m.find(who); p != nil && p.email != "" {
+			return []string{p.email}, true
+		}
+		by, _ := d.customer(w)
+		list, state := d.lookup(by)
+		if state != known {
+			return nil, false
+		}
+		if p := d.m.find(who); p != nil && p.email != "" {
+			return []string{p.email}, true
+		}
+		if len(list) == 0 {
+			d.ask(w, lackTo, "I found no customer "+who+". To which address shall the e-mail go?")
+		} else {
+			d.ask(w, lackTo, "There is more than one customer "+who+". To which address shall the e-mail go?")
+		}
+		return nil, false
+	}
+	if len(w.orders) > 0 {
+		o := d.details(w.orders[0])
+		if o == nil || o.email == "" {
+			return nil, false
+		}
+		return []string{o.email}, true
+	}
+	if d.searching {
+		return nil, false
+	}
+	if d.m.email != "" {
+		return []string{d.m.email}, true
+	}
+	d.ask(w, lackTo, "To whom shall the e-mail go? Give me the address, or the customer's order number.")
+	return nil, false
+}

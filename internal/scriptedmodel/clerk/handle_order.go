@@ -1,0 +1,260 @@
+package clerk
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// handleOrders does what a wish wants with each order that it means.
+func (d *desk) handleOrders(w *wish) {
+	ids, ok := d.ordersOf(w)
+	if !ok {
+		return
+	}
+	for _, id := range ids {
+		d.m.look(id)
+		if i := d.claim(w.kind, "order_id", id); i >= 0 {
+			d.remember(w)
+			d.report(w, i)
+			continue
+		}
+		switch w.kind {
+		case issueRefund:
+			d.refund(w, id)
+		case applyDiscount:
+			d.discount(w, id)
+		case takePayment:
+			d.payment(w, id)
+		case setAddress:
+			d.ship(w, id)
+		}
+	}
+}
+
+// ordersOf finds out which orders a wish means; not ok when that takes a call
+// or an answer first.
+func (d *desk) ordersOf(w *wish) (ids []string, ok bool) {
+	if len(w.orders) > 0 {
+		return w.orders, true
+	}
+	named := len(w.emails)+len(w.users) > 0 || w.name != "" && !(w.pronoun && d.m.order != "")
+	if by, some := d.customer(w); some && named {
+		list, state := d.lookup(by)
+		if state != known {
+			return nil, false
+		}
+		d.focus(list, []arg{by})
+		return d.choose(w, list)
+	}
+	if d.searching {
+		return nil, false // "find her orders and refund the last one"
+	}
+	list := d.m.listed()
+	if chosen := w.pick.from(list, d.m.order); len(chosen) > 0 {
+		return idsOf(chosen), true
+	}
+	for _, among := range [][]*order{list, d.m.all()} {
+		if chosen := byItem(w.text, among); len(chosen) == 1 {
+			return idsOf(chosen), true
+		}
+	}
+	if w.pick.way == "" && re(`\b(?:them|those|these)\b`).MatchString(w.text) && len(list) > 1 && d.m.order == "" {
+		return idsOf(list), true
+	}
+	switch {
+	case d.m.order != "" && w.pick.way == "":
+		return []string{d.m.order}, true
+	case len(list) > 0:
+		return d.choose(w, list)
+	case d.m.email != "":
+		return d.ordersOf(withEmail(w, d.m.email))
+	}
+	d.ask(w, lackOrder, "Which order is it about? Give me its number, or the customer's e-mail address or name.")
+	return nil, false
+}
+
+func withEmail(w *wish, email string) *wish {
+	w.emails = []string{email}
+	return w
+}
+
+// choose takes the orders that a wish means out of a list, or asks which.
+func (d *desk) choose(w *wish, list []*order) ([]string, bool) {
+	if len(list) == 0 {
+		d.notes = append(d.notes, "I found no orders for "+d.whom(w)+", so I did nothing.")
+		return nil, false
+	}
+	if chosen := w.pick.from(list, d.m.order); len(chosen) > 0 {
+		return idsOf(chosen), true
+	}
+	if chosen := byItem(w.text, list); len(chosen) == 1 {
+		return idsOf(chosen), true
+	}
+	if w.kind == takePayment {
+		if due := slices.DeleteFunc(slices.Clone(list), func(o *order) bool { return o.due == 0 }); len(due) == 1 {
+			return idsOf(due), true
+		}
+	}
+	if len(list) == 1 && w.pick.way == "" {
+		return idsOf(list), true
+	}
+	d.m.listing = idsOf(list)
+	d.ask(w, lackWhich, "Which of these orders do you mean?\n"+lines(list))
+	return nil, false
+}
+
+func (d *desk) whom(w *wish) string {
+	switch {
+	case len(w.emails) > 0:
+		return w.emails[0]
+	case len(w.users) > 0:
+		return w.users[0]
+	case w.name != "":
+		return w.name
+	}
+	return "that customer"
+}
+
+func idsOf(list []*order) []string {
+	ids := make([]string, len(list))
+	for i, o := range list {
+		ids[i] = o.id
+	}
+	return ids
+}
+
+// details returns what is known of an order, looking it up when need be; nil
+// while that takes a call, or when there is no such order.
+func (d *desk) details(id string) *order {
+	if o := d.m.orders[id]; o != nil {
+		return o
+	}
+	if !d.tools.has(searchOrders) {
+		return nil
+	}
+	list, state := d.lookup(textArg("order_id", id))
+	if state != known {
+		return nil
+	}
+	if len(list) == 0 {
+		d.notes = append(d.notes, "I found no order "+id+", so I did nothing with it."+d.noteOf(id))
+		return nil
+	}
+	d.m.look(list[0].id)
+	return list[0]
+}
+
+// noteOf repeats what the search said beside finding nothing.
+func (d *desk) noteOf(id string) string {
+	for _, c := range d.t.done {
+		if strings.EqualFold(value(c.args, "order_id"), id) {
+			if note := c.result.object().text("note", "message"); note != "" {
+				return " " + note
+			}
+		}
+	}
+	return ""
+}
+
+func (d *desk) refund(w *wish, id string) {
+	amount, currency := 0, ""
+	if w.money != nil {
+		amount, currency = w.money.cents, w.money.currency
+	}
+	o := d.m.orders[id]
+	if amount == 0 || currency == "" || w.share != nil {
+		if !d.tools.has(searchOrders) && o == nil {
+			d.ask(w, lackAmount, "How much shall I refund for "+id+", and in which currency?")
+			return
+		}
+		if o = d.details(id); o == nil {
+			return
+		}
+		currency = o.currency
+		switch {
+		case w.share != nil:
+			amount = min(w.share.share(o.total), max(o.refundable, 0))
+		case amount == 0:
+			amount = o.refundable
+		}
+	}
+	if o != nil {
+		if text := cannotRefund(o); text != "" {
+			d.notes = append(d.notes, text)
+			return
+		}
+		if amount > o.refundable && currency == o.currency {
+			d.notes = append(d.notes, fmt.Sprintf("%s is more than can be refunded for %s: %s is left.", show(amount, currency), id, show(o.refundable, currency)))
+			d.offers = append(d.offers, offer{"refund " + show(o.refundable, currency), wish{kind: issueRefund, orders: []string{id}, money: &money{o.refundable, currency}, reason: w.reason}})
+			return
+		}
+	}
+	reason := w.reason
+	if reason == "" {
+		reason = "No reason was given"
+	}
+	d.act(w, d.tools.call(issueRefund, textArg("order_id", id), arg{"amount", jsonNumber(amount)}, textArg("currency", currency), textArg("reason", reason)))
+}
+
+func cannotRefund(o *order) string {
+	switch {
+	case o.due == o.total && o.due > 0:
+		return fmt.Sprintf("%s has not been paid yet (%s is due), so there is nothing to refund.", o.id, show(o.due, o.currency))
+	case o.refundable <= 0 && o.refunded == 0:
+		return fmt.Sprintf("Nothing was paid for %s, so there is nothing to refund.", o.id)
+	case o.refundable <= 0:
+		return fmt.Sprintf("%s has already been refunded in full (%s), so there is nothing left to refund.", o.id, show(o.refunded, o.currency))
+	}
+	return ""
+}
+
+func (d *desk) discount(w *wish, id string) {
+	if w.percent == 0 && w.money != nil {
+		d.ask(w, lackPercent, "I can give a discount in percent only. How many percent off for "+id+"?")
+		return
+	}
+	if w.percent == 0 {
+		d.ask(w, lackPercent, "How many percent off shall "+id+" get?")
+		return
+	}
+	d.act(w, d.tools.call(applyDiscount, textArg("order_id", id), arg{"percent", strconv.Itoa(w.percent)}, textArg("reason", w.reason)))
+}
+
+func (d *desk) payment(w *wish, id string) {
+	amount, currency := 0, ""
+	if w.money != nil {
+		amount, currency = w.money.cents, w.money.currency
+	}
+	if amount == 0 || currency == "" || w.share != nil {
+		if !d.tools.has(searchOrders) && d.m.orders[id] == nil {
+			d.ask(w, lackAmount, "How much shall I charge for "+id+", and in which currency?")
+			return
+		}
+		o := d.details(id)
+		if o == nil {
+			return
+		}
+		if o.due == 0 {
+			d.notes = append(d.notes, fmt.Sprintf("Nothing is due for %s: %s of %s is paid.", id, show(o.paid, o.currency), show(o.total, o.currency)))
+			return
+		}
+		currency = o.currency
+		switch {
+		case w.share != nil:
+			amount = w.share.share(o.due)
+		case amount == 0:
+			amount = o.due
+		}
+	}
+	d.act(w, d.tools.call(takePayment, textArg("order_id", id), arg{"amount", jsonNumber(amount)}, textArg("currency", currency), textArg("method", w.method)))
+}
+
+func (d *desk) ship(w *wish, id string) {
+	if w.address == "" {
+		d.ask(w, lackAddress, "Where shall "+id+" go? Give me the whole address: street and number, town.")
+		return
+	}
+	d.act(w, d.tools.call(setAddress, textArg("order_id", id), textArg("address", w.address)))
+}

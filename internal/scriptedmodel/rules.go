@@ -1,0 +1,42 @@
+package scriptedmodel
+
+import (
+	"context"
+
+	"countersign/internal/scriptedmodel/clerk"
+)
+
+// Rules is the Responder of the demo: package clerk.
+func Rules() Responder {
+	return ResponderFunc(func(_ context.Context, request Request) (Reply, error) {
+		history := make([]clerk.Message, len(request.Messages))
+		for i, m := range request.Messages {
+			history[i] = clerk.Message{Role: m.Role, Content: m.Content, CallID: m.ToolCallID}
+			for _, call := range m.ToolCalls {
+				history[i].Calls = append(history[i].Calls, clerk.Call(call))
+			}
+		}
+		answer := clerk.Reply(history, request.offered())
+		reply := Reply{Content: answer.Text}
+		for _, call := range answer.Calls {
+			reply.Calls = append(reply.Calls, Call(call))
+		}
+		if !request.ParallelToolCalls && len(reply.Calls) > 1 {
+			reply.Calls = reply.Calls[:1] // the others follow in the next steps
+		}
+		return reply, nil
+	})
+}
+
+// offered are the tools that the request's tool_choice leaves.
+func (r Request) offered() []clerk.Tool {
+	var tools []clerk.Tool
+	for _, t := range r.Tools {
+		switch r.ToolChoice {
+		case "none":
+		case "auto", "required", t.Name:
+			tools = append(tools, clerk.Tool{Name: t.Name, Parameters: t.Parameters})
+		}
+	}
+	return tools
+}
