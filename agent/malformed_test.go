@@ -34,7 +34,9 @@ type malformed struct {
 	worth   bool
 }
 
-func one(index int, id, name, args string) string { return delta(calls(piece(index, id, name, args)), "") }
+func one(index int, id, name, args string) string {
+	return delta(calls(piece(index, id, name, args)), "")
+}
 
 func end(finish string) string { return delta("{}", finish) }
 

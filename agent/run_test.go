@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+var due = store.Timer{Kind: store.TimerRun, Ref: "exec_1"}
+
+// allowed is an execution that may be run.
+func allowed(r *Registry, tool, args string) approvers.Execution {
+	pinned, _ := r.Tool(tool)
+	e := approvers.Execution{
+		ID: "exec_1", State: approvers.ExecutionNone, Tool: tool, ToolHash: pinned.Hash, Effect: pinned.Effect, Args: json.RawMessage(args),
+		Conversation: "conv_1", Turn: "turn_1", Request: "req_1",
+	}
+	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+	return e
+}
+
+// runner is an agent whose tools all do the same.
+func runner(run func(context.Context, Invocation) (string, error), tool string) (*Agent, *fakeDesk) {
+	r := testTools(run)
+	d := &fakeDesk{execution: allowed(r, tool, `{ "order_id":"A", "amount": 5.00 }`)}
+	return newAgent(d, nil, func(c *Config) { c.Tools = r }), d
+}
+
+func TestRunGivesTheStoredBytes(t *testing.T) {
+	var got Invocation
+	a, d := runner(func(_ context.Context, in Invocation) (string, error) {
+		got = in
+		return `{"refunded":5}`, nil
+	}, "issue_refund")
+	if err := a.Run(t.Context(), due); err != nil {
+		t.Fatal(err)
+	}
+	if got.Key != "exec_1" || string(got.Args) != `{ "order_id":"A", "amount": 5.00 }` || got.Request != "req_1" || got.Turn != "turn_1" || got.Conversation != "conv_1" {
+		t.Errorf("%+v", got)
+	}
+	if len(d.results) != 1 || d.results[0] != (finished{ok: true, result: `{"refunded":5}`}) {
+		t.Errorf("%+v", d.results)
+	}
+	if err := a.Run(t.Context(), due); err != nil || len(d.results) != 1 {
+		t.Errorf("the second time: %v, %+v", err, d.results)
+	}
+}
+
+// How each kind of ending is recorded, by effect. A failure says that nothing happened; nothing else may be called one.
+func TestEndings(t *testing.T) {
+	own := func(ctx context.Context, in Invocation) (string, error) { return "", errors.New("there is no order A") }
+	unsure := func(ctx context.Context, in Invocation) (string, error) {
+		return "", fmt.Errorf("the bank hung up: %w", ErrOutcomeUnknown)
+	}
+	panics := func(context.Context, Invocation) (string, error) { panic("oops") }
+	hangs := func(ctx context.Context, in Invocation) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	deaf := func(ctx context.Context, in Invocation) (string, error) {
+		<-time.After(time.Hour)
+		return "too late", nil
+	}
+	lateButSure := func(ctx context.Context, in Invocation) (string, error) {
+		<-ctx.Done()
+		return "done", nil
+	}
+	lost, refused := finished{lost: true}, finished{result: "there is no order A"}
+	for _, c := range []struct {
+		name string
+		tool string
+		run  func(context.Context, Invocation) (string, error)
+		runs int32
+		want finished
+	}{
+		{"an error of its own", "issue_refund", own, 1, refused},
+		{"an error of its own", "set_price", own, 1, refused},
+		{"an error of its own", "shop.look_up", own, 1, refused},
+		{"it can't tell", "issue_refund", unsure, 1, lost},
+		{"it can't tell", "set_price", unsure, 5, finished{}}, // five tries with one key; the sixth claim loses it
+		{"it can't tell", "shop.look_up", unsure, 1, finished{result: "the bank hung up: it is not known whether this happened"}},
+		{"a panic", "issue_refund", panics, 1, lost},
+		{"a panic", "set_price", panics, 5, finished{}},
+		{"a panic", "shop.look_up", panics, 1, finished{result: "the tool failed in the middle of its work"}},
+		{"no answer in time", "issue_refund", hangs, 1, lost},
+		{"no answer in time", "set_price", hangs, 5, finished{}},
+		{"no answer in time", "shop.look_up", hangs, 1, finished{result: "it did not answer within 30s"}},
+		{"deaf", "issue_refund", deaf, 1, lost},
+		{"deaf", "shop.look_up", deaf, 1, finished{result: "it did not answer within 30s"}},
+		{"late, but sure", "issue_refund", lateButSure, 1, finished{ok: true, result: "done"}},
+		{"invalid UTF-8", "shop.look_up", func(context.Context, Invocation) (string, error) { return "a\xffb", nil }, 1, finished{ok: true, result: "a�b"}},
+		{"an error without words", "shop.look_up", func(context.Context, Invocation) (string, error) { return "", errors.New("") }, 1, finished{result: "it failed without saying why"}},
+	} {
+		t.Run(c.name+" "+c.tool, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var runs atomic.Int32
+				a, d := runner(func(ctx context.Context, in Invocation) (string, error) {
+					runs.Add(1)
+					return c.run(ctx, in)
+				}, c.tool)
+				if err := a.Run(t.Context(), due); err != nil {
+					t.Fatal(err)
+				}
+				if runs.Load() != c.runs {
+					t.Errorf("ran %d times, want %d", runs.Load(), c.runs)
+				}
+				if c.want == (finished{}) {
+					if len(d.results) > 0 {
+						t.Errorf("recorded %+v", d.results)
+					}
+				} else if len(d.results) != 1 || d.results[0] != c.want {
+					t.Errorf("recorded %+v, want %+v", d.results, c.want)
+				}
+				if err := a.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestLongResultsAreCutAndSaySo(t *testing.T) {
+	a, d := runner(func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1000), nil }, "shop.look_up")
+	a.MaxResult = 101
+	if err := a.Run(t.Context(), due); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.results[0].result, strings.Repeat("é", 50)+"…\n[cut: this is the beginning of 2000 bytes; ask for less at once]"; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestChangedDefinitionDoesNotRun(t *testing.T) {
+	ran := false
+	a, d := runner(func(context.Context, Invocation) (string, error) { ran = true; return "", nil }, "issue_refund")
+	d.execution.ToolHash = "another"
+	d.execution.Digest = approvers.Digest(d.execution.ID, d.execution.Tool, "another", d.execution.Args)
+	if err := a.Run(t.Context(), due); err != nil || ran || len(d.results) != 1 || d.results[0].ok || d.results[0].lost {
+		t.Errorf("%v, ran %t, %+v", err, ran, d.results)
+	}
+}
+
+// The end of the process: a tool has the grace period, and what it answers within it is recorded. What it does not answer is left
+// executing, for the next process to look into.
+func TestStopping(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		work time.Duration
+		want approvers.ExecutionState
+		took time.Duration
+	}{
+		{"within the grace period", 10 * time.Second, approvers.ExecutionSucceeded, 10 * time.Second},
+		{"beyond it", 25 * time.Second, approvers.ExecutionExecuting, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, d := runner(func(ctx context.Context, in Invocation) (string, error) {
+					if !sleep(ctx, c.work) {
+						return "", ctx.Err()
+					}
+					return "done", nil
+				}, "issue_refund")
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := a.Run(ctx, due)
+				if d.execution.State != c.want || time.Since(began) != c.took {
+					t.Errorf("%s after %v, want %s after %v", d.execution.State, time.Since(began), c.want, c.took)
+				}
+				if left := c.want == approvers.ExecutionExecuting; left != errors.Is(err, context.DeadlineExceeded) || left != (len(d.results) == 0) {
+					t.Errorf("%v %+v", err, d.results)
+				}
+			})
+		})
+	}
+}
+
+// What can't be written down is not lost: it is tried again at once, then kept for the timer. The tool does not run again.
+func TestRecording(t *testing.T) {
+	full := store.ErrFull
+	for _, c := range []struct {
+		name   string
+		errs   []error
+		first  bool // recorded at once
+		second bool // recorded when the timer comes back
+	}{
+		{"a few failures", []error{full, full, full}, true, true},
+		{"many failures", []error{full, full, full, full, full}, false, true},
+		{"failures that go on", []error{full, full, full, full, full, full, full, full, full, full}, false, false},
+		{"an unknown commit stops at once", []error{store.ErrCommitUnknown}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				runs := 0
+				a, d := runner(func(context.Context, Invocation) (string, error) { runs++; return "done", nil }, "issue_refund")
+				d.finishErr = c.errs
+				err := a.Run(t.Context(), due)
+				if (err == nil) != c.first {
+					t.Errorf("the first time: %v", err)
+				}
+				err = a.Run(t.Context(), due)
+				if (err == nil) != c.second || (len(d.results) == 1) != c.second || runs != 1 {
+					t.Errorf("the second time: %v, %+v; ran %d times", err, d.results, runs)
+				}
+				if err = a.Run(t.Context(), due); err != nil || len(d.results) != 1 || runs != 1 {
+					t.Errorf("the third time: %v, %+v; ran %d times", err, d.results, runs)
+				}
+			})
+		})
+	}
+}

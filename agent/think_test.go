@@ -1,0 +1,341 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/approvers/desk"
+	"countersign/internal/scriptedmodel"
+	"countersign/store"
+)
+
+var timer = store.Timer{Kind: store.TimerThink, Ref: "turn_1"}
+
+func TestThinkProposes(t *testing.T) {
+	d := &fakeDesk{brief: asked("Refund A")}
+	a := newAgent(d, answers(200, nil, strings.NewReader(stream(one(0, "c1", "shop_look_up", "{}"), end("tool_calls"), "[DONE]"))))
+	if err := a.Think(t.Context(), timer); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.proposals) != 1 || len(d.proposals[0].Calls) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	p := d.proposals[0]
+	if p.Turn != "turn_1" || p.Calls[0] != (desk.ModelCall{ID: "c1", Tool: "shop.look_up", Args: "{}"}) || len(p.Authors) != 1 || p.Authors[0] != "T1/U1" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// What is asked: the model of the agent, its tools only, in a stable order, and the prompt.
+func TestThinkAsks(t *testing.T) {
+	strict := strictModel()
+	d := &fakeDesk{brief: asked("Refund A")}
+	d.brief.Agent.Tools = []string{"shop.look_up", "issue_refund", "no_such_tool"}
+	a := newAgent(d, strict.Transport(), func(c *Config) { c.Model.Name = "other" })
+	d.brief.Agent.Model = "m"
+	if err := a.Think(t.Context(), timer); err != nil {
+		t.Fatal(err)
+	}
+	r := strict.Requests()[0]
+	if len(r.Tools) != 2 || r.Tools[0].Name != "issue_refund" || r.Tools[1].Name != "shop_look_up" || r.Model != "m" || !r.Stream || r.ToolChoice != "auto" {
+		t.Errorf("%+v", r)
+	}
+	if len(d.answers) != 1 || d.answers[0] != "All right." {
+		t.Errorf("%q", d.answers)
+	}
+}
+
+// A model that always calls tools gets one more question after its steps, in which it may not; then the turn stops, and says so.
+func TestSteps(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		body string
+		want string
+		stop string
+	}{
+		{"an answer", stream(delta(says("Half of it is done."), ""), end("stop")), "Half of it is done.\n\n(I stopped here after 3 steps, the most that I take for one message. Write to me if I should go on.)", ""},
+		{"calls all the same", stream(one(0, "c1", "shop_look_up", "{}"), end("tool_calls")), "", "I stopped after 3 steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should go on."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &fakeDesk{brief: asked("Do it all")}
+			d.brief.Agent.MaxSteps = 3
+			var body string
+			a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+				body = string(must(io.ReadAll(r.Body)))
+				return answers(200, nil, strings.NewReader(c.body))(r)
+			}))
+			d.brief.Turn.Step = 2
+			if err := a.Think(t.Context(), timer); err != nil || strings.Contains(body, `"tool_choice"`) {
+				t.Fatalf("the third step: %v, %s", err, body)
+			}
+			d.proposals, d.answers = nil, nil
+			d.brief.Turn.Step = 3
+			if err := a.Think(t.Context(), timer); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(body, `"tool_choice":"none"`) || !strings.Contains(body, "Make no more") {
+				t.Errorf("the last question: %s", body)
+			}
+			if len(d.proposals) > 0 || strings.Join(d.answers, "") != c.want {
+				t.Errorf("%+v, %q", d.proposals, d.answers)
+			}
+			if c.stop != "" && (len(d.stops) != 1 || d.stops[0] != stop{c.stop, false}) {
+				t.Errorf("%+v", d.stops)
+			}
+		})
+	}
+}
+
+func TestRetriesThenStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDesk{brief: asked("Refund A")}
+		calls := 0
+		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+			calls++
+			return nil, errReset
+		}))
+		var pauses []time.Duration
+		for len(d.stops) == 0 {
+			before := len(d.postponed)
+			if err := a.Think(t.Context(), timer); err != nil {
+				t.Fatal(err)
+			}
+			if len(d.postponed) > before {
+				pause := time.Until(d.postponed[before])
+				pauses = append(pauses, pause)
+				time.Sleep(pause)
+			}
+		}
+		if calls != 5 || len(pauses) != 4 {
+			t.Fatalf("%d calls, pauses %v", calls, pauses)
+		}
+		for i, want := range []float64{2, 5, 12.5, 31.25} {
+			if got := pauses[i].Seconds(); got < want*0.8 || got > want*1.2 {
+				t.Errorf("pause %d is %v, want about %v s", i+1, pauses[i], want)
+			}
+		}
+		if d.stops[0] != (stop{sentences[causeDown], true}) {
+			t.Errorf("%+v", d.stops)
+		}
+	})
+}
+
+func TestFailures(t *testing.T) {
+	status := func(code int, header http.Header, body string) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			return answers(code, header, strings.NewReader(body))(r)
+		})
+	}
+	for _, c := range []struct {
+		name     string
+		endpoint http.RoundTripper
+		pause    [2]time.Duration // zero: the turn stops
+		stop     string
+		noRetry  bool
+	}{
+		{"retry-after in seconds", status(429, http.Header{"Retry-After": {"20"}}, `{"error":{"message":"slow down"}}`), [2]time.Duration{20 * time.Second, 20 * time.Second}, "", false},
+		{"retry-after is less than our own pause", status(503, http.Header{"Retry-After": {"1"}}, ``), [2]time.Duration{1600 * time.Millisecond, 2400 * time.Millisecond}, "", false},
+		{"retry-after as a date, by the server's clock", status(429, http.Header{"Retry-After": {"Fri, 31 Dec 1999 23:59:59 GMT"}, "Date": {"Fri, 31 Dec 1999 23:59:29 GMT"}}, ``), [2]time.Duration{30 * time.Second, 30 * time.Second}, "", false},
+		{"retry-after is nonsense", status(429, http.Header{"Retry-After": {"soon"}}, ``), [2]time.Duration{1600 * time.Millisecond, 2400 * time.Millisecond}, "", false},
+		{"retry-after is not a number", status(429, http.Header{"Retry-After": {"NaN"}}, ``), [2]time.Duration{1600 * time.Millisecond, 2400 * time.Millisecond}, "", false},
+		{"retry-after is long", status(429, http.Header{"Retry-After": {"3600"}}, ``), [2]time.Duration{}, sentences[causeBusy] + " It asks not to be called for 1h0m0s.", false},
+		{"the key", status(401, nil, `{"error":{"message":"Incorrect API key provided: sk-12**"}}`), [2]time.Duration{}, sentences[causeKey], false},
+		{"the model", status(404, nil, `{"error":{"message":"no such model"}}`), [2]time.Duration{}, sentences[causeModel], false},
+		{"nothing to leave out", status(400, nil, `{"error":{"code":"context_length_exceeded","message":"too long"}}`), [2]time.Duration{}, sentences[causeLong], true},
+		{"silence", tripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}), [2]time.Duration{1600 * time.Millisecond, 2400 * time.Millisecond}, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &fakeDesk{brief: asked("Refund A")}
+				a := newAgent(d, c.endpoint)
+				if err := a.Think(t.Context(), timer); err != nil {
+					t.Fatal(err)
+				}
+				if c.stop != "" {
+					if len(d.stops) != 1 || d.stops[0] != (stop{c.stop, !c.noRetry}) || len(d.postponed) > 0 {
+						t.Errorf("%+v %v", d.stops, d.postponed)
+					}
+					return
+				}
+				if len(d.postponed) != 1 || len(d.stops) > 0 {
+					t.Fatalf("%+v %v", d.stops, d.postponed)
+				}
+				if pause := time.Until(d.postponed[0]); pause < c.pause[0] || pause > c.pause[1] {
+					t.Errorf("pause %v, want between %v and %v", pause, c.pause[0], c.pause[1])
+				}
+			})
+		})
+	}
+}
+
+// drip is a body that gives a piece at a time.
+type drip struct {
+	ctx    context.Context
+	pieces []string
+	pause  time.Duration
+}
+
+func (d *drip) Read(p []byte) (int, error) {
+	if len(d.pieces) == 0 {
+		return 0, io.EOF
+	}
+	if !sleep(d.ctx, d.pause) {
+		return 0, d.ctx.Err()
+	}
+	n := copy(p, d.pieces[0])
+	d.pieces = d.pieces[1:]
+	return n, nil
+}
+
+func TestSlowStreams(t *testing.T) {
+	text := stream(delta(says("a"), ""))
+	last := stream(end("stop"))
+	for _, c := range []struct {
+		name   string
+		pieces []string
+		pause  time.Duration
+		ok     bool
+		took   time.Duration
+	}{
+		{"slow but alive", []string{text, text, text, last, stream("[DONE]")}, 80 * time.Second, true, 0},
+		{"comments are a sign of life", []string{": wait\n\n", ": wait\n\n", text, last, stream("[DONE]")}, 70 * time.Second, true, 0},
+		{"silent between pieces", []string{text, text, last}, 91 * time.Second, false, 90 * time.Second},
+		{"too slow as a whole", []string{text, text, text, text, text, text, text, last}, 80 * time.Second, false, 5 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &fakeDesk{brief: asked("Refund A")}
+				a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+					return answers(200, nil, &drip{r.Context(), c.pieces, c.pause})(r)
+				}), func(c *Config) { c.Model.Timeout = 10 * time.Minute })
+				if c.took == 5*time.Minute {
+					a.model.Timeout = 5 * time.Minute
+				}
+				began := time.Now()
+				if err := a.Think(t.Context(), timer); err != nil {
+					t.Fatal(err)
+				}
+				if c.ok != (len(d.answers) == 1) || c.ok == (len(d.postponed) == 1) {
+					t.Errorf("answers %q, postponed %v", d.answers, d.postponed)
+				}
+				if took := time.Since(began); !c.ok && took != c.took {
+					t.Errorf("given up after %v, want %v", took, c.took)
+				}
+			})
+		})
+	}
+}
+
+// A server that neither ends its stream nor closes it is not waited for once the answer is whole.
+func TestAfterTheFinishReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDesk{brief: asked("Refund A")}
+		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+			open := io.MultiReader(strings.NewReader(stream(delta(says("Hello"), ""), end("stop"))), &drip{r.Context(), []string{"x"}, time.Hour})
+			return answers(200, nil, open)(r)
+		}))
+		began := time.Now()
+		if err := a.Think(t.Context(), timer); err != nil || len(d.answers) != 1 || time.Since(began) != afterFinish {
+			t.Errorf("%v, %q after %v", err, d.answers, time.Since(began))
+		}
+	})
+}
+
+// The end of the process writes nothing: the timer's row has the model asked again.
+func TestThinkInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDesk{brief: asked("Refund A")}
+		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+			return answers(200, nil, &drip{r.Context(), []string{stream(delta(says("a"), "")), "x"}, 10 * time.Second})(r)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		err := a.Think(ctx, timer)
+		if !errors.Is(err, context.DeadlineExceeded) || len(d.answers)+len(d.postponed)+len(d.stops)+len(d.proposals) > 0 {
+			t.Errorf("%v %+v", err, d)
+		}
+	})
+}
+
+// A history that is too long is shortened until the model takes it, and what was learned stays.
+func TestShrinks(t *testing.T) {
+	long := scriptedmodel.New(scriptedmodel.Config{
+		Models: []string{"m"}, ContextTokens: 4000, Record: true,
+		Responder: scriptedmodel.ResponderFunc(func(context.Context, scriptedmodel.Request) (scriptedmodel.Reply, error) {
+			return scriptedmodel.Reply{Content: "All right."}, nil
+		}),
+	})
+	d := &fakeDesk{brief: asked("and now?")}
+	for i := range 20 {
+		turn := fmt.Sprint("old_", i)
+		d.brief.Messages = append([]store.Message{
+			{Turn: turn, Role: store.RoleUser, State: store.MessageTaken, Author: "T1/U1", Text: strings.Repeat("word ", 500)},
+			{Turn: turn, Role: store.RoleAssistant, State: store.MessageTaken, Text: "yes"},
+		}, d.brief.Messages...)
+	}
+	tries := 0
+	a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+		tries++
+		return long.Transport().RoundTrip(r)
+	}))
+	if err := a.Think(t.Context(), timer); err != nil || len(d.answers) != 1 {
+		t.Fatalf("%v %+v", err, d.stops)
+	}
+	first := tries
+	if first < 2 || first > 8 {
+		t.Errorf("%d tries", first)
+	}
+	if err := a.Think(t.Context(), timer); err != nil || len(d.answers) != 2 || tries != first+1 {
+		t.Errorf("%v; %d tries for the next question", err, tries-first)
+	}
+}
+
+func TestPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		status, body := 200, `{"data":[]}`
+		a := newAgent(&fakeDesk{}, tripper(func(r *http.Request) (*http.Response, error) {
+			asked++
+			if r.Method != http.MethodGet || r.URL.Path != "/v1/models" {
+				t.Errorf("%s %s", r.Method, r.URL)
+			}
+			if status == 0 {
+				return nil, errReset
+			}
+			return answers(status, http.Header{}, strings.NewReader(body))(r)
+		}))
+		for _, c := range []struct {
+			status int
+			body   string
+			ok     bool
+		}{
+			{200, `{"data":[]}`, true},
+			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, true}, // longer than is read
+			{404, `404 page not found`, true},
+			{429, ``, true},
+			{401, `{"error":{"message":"wrong key"}}`, false},
+			{500, ``, false},
+			{0, ``, false},
+		} {
+			status, body, asked = c.status, c.body, 0
+			err := a.Ping(t.Context())
+			if (err == nil) != c.ok || (err != nil && !errors.Is(err, ErrModelUnreachable)) {
+				t.Errorf("status %d: %v", c.status, err)
+			}
+			if again := a.Ping(t.Context()); asked != 1 || (again == nil) != c.ok {
+				t.Errorf("status %d: %d requests for two looks, %v", c.status, asked, again)
+			}
+			time.Sleep(a.PingEvery)
+		}
+	})
+}
