@@ -129,12 +129,27 @@ func (k *socket) write(every time.Duration) {
 			}
 		case frame := <-k.out:
 			if frame == nil {
+				k.farewell()
 				return
 			}
 			if k.conn.SetWriteDeadline(time.Now().Add(10*time.Second)) != nil || k.conn.WriteMessage(websocket.TextMessage, frame) != nil {
 				return
 			}
 		}
+	}
+}
+
+// farewell ends the socket in good order and gives the client a moment to agree.
+func (k *socket) farewell() {
+	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	if k.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(2*time.Second)) != nil {
+		return
+	}
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-k.stop: // the reader saw the client's answer
+	case <-timer.C:
 	}
 }
 
