@@ -20,15 +20,27 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 		return r
 	}
 	plan := r.Plan.Union(in.Policy, in.Policy.Plan(r.AsCall(args)))
+	if plan.Verdict != Refuse {
+		if problem := plan.unsatisfiable(in.Policy, r.Tool); problem != "" {
+			plan.refuse(problem)
+		}
+	}
 	if plan.Verdict == Refuse {
 		r.Plan.PolicyHash = plan.PolicyHash
 		return r.close(Voided, "", "", "", "the policy changed: "+plan.Why[len(plan.Why)-1], in.Now)
 	}
-	if !slices.Equal(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1]) {
-		r = r.restart() // what was passed is not what has to be passed now
+	if r.outgrownBy(plan) {
+		r = r.restart()
 	}
 	r.Plan = plan
 	return r.armEscalation(in)
+}
+
+// outgrownBy reports whether what was passed so far is not what the plan asks for: the stages up to now are others, the risk is another,
+// or somebody approved who may not any more.
+func (r Request) outgrownBy(plan Plan) bool {
+	return plan.Risk != r.Plan.Risk || !slices.Equal(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1]) ||
+		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return slices.Contains(plan.barred(), d.By) })
 }
 
 // restart begins the stages again: approvals so far fall.
@@ -128,6 +140,9 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	if denied != nil {
 		return r, denied
 	}
+	if e.Plan.Verdict == Auto {
+		e.Plan.askAfterEdit(in.Policy, r.Tool)
+	}
 	if e.Plan.Verdict == Refuse {
 		return r, &Denied{Code: DeniedEdit, Detail: e.Plan.Why[len(e.Plan.Why)-1]}
 	}
@@ -140,9 +155,8 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	r.Plan = e.Plan
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	r.ExpiresAt = in.Now.Add(t.ExpiresAfter)
-	if (r.Plan.Routed || r.Plan.Verdict == Auto) && role.MaxRisk >= r.Plan.Risk {
+	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
 		// Whoever was routed to by ceiling may be replaced by the editor, whose ceiling is sufficient.
-		r.Plan.Verdict, r.Plan.Routed = Ask, true
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r = r.armEscalation(in)
@@ -195,15 +209,15 @@ func (r Request) Recheck(in Deciding, args map[string]any) Request {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
 		return r
 	}
-	before := r.Plan
+	before := r
 	r.State = Pending
 	r = r.Refresh(in, args)
 	if r.State != Pending {
 		return r
 	}
-	if r.Plan.Risk == before.Risk && slices.Equal(r.Plan.Stages, before.Stages) {
-		r.State = Approved
-		return r
+	if len(r.Plan.Stages) == len(before.Plan.Stages) && !before.outgrownBy(r.Plan) {
+		before.Plan = r.Plan
+		return before
 	}
 	r = r.restart()
 	r.ClosedBy, r.ClosedName, r.ClosedRole, r.ClosedAt, r.RunBy = "", "", "", time.Time{}, time.Time{}

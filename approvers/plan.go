@@ -91,6 +91,13 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	return plan
 }
 
+// askAfterEdit has somebody asked about an edited call that the policy would let run: the call that was proposed had to wait.
+func (plan *Plan) askAfterEdit(p *Policy, tool string) {
+	plan.Verdict = Ask
+	plan.why("its arguments were edited while it waited")
+	plan.route(p, tool, nil)
+}
+
 // route fills in the stages: the ones that the policy names, or the lowest sufficient ceiling.
 func (plan *Plan) route(p *Policy, tool string, named []Stage) {
 	if len(named) > 0 {
@@ -151,7 +158,7 @@ func (plan *Plan) refuse(reason string) {
 }
 
 func (plan *Plan) why(format string, args ...any) {
-	plan.Why = append(plan.Why, fmt.Sprintf(format, args...))
+	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied: never write into a shared array
 }
 
 // canFill reports whether the role could give n distinct people who are not barred. Groups and
