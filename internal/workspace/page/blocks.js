@@ -27,7 +27,7 @@ function errorPlace(block, surface) {
 
 const drawers = {
   section: drawSection,
-  header: (block, surface) => h('h3', { class: 'header' }, renderText(block.text, surface.people)),
+  header: (block, surface) => h(surface.heading ?? 'h3', { class: 'header' }, renderText(block.text, surface.people)),
   divider: () => h('hr', { class: 'divider' }),
   context: drawContext,
   actions: (block, surface) => h('div', { class: 'actions' }, (block.elements ?? []).map((element) => drawElement(element, block, surface))),

@@ -3,8 +3,8 @@
 import { h } from './dom.js';
 
 const unfolded = new Set();
-const maxLines = 16;
-const maxCharacters = 1400;
+const maxLines = 30;
+const maxCharacters = 2400;
 
 // longText is whether a text deserves folding.
 export function longText(text) {

@@ -35,7 +35,7 @@ export class Home {
     const { app } = this;
     const question = (block, element, value) => ({ view_id: 'home', action_id: element.action_id, block_id: block.block_id, value });
     return {
-      people: app.people, form: this.form, key: `home/${this.owner}`,
+      people: app.people, form: this.form, key: `home/${this.owner}`, heading: 'h2',
       act: (block, element, value) => app.act(question(block, element, value)),
       suggest: (block, element, value) => app.suggest(question(block, element, value)),
       report: (block, error) => {

@@ -3,6 +3,7 @@
 import { App } from './app.js';
 import { Events } from './events.js';
 import { fullNameOf } from './directory.js';
+import { openJump } from './jump.js';
 import { turnStatuses } from './message.js';
 import { Modals } from './modal.js';
 import { Place } from './place.js';
@@ -22,20 +23,31 @@ app.theme = new Theme(() => draw());
 app.showHint = () => setHint(true);
 app.closeHint = () => setHint(false);
 app.offer = offer;
+app.jump = () => openJump(app);
 panes = { place: new Place(app, byId('place')), thread: new Thread(app, byId('thread')), modals: new Modals(app) };
 
 function draw() {
   if (!panes) return;
-  const { route, people } = app;
+  const { route } = app;
   if (app.hint && app.hintOpen === undefined) app.hintOpen = !wasDismissed(app.hint);
   byId('app').dataset.screen = route.thread ? 'thread' : route.place ? 'place' : 'list';
-  document.body.dataset.ready = String(Boolean(app.messages || app.home !== undefined || app.problem || (!route.place && people.me)));
+  document.body.dataset.ready = String(isReady());
   drawRail(byId('rail'), app);
   drawSidebar(byId('sidebar'), app);
   panes.place.draw();
   panes.thread.draw();
   panes.modals.show(app.views);
   document.title = title();
+}
+
+// isReady is whether everything that the address names has been read.
+function isReady() {
+  const { route } = app;
+  if (app.problem) return true;
+  if (!app.people.me || (!route.place && !narrow.matches)) return false;
+  if (app.atHome) return app.home !== undefined;
+  if (route.place && !app.messages) return false;
+  return !route.thread || Boolean(app.thread || app.threadProblem);
 }
 
 function title() {
@@ -128,6 +140,10 @@ document.addEventListener('keydown', (event) => {
   if (document.querySelector('dialog[open]') || event.defaultPrevented) return;
   const { route } = app;
   if (event.key === 'Escape' && route.thread && !document.querySelector(':popover-open')) location.hash = routeTo({ user: route.user, place: route.place });
+  if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && app.people.me) {
+    event.preventDefault();
+    openJump(app);
+  }
   if (event.key === 'F6') {
     event.preventDefault();
     nextRegion(event.shiftKey ? -1 : 1);

@@ -15,7 +15,7 @@ export class MessageList {
   constructor(app, { inThread, label }) {
     this.app = app;
     this.inThread = inThread;
-    this.list = h('div', { class: 'message-list', role: 'list', 'aria-label': label, 'data-testid': inThread ? 'thread-messages' : 'messages' });
+    this.list = h('div', { class: 'message-list', role: 'group', 'aria-label': label, 'data-testid': inThread ? 'thread-messages' : 'messages' });
     this.element = h('div', { class: 'scroller' }, this.list);
     this.keyed = new KeyedList(this.list);
     this.problems = new Map();
@@ -114,7 +114,7 @@ export class MessageList {
       items.push({
         key: keyOf(message),
         signature: JSON.stringify([message, grouped, own, this.problemText(message), this.app.namesVersion]),
-        make: () => h('div', { role: 'listitem' }, this.draw(message, grouped, own, channel)),
+        make: () => h('div', null, this.draw(message, grouped, own, channel)),
       });
       previous = message;
       if (parent) {

@@ -8,18 +8,21 @@ export function drawRail(container, app) {
   const people = app.persons();
   replace(container, h('h2', { class: 'rail-title', id: 'rail-title' }, 'You are'),
     h('ul', { class: 'rail-list', 'aria-labelledby': 'rail-title' }, people.map((user) => h('li', null, person(user, app)))));
+  // Whom one has become is in sight, also where the strip is longer than the screen.
+  if (container.dataset.user === app.people.me?.id) return;
+  container.dataset.user = app.people.me?.id ?? '';
+  container.querySelector('.person-me')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 }
 
 function person(user, app) {
   const waiting = app.unread.waiting(user.id);
   const me = user.id === app.people.me?.id;
   const about = [fullNameOf(user), titleOf(user) || kindOf(user)].filter(Boolean).join(' · ');
-  const words = waiting ? `, ${waiting} unread` : '';
   return h('a', {
-    class: me ? 'person person-me' : 'person', href: app.doorOf(user.id), title: about, 'aria-label': `${about}${words}`, 'aria-current': me ? 'true' : null,
+    class: me ? 'person person-me' : 'person', href: app.doorOf(user.id), title: about, 'aria-current': me ? 'true' : null,
     'data-testid': 'person', 'data-user': user.id, 'data-key': `person/${user.id}`, 'data-unread': waiting || null,
   },
-  h('span', { class: 'person-face' }, avatar(user, 'large'), waiting ? h('span', { class: 'badge', 'data-testid': 'person-badge' }, String(waiting)) : null),
-  h('span', { class: 'person-name', 'aria-hidden': 'true' }, nameOf(user).split(/\s+/)[0]),
-  h('span', { class: 'person-title', 'aria-hidden': 'true' }, titleOf(user) || kindOf(user)));
+  h('span', { class: 'person-face' }, avatar(user, 'large'), waiting ? h('span', { class: 'badge', 'data-testid': 'person-badge' }, String(waiting), h('span', { class: 'visually-hidden' }, ' unread')) : null),
+  h('span', { class: 'person-name' }, nameOf(user).split(/\s+/)[0]),
+  h('span', { class: 'person-title' }, titleOf(user) || kindOf(user)));
 }

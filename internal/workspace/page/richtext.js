@@ -27,8 +27,7 @@ export function renderMrkdwn(text, people, options) {
 }
 
 export function preformatted(children) {
-  // Reachable by keyboard: a long line is scrolled with the arrow keys.
-  return h('pre', { class: 'pre', tabindex: '0' }, children);
+  return h('pre', { class: 'pre' }, children);
 }
 
 export function renderRichText(block, people) {

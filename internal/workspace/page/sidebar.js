@@ -22,7 +22,9 @@ export function drawSidebar(container, app) {
       section('Direct messages', dms.map((channel) => entry(channel, app))),
       people.bot ? section('Apps', [botEntry(app)]) : null,
       app.hint && app.hintOpen ? drawHint(app.hint, people, { close: () => app.closeHint(), offer: (text) => app.offer(text) }) : null),
-    h('footer', { class: 'sidebar-foot' }, themeButton(app), app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Introduction', title: 'Introduction', 'aria-expanded': String(Boolean(app.hintOpen)), onclick: () => (app.hintOpen ? app.closeHint() : app.showHint()) }, icon('help', 18)) : null));
+    h('footer', { class: 'sidebar-foot' }, themeButton(app),
+      h('button', { type: 'button', class: 'button button-icon', 'data-key': 'jump', 'data-testid': 'open-jump', 'aria-label': 'Go to a channel or person', title: 'Go to… (Ctrl+K)', onclick: () => app.jump() }, icon('find', 18)),
+      app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Introduction', title: 'Introduction', 'aria-expanded': String(Boolean(app.hintOpen)), onclick: () => (app.hintOpen ? app.closeHint() : app.showHint()) }, icon('help', 18)) : null));
 }
 
 function section(title, entries) {
@@ -49,11 +51,10 @@ function botEntry(app) {
 function line(channel, name, sign, app, place, here) {
   const badge = badgeOf(channel);
   const unread = channel.unread_count > 0 || badge > 0;
-  const words = badge ? `, ${badge} unread` : unread ? ', unread' : '';
   return h('a', {
-    class: `entry${unread ? ' entry-unread' : ''}`, href: routeTo({ user: app.people.me?.id ?? '', place }), 'aria-current': here ? 'page' : null, 'aria-label': `${name}${words}`,
+    class: `entry${unread ? ' entry-unread' : ''}`, href: routeTo({ user: app.people.me?.id ?? '', place }), 'aria-current': here ? 'page' : null,
     'data-testid': 'channel', 'data-channel': channel.id, 'data-name': name, 'data-unread': unread ? Math.max(channel.unread_count ?? 0, badge) : null, 'data-key': `channel/${channel.id}`,
-  }, h('span', { class: 'entry-sign' }, sign), h('span', { class: 'entry-name' }, name), badge ? h('span', { class: 'badge', 'data-testid': 'badge' }, String(badge)) : null);
+  }, h('span', { class: 'entry-sign' }, sign), h('span', { class: 'entry-name' }, name), badge ? h('span', { class: 'badge', 'data-testid': 'badge' }, String(badge)) : null, unread ? h('span', { class: 'visually-hidden' }, ' unread') : null);
 }
 
 function themeButton(app) {
