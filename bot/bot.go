@@ -37,6 +37,8 @@ type Bot struct {
 	places  *places
 	forms   forms
 	inOrder clockwork
+	// connected notes which connections to Slack are up.
+	connected connections
 	side    sync.WaitGroup // loading views under way
 }
 
@@ -85,11 +87,14 @@ func (b *Bot) whoAmI(ctx context.Context) (self, error) {
 	})
 }
 
+// ErrToken says that Slack refuses a token for good. The wrapping error says which, and where to find the right one.
+var ErrToken = errors.New("Slack refuses a token")
+
 // Check asks Slack whether the bot token is good. Its error says what to do.
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
 	if code := errorCode(err); refusedTokens[code] {
-		return fmt.Errorf("Slack refuses the bot token (%s): set SLACK_BOT_TOKEN to the Bot User OAuth Token of the app's \"OAuth & Permissions\" page: %w", code, err)
+		return fmt.Errorf("%w: the bot token (%s). Set SLACK_BOT_TOKEN to the Bot User OAuth Token of the app's \"OAuth & Permissions\" page", ErrToken, code)
 	}
 	if err != nil {
 		return fmt.Errorf("Slack cannot be reached; check the network, and SLACK_API_URL if it is set: %w", err)

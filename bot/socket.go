@@ -89,8 +89,9 @@ func (b *Bot) socket(ctx context.Context, n int, in *[queues]chan socketDelivery
 		}
 	})
 	err := g.Wait()
+	b.connected.set(n, false)
 	if refusedTokens[errorCode(err)] {
-		return fmt.Errorf("Slack refuses the app token (%s): set SLACK_APP_TOKEN to an app-level token with the scope connections:write: %w", errorCode(err), err)
+		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, errorCode(err))
 	}
 	return err
 }
@@ -100,7 +101,10 @@ func (b *Bot) sort(client *socketmode.Client, n int, e socketmode.Event, in *[qu
 	request := e.Request
 	switch e.Type {
 	case socketmode.EventTypeConnected:
+		b.connected.set(n, true)
 		b.Log.Info("connected to Slack", "socket", n)
+	case socketmode.EventTypeDisconnect, socketmode.EventTypeConnecting:
+		b.connected.set(n, false)
 	case socketmode.EventTypeConnectionError:
 		b.Log.Warn("no connection to Slack; trying again", "socket", n, "error", e.Data)
 	case socketmode.EventTypeErrorWriteFailed:
