@@ -39,7 +39,7 @@ type Bot struct {
 	inOrder clockwork
 	// connected notes which connections to Slack are up.
 	connected connections
-	side    sync.WaitGroup // loading views under way
+	side      sync.WaitGroup // loading views under way
 }
 
 // New makes a bot. It talks to nobody yet.
