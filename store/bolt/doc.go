@@ -1,0 +1,54 @@
+// Package bolt keeps Countersign's durable state in one file on disk, with bbolt. It implements the contract of package
+// store; what that package promises holds here and is not repeated.
+//
+// It promises besides:
+//
+//   - Concurrent writers share commits, and a lone writer waits for nobody: one goroutine drains the queue of waiting
+//     closures into one transaction, commits it as soon as the queue is empty, and starts again.
+//   - A closure runs on its caller's goroutine, one at a time. What it wrote is taken back when it fails, panics
+//     or exits the goroutine, before the next one runs: its neighbours in the commit notice nothing.
+//   - A closure that fails, or writes nothing, waits for the commit of the neighbours whose writes it saw.
+//   - A full disk fails the closures that did not fit, with ErrFull, and nothing else. Any other error of a commit stops the
+//     store: every later call fails with ErrCommitUnknown, until the file is opened again.
+//   - One process at a time. Opening never waits for another one, and never leaves a half-made file.
+//
+// A View may see a commit an instant before Update has returned for it.
+//
+// # The file
+//
+// Keys are made of parts. Text is ended by the bytes 00 01, and a byte 00 within it is written 00 ff, so that keys sort
+// like their parts and no text can reach into the next part. Numbers are eight bytes, big-endian; times are
+// microseconds since 1970, with the sign bit flipped so that they sort.
+//
+// Values of record buckets are a header and the record as JSON. The header holds the record's version, its number of
+// birth (rising within the bucket), and the rows that it has in index buckets; all lengths are unsigned varints. In
+// JSON, times are RFC 3339 in UTC to the microsecond. Raw JSON within a record is kept as base64 of its exact bytes, because what was
+// signed is bytes. Text that is not valid UTF-8 is stored with U+FFFD in place of what is wrong; a key part that is not is refused.
+//
+//	bucket              key                                   value
+//
+//	countersign         "schema"                              the version of this layout, in decimal
+//
+//	conversations       id                                    header, store.Conversation
+//	conversation_place  place, birth                          conversation id; the last one is the current one
+//	messages            conversation, seq                     store.Message as JSON
+//	turns               id                                    header, approvers.Turn
+//	calls               id                                    header, store.Call
+//	call_turn           turn, step, index, birth              call id
+//	requests            id                                    header, approvers.Request
+//	request_open        created, id                           request id; pending and approved ones only
+//	executions          id                                    header, approvers.Execution
+//	runs                tool, conversation, at, execution     empty
+//	timers              kind, due, ref                        store.Timer as JSON
+//	timer_ref           kind, ref                             due
+//	inbox               id                                    header, store.Inbox
+//	inbox_unhandled     received, id                          inbox id
+//	inbox_handled       handled, id                           inbox id
+//	surfaces            id                                    header, store.Surface
+//	surface_ref         ref, birth                            surface id
+//	surface_message     channel, ts, birth                    surface id; the last one is the message's
+//	renderings          surface, post                         store.Rendering as JSON
+//	audit               chain, seq                            approvers.AuditRecord as JSON
+//	audit_payloads      chain, seq                            approvers.AuditPayload as JSON
+//	settings            key                                   header, store.Setting
+package bolt

@@ -1,0 +1,49 @@
+package bolt
+
+import (
+	"bytes"
+	"time"
+
+	"countersign/store"
+)
+
+var inboxTable = &table[store.Inbox]{
+	in: inbox, name: "inbox row",
+	id:      func(i *store.Inbox) (string, *uint64) { return i.ID, &i.Version },
+	indexes: []bucket{inboxUnhandled, inboxHandled},
+	index: func(i *store.Inbox, _ uint64) []row {
+		if i.HandledAt.IsZero() {
+			return []row{{inboxUnhandled, text(moment(nil, i.ReceivedAt), i.ID)}}
+		}
+		return []row{{inboxHandled, text(moment(nil, i.HandledAt), i.ID)}}
+	},
+}
+
+func (t reader) Inbox(id string) (store.Inbox, error) { return inboxTable.read(t.rows, id) }
+
+func (t reader) Unhandled(received time.Time) (bool, error) {
+	bound := moment(nil, received.Add(time.Microsecond))
+	for k := range t.rows.scan(inboxUnhandled, nil, nil) {
+		return bytes.Compare(k, bound) < 0, nil // the oldest decides
+	}
+	return false, nil
+}
+
+func (t *tx) PutInbox(i store.Inbox) error { return inboxTable.write(t.rows, i) }
+
+func (t *tx) ForgetInbox(handledBefore time.Time, limit int) (int, error) {
+	var ids []string
+	bound := moment(nil, handledBefore)
+	for k, id := range t.rows.scan(inboxHandled, nil, nil) {
+		if len(ids) >= limit || bytes.Compare(k, bound) >= 0 {
+			break
+		}
+		ids = append(ids, string(id))
+	}
+	for i, id := range ids {
+		if err := inboxTable.erase(t.rows, id); err != nil {
+			return i, err
+		}
+	}
+	return len(ids), nil
+}

@@ -1,0 +1,79 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.etcd.io/bbolt"
+)
+
+// text appends a text part. See the package's doc for the encoding. What is not valid UTF-8 becomes U+FFFD, as it does in
+// the record's JSON.
+func text(k []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	for {
+		i := strings.IndexByte(s, 0)
+		if i < 0 {
+			break
+		}
+		k = append(k, s[:i]...)
+		k = append(k, 0, 0xff)
+		s = s[i+1:]
+	}
+	k = append(k, s...)
+	return append(k, 0, 1)
+}
+
+// cutText reads a text part from the front of a key.
+func cutText(k []byte) (s string, rest []byte, ok bool) {
+	var b strings.Builder
+	for i := 0; i+1 < len(k); i++ {
+		switch {
+		case k[i] != 0:
+			b.WriteByte(k[i])
+		case k[i+1] == 1:
+			return b.String(), k[i+2:], true
+		default:
+			b.WriteByte(0)
+			i++
+		}
+	}
+	return "", nil, false
+}
+
+// number appends a number.
+func number(k []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(k, n) }
+
+// signed appends a number that may be negative.
+func signed(k []byte, n int64) []byte { return number(k, uint64(n)^(1<<63)) }
+
+// moment appends a time.
+func moment(k []byte, t time.Time) []byte { return signed(k, t.UnixMicro()) }
+
+// beyond is the smallest key above all that start with the prefix, which ends with a text part.
+func beyond(prefix []byte) []byte {
+	k := append([]byte(nil), prefix...)
+	k[len(k)-1]++ // from the 01 that ends the text
+	return k
+}
+
+// keyable refuses what can't be part of a key in every backend.
+func keyable(what, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("store: a %s must not be empty", what)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("store: the %s %q is not valid UTF-8", what, s)
+	case len(s) > maxKeyPart:
+		return fmt.Errorf("store: the %s %.40q… has %d bytes; the most is %d", what, s, len(s), maxKeyPart)
+	}
+	return nil
+}
+
+// maxKeyPart keeps a key of several parts, all escaped, below bbolt's limit.
+const maxKeyPart = bbolt.MaxKeySize / 16

@@ -1,0 +1,174 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"countersign/store"
+)
+
+// table says how one kind of guarded record is stored.
+type table[T any] struct {
+	in    bucket
+	name  string
+	id    func(*T) (id string, version *uint64)
+	index func(r *T, birth uint64) []row // the rows that it has in index buckets
+	// indexes are the buckets of those rows; nil: the records have none.
+	indexes []bucket
+}
+
+// row is a row of an index bucket. Its value is the record's id.
+type row struct {
+	in  bucket
+	key []byte
+}
+
+// header is what precedes the JSON of a guarded record, so that writing over a record needs none of its JSON.
+type header struct {
+	version uint64
+	birth   uint64
+	index   []row
+}
+
+func (h header) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, h.version)
+	b = binary.AppendUvarint(b, h.birth)
+	b = binary.AppendUvarint(b, uint64(len(h.index)))
+	for _, x := range h.index {
+		b = append(b, byte(x.in))
+		b = binary.AppendUvarint(b, uint64(len(x.key)))
+		b = append(b, x.key...)
+	}
+	return b
+}
+
+var errHeader = errors.New("store: a record's header is damaged")
+
+// cutHeader reads a header; rest is the JSON.
+func cutHeader(b []byte) (h header, rest []byte, err error) {
+	next := func() uint64 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			err = errHeader
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	h.version, h.birth = next(), next()
+	for n := next(); n > 0 && err == nil; n-- {
+		if len(b) == 0 {
+			return h, nil, errHeader
+		}
+		in := bucket(b[0])
+		b = b[1:]
+		size := next()
+		if in == 0 || in >= bucketEnd || size > uint64(len(b)) {
+			return h, nil, errHeader
+		}
+		h.index = append(h.index, row{in, b[:size:size]})
+		b = b[size:]
+	}
+	return h, b, err
+}
+
+// has reports whether the record has the row.
+func (h header) has(x row) bool {
+	for _, y := range h.index {
+		if x.in == y.in && bytes.Equal(x.key, y.key) {
+			return true
+		}
+	}
+	return false
+}
+
+// read gets a record by its id.
+func (t *table[T]) read(r *rows, id string) (rec T, err error) {
+	b := r.get(t.in, []byte(id))
+	if b == nil {
+		return rec, fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
+	}
+	if _, b, err = cutHeader(b); err == nil {
+		err = decode(b, &rec)
+	}
+	if err != nil {
+		return rec, fmt.Errorf("%s %q: %w", t.name, id, err)
+	}
+	return rec, nil
+}
+
+// write puts a record if its version is the stored one's, or zero and there is none, and brings its index rows up to date.
+func (t *table[T]) write(r *rows, rec T) error {
+	id, version := t.id(&rec)
+	if err := keyable(t.name+"'s id", id); err != nil {
+		return err
+	}
+	key := []byte(id)
+	stored := r.get(t.in, key)
+	var old header
+	var err error
+	if stored == nil {
+		if t.indexes != nil && *version == 0 {
+			old.birth, err = r.birth(t.in)
+		}
+	} else {
+		old, _, err = cutHeader(stored)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", t.name, id, err)
+	}
+	if *version != old.version {
+		return fmt.Errorf("%s %q: version %d is stored, %d was given: %w", t.name, id, old.version, *version, store.ErrConflict)
+	}
+	*version++
+	h := header{version: *version, birth: old.birth}
+	if t.indexes != nil {
+		h.index = t.index(&rec, h.birth)
+	}
+	value, err := encode(h.append(make([]byte, 0, 1024)), &rec)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", t.name, id, err)
+	}
+	if err := r.set(t.in, key, stored, value); err != nil {
+		return err
+	}
+	return reindex(r, key, old, h)
+}
+
+// reindex writes the index rows that are new and deletes those that fell away.
+func reindex(r *rows, id []byte, old, now header) error {
+	for _, x := range old.index {
+		if !now.has(x) {
+			if err := r.remove(x.in, x.key, id); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range now.index {
+		if !old.has(x) {
+			if err := r.set(x.in, x.key, nil, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// erase deletes a record and its index rows.
+func (t *table[T]) erase(r *rows, id string) error {
+	key := []byte(id)
+	stored := r.get(t.in, key)
+	if stored == nil {
+		return fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
+	}
+	old, _, err := cutHeader(stored)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", t.name, id, err)
+	}
+	if err := r.remove(t.in, key, stored); err != nil {
+		return err
+	}
+	return reindex(r, key, old, header{})
+}

@@ -1,0 +1,65 @@
+package bolt
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"countersign/store"
+)
+
+// reader is the read half of a transaction.
+type reader struct{ rows *rows }
+
+// tx is a transaction as one closure sees it. Once the closure has returned its rows are nil.
+type tx struct{ reader }
+
+var (
+	_ store.Reader = reader{}
+	_ store.Tx     = &tx{}
+)
+
+const noLimit = math.MaxInt
+
+// put writes a record that is not guarded by a version.
+func put(r *rows, in bucket, key []byte, record any) error {
+	value, err := encode(nil, record)
+	if err != nil {
+		return err
+	}
+	return r.set(in, key, r.get(in, key), value)
+}
+
+// list reads the records that a scan finds.
+func list[T any](found iter.Seq2[[]byte, []byte]) ([]T, error) { return listTo[T](found, noLimit) }
+
+func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
+	var out []T
+	for _, v := range found {
+		if len(out) >= limit {
+			break
+		}
+		var rec T
+		if err := decode(v, &rec); err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
+
+// all reads the records whose ids a scan of an index finds, up to a limit.
+func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
+	var out []T
+	for _, id := range found {
+		if len(out) >= limit {
+			break
+		}
+		rec, err := t.read(r, string(id))
+		if err != nil {
+			return nil, fmt.Errorf("by index: %v", err) // not ErrNotFound: a list that misses records is damage
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
