@@ -103,7 +103,7 @@ func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 // whatHappens says in one sentence what a call would do: the policy's preview, or that the tool would run.
 func whatHappens(preview, tool string) string {
 	if preview = strings.TrimSpace(visible(preview)); preview != "" {
-		return clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxSentence)
+		return clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
 	}
 	return "Run " + name(tool)
 }

@@ -12,7 +12,7 @@ import (
 
 // The modals that a click on a message opens.
 var formTitles = map[string]string{
-	actReject: "Reject", actModify: "Modify", actArguments: "All arguments", actHappened: "It happened",
+	actTyped: "Approve", actReject: "Reject", actModify: "Modify", actArguments: "All arguments", actHappened: "It happened",
 }
 
 // formOf reports which modal a click opens.

@@ -37,6 +37,7 @@ func readMark(s string) (mark, error) {
 // The buttons.
 const (
 	actApprove   = "approve"
+	actTyped     = "approve_typed" // approving what is critical, which asks for a typed value
 	actReject    = "reject"
 	actModify    = "modify"
 	actArguments = "arguments"
@@ -55,4 +56,5 @@ const (
 	fieldReason = "reason"
 	fieldResult = "result"
 	fieldRaw    = "arguments"
+	fieldTyped  = "typed"
 )

@@ -47,20 +47,22 @@ func (s scene) standing(r approvers.Request) []*prose {
 		}
 		return []*prose{line.say(".")}
 	}
-	return []*prose{s.ending(r)}
+	return []*prose{say(endSign[r.State] + " ").also(s.ending(r))}
+}
+
+// endSign stands before how a request ended.
+var endSign = map[approvers.State]string{
+	approvers.Approved: "✅", approvers.Consumed: "✅", approvers.Rejected: "⛔", approvers.Expired: "⌛",
+	approvers.Withdrawn: "↩️", approvers.Revoked: "↩️", approvers.Voided: "🚫", approvers.Refused: "🚫",
 }
 
 // ending says how a request ended: who, in which role, when, and why.
 func (s scene) ending(r approvers.Request) *prose {
-	sign := map[approvers.State]string{
-		approvers.Approved: "✅ ", approvers.Consumed: "✅ ", approvers.Rejected: "⛔ ", approvers.Expired: "⌛ ",
-		approvers.Withdrawn: "↩️ ", approvers.Revoked: "↩️ ", approvers.Voided: "🚫 ", approvers.Refused: "🚫 ",
-	}[r.State]
 	verb := map[approvers.State]string{
 		approvers.Approved: "Approved", approvers.Consumed: "Approved", approvers.Rejected: "Rejected", approvers.Expired: "Expired",
 		approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back", approvers.Voided: "Voided", approvers.Refused: "Refused by the policy",
 	}[r.State]
-	p := say(sign).strong(verb)
+	p := new(prose).strong(verb)
 	if r.ClosedBy != "" {
 		p.say(" by ").person(r.ClosedBy, r.ClosedName)
 		if r.ClosedRole != "" {
@@ -72,7 +74,7 @@ func (s scene) ending(r approvers.Request) *prose {
 	}
 	p.say(", ").at(r.ClosedAt, dayTime).say(".")
 	if r.Reason != "" {
-		p.say(" Reason: ").soft(clip(oneLine(r.Reason), maxSentence))
+		p.say(" Reason: ").soft(clip(oneLine(r.Reason), maxReason))
 	}
 	return p
 }
@@ -101,7 +103,7 @@ func (s scene) warnings(r approvers.Request, whole bool) []*prose {
 		out = append(out, say("⚠️ ").strong(f))
 	}
 	if r.PreviewFault != "" {
-		out = append(out, say("⚠️ ").strong("The preview could not be made: ").say(clip(oneLine(r.PreviewFault), maxQuote)))
+		out = append(out, say("⚠️ ").strong("The preview could not be made: ").say(clip(oneLine(r.PreviewFault), maxNote)))
 	}
 	if !r.Plan.Known {
 		out = append(out, say("⚠️ ").strong("The policy does not know this tool."))
@@ -125,7 +127,7 @@ func (s scene) edits(p *page, r approvers.Request) {
 		line.say(fmt.Sprintf(", after %d earlier changes", n))
 	}
 	if e.Reason != "" {
-		line.say(": ").soft(clip(oneLine(e.Reason), maxQuote))
+		line.say(": ").soft(clip(oneLine(e.Reason), maxNote))
 	}
 	p.para(line)
 	before := r.Edits[0].Before
@@ -166,7 +168,7 @@ func (s scene) why(r approvers.Request) []*prose {
 	total := 0
 	for i, w := range r.Plan.Why {
 		w = oneLine(w)
-		if total += len(w); total > maxWhy {
+		if total += width(w); total > maxWhy {
 			line.say(fmt.Sprintf("; and %d more reasons", len(r.Plan.Why)-i))
 			break
 		}
@@ -181,47 +183,74 @@ func (s scene) why(r approvers.Request) []*prose {
 // progress says who must agree and who did.
 func (s scene) progress(r approvers.Request) []*prose {
 	var out []*prose
-	stages := r.Plan.Stages
 	if r.State == approvers.Pending {
-		st := stages[r.Stage]
-		line := say("👥 ").strong(fmt.Sprintf("Stage %d of %d", r.Stage+1, len(stages))).say(" · " + s.title(st.Approver))
-		for _, j := range r.Joined {
-			line.say(" or " + s.title(j))
-		}
-		line.say(fmt.Sprintf(" · %d of %d agreed", r.At(r.Stage), st.Quorum))
-		for i := r.Stage + 1; i < len(stages); i++ {
-			line.say(", then " + s.title(stages[i].Approver))
-			if stages[i].Quorum > 1 {
-				line.say(fmt.Sprintf(" (%d people)", stages[i].Quorum))
-			}
-		}
-		out = append(out, line)
+		out = append(out, s.stages(r))
 	}
-	for _, d := range r.Decisions {
+	told := 0
+	for i, d := range r.Decisions {
 		if d.Kind == approvers.Reject {
 			continue // the ending says it
 		}
 		if r.State != approvers.Pending && len(r.Decisions) == 1 && d.By == r.ClosedBy && !d.Fallen {
 			continue // likewise
 		}
-		sign, did := "✔️ ", "approved"
-		if d.Kind == approvers.Modify {
-			did = "changed and approved"
+		if told++; told > maxPeopleTold {
+			out = append(out, say("… and "+plural(len(r.Decisions)-i, "more decision")))
+			break
 		}
-		line := new(prose)
-		if d.Fallen {
-			sign = "✖️ "
-			if d.Kind == approvers.Modify {
-				did = "changed it, and may not approve it as changed"
-			}
-		}
-		line.say(sign).person(d.By, d.Name).say(fmt.Sprintf(" (%s) %s at stage %d, ", s.title(d.Role), did, d.Stage+1)).at(d.At, clock)
-		if d.Fallen && d.Kind != approvers.Modify {
-			line.say("; no longer counts, because it was changed afterwards")
-		}
-		out = append(out, line)
+		out = append(out, s.decision(d))
 	}
 	return out
+}
+
+// stages says at which stage a request is, and what follows.
+func (s scene) stages(r approvers.Request) *prose {
+	all := r.Plan.Stages
+	st := all[r.Stage]
+	line := say("👥 ").strong(fmt.Sprintf("Stage %d of %d", r.Stage+1, len(all))).say(" · " + s.title(st.Approver)).say(s.joined(r))
+	line.say(fmt.Sprintf(" · %d of %d agreed", r.At(r.Stage), st.Quorum))
+	for i, next := range all[r.Stage+1:] {
+		if i == maxStagesTold {
+			line.say(", then " + plural(len(all)-r.Stage-1-i, "more stage"))
+			break
+		}
+		line.say(", then " + s.title(next.Approver))
+		if next.Quorum > 1 {
+			line.say(fmt.Sprintf(" (%d people)", next.Quorum))
+		}
+	}
+	return line
+}
+
+// joined names the roles that escalation added to the stage.
+func (s scene) joined(r approvers.Request) string {
+	out := ""
+	for i, j := range r.Joined {
+		if i == 2 {
+			return out + " or " + plural(len(r.Joined)-i, "other role")
+		}
+		out += " or " + s.title(j)
+	}
+	return out
+}
+
+// decision says what one person did.
+func (s scene) decision(d approvers.Decision) *prose {
+	sign, did := "✔️ ", "approved"
+	if d.Kind == approvers.Modify {
+		did = "changed and approved"
+	}
+	if d.Fallen {
+		sign = "✖️ "
+		if d.Kind == approvers.Modify {
+			did = "changed it, and may not approve it as changed"
+		}
+	}
+	line := say(sign).person(d.By, d.Name).say(fmt.Sprintf(" (%s) %s at stage %d, ", s.title(d.Role), did, d.Stage+1)).at(d.At, clock)
+	if d.Fallen && d.Kind != approvers.Modify {
+		line.say("; no longer counts, because it was changed afterwards")
+	}
+	return line
 }
 
 // otherwise says what happens if nobody does anything, and when.
@@ -239,10 +268,13 @@ func (s scene) choices(p *page, r approvers.Request, whole bool) {
 	what := whatHappens(r.Preview, r.Tool)
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	var row []slack.BlockElement
-	if whole {
+	switch {
+	case whole && r.Plan.Risk >= approvers.Critical:
+		row = append(row, button(actTyped, "Approve…", value, slack.StylePrimary))
+	case whole:
 		ask := confirm("Approve this?", what+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)
 		row = append(row, button(actApprove, "Approve", value, slack.StylePrimary).WithConfirm(ask))
-	} else {
+	default:
 		row = append(row, button(actArguments, "Open all arguments", value, slack.StylePrimary))
 	}
 	row = append(row, button(actReject, "Reject…", value, slack.StyleDanger), button(actModify, "Modify…", value, slack.StyleDefault))

@@ -75,7 +75,7 @@ func (s scene) call(p *page, c desk.CallSight) {
 			what += " " + brief
 		}
 	}
-	p.para(say(sign+" ").strong(clip(what, maxQuote)), state)
+	p.para(say(sign+" ").strong(clip(what, maxCallText)), state)
 	if !waits(c) {
 		return
 	}
@@ -83,7 +83,7 @@ func (s scene) call(p *page, c desk.CallSight) {
 	if link := s.cardLink(c); link != "" {
 		row = append(row, linkButton("See the card", link))
 	}
-	again := confirm("Take it back?", what+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
+	again := confirm("Take it back?", clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
 	row = append(row, button(actWithdraw, "Withdraw", s.mark(c.Request.ID), slack.StyleDefault).WithConfirm(again))
 	p.buttons(c.Request.ID, row...)
 }
@@ -117,10 +117,7 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 
 func (s scene) waiting(r approvers.Request) *prose {
 	st := r.Plan.Stages[r.Stage]
-	p := say("Waits for ").strong(s.title(st.Approver))
-	for _, j := range r.Joined {
-		p.say(" or ").strong(s.title(j))
-	}
+	p := say("Waits for ").strong(s.title(st.Approver) + s.joined(r))
 	if n := len(r.Plan.Stages); n > 1 {
 		p.say(fmt.Sprintf(" (stage %d of %d)", r.Stage+1, n))
 	}
@@ -139,26 +136,16 @@ func (s scene) waiting(r approvers.Request) *prose {
 func (s scene) outcome(c desk.CallSight) (string, *prose) {
 	switch c.Call.Outcome {
 	case approvers.OutcomeExecuted:
-		return "✅", s.decided(c).say("Done.").also(edited(s, c))
+		return "✅", s.decided(c).say("Done.").also(s.edited(c))
 	case approvers.OutcomeError:
-		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(reasonOf(c)), maxQuote))
+		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(reasonOf(c)), maxCallText))
 	case approvers.OutcomeUnknown:
 		return "❓", s.decided(c).say("It is unknown whether it happened. The agent was told so.")
-	case approvers.OutcomeVoided:
-		if c.Request == nil {
-			return "🚫", say("Not run: ").say(clip(oneLine(reasonOf(c)), maxQuote))
-		}
-	}
-	sign := map[approvers.Outcome]string{
-		approvers.OutcomeRejected: "⛔", approvers.OutcomeExpired: "⌛", approvers.OutcomeWithdrawn: "↩️", approvers.OutcomeRevoked: "↩️",
-	}[c.Call.Outcome]
-	if sign == "" {
-		sign = "🚫"
 	}
 	if c.Request == nil {
-		return sign, say("Not run: ").say(clip(oneLine(reasonOf(c)), maxQuote))
+		return "🚫", say("Not run: ").say(clip(oneLine(reasonOf(c)), maxCallText))
 	}
-	return sign, s.ending(*c.Request)
+	return endSign[c.Request.State], s.ending(*c.Request)
 }
 
 // decided says who allowed a call that people were asked about.
@@ -173,7 +160,7 @@ func (s scene) decided(c desk.CallSight) *prose {
 	return p.say(", ").at(c.Request.ClosedAt, clock).say(". ")
 }
 
-func edited(s scene, c desk.CallSight) *prose {
+func (s scene) edited(c desk.CallSight) *prose {
 	if c.Request == nil || len(c.Request.Edits) == 0 {
 		return new(prose)
 	}

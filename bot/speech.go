@@ -6,7 +6,7 @@ import (
 )
 
 // Slack's markup for everything that isn't plain words.
-var markup = regexp.MustCompile(`<([^<>]*)>`)
+var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
 // readableText turns Slack's markup into the words that a person reads: the bot's own mention is left out, other people are
 // @names (called resolves them), links keep their address, escapes are undone.

@@ -82,6 +82,8 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 	}
 	f := formMark{mark: s.mark, Execution: r.Execution}
 	switch action {
+	case actTyped:
+		return typedForm(r, f)
 	case actReject:
 		return rejectForm(r, f, s)
 	case actModify:
@@ -120,24 +122,29 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	if err != nil {
 		return nil, ack{}, nil // not one of our forms any more: set aside by whoever handles it
 	}
-	switch i.View.Callback {
-	case actReject:
-		if strings.TrimSpace(i.filled(fieldReason)) == "" {
-			return map[string]string{fieldReason: "Say why. The person who asked and the agent are told this."}, ack{}, nil
-		}
-	case actModify:
-		r, err := b.Desk.Request(ctx, f.Ref)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
-			return nil, ack{}, nil // too late: told when it is handled
-		}
-		if err != nil {
-			return nil, ack{}, err
-		}
-		tool, _ := b.Tools.Tool(r.Tool)
-		_, faults := edit(r, tool, i.View)
-		return faults, ack{}, nil
+	if i.View.Callback == actReject && strings.TrimSpace(i.filled(fieldReason)) == "" {
+		return map[string]string{fieldReason: "Say why. The person who asked and the agent are told this."}, ack{}, nil
 	}
-	return nil, ack{}, nil
+	r, err := b.Desk.Request(ctx, f.Ref)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
+		return nil, ack{}, nil // too late, or not about a request: told when it is handled
+	}
+	if err != nil {
+		return nil, ack{}, err
+	}
+	switch i.View.Callback {
+	case actModify:
+		tool, _ := b.Tools.Tool(r.Tool)
+		_, faults = edit(r, tool, i.View)
+	case actTyped, actArguments:
+		if r.Plan.Risk < approvers.Critical {
+			break
+		}
+		if fault := mistyped(r, i.filled(fieldTyped)); fault != "" {
+			faults = map[string]string{fieldTyped: fault}
+		}
+	}
+	return faults, ack{}, nil
 }
 
 // filled is what stands in a field.
@@ -169,6 +176,8 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
 	}
 	switch i.View.Callback {
+	case actTyped:
+		c.Kind = approvers.Approve
 	case actReject:
 		c.Kind = approvers.Reject
 	case actModify:
