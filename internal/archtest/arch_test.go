@@ -1,0 +1,248 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestImports(t *testing.T) {
+	sources := read(t)
+	seen := map[string]bool{}
+	for _, s := range sources {
+		seen[family(s.pkg)] = true
+	}
+	for _, pkg := range []string{"approvers", "approvers/desk", "store", "store/bolt", "config", "bot", "agent", "cmd"} {
+		if !seen[pkg] {
+			t.Errorf("no file of %s was read: the test looks at the wrong place", pkg)
+		}
+	}
+	for _, broken := range check(sources) {
+		t.Error(broken)
+	}
+}
+
+func TestBrokenGraphs(t *testing.T) {
+	const us = module + "/"
+	tests := []struct {
+		name     string
+		pkg      string
+		imported string
+		test     bool
+		ok       bool
+	}{
+		{name: "down", pkg: "bot", imported: us + "approvers/desk", ok: true},
+		{name: "down by many floors", pkg: "agent", imported: us + "approvers", ok: true},
+		{name: "up", pkg: "approvers", imported: us + "store"},
+		{name: "up into its own folder", pkg: "approvers", imported: us + "approvers/desk"},
+		{name: "up from the store", pkg: "store", imported: us + "approvers/desk"},
+		{name: "sideways", pkg: "store", imported: us + "config"},
+		{name: "up into cmd", pkg: "bot", imported: us + "cmd/countersign"},
+		{name: "bot to agent", pkg: "bot", imported: us + "agent"},
+		{name: "agent to bot", pkg: "agent", imported: us + "bot"},
+		{name: "bot to agent in a test", pkg: "bot", imported: us + "agent", test: true},
+		{name: "below agent to below bot", pkg: "agent/mcp", imported: us + "bot/cards"},
+		{name: "within bot", pkg: "bot/cards", imported: us + "bot", ok: true},
+		{name: "cmd joins them", pkg: "cmd/countersign", imported: us + "agent", ok: true},
+		{name: "desk knows no backend", pkg: "approvers/desk", imported: us + "store/bolt"},
+		{name: "nor a later one", pkg: "agent", imported: us + "store/postgres"},
+		{name: "its tests do", pkg: "approvers/desk", imported: us + "store/bolt", test: true, ok: true},
+		{name: "cmd chooses the backend", pkg: "cmd/countersign", imported: us + "store/bolt", ok: true},
+		{name: "a backend knows the contract", pkg: "store/bolt", imported: us + "store", ok: true},
+		{name: "the contract knows no backend", pkg: "store", imported: us + "store/bolt"},
+		{name: "the suite in production", pkg: "store/bolt", imported: us + "store/storetest"},
+		{name: "the suite in a test", pkg: "store/bolt", imported: us + "store/storetest", test: true, ok: true},
+		{name: "the demo in the product", pkg: "bot", imported: us + "internal/workspace"},
+		{name: "the demo in a test", pkg: "bot", imported: us + "internal/workspace", test: true, ok: true},
+		{name: "the demo in cmd", pkg: "cmd/countersign", imported: us + "internal/workspace", ok: true},
+		{name: "the product in the demo", pkg: "internal/shop", imported: us + "agent"},
+		{name: "one part of the demo in another", pkg: "internal/visitor", imported: us + "internal/workspace", ok: true},
+		{name: "a package without a floor", pkg: "helpers", imported: "fmt"},
+
+		{name: "slack-go at its edge", pkg: "bot", imported: "github.com/slack-go/slack/socketmode", ok: true},
+		{name: "slack-go elsewhere", pkg: "agent", imported: "github.com/slack-go/slack"},
+		{name: "slack-go in the workspace", pkg: "internal/workspace", imported: "github.com/slack-go/slack"},
+		{name: "slack-go in the workspace's tests", pkg: "internal/workspace", imported: "github.com/slack-go/slack", test: true, ok: true},
+		{name: "slack-go in the desk's tests", pkg: "approvers/desk", imported: "github.com/slack-go/slack", test: true},
+		{name: "a name that only begins like it", pkg: "agent", imported: "github.com/slack-go/slackline", ok: true},
+		{name: "go-openai in the bot", pkg: "bot", imported: "github.com/sashabaranov/go-openai"},
+		{name: "go-openai in cmd", pkg: "cmd/countersign", imported: "github.com/sashabaranov/go-openai"},
+		{name: "bbolt in the contract", pkg: "store", imported: "go.etcd.io/bbolt"},
+		{name: "bbolt in cmd", pkg: "cmd/countersign", imported: "go.etcd.io/bbolt"},
+		{name: "envconfig in cmd", pkg: "cmd/countersign", imported: "github.com/kelseyhightower/envconfig"},
+		{name: "cobra in the bot", pkg: "bot", imported: "github.com/spf13/cobra"},
+
+		{name: "chance in the domain", pkg: "approvers", imported: "crypto/rand"},
+		{name: "files in the domain", pkg: "approvers", imported: "os"},
+		{name: "the net in the domain", pkg: "approvers", imported: "net/http"},
+		{name: "locks in the domain", pkg: "approvers", imported: "sync"},
+		{name: "chance in the domain's tests", pkg: "approvers", imported: "crypto/rand", test: true, ok: true},
+		{name: "chance in the desk", pkg: "approvers/desk", imported: "crypto/rand", ok: true},
+	}
+	for _, tt := range tests {
+		broken := check([]source{{pkg: tt.pkg, file: tt.pkg + "/x.go", test: tt.test, imports: []string{tt.imported}}})
+		if tt.ok != (len(broken) == 0) {
+			t.Errorf("%s: %s imports %s: %q", tt.name, tt.pkg, tt.imported, broken)
+		}
+	}
+}
+
+// forbidden are the names by which a pure package could still read the clock, wait, or speak.
+var forbidden = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"fmt":  {"Print", "Println", "Printf", "Scan", "Scanln", "Scanf"},
+}
+
+// impure lists what in a file a pure package may not do.
+func impure(set *token.FileSet, file *ast.File) []string {
+	var found []string
+	say := func(n ast.Node, what string) { found = append(found, set.Position(n.Pos()).String()+": "+what) }
+	for _, i := range file.Imports {
+		if i.Name != nil { // forbidden goes by the usual name
+			say(i, "imports "+i.Path.Value+" under another name")
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			say(n, "starts a goroutine")
+		case *ast.SelectStmt, *ast.ChanType:
+			say(n, "uses a channel")
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
+				say(n, "prints")
+			}
+		case *ast.SelectorExpr:
+			pkg, ok := n.X.(*ast.Ident)
+			for _, name := range forbidden[identOr(pkg, ok)] {
+				if n.Sel.Name == name {
+					say(n, "uses "+pkg.Name+"."+name)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func identOr(id *ast.Ident, ok bool) string {
+	if !ok || id.Obj != nil { // a variable of that name
+		return ""
+	}
+	return id.Name
+}
+
+func TestApproversIsPure(t *testing.T) {
+	n := 0
+	for _, s := range read(t) {
+		if s.pkg != "approvers" || s.test {
+			continue
+		}
+		n++
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, filepath.Join(root(t), s.file), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range impure(set, file) {
+			t.Error(fault)
+		}
+	}
+	if n == 0 {
+		t.Error("no file of approvers was read")
+	}
+}
+
+func TestImpureFiles(t *testing.T) {
+	for body, want := range map[string]bool{
+		`func f() time.Time { return time.Now() }`:                         true,
+		`var clock = time.Now`:                                             true,
+		`func f(t time.Time) bool { return time.Since(t) > 0 }`:            true,
+		`func f() { go f() }`:                                              true,
+		`var c chan int`:                                                   true,
+		`func f() { select {} }`:                                           true,
+		`func f() { fmt.Println("x") }`:                                    true,
+		`func f() { println("x") }`:                                        true,
+		`func f(t time.Time) time.Time { return t.Add(time.Minute) }`:      false,
+		`import clock "time"; var now = clock.Now`:                         true,
+		`func f() string { return fmt.Sprint("x") }`:                       false,
+		`type c struct{ Now int }; func f(time c) int { return time.Now }`: false,
+	} {
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, "x.go", "package approvers\nimport (\"fmt\"; \"time\")\n"+body, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(impure(set, file)) > 0; got != want {
+			t.Errorf("%s: found %t, want %t", body, got, want)
+		}
+	}
+}
+
+// root is the module's root.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// read reads the imports of every Go file of the module.
+func read(t *testing.T) []source {
+	t.Helper()
+	top := root(t)
+	var out []source
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		s := source{pkg: strings.TrimSuffix(rel[:strings.LastIndex("/"+rel, "/")], "/"), file: rel, test: strings.HasSuffix(rel, "_test.go")}
+		for _, i := range file.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			s.imports = append(s.imports, name)
+		}
+		out = append(out, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
