@@ -1,0 +1,117 @@
+package config
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// envReader turns variables into an Env and notes what is wrong.
+type envReader struct {
+	command   Command
+	variables variables
+	others    []string // names in the environment that look like ours and are not
+	problems  Problems
+}
+
+func (r *envReader) wrong(variable, message, hint string) {
+	r.problems = append(r.problems, Problem{Variable: variable, Message: message, Hint: hint})
+}
+
+func (r *envReader) read() Env {
+	v := r.variables
+	e := Env{Policy: v.Policy, Model: strings.TrimSpace(v.OpenAIModel)}
+	for _, name := range r.others {
+		if meant := slipOf(name); meant != "" {
+			r.wrong(name, "is not a variable of Countersign", "did you mean "+meant+"?")
+		}
+	}
+	if r.command.readsSlack() {
+		r.slack(&e)
+	}
+	if r.command.readsModel() {
+		r.model(&e)
+		e.HistoryTokens = r.historyTokens(v.HistoryTokens)
+	}
+	if r.command.readsStore() {
+		e.Store = r.store(v.Store)
+		e.Control = r.control(v.Control, e.Store)
+	}
+	e.AdminAddr = r.address("COUNTERSIGN_ADMIN_ADDR", v.AdminAddr)
+	e.Log = r.level(v.Log)
+	return e
+}
+
+// store reads bolt:PATH. A value that it can't take is not repeated: a database's address may hold a password.
+func (r *envReader) store(text string) Store {
+	const name = "COUNTERSIGN_STORE"
+	backend, path, found := strings.Cut(text, ":")
+	switch {
+	case backend == "postgres" || backend == "postgresql":
+		r.wrong(name, "names a PostgreSQL database, which this version does not support", "write bolt:PATH, such as bolt:countersign.db")
+	case !found:
+		r.wrong(name, "does not say which kind of store it is", "write bolt:PATH, such as bolt:countersign.db")
+	case backend != "bolt":
+		r.wrong(name, "names a kind of store that does not exist", "write bolt:PATH, such as bolt:countersign.db")
+	case path == "":
+		r.wrong(name, "has no path after bolt:", "write bolt:PATH, such as bolt:countersign.db")
+	case strings.HasSuffix(path, "/"):
+		r.wrong(name, "names a directory", "add the file's name, such as bolt:"+path+"countersign.db")
+	default:
+		return Store{Backend: backend, Path: filepath.Clean(path)}
+	}
+	return Store{}
+}
+
+// maxSocketPath is the longest path of a Unix socket on Linux: 108 bytes with the zero at the end.
+const maxSocketPath = 107
+
+func (r *envReader) control(text string, s Store) string {
+	if text == "" && s.Path == "" {
+		return ""
+	}
+	if text == "" {
+		return s.Path + ".sock"
+	}
+	if len(text) > maxSocketPath {
+		r.wrong("COUNTERSIGN_CONTROL", "is "+strconv.Itoa(len(text))+" bytes long, and a Unix socket's path may have "+strconv.Itoa(maxSocketPath), "choose a shorter path")
+	}
+	return filepath.Clean(text)
+}
+
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+func (r *envReader) level(text string) slog.Level {
+	switch text {
+	case "debug":
+		return slog.LevelDebug
+	case "info":
+		return slog.LevelInfo
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	}
+	hint := "write " + oneOf(logLevels)
+	if text == "warning" {
+		hint = "write warn"
+	}
+	r.wrong("COUNTERSIGN_LOG", quote(text)+" is not a level", hint)
+	return slog.LevelInfo
+}
+
+// The model needs room for its instructions and tools; more than the upper limit is no context of today's models.
+const (
+	minHistoryTokens = 1_000
+	maxHistoryTokens = 10_000_000
+)
+
+func (r *envReader) historyTokens(text string) int {
+	n, err := strconv.Atoi(strings.ReplaceAll(text, "_", ""))
+	if err != nil || n < minHistoryTokens || n > maxHistoryTokens {
+		r.wrong("COUNTERSIGN_HISTORY_TOKENS", quote(text)+" is not a number of tokens",
+			"write a whole number from "+strconv.Itoa(minHistoryTokens)+" to "+strconv.Itoa(maxHistoryTokens)+", such as 24000")
+	}
+	return n
+}

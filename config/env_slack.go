@@ -1,0 +1,107 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	slackToken    = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	signingSecret = regexp.MustCompile(`^[0-9a-f]{32}$`)
+)
+
+// slack reads what the Slack edge needs.
+func (r *envReader) slack(e *Env) {
+	v, needs := r.variables, r.command.needsSlack()
+	e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-",
+		"write the Bot User OAuth Token of your app, from its page OAuth & Permissions", needs)
+	e.Transport = Transport(v.Transport)
+	if e.Transport != SocketMode && e.Transport != HTTPMode {
+		r.wrong("COUNTERSIGN_TRANSPORT", quote(v.Transport)+" is not a transport", "write socket or http")
+	}
+	e.AppToken = r.token("SLACK_APP_TOKEN", v.SlackAppToken, "xapp-",
+		"write an app-level token with connections:write, from your app's page Basic Information", needs && e.Transport == SocketMode)
+	e.SigningSecret = r.signingSecret(v.SlackSigningSecret, needs && e.Transport == HTTPMode)
+	e.SlackAPIURL = r.baseURL("SLACK_API_URL", v.SlackAPIURL, "write such as https://slack.com/api/, or leave it out for Slack itself")
+	if e.SlackAPIURL != "" && !strings.HasSuffix(e.SlackAPIURL, "/") {
+		e.SlackAPIURL += "/"
+	}
+	e.HTTPAddr = r.address("COUNTERSIGN_HTTP_ADDR", v.HTTPAddr)
+}
+
+// tokenKinds says what a token with some other prefix is, and where it belongs.
+var tokenKinds = []struct{ prefix, is string }{
+	{"xoxb-", "a bot token (xoxb-), which belongs into SLACK_BOT_TOKEN"},
+	{"xapp-", "an app-level token (xapp-), which belongs into SLACK_APP_TOKEN"},
+	{"xoxp-", "a user token (xoxp-)"},
+	{"xoxe", "a token that Slack rotates (xoxe), which runs out within a day: switch token rotation off for the app"},
+	{"xox", "a token of some other kind"},
+}
+
+// token checks a Slack token's shape. Its value is never repeated.
+func (r *envReader) token(name, text, prefix, where string, needed bool) Secret {
+	if text == "" {
+		if needed {
+			r.missing(name, where)
+		}
+		return ""
+	}
+	if problem := wrapped(text); problem != "" {
+		r.wrong(name, problem, "write the token alone")
+		return ""
+	}
+	if !strings.HasPrefix(text, prefix) {
+		is := "no Slack token"
+		for _, k := range tokenKinds {
+			if strings.HasPrefix(text, k.prefix) {
+				is = k.is
+				break
+			}
+		}
+		r.wrong(name, "is "+is, "it must begin with "+prefix+": "+where)
+		return ""
+	}
+	if !slackToken.MatchString(strings.TrimPrefix(text, prefix)) {
+		r.wrong(name, "is cut off or has characters that no Slack token has", "copy it once more: "+where)
+		return ""
+	}
+	return Secret(text)
+}
+
+func (r *envReader) signingSecret(text string, needed bool) Secret {
+	const name, where = "SLACK_SIGNING_SECRET", "write the Signing Secret from your app's page Basic Information"
+	if text == "" {
+		if needed {
+			r.missing(name, where+"; without it anybody could send requests in Slack's name")
+		}
+		return ""
+	}
+	if !signingSecret.MatchString(text) {
+		r.wrong(name, "is no signing secret, which has 32 characters from 0-9 and a-f", where)
+		return ""
+	}
+	return Secret(text)
+}
+
+// missing reports a variable that the command can't do without. A name that is nearly the same is pointed out.
+func (r *envReader) missing(name, hint string) {
+	for _, other := range r.others {
+		if distance(other, name) <= 2 {
+			hint += " (" + other + " is set: is that a slip?)"
+		}
+	}
+	r.wrong(name, "is missing", hint)
+}
+
+// wrapped says what was copied along with a secret, or "".
+func wrapped(text string) string {
+	switch {
+	case strings.TrimSpace(text) != text:
+		return "has a space or a line end around it"
+	case strings.ContainsAny(text[:1], `"'<`):
+		return "has quotes or brackets around it"
+	case strings.ContainsAny(text, " \t\r\n"):
+		return "has a space or a line end in it"
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// MaxFile is the largest policy file that is read, in bytes.
+const MaxFile = 1 << 20
+
+// File is a policy file that could be read: its values, and where each was written.
+type File struct {
+	Name   string
+	Policy *approvers.Policy
+	lines  []string
+	marks  map[string]mark // by path, such as tools.issue_refund.rules[0]
+}
+
+// mark is a place in the file, from 1.
+type mark struct{ line, column int }
+
+// ReadPolicy reads a policy file. The error is [Problems] where the file's content is wrong or the file can't be read.
+// A nil error does not mean that the policy makes sense: see [File.Check].
+func ReadPolicy(path string) (*File, error) {
+	data, err := readFile(path)
+	if err != nil {
+		p := Problem{File: path, Message: "can't be read: " + plainCause(err)}
+		if errors.Is(err, fs.ErrNotExist) {
+			p.Message, p.Hint = "there is no such file", "write one (docs/policy.md has an example), or set COUNTERSIGN_POLICY to where it is"
+		}
+		return nil, Problems{p}
+	}
+	return ParsePolicy(path, data)
+}
+
+// readFile reads a little more than the limit, so that ParsePolicy sees when a file is too large.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxFile+1))
+}
+
+// plainCause is an error without the path, which the problem names already.
+func plainCause(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+// ParsePolicy reads a policy from a file's content. name is what problems call it.
+func ParsePolicy(name string, data []byte) (*File, error) {
+	file := &File{Name: name, marks: map[string]mark{}}
+	r := &reader{file: file}
+	root, ok := r.parse(data)
+	if ok {
+		file.Policy = r.policy(root)
+		sum := sha256.Sum256(data)
+		file.Policy.Hash = hex.EncodeToString(sum[:])
+	}
+	if err := r.problems.inOrder().err(); err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// at finds where something was written. Where that place has no mark of its own, what holds it has one.
+func (f *File) at(path string) mark {
+	for path != "" {
+		if m, ok := f.marks[path]; ok {
+			return m
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return mark{1, 1}
+}
+
+// problem is a finding at a path.
+func (f *File) problem(s Severity, path, message, hint string) Problem {
+	return f.problemAt(f.at(path), s, orFile(path)+": "+message, hint)
+}
+
+func (f *File) problemAt(m mark, s Severity, message, hint string) Problem {
+	p := Problem{File: f.Name, Line: m.line, Column: m.column, Severity: s, Message: message, Hint: hint}
+	if m.line >= 1 && m.line <= len(f.lines) {
+		p.Source = f.lines[m.line-1]
+	}
+	return p
+}
+
+func fileTooLarge() (message, hint string) {
+	return fmt.Sprintf("is larger than %d KiB", MaxFile>>10), "a policy is a few pages of text: is this the right file?"
+}

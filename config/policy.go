@@ -1,0 +1,81 @@
+package config
+
+import (
+	"time"
+
+	"countersign/approvers"
+)
+
+// What applies where the policy says nothing.
+const (
+	expiresAfter  = 30 * time.Minute
+	escalateAfter = 10 * time.Minute
+	runWithin     = 15 * time.Minute
+	maxSteps      = 10
+)
+
+// policy reads the whole file.
+func (r *reader) policy(root value) *approvers.Policy {
+	f := root.fields("version", "defaults", "tools", "approvers", "agents")
+	r.version(root, f)
+	p := &approvers.Policy{Defaults: r.defaults(f["defaults"])}
+	for _, e := range section(f["tools"], "the tools: name: {risk: low}") {
+		p.Tools = append(p.Tools, r.tool(e))
+	}
+	for _, e := range section(f["approvers"], "the approvers: name: {members: [U0001], max_risk: high, can_approve: [tool]}") {
+		p.Approvers = append(p.Approvers, r.role(e))
+	}
+	for _, e := range section(f["agents"], `the agents: name: {channels: ["#support"], tools: ["*"]}`) {
+		p.Agents = append(p.Agents, r.agent(e))
+	}
+	return p
+}
+
+// section reads a top-level mapping. One with nothing in it, or all of it commented out, has no entries.
+func section(v value, what string) []entry {
+	if v.node == nil || v.empty() {
+		return nil
+	}
+	return v.entries(what)
+}
+
+// version makes sure that a file for a later version is not read as if it were for this one.
+func (r *reader) version(root value, f fieldset) {
+	v, ok := f["version"]
+	if !ok {
+		if root.node != nil {
+			r.wrongAt(mark{1, 1}, "version: is missing", "begin the file with version: 1")
+		}
+		return
+	}
+	if n, ok := v.whole(1, 1_000); ok && n != 1 {
+		v.wrongf("write version: 1, or use the version of Countersign that the file is for", "%d is not known here", n)
+	}
+}
+
+func (r *reader) defaults(v value) approvers.Defaults {
+	d := approvers.Defaults{ExpiresAfter: expiresAfter, EscalateAfter: escalateAfter, RunWithin: runWithin}
+	d.UnknownTool = approvers.ToolPolicy{Risk: approvers.Critical, Confirm: true, WithPreview: true}
+	if v.node == nil || v.empty() {
+		return d
+	}
+	f := v.fields("expires_after", "escalate_after", "run_within", "unknown_tool")
+	f.duration("expires_after", &d.ExpiresAfter)
+	f.duration("escalate_after", &d.EscalateAfter)
+	f.duration("run_within", &d.RunWithin)
+	if u, ok := f["unknown_tool"]; ok {
+		d.UnknownTool = r.unknownTool(u, d.UnknownTool)
+	}
+	return d
+}
+
+// unknownTool reads what governs tools that the policy does not name. Such a tool has no arguments that
+// could be known here, so there are no rules and no template.
+func (r *reader) unknownTool(v value, t approvers.ToolPolicy) approvers.ToolPolicy {
+	f := v.fields("risk", "confirm", "preview", "stages")
+	f.risk("risk", &t.Risk)
+	f.flag("confirm", &t.Confirm)
+	f.flag("preview", &t.WithPreview)
+	f.stages("stages", &t.Stages)
+	return t
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/template"
+	"unicode/utf8"
+)
+
+// maxPreview is how long a preview may get, in characters. It is one sentence on a card; the exact arguments are below it.
+const maxPreview = 600
+
+var (
+	errPreviewLong    = fmt.Errorf("the preview is longer than %d characters", maxPreview)
+	errPreviewLines   = errors.New("the preview has more than one line, because an argument has")
+	errPreviewEmpty   = errors.New("the preview is empty")
+	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
+)
+
+// noValue is what text/template writes for what index does not find.
+const noValue = "<no value>"
+
+// compilePreview makes a template's Render. A template that can't be right is a message and a hint.
+func compilePreview(text string) (render func(args map[string]any) (string, error), message, hint string) {
+	text = strings.TrimSpace(text)
+	switch {
+	case utf8.RuneCountInString(text) > maxPreview:
+		return nil, fmt.Sprintf("the template is longer than %d characters", maxPreview), "make it one sentence: the exact arguments are shown below it"
+	case strings.ContainsAny(text, "\n\r"):
+		return nil, "the template has more than one line", "write it on one line, or begin it with >- instead of |"
+	}
+	t, err := template.New("preview").Option("missingkey=error").Funcs(previewFuncs).Parse(text)
+	if err != nil {
+		message, hint = explainTemplate(err)
+		return nil, message, hint
+	}
+	return func(args map[string]any) (string, error) { return renderPreview(t, args) }, "", ""
+}
+
+func renderPreview(t *template.Template, args map[string]any) (string, error) {
+	out := &bounded{left: maxPreview * utf8.UTFMax}
+	if err := t.Execute(out, readableArgs(args)); err != nil {
+		return "", previewFault(err)
+	}
+	text := strings.TrimSpace(out.String())
+	switch {
+	case text == "":
+		return "", errPreviewEmpty
+	case strings.Contains(text, noValue):
+		return "", errPreviewNothing
+	case utf8.RuneCountInString(text) > maxPreview:
+		return "", errPreviewLong
+	case strings.ContainsAny(text, "\n\r\u0085\u2028\u2029\v\f"):
+		return "", errPreviewLines
+	}
+	return text, nil
+}
+
+// bounded stops a template that would write on and on.
+type bounded struct {
+	strings.Builder
+	left int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errPreviewLong
+	}
+	return b.Builder.Write(p)
+}
+
+var _ io.Writer = (*bounded)(nil)
+
+var (
+	noKey    = regexp.MustCompile(`map has no entry for key "([^"]*)"`)
+	calling  = regexp.MustCompile(`error calling (\w+): (.*)$`)
+	noFunc   = regexp.MustCompile(`function "([^"]*)" not defined`)
+	location = regexp.MustCompile(`^template: preview:\d+(:\d+)?: (executing "preview" at <[^>]*>: )?`)
+)
+
+// previewFault says why there is no preview, for the approver who reads the arguments instead.
+func previewFault(err error) error {
+	if errors.Is(err, errPreviewLong) {
+		return errPreviewLong
+	}
+	said := err.Error()
+	if m := noKey.FindStringSubmatch(said); m != nil {
+		return fmt.Errorf("the call has no argument %s", m[1])
+	}
+	if m := calling.FindStringSubmatch(said); m != nil {
+		return fmt.Errorf("%s: %s", m[1], m[2])
+	}
+	return errors.New(location.ReplaceAllString(said, ""))
+}
+
+// explainTemplate puts a template's error into words that say what to write.
+func explainTemplate(err error) (message, hint string) {
+	said := location.ReplaceAllString(err.Error(), "")
+	if m := noFunc.FindStringSubmatch(said); m != nil {
+		hint := didYouMean(m[1], previewFuncNames())
+		if hint == "" {
+			hint = "write {{." + m[1] + "}} if the argument is meant; the functions are " + strings.Join(previewFuncNames(), ", ")
+		}
+		return "there is no function " + m[1], hint
+	}
+	if strings.Contains(said, "unclosed action") || strings.Contains(said, "unterminated") {
+		return "a {{ is never closed", "add }}"
+	}
+	return "is no valid template: " + said, `write such as "Ship {{.order_id}} to {{.address}}"`
+}

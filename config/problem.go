@@ -1,0 +1,101 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says whether a problem keeps the bot from being right, or only from being as meant.
+type Severity int
+
+// The severities. The zero value is the worse one.
+const (
+	Error   Severity = iota
+	Warning          // it works as written, but it is hardly what was meant
+)
+
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Problem is one thing that is wrong with what the operator wrote.
+type Problem struct {
+	Variable string // the environment variable, or
+	File     string // the policy file, with
+	Line     int    // from 1; zero: the file as a whole
+	Column   int    // in characters, from 1
+	Message  string // what is wrong
+	Hint     string // what to write instead
+	Severity Severity
+	Source   string // the line of the file that it is about
+}
+
+// Error is the problem on one line: countersign.yaml:12:9: what is wrong; what to write.
+func (p Problem) Error() string {
+	var b strings.Builder
+	switch {
+	case p.Variable != "":
+		b.WriteString(p.Variable + ": ")
+	case p.Line > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	case p.File != "":
+		b.WriteString(p.File + ": ")
+	}
+	if p.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString("; " + p.Hint)
+	}
+	return b.String()
+}
+
+// Problems are all that was found, in the order of the file. As an error it holds at least one of severity Error.
+type Problems []Problem
+
+// Error is one line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Errors are those of severity Error.
+func (ps Problems) Errors() Problems { return ps.of(Error) }
+
+// Warnings are those of severity Warning.
+func (ps Problems) Warnings() Problems { return ps.of(Warning) }
+
+func (ps Problems) of(s Severity) Problems {
+	var out Problems
+	for _, p := range ps {
+		if p.Severity == s {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// err is nil, or the problems as an error where one of them is of severity Error.
+func (ps Problems) err() error {
+	if len(ps.Errors()) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// inOrder sorts by place in the file and drops what is said twice, as happens where several keys share an anchor.
+func (ps Problems) inOrder() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.Compact(ps)
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+var errUnreadable = errors.New("is not YAML that can be read")
+
+// syntax reports what the parser stumbled over, in words that say what to do. The parser stops at the first error, so this is the one
+// kind of problem that hides those after it.
+func (r *reader) syntax(err error) {
+	if r.tabs() {
+		return
+	}
+	var at *yaml.SyntaxError
+	if !errors.As(err, &at) {
+		r.problems = append(r.problems, Problem{File: r.file.Name, Message: errUnreadable.Error(), Hint: "docs/policy.md has an example to begin with"})
+		return
+	}
+	m := markOf(at.Token)
+	message, hint := r.explain(at.Message, m)
+	r.wrongAt(m, message, hint)
+}
+
+// tabs reports every line that is indented by a tab, which YAML does not allow and an editor does not show.
+func (r *reader) tabs() bool {
+	found := false
+	for i, line := range r.file.lines {
+		blank := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if at := strings.IndexByte(blank, '\t'); at >= 0 && len(blank) < len(line) {
+			r.wrongAt(mark{i + 1, at + 1}, "the line is indented by a tab", "indent it by spaces")
+			found = true
+		}
+	}
+	return found
+}
+
+// explain puts the parser's message into plain words.
+func (r *reader) explain(said string, m mark) (message, hint string) {
+	rest := r.rest(m)
+	has := func(s string) bool { return strings.Contains(said, s) }
+	switch {
+	case has("reserved character"):
+		return quote(rest[:min(1, len(rest))]) + " can't begin a value in YAML", `put the value in quotes, such as "@support"`
+	case has("unexpected scalar value type"), has("undefined anchor"):
+		return "* and & have a meaning of their own in YAML, and no name follows here", `put a value that begins with them in quotes, such as "*"`
+	case has("']' not found"), has("sequence end"):
+		return "the bracket [ is never closed", unclosed(rest, "]")
+	case has("'}'"), has("flow map content"), has("mapping end"):
+		if strings.HasPrefix(rest, "{{") {
+			return "{{ opens a YAML mapping here, and no template", `put the template in quotes, such as "Ship to {{.address}}"`
+		}
+		return "the brace { is never closed, or what follows it is no list of keys and values", unclosed(rest, "}")
+	case has("end character of"):
+		return "the quotation mark is never closed", "add the one at the end"
+	case has("mapping value is not allowed"):
+		return "there is a second colon on this line", "put the value in quotes, or the key on a line of its own"
+	case has("non-map value"), has("value is not allowed"):
+		return "this does not fit what is above it", "write key: value, and indent keys that belong together by the same number of spaces"
+	case has("escape character"):
+		return "this is no escape sequence of YAML", `write \\ for a backslash, or use 'single quotes'`
+	case has("cannot start any token"):
+		return "a character that can't be here", "is it a tab? indent by spaces"
+	}
+	return "is not valid YAML: " + said, ""
+}
+
+// rest is the line from a place on.
+func (r *reader) rest(m mark) string {
+	if m.line > len(r.file.lines) {
+		return ""
+	}
+	line := []rune(r.file.lines[m.line-1])
+	return string(line[min(m.column-1, len(line)):])
+}
+
+// unclosed says how to close a bracket. In [#support] a comment swallowed the rest of the line.
+func unclosed(rest, close string) string {
+	if i := strings.IndexByte(rest, '#'); i > 0 && strings.ContainsRune("[{, ", rune(rest[i-1])) {
+		return `# begins a comment in YAML: put the name in quotes, such as "#support"`
+	}
+	return "add " + close
+}

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"reflect"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+// variables are the environment as text. Everything in it is a string, so that one bad value does not keep the others from
+// being looked at; [Env] has the values. An empty variable counts as not set.
+type variables struct {
+	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN"`
+	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`
+	SlackAppToken      string `envconfig:"SLACK_APP_TOKEN"`
+	SlackSigningSecret string `envconfig:"SLACK_SIGNING_SECRET"`
+	SlackAPIURL        string `envconfig:"SLACK_API_URL"`
+	OpenAIAPIKey       string `envconfig:"OPENAI_API_KEY"`
+	OpenAIBaseURL      string `envconfig:"OPENAI_BASE_URL"`
+	OpenAIModel        string `envconfig:"OPENAI_MODEL"`
+	Policy             string `envconfig:"COUNTERSIGN_POLICY" default:"countersign.yaml"`
+	Store              string `envconfig:"COUNTERSIGN_STORE" default:"bolt:countersign.db"`
+	HTTPAddr           string `envconfig:"COUNTERSIGN_HTTP_ADDR" default:"127.0.0.1:8080"`
+	AdminAddr          string `envconfig:"COUNTERSIGN_ADMIN_ADDR" default:"127.0.0.1:9090"`
+	Control            string `envconfig:"COUNTERSIGN_CONTROL"`
+	Log                string `envconfig:"COUNTERSIGN_LOG" default:"info"`
+	HistoryTokens      string `envconfig:"COUNTERSIGN_HISTORY_TOKENS" default:"24000"`
+}
+
+// readVariables reads the process's environment.
+func readVariables() (variables, error) {
+	var v variables
+	if err := envconfig.Process("", &v); err != nil {
+		return variables{}, err
+	}
+	fields := reflect.ValueOf(&v).Elem()
+	for i := range fields.NumField() {
+		if fields.Field(i).String() == "" { // set, but empty: envconfig leaves the default out
+			fields.Field(i).SetString(fields.Type().Field(i).Tag.Get("default"))
+		}
+	}
+	return v, nil
+}
+
+// variableNames are the names of all variables.
+func variableNames() []string {
+	t := reflect.TypeFor[variables]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("envconfig")
+	}
+	return names
+}
