@@ -17,6 +17,7 @@ export class App {
     this.commands = [];
     this.shortcuts = [];
     this.hint = null;
+    this.connected = true;
     this.unread = new Unread();
     this.lastPlaces = new Map();
     this.namesVersion = 0;
@@ -159,12 +160,15 @@ export class App {
 
   meet(answer) {
     this.team = answer.team;
+    this.connected = answer.connected !== false;
     learnColours(answer.people);
     this.commands = answer.commands ?? [];
     this.shortcuts = answer.shortcuts ?? [];
     this.hint = answer.hint ?? null;
     this.people = new Directory({ people: answer.people, bot: answer.bot, groups: answer.groups ?? [], channels: this.people.channels, me: answer.people.find((one) => one.id === this.route.user) ?? null });
-    this.namesVersion += 1;
+    const everyone = JSON.stringify([answer.people, answer.bot, answer.groups]);
+    if (everyone !== this.everyone) this.namesVersion += 1;
+    this.everyone = everyone;
   }
 
   async readOthers(user) {
@@ -196,8 +200,19 @@ export class App {
     await this.refresh('messages', 'thread', 'channels');
   }
 
-  act(action) {
-    return api.act(this.route.user, action).finally(() => this.refresh('messages', 'thread', 'views'));
+  // act sends a click or a choice, after what was typed beside it. where names the message or the view.
+  async act(where, block, element, value, { form, blocks }) {
+    const { user } = this.route;
+    const action = (one) => ({ ...where, action_id: one.element.action_id, block_id: one.block.block_id, value: one.value });
+    try {
+      for (const entry of form.unsent(blocks)) await api.act(user, action(entry));
+      await api.act(user, action({ block, element, value }));
+    } catch (error) {
+      if (error.code === 'app_did_not_respond') this.refresh('people');
+      throw error;
+    } finally {
+      this.refresh('messages', 'thread', 'views');
+    }
   }
 
   // These have no place of their own where an error could stand.
@@ -222,8 +237,8 @@ export class App {
     return this.attempt(api.shortcut(this.route.user, shortcut), 'views', 'messages');
   }
 
-  suggest(question) {
-    return api.options(this.route.user, question);
+  suggest(where, block, element, value) {
+    return api.options(this.route.user, { ...where, action_id: element.action_id, block_id: block.block_id, value });
   }
 
   submit(view, values) {

@@ -6,6 +6,7 @@ export class Form {
     this.values = new Map();
     this.errors = new Map();
     this.labels = new Map();
+    this.sent = new Map();
   }
 
   // value answers what stands in an element: the person's own entry, or the app's initial one.
@@ -18,11 +19,6 @@ export class Form {
     this.values.set(fieldKey(block, element), value);
   }
 
-  // touched is whether closing the view would lose something.
-  get touched() {
-    return this.values.size > 0;
-  }
-
   // collect gathers every field of a view as the API takes it: {block_id: {action_id: string or list}}.
   collect(blocks) {
     const out = {};
@@ -33,6 +29,21 @@ export class Form {
       if (value === null || value === undefined) continue;
       out[block.block_id] ??= {};
       out[block.block_id][element.action_id] = value;
+    }
+    return out;
+  }
+
+  // unsent lists what was entered in input blocks since the workspace was told last. An app that hears of a click
+  // is shown the state of all inputs with it, so they go ahead of the click.
+  unsent(blocks) {
+    const out = [];
+    for (const { block, element } of fields(blocks)) {
+      const key = fieldKey(block, element);
+      if (block.type !== 'input' || block.dispatch_action || !this.values.has(key)) continue;
+      const value = this.values.get(key) ?? '';
+      if (this.sent.get(key) === JSON.stringify(value)) continue;
+      this.sent.set(key, JSON.stringify(value));
+      out.push({ block, element, value });
     }
     return out;
   }

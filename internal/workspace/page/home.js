@@ -33,11 +33,12 @@ export class Home {
 
   surface() {
     const { app } = this;
-    const question = (block, element, value) => ({ view_id: 'home', action_id: element.action_id, block_id: block.block_id, value });
+    const where = { view_id: 'home' };
+    const { view, form } = this;
     return {
-      people: app.people, form: this.form, key: `home/${this.owner}`, heading: 'h2',
-      act: (block, element, value) => app.act(question(block, element, value)),
-      suggest: (block, element, value) => app.suggest(question(block, element, value)),
+      people: app.people, form, key: `home/${this.owner}`, heading: 'h2',
+      act: (block, element, value) => app.act(where, block, element, value, { form, blocks: view.blocks }),
+      suggest: (block, element, value) => app.suggest(where, block, element, value),
       report: (block, error) => {
         if (error) this.problems.set(block.block_id, inWords(error, app.people.name(app.people.bot?.id)));
         else if (!this.problems.delete(block.block_id)) return;

@@ -9,7 +9,7 @@ import { Modals } from './modal.js';
 import { Place } from './place.js';
 import { drawRail } from './rail.js';
 import { rememberedPerson, rememberHint, rememberPerson, wasDismissed } from './remember.js';
-import { fromPermalink, routeTo } from './route.js';
+import { routeTo } from './route.js';
 import { drawSidebar } from './sidebar.js';
 import { Theme } from './theme.js';
 import { Thread } from './thread.js';
@@ -123,10 +123,7 @@ new Events({
   onState: (connected) => { byId('offline').hidden = connected; },
 });
 
-// A message's link leads here with a query; it is shown as the person one was last.
-const linked = fromPermalink(location.href, location.origin);
-if (linked) history.replaceState(null, '', `/${routeTo({ user: rememberedPerson() || 'me', ...linked })}`);
-else if (!location.hash && rememberedPerson()) history.replaceState(null, '', routeTo({ user: rememberedPerson() }));
+if (!location.hash && rememberedPerson()) history.replaceState(null, '', routeTo({ user: rememberedPerson() }));
 
 addEventListener('hashchange', follow);
 narrow.addEventListener('change', follow);
@@ -135,6 +132,8 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') app.refresh('messages', 'thread', 'channels');
 });
 setInterval(turnStatuses, 1000);
+// Nothing tells when the app comes: while it isn't there the page asks.
+setInterval(() => app.connected || document.visibilityState === 'hidden' || app.refresh('people'), 3000);
 
 document.addEventListener('keydown', (event) => {
   if (document.querySelector('dialog[open]') || event.defaultPrevented) return;

@@ -143,10 +143,11 @@ export class MessageList {
 
   surface(message, channel) {
     const { people } = this.app;
+    const where = { channel: channel?.id, ts: message.ts };
     return {
       people, form: this.form(message), key: `${channel?.id}/${message.ts}`,
-      act: (block, element, value) => this.app.act({ channel: channel?.id, ts: message.ts, action_id: element.action_id, block_id: block.block_id, value }),
-      suggest: (block, element, value) => this.app.suggest({ channel: channel?.id, ts: message.ts, action_id: element.action_id, block_id: block.block_id, value }),
+      act: (block, element, value) => this.app.act(where, block, element, value, { form: this.form(message), blocks: message.blocks }),
+      suggest: (block, element, value) => this.app.suggest(where, block, element, value),
       report: (block, error) => {
         if (error) this.problems.set(problemKey(message, block), inWords(error, people.name(people.bot?.id)));
         else if (!this.problems.delete(problemKey(message, block))) return;

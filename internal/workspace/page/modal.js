@@ -96,11 +96,11 @@ export class Modals {
 
   surface(view, form) {
     const { app } = this;
-    const question = (block, element, value) => ({ view_id: view.id, action_id: element.action_id, block_id: block.block_id, value });
+    const where = { view_id: view.id };
     return {
       people: app.people, form, key: view.id,
-      act: (block, element, value) => app.act(question(block, element, value)),
-      suggest: (block, element, value) => app.suggest(question(block, element, value)),
+      act: (block, element, value) => app.act(where, block, element, value, { form, blocks: view.blocks }),
+      suggest: (block, element, value) => app.suggest(where, block, element, value),
       report: (block, error) => {
         if (error) this.problems.set(block.block_id, inWords(error, app.people.name(app.people.bot?.id)));
         else if (!this.problems.delete(block.block_id)) return;

@@ -21,13 +21,16 @@ export class Place {
     this.status = h('div', { class: 'status-line' });
     this.join = h('div', { class: 'join', hidden: true });
     this.composer = new Composer(app, { label: 'Message', inThread: false, send: (order) => app.send(order, '') });
-    container.append(this.head, this.problem, this.list.element, this.home.element, this.status, this.join, this.composer.element);
+    this.alone = h('p', { class: 'alone', role: 'status', 'data-testid': 'not-connected', hidden: true });
+    container.append(this.head, this.alone, this.problem, this.list.element, this.home.element, this.status, this.join, this.composer.element);
   }
 
   draw() {
     const { app } = this;
     const { people, channel } = app;
     this.drawHead();
+    this.alone.hidden = app.connected;
+    if (!app.connected) this.alone.textContent = `${people.name(people.bot?.id)} isn’t connected to this workspace: nobody answers until it is started.`;
     this.problem.textContent = app.problem;
     this.problem.hidden = !app.problem;
     this.home.element.hidden = !app.atHome || app.home === undefined;

@@ -17,16 +17,15 @@ export function routeTo({ user, place = '', thread = '', message = '' }) {
   return '#/' + parts.map(encodeURIComponent).join('/');
 }
 
-// fromPermalink reads a message's link (/archives/CHANNEL/p1700000000000100?thread_ts=…), or the page's query that such a link leads to.
+// fromPermalink reads a message's link, /archives/CHANNEL/p1700000000000100?thread_ts=…, of this workspace.
 export function fromPermalink(address, origin) {
   const url = URL.canParse(address, origin) ? new URL(address, origin) : null;
   if (!url || url.origin !== origin) return null;
   const path = /^\/archives\/([A-Z0-9]+)\/p(\d+)(\d{6})$/.exec(url.pathname);
-  const place = path ? path[1] : url.pathname === '/' ? url.searchParams.get('channel') : '';
-  const message = path ? `${path[2]}.${path[3]}` : url.searchParams.get('ts');
-  if (!place || !message) return null;
+  if (!path) return null;
+  const message = `${path[2]}.${path[3]}`;
   const thread = url.searchParams.get('thread_ts') ?? '';
-  return { place, message, thread: thread === message ? '' : thread };
+  return { place: path[1], message, thread: thread === message ? '' : thread };
 }
 
 function decode(part) {

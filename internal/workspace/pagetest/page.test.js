@@ -49,7 +49,7 @@ test('addresses', () => {
   assert.equal(routeTo({ user: 'U1', place: 'C1', message: '17.1' }), '#/U1/C1/-/17.1');
   const here = 'http://127.0.0.1:8484';
   assert.deepEqual(fromPermalink(`${here}/archives/C1/p1700000000000100?thread_ts=1690000000.000001`, here), { place: 'C1', message: '1700000000.000100', thread: '1690000000.000001' });
-  assert.deepEqual(fromPermalink('/?channel=C1&ts=17.1', here), { place: 'C1', message: '17.1', thread: '' });
+  assert.equal(fromPermalink('/archives/C1/p17', here), null);
   assert.equal(fromPermalink('https://elsewhere.example/archives/C1/p1700000000000100', here), null);
   assert.equal(fromPermalink('javascript:alert(1)', here), null);
 });
@@ -99,6 +99,19 @@ test('a form keeps what was typed, checks it and sends it', () => {
   assert.deepEqual(form.collect(blocks), { amount: { v: '12.5' }, reason: { v: 'héllo' }, tell: { v: [] }, currency: { v: '' } });
   // the view is drawn anew by the app: what was typed stays, what is gone is not sent
   assert.deepEqual(form.collect([amount]), { amount: { v: '12.5' } });
+});
+
+test('what was typed goes ahead of a click, once', () => {
+  const note = { type: 'input', block_id: 'note', element: { type: 'plain_text_input', action_id: 'v', initial_value: 'x' } };
+  const told = { type: 'input', block_id: 'told', dispatch_action: true, element: { type: 'plain_text_input', action_id: 'v' } };
+  const form = new Form();
+  assert.deepEqual(form.unsent([note, told]), []);
+  form.set(note, note.element, 'why');
+  form.set(told, told.element, 'known already');
+  assert.deepEqual(form.unsent([note, told]).map((one) => [one.block.block_id, one.value]), [['note', 'why']]);
+  assert.deepEqual(form.unsent([note, told]), []);
+  form.set(note, note.element, null);
+  assert.deepEqual(form.unsent([note]).map((one) => one.value), ['']);
 });
 
 test('unread: what is new is told once, the latest first', () => {
