@@ -11,7 +11,6 @@ import (
 type tier int
 
 const (
-	tier1   tier = 1
 	tier2   tier = 20
 	tier3   tier = 50
 	tier4   tier = 100
@@ -40,7 +39,7 @@ var methods = map[string]method{
 	"team.info": {run: (*Server).teamInfo, scope: "team:read", tier: tier3},
 	"bots.info": {run: (*Server).botsInfo, scope: "users:read", tier: tier3},
 
-	"apps.connections.open": {run: (*Server).connectionsOpen, tier: tier1, app: true},
+	"apps.connections.open": {run: (*Server).connectionsOpen, tier: tier2, app: true},
 
 	"chat.postMessage":   {run: (*Server).postMessage, scope: "chat:write", tier: special},
 	"chat.postEphemeral": {run: (*Server).postEphemeral, scope: "chat:write", tier: tier4},

@@ -126,8 +126,8 @@ func (s *Server) publish(ch *channel, m *message) {
 	if m.reply() {
 		ch.byTS[m.ThreadTS].ThreadTS = m.ThreadTS
 	}
-	if m.User != "" {
-		ch.LastRead[m.User] = m.TS
+	if m.User != "" && m.topLevel() {
+		ch.LastRead[m.User] = m.TS // who writes has read
 	}
 	if info := ch.Threads[m.ThreadTS]; info != nil && m.BotID == s.app.BotID {
 		info.status = "" // an answer ends the status

@@ -217,3 +217,111 @@ func TestArgumentForms(t *testing.T) {
 		}
 	}
 }
+
+// The rest of the methods, once each.
+func TestFurtherMethods(t *testing.T) {
+	b := newBench(t)
+	_, ts, err := b.api.PostMessage("C0001", text("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := slack.NewRefToMessage("C0001", ts)
+	if err := b.api.RemoveReaction("eyes", item); code(err) != "no_reaction" {
+		t.Errorf("removing what isn't there: %v", err)
+	}
+	for range 2 { // put there and taken away, twice
+		if err := b.api.AddReaction("eyes", item); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.api.GetReactions(item, slack.NewGetReactionsParameters()); err != nil || len(got.Reactions) != 1 || got.Reactions[0].Users[0] != "U0BOT" {
+			t.Errorf("reactions.get: %+v %v", got, err)
+		}
+		if err := b.api.RemoveReaction("eyes", item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"NOT AN EMOJI": "invalid_name", "": "invalid_name"} {
+		if r := b.form("reactions.add", obj{"channel": "C0001", "timestamp": ts, "name": name}); r.code() != want {
+			t.Errorf("reacting with %q: %v", name, r)
+		}
+	}
+	if err := b.api.SetAssistantThreadsTitle(slack.AssistantThreadsSetTitleParameters{ChannelID: "C0001", ThreadTS: ts, Title: "Refund"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.get("/people/sam/channels/C0001/messages?thread_ts=" + ts); r.text("title") != "Refund" {
+		t.Errorf("the title: %v", r)
+	}
+	mine, _, err := b.api.GetConversationsForUser(&slack.GetConversationsForUserParameters{UserID: "U0900", Types: []string{"public_channel"}})
+	if err != nil || len(mine) != 2 {
+		t.Errorf("users.conversations: %v %v", mine, err)
+	}
+	if p, err := b.api.GetUserPresence("U0902"); err != nil || p.Presence != "away" {
+		t.Errorf("users.getPresence: %v %v", p, err)
+	}
+	for _, test := range []struct {
+		blocks arr
+		ok     bool
+	}{
+		{arr{obj{"type": "context_actions", "elements": arr{obj{"type": "feedback_buttons", "action_id": "f", "positive_button": obj{"text": plain("Good"), "value": "1"}, "negative_button": obj{"text": plain("Bad"), "value": "0"}}}}}, true},
+		{arr{obj{"type": "context_actions", "elements": arr{obj{"type": "feedback_buttons", "action_id": "f", "positive_button": obj{"text": plain("Good"), "value": "1"}}}}}, false},
+		{arr{obj{"type": "image", "image_url": "https://example.com/a.png", "alt_text": "a"}}, true},
+		{arr{obj{"type": "image", "image_url": "https://example.com/a.png"}}, false},
+		{arr{obj{"type": "plan", "title": "P", "tasks": arr{obj{"type": "task_card", "task_id": "1", "title": "T", "status": "pending"}}}}, true},
+		{arr{obj{"type": "plan", "title": "P", "tasks": arr{obj{"task_id": "1"}}}}, false},
+		{arr{obj{"type": "file", "external_id": "x", "source": "remote"}}, false},
+		{arr{obj{"type": "section", "text": mrkdwn("x"), "accessory": obj{"type": "overflow", "action_id": "o", "options": many(5, func(int) any { return option(1) })}}}, true},
+		{arr{obj{"type": "section", "text": mrkdwn("x"), "accessory": obj{"type": "overflow", "action_id": "o", "options": many(6, func(int) any { return option(1) })}}}, false},
+		{arr{"a string"}, false},
+	} {
+		if r := b.form("chat.postMessage", obj{"channel": "C0001", "text": "x", "blocks": test.blocks}); (r.body["ok"] == true) != test.ok {
+			t.Errorf("%v: %v", test.blocks, r.body)
+		}
+	}
+}
+
+// Feedback buttons, overflow menus and inputs in messages.
+func TestActionsInMessages(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	blocks := arr{
+		obj{"type": "context_actions", "block_id": "f", "elements": arr{obj{"type": "feedback_buttons", "action_id": "feedback", "positive_button": obj{"text": plain("Good"), "value": "good"}, "negative_button": obj{"text": plain("Bad"), "value": "bad"}}}},
+		obj{"type": "section", "block_id": "s", "text": mrkdwn("x"), "accessory": obj{"type": "overflow", "action_id": "more", "options": arr{obj{"text": plain("Details"), "value": "details"}}}},
+		obj{"type": "input", "block_id": "i", "label": plain("L"), "element": obj{"type": "plain_text_input", "action_id": "note"}},
+		actions(obj{"type": "static_select", "action_id": "colour", "options": arr{obj{"text": plain("Red"), "value": "r"}}}, button(obj{"action_id": "same", "value": "1"})),
+		actions(button(obj{"action_id": "same", "value": "2"})),
+	}
+	blocks[4].(obj)["block_id"] = "second"
+	ts := b.must(b.form("chat.postMessage", obj{"channel": "C0001", "text": "x", "blocks": blocks})).text("ts")
+	wait(t, app.events)
+	press := func(extra obj) reply {
+		body := obj{"channel": "C0001", "ts": ts}
+		for k, v := range extra {
+			body[k] = v
+		}
+		return b.post("/people/ada/actions", body)
+	}
+	pressed := func() *slack.BlockAction {
+		return wait(t, app.events).Data.(slack.InteractionCallback).ActionCallback.BlockActions[0]
+	}
+	b.must(press(obj{"action_id": "feedback", "value": "bad"}))
+	if a := pressed(); a.Value != "bad" || a.BlockID != "f" {
+		t.Errorf("feedback: %+v", a)
+	}
+	if r := press(obj{"action_id": "feedback", "value": "meh"}); r.code() != "invalid_value" {
+		t.Errorf("feedback that isn't offered: %v", r)
+	}
+	b.must(press(obj{"action_id": "more", "value": "details"}))
+	if a := pressed(); a.SelectedOption.Value != "details" {
+		t.Errorf("overflow: %+v", a)
+	}
+	b.must(press(obj{"action_id": "note", "value": "typed"})) // no dispatch_action: the app hears nothing
+	b.must(press(obj{"action_id": "colour", "value": "r"}))
+	click := wait(t, app.events).Data.(slack.InteractionCallback)
+	if a := click.ActionCallback.BlockActions[0]; a.SelectedOption.Value != "r" || click.BlockActionState.Values["i"]["note"].Value != "typed" {
+		t.Errorf("select: %+v %+v", a, click.BlockActionState)
+	}
+	b.must(press(obj{"action_id": "same", "block_id": "second"}))
+	if a := pressed(); a.Value != "2" {
+		t.Errorf("the second of two with one action_id: %+v", a)
+	}
+}

@@ -20,7 +20,8 @@ type channel struct {
 
 	// Messages are all messages, replies included, oldest first.
 	Messages []*message `json:"messages"`
-	// LastRead is the newest ts that a person has seen, by person.
+	// LastRead is the newest ts that a person has seen, by person, and by person and
+	// thread for replies (see threadKey).
 	LastRead map[string]string `json:"last_read"`
 	// Threads is what an assistant set for a thread, by the thread's ts.
 	Threads map[string]*threadInfo `json:"threads"`

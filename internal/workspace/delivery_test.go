@@ -15,7 +15,7 @@ import (
 
 // raw is a socket without slack-go's help: what Slack's other clients would see.
 type raw struct {
-	t     *testing.T
+	t     testing.TB
 	b     *bench
 	conn  *websocket.Conn
 	pings chan struct{}

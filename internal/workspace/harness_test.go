@@ -40,14 +40,14 @@ func (c *clock) advance(d time.Duration) {
 
 // bench is a workspace with a real slack-go client and people who use the HTTP API.
 type bench struct {
-	t     *testing.T
+	t     testing.TB
 	srv   *Server
 	http  *httptest.Server
 	api   *slack.Client
 	clock *clock
 }
 
-func newBench(t *testing.T, adjust ...func(*Config)) *bench {
+func newBench(t testing.TB, adjust ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: newClock()}
 	cfg := Config{Seed: DemoSeed(), Now: b.clock.Now}
@@ -123,7 +123,7 @@ func (b *bench) connect(on func(socketmode.Event) (bool, any)) *bot {
 }
 
 // wait gives up on what should have happened long ago.
-func wait[T any](t *testing.T, c <-chan T) T {
+func wait[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-c:

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,7 +35,7 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	handle("GET /faults", s.getFaults)
 	handle("POST /faults", s.postFault)
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
-		if foreign(r) {
+		if s.foreign(r) {
 			writePeople(w, nil, refuse("foreign_origin"))
 			return
 		}
@@ -50,18 +51,32 @@ type personCall struct {
 }
 
 // foreign tells requests that another web site's page makes. The workspace knows no
-// passwords, so such a page could otherwise act for everybody.
-func foreign(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
+// passwords, so such a page could otherwise act for everybody. A browser must have come
+// by an address or localhost: a name could be another site's that points here.
+func (s *Server) foreign(r *http.Request) bool {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	if origin == "" && site == "" {
+		return false // no browser
+	}
+	if site != "" && site != "same-origin" && site != "none" {
+		return true
+	}
+	if u, err := url.Parse(origin); origin != "" && (err != nil || u.Host != r.Host) {
+		return true
+	}
+	name := r.Host
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	if net.ParseIP(strings.Trim(name, "[]")) != nil || name == "localhost" {
 		return false
 	}
-	u, err := url.Parse(origin)
-	return err != nil || u.Host != r.Host
+	own, err := url.Parse(s.cfg.BaseURL)
+	return err != nil || own.Host != r.Host
 }
 
 func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*personCall) (object, *apiError)) {
-	if foreign(r) {
+	if s.foreign(r) {
 		writePeople(w, nil, refuse("foreign_origin"))
 		return
 	}

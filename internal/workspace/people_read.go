@@ -76,11 +76,8 @@ func (s *Server) channelSummary(u *user, ch *channel) object {
 	unread, mentions := s.unread(u, ch)
 	out["unread_count"], out["mention_count"], out["last_read"] = unread, mentions, lastRead(ch, u.ID)
 	out["latest_ts"] = ""
-	for _, m := range slices.Backward(ch.Messages) {
-		if m.topLevel() {
-			out["latest_ts"] = m.TS
-			break
-		}
+	if n := len(ch.Messages); n > 0 {
+		out["latest_ts"] = ch.Messages[n-1].TS
 	}
 	return out
 }
@@ -93,7 +90,7 @@ func lastRead(ch *channel, user string) string {
 }
 
 // unread counts what a person hasn't seen: the channel's own messages, and of these and
-// of the replies those that mention the person. In a DM everything is for them.
+// of the replies those that mention the person. In a DM everything counts.
 func (s *Server) unread(u *user, ch *channel) (unread, mentions int) {
 	if !ch.has(u.ID) {
 		return 0, 0
@@ -106,10 +103,14 @@ func (s *Server) unread(u *user, ch *channel) (unread, mentions int) {
 		if m.User == u.ID || m.Subtype == "channel_join" || m.Subtype == "tombstone" {
 			continue
 		}
-		if m.topLevel() {
+		if m.reply() && m.TS <= ch.LastRead[threadKey(u.ID, m.ThreadTS)] {
+			continue
+		}
+		personal := ch.IM || ch.MPIM
+		if m.topLevel() || personal {
 			unread++
 		}
-		if ch.IM || ch.MPIM || s.mentions(m, u) {
+		if personal || s.mentions(m, u) {
 			mentions++
 		}
 	}
@@ -189,7 +190,7 @@ func (s *Server) getMessages(p *personCall) (object, *apiError) {
 		list = list[len(list)-limit:]
 	}
 	if p.flag("mark") && ch.has(u.ID) {
-		s.markRead(u, ch)
+		s.markRead(u, ch, thread)
 	}
 	messages := make([]object, len(list))
 	for i, m := range list {
@@ -202,16 +203,24 @@ func (s *Server) getMessages(p *personCall) (object, *apiError) {
 	return out, nil
 }
 
-// markRead sets a person's read mark to the newest message.
-func (s *Server) markRead(u *user, ch *channel) {
-	if len(ch.Messages) == 0 {
+// threadKey is where a person's read mark in a thread is kept.
+func threadKey(user, thread string) string { return user + " " + thread }
+
+// markRead sets a person's read mark to the newest message: of the whole channel, or of
+// a thread alone.
+func (s *Server) markRead(u *user, ch *channel, thread string) {
+	list, key := ch.Messages, u.ID
+	if thread != "" {
+		list, key = ch.replies(thread), threadKey(u.ID, thread)
+	}
+	if len(list) == 0 {
 		return
 	}
-	newest := ch.Messages[len(ch.Messages)-1].TS
-	if ch.LastRead[u.ID] >= newest {
+	newest := list[len(list)-1].TS
+	if max(ch.LastRead[key], ch.LastRead[u.ID]) >= newest {
 		return
 	}
-	ch.LastRead[u.ID] = newest
+	ch.LastRead[key] = newest
 	s.saver.touch()
 	s.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }

@@ -57,7 +57,7 @@ func TestChannelsAreCounted(t *testing.T) {
 	b := newBench(t)
 	b.say("sam", "#support", "for @ada", "")
 	parent := b.say("sam", "#support", "for all", "")
-	b.say("sam", "#support", "@support in the thread", parent)
+	reply := b.say("sam", "#support", "@support in the thread", parent)
 	b.say("sam", "teo", "in private", "")
 	channel := func(user, name string) any {
 		for _, ch := range b.must(b.get("/people/" + user + "/channels")).body["channels"].([]any) {
@@ -67,7 +67,7 @@ func TestChannelsAreCounted(t *testing.T) {
 		}
 		return nil
 	}
-	if ch := channel("ada", "support"); dig(ch, "unread_count") != 2.0 || dig(ch, "mention_count") != 2.0 || dig(ch, "latest_ts") != parent {
+	if ch := channel("ada", "support"); dig(ch, "unread_count") != 2.0 || dig(ch, "mention_count") != 2.0 || dig(ch, "latest_ts") != reply {
 		t.Errorf("ada's: %v", ch)
 	}
 	if ch := channel("teo", "support"); dig(ch, "unread_count") != 2.0 || dig(ch, "mention_count") != 0.0 {
@@ -78,6 +78,10 @@ func TestChannelsAreCounted(t *testing.T) {
 	}
 	if ch := channel("sam", "support"); dig(ch, "unread_count") != 0.0 {
 		t.Errorf("one's own: %v", ch)
+	}
+	b.must(b.get("/people/ada/channels/C0001/messages?mark=true&thread_ts=" + parent))
+	if ch := channel("ada", "support"); dig(ch, "unread_count") != 2.0 || dig(ch, "mention_count") != 1.0 {
+		t.Errorf("the thread is read: %v", ch)
 	}
 	b.must(b.get("/people/ada/channels/C0001/messages?mark=true"))
 	if ch := channel("ada", "support"); dig(ch, "unread_count") != 0.0 || dig(ch, "mention_count") != 0.0 {
@@ -219,18 +223,36 @@ func TestPeopleAreListed(t *testing.T) {
 // Another web site's page can't act through the browser of whoever runs this.
 func TestForeignOriginsAreRefused(t *testing.T) {
 	b := newBench(t)
-	for origin, want := range map[string]int{"https://evil.example.com": 403, "null": 403, b.http.URL: 200, "": 200} {
+	own := strings.TrimPrefix(b.http.URL, "http://")
+	for _, test := range []struct {
+		host, origin, site string
+		want               int
+	}{
+		{own, "", "", 200}, // no browser
+		{own, b.http.URL, "same-origin", 200},
+		{own, "", "none", 200},
+		{own, "https://evil.example.com", "cross-site", 403},
+		{own, "null", "", 403},
+		{own, "", "cross-site", 403},
+		{"evil.example.com:8484", "http://evil.example.com:8484", "same-origin", 403}, // a name that points here
+		{"workspace:8484", "", "", 200},
+		{"localhost:8484", "http://localhost:8484", "same-origin", 200},
+	} {
 		req, _ := http.NewRequest("POST", b.http.URL+"/people/sam/messages", strings.NewReader(`{"channel":"C0001","text":"x"}`))
-		if origin != "" {
-			req.Header.Set("Origin", origin)
+		req.Host = test.host
+		if test.origin != "" {
+			req.Header.Set("Origin", test.origin)
+		}
+		if test.site != "" {
+			req.Header.Set("Sec-Fetch-Site", test.site)
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("from %q: %d, want %d", origin, resp.StatusCode, want)
+		if resp.StatusCode != test.want {
+			t.Errorf("%+v: %d", test, resp.StatusCode)
 		}
 	}
 }

@@ -1,0 +1,41 @@
+package workspace
+
+import "testing"
+
+// From a person's message to its event in the app's hands, over real HTTP and a real
+// WebSocket: what the workspace adds to every figure that is measured through it.
+func BenchmarkMessageToEvent(b *testing.B) {
+	w := newBench(b)
+	sock := w.dial()
+	for b.Loop() {
+		w.say("sam", "#support", "hello", "")
+		sock.ack(sock.next(), nil)
+	}
+}
+
+// From a click to the person's answer, with an app that acknowledges at once.
+func BenchmarkClickToAck(b *testing.B) {
+	w := newBench(b)
+	ts := w.postButton("C0001")
+	sock := w.dial()
+	sock.settle(sock.next())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			var frame obj
+			if sock.conn.ReadJSON(&frame) != nil {
+				return
+			}
+			if sock.conn.WriteJSON(obj{"envelope_id": frame["envelope_id"]}) != nil {
+				return
+			}
+		}
+	}()
+	for b.Loop() {
+		w.must(w.post("/people/ada/actions", obj{"channel": "C0001", "ts": ts, "action_id": "go"}))
+	}
+	b.StopTimer()
+	w.srv.DropSockets()
+	<-done
+}
