@@ -168,3 +168,20 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	payload.Seq = rec.Seq
 	return t.AppendAudit(rec, payload)
 }
+
+// Forget drops deliveries that were handled longer ago than the given time.
+func (d *Desk) Forget(ctx context.Context, after time.Duration) error {
+	for {
+		n := 0
+		err := d.update(ctx, "forget", func(t *tx) (err error) {
+			n, err = t.ForgetInbox(t.now.Add(-after), forgetBatch)
+			return err
+		})
+		if err != nil || n < forgetBatch {
+			return err
+		}
+	}
+}
+
+// forgetBatch bounds how many rows one transaction deletes.
+const forgetBatch = 1000

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"countersign/config"
+	"countersign/internal/shop"
+)
+
+func checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "What is wrong with the environment and the policy, and who approves what",
+		Long: `Reads the environment and the policy file (FILE, or COUNTERSIGN_POLICY) and prints everything that is wrong, with file,
+line and column and what to write instead; then the tools that need confirmation, and who can approve each.
+
+Exit codes: 0 nothing is wrong · 1 the policy can be read but has findings · 2 the environment or the file can't be used.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return check(cmd.OutOrStdout(), args) },
+	}
+}
+
+func check(out io.Writer, args []string) error {
+	env, envErr := config.ReadEnv(config.Check)
+	var wrong config.Problems
+	if envErr != nil && !errors.As(envErr, &wrong) {
+		return misused("%w", envErr)
+	}
+	for _, p := range wrong {
+		fmt.Fprintln(out, p.Error())
+	}
+	path := env.Policy
+	if len(args) == 1 {
+		path = args[0]
+	}
+	tools, err := registry(shop.New(time.Now))
+	if err != nil {
+		return err
+	}
+	file, err := config.ReadPolicy(path)
+	var broken config.Problems
+	switch {
+	case errors.As(err, &broken):
+		fmt.Fprintln(out, broken.Excerpts())
+		return misused("%s can't be used: %s", path, count(len(broken.Errors()), "error"))
+	case err != nil:
+		return misused("%w", err)
+	}
+	findings := file.Check(names(tools))
+	if len(findings) > 0 {
+		fmt.Fprintln(out, findings.Excerpts())
+	}
+	fmt.Fprint(out, file.Report(names(tools)))
+	switch {
+	case len(wrong.Errors()) > 0:
+		return misused("the environment can't be used: %s", count(len(wrong.Errors()), "error"))
+	case len(findings.Errors()) > 0:
+		return answerNo("%s has findings: %s", path, count(len(findings.Errors()), "error"))
+	}
+	return nil
+}
+
+// count is a number with its noun: "1 error", "2 errors".
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strings.Join([]string{fmt.Sprint(n), noun}, " ")
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/internal/scriptedmodel"
+	"countersign/internal/shop"
+	"countersign/internal/workspace"
+	"countersign/store/bolt"
+)
+
+//go:embed demo.yaml
+var demoPolicy []byte
+
+//go:embed exercise.txt
+var exercise string
+
+// demoOptions are the flags of countersign demo.
+type demoOptions struct {
+	addr      string
+	data      string
+	policy    string
+	noBrowser bool
+	play      string
+}
+
+const builtIn = "the built-in exercise"
+
+func demoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo [flags] [FILE]",
+		Short: "Everything on this machine with no account: a workspace in the browser, a model, a sample shop",
+		Long: `Runs the bot with a local Slack workspace whose page opens in the browser, a scripted model, and a sample shop with
+state that changes. With OPENAI_API_KEY or OPENAI_BASE_URL set (and OPENAI_MODEL), that model is used instead.
+
+With --play a scenario is played without a browser: FILE, or the built-in exercise. Its transcript is printed with who
+decided what; the exit code is 1 when anything differs from what the file expects.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && o.play == "" {
+				return fmt.Errorf("a FILE goes with --play only")
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.play = args[0]
+			}
+			if o.play != "" && !cmd.Flags().Changed("addr") {
+				o.addr = "127.0.0.1:0" // nobody has to find it
+			}
+			return demo(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", "127.0.0.1:8484", "where the page is served")
+	f.StringVar(&o.data, "data", "", "directory that keeps everything; started again on it, the demo goes on. Nothing is kept without it")
+	f.StringVar(&o.policy, "policy", "", "another policy file than the demo's")
+	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")
+	f.StringVar(&o.play, "play", "", "play a scenario and print its transcript")
+	f.Lookup("play").NoOptDefVal = builtIn
+	return cmd
+}
+
+// stage is what the demo starts around the bot: the workspace, the model and the shop, at one address.
+type stage struct {
+	base  string
+	ws    *workspace.Server
+	shop  *shop.Shop
+	store *bolt.Store
+	l     net.Listener
+	model agent.Model
+}
+
+func demo(ctx context.Context, o demoOptions, out io.Writer) error {
+	script, err := readScript(o.play)
+	if err != nil {
+		return err
+	}
+	env, err := config.ReadEnv(config.Demo)
+	if err != nil {
+		return misused("the environment can't be used:\n%w", err)
+	}
+	level := env.Log
+	if os.Getenv("COUNTERSIGN_LOG") == "" {
+		level = slog.LevelWarn // the page shows what happens
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	dir, remove, err := dataDir(o.data)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	st, err := openStage(dir, o.addr, env, log)
+	if err != nil {
+		return err
+	}
+	tools, err := registry(st.shop)
+	if err != nil {
+		return errors.Join(err, st.close())
+	}
+	policy, err := demoPolicyFrom(o.policy, tools, log)
+	if err != nil {
+		return errors.Join(err, st.close())
+	}
+	s := demoSetup(st, env, policy, tools, log)
+	err = st.around(ctx, func(ctx context.Context) error { return perform(ctx, s, st, o, script, out) })
+	return errors.Join(err, st.store.Close())
+}
+
+// demoSetup points the bot at the stage.
+func demoSetup(st stage, env config.Env, policy *approvers.Policy, tools *agent.Registry, log *slog.Logger) setup {
+	return setup{
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/",
+		model: st.model, historyTokens: env.HistoryTokens, policy: policy, store: st.store, tools: tools, log: log,
+	}
+}
+
+// perform runs the bot on the stage, and plays the script if there is one.
+func perform(ctx context.Context, s setup, st stage, o demoOptions, script *scenario, out io.Writer) error {
+	p := s.assemble()
+	if err := reach(ctx, p); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var g errgroup.Group
+	g.Go(func() error {
+		defer stop()
+		return s.run(ctx, p)
+	})
+	g.Go(func() error {
+		if script == nil {
+			announce(out, st, s.model, o)
+			return nil
+		}
+		defer stop()
+		if err := connected(ctx, p); err != nil {
+			return err
+		}
+		pl := player{base: st.base, team: "T0001", store: st.store, out: out}
+		differ, err := pl.play(ctx, *script)
+		if err == nil && differ > 0 {
+			err = answerNo("%s: %d lines differ from what was expected", script.name, differ)
+		}
+		return err
+	})
+	return g.Wait()
+}
+
+// connected waits until the bot receives from the workspace.
+func connected(ctx context.Context, p parts) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for p.bot.Ready(ctx) != nil {
+		select {
+		case <-ctx.Done():
+			return couldNot("the bot did not connect to the workspace: %w", ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// openStage opens everything around the bot. Nothing is served yet.
+func openStage(dir, addr string, env config.Env, log *slog.Logger) (st stage, err error) {
+	if st.l, err = listen("the demo", addr); err != nil {
+		return st, err
+	}
+	defer func() {
+		if err != nil {
+			st.l.Close()
+		}
+	}()
+	st.base = "http://" + st.l.Addr().String()
+	if st.store, err = openStore(filepath.Join(dir, "countersign.db")); err != nil {
+		return st, err
+	}
+	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), time.Now); err != nil {
+		return st, errors.Join(couldNot("the sample shop can't be opened: %w", err), st.store.Close())
+	}
+	st.ws, err = workspace.New(workspace.Config{
+		Seed: workspace.DemoSeed(), DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Log: log,
+	})
+	if err != nil {
+		return st, errors.Join(couldNot("the workspace can't be opened: %w", err), st.store.Close())
+	}
+	st.model = agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model}
+	if !env.HasModel() {
+		st.model = agent.Model{BaseURL: st.base + "/v1", Key: "demo", Name: scriptedmodel.DefaultModel}
+	}
+	return st, nil
+}
+
+func (st stage) close() error {
+	st.l.Close()
+	return errors.Join(st.ws.Close(), st.store.Close())
+}
+
+// around serves the stage while fn runs, and takes it down afterwards.
+func (st stage) around(ctx context.Context, fn func(context.Context) error) error {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{}))
+	mux.Handle("/shop/", http.StripPrefix("/shop", st.shop.Handler()))
+	mux.Handle("/", st.ws.Handler())
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var g errgroup.Group
+	g.Go(func() error { return serveHTTP(serving, st.l, mux) })
+	err := fn(ctx)
+	err = errors.Join(err, st.ws.Close())
+	stop()
+	return errors.Join(err, g.Wait())
+}
+
+// dataDir is where the demo keeps itself: the given directory, or one that is removed at the end.
+func dataDir(given string) (dir string, remove func(), err error) {
+	if given != "" {
+		if err := os.MkdirAll(given, 0o700); err != nil {
+			return "", nil, couldNot("the data directory can't be made: %w", err)
+		}
+		return given, func() {}, nil
+	}
+	dir, err = os.MkdirTemp("", "countersign-demo-")
+	if err != nil {
+		return "", nil, couldNot("no temporary directory can be made; name one with --data: %w", err)
+	}
+	return dir, func() { os.RemoveAll(dir) }, nil
+}
+
+func demoPolicyFrom(path string, tools *agent.Registry, log *slog.Logger) (*approvers.Policy, error) {
+	if path != "" {
+		return readPolicy(path, tools, log)
+	}
+	file, err := config.ParsePolicy("demo.yaml", demoPolicy)
+	if err != nil {
+		return nil, misused("the demo's policy can't be used:\n%w", err)
+	}
+	return file.Policy, nil
+}
+
+func readScript(name string) (*scenario, error) {
+	text := exercise
+	switch name {
+	case "":
+		return nil, nil
+	case builtIn:
+	default:
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, misused("the scenario can't be read: %w", err)
+		}
+		text = string(b)
+	}
+	s, err := parseScenario(name, text)
+	return &s, err
+}
+
+// announce tells a newcomer where to look and what to do, and opens the page.
+func announce(out io.Writer, st stage, m agent.Model, o demoOptions) {
+	page := st.base + "/#/U0100/C0001"
+	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, m.Name, modelPlace(m))
+	if o.data == "" {
+		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to go on later\n")
+	} else {
+		fmt.Fprintf(out, "  Kept            in %s\n", o.data)
+	}
+	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+	if !o.noBrowser {
+		openBrowser(page)
+	}
+}
+
+func modelPlace(m agent.Model) string {
+	if m.BaseURL == "" {
+		return "OpenAI"
+	}
+	return m.BaseURL
+}
+
+// openBrowser opens the page where the machine has a browser. Nobody misses it elsewhere: the address was printed.
+func openBrowser(url string) {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	cmd := exec.Command(name, args...)
+	if cmd.Start() == nil {
+		go cmd.Wait() // reaps it
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"countersign/bot"
+	"countersign/store"
+)
+
+// reach asks Slack and the model once whether they can be used, so that a wrong token is a sentence at the start and not a
+// riddle in the log.
+func reach(ctx context.Context, p parts) error {
+	if err := p.bot.Check(ctx); err != nil {
+		if errors.Is(err, bot.ErrToken) {
+			return misused("%w", err)
+		}
+		return couldNot("%w", err)
+	}
+	if err := p.agent.Ping(ctx); err != nil {
+		return couldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
+	}
+	return nil
+}
+
+// storeError gives the errors of opening a store their exit code.
+func storeError(err error) error {
+	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrNewer) {
+		return misused("%w", err)
+	}
+	return couldNot("%w", err)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/internal/shop"
+	"countersign/store/bolt"
+)
+
+func serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "The bot, in your Slack",
+		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; README.md lists the
+variables, and "countersign check" says what is wrong with them.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
+	}
+}
+
+func serve(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	env, err := config.ReadEnv(config.Serve)
+	if err != nil {
+		return misused("the environment is not complete:\n%w", err)
+	}
+	if env.Transport == config.HTTPMode {
+		return misused("COUNTERSIGN_TRANSPORT: Slack's requests over HTTP are not served yet; write socket")
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: env.Log}))
+	goods, err := shop.Open(filepath.Join(filepath.Dir(env.Store.Path), "countersign-shop.json"), time.Now)
+	if err != nil {
+		return couldNot("the sample shop can't be opened: %w", err)
+	}
+	tools, err := registry(goods)
+	if err != nil {
+		return err
+	}
+	policy, err := readPolicy(env.Policy, tools, log)
+	if err != nil {
+		return err
+	}
+	admin, err := listen("the admin address", env.AdminAddr)
+	if err != nil {
+		return err
+	}
+	db, err := openStore(env.Store.Path)
+	if err != nil {
+		admin.Close()
+		return err
+	}
+	s := setup{
+		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
+		model:         agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
+		historyTokens: env.HistoryTokens, policy: policy, store: db, tools: tools, admin: admin, log: log,
+	}
+	p := s.assemble()
+	if err := reach(ctx, p); err != nil {
+		admin.Close()
+		return errors.Join(err, db.Close())
+	}
+	log.Info("countersign is up", "policy", env.Policy, "store", env.Store.String(), "admin", admin.Addr().String(), "gated", len(gated(policy, tools)))
+	return errors.Join(s.run(ctx, p), db.Close())
+}
+
+// readPolicy reads the policy and holds it against the tools that can be called. Warnings are logged.
+func readPolicy(path string, tools *agent.Registry, log *slog.Logger) (*approvers.Policy, error) {
+	file, err := config.ReadPolicy(path)
+	if err != nil {
+		return nil, misused("the policy can't be used:\n%w", err)
+	}
+	problems := file.Check(names(tools))
+	for _, w := range problems.Warnings() {
+		log.Warn("policy: " + w.Error())
+	}
+	if errs := problems.Errors(); len(errs) > 0 {
+		return nil, misused("the policy can't be used:\n%w", errs)
+	}
+	return file.Policy, nil
+}
+
+// openStore opens the bolt file. Its errors say what to do.
+func openStore(path string) (*bolt.Store, error) {
+	db, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return db, nil
+}
+
+func names(tools *agent.Registry) []string {
+	var out []string
+	for _, t := range tools.All() {
+		out = append(out, t.Name)
+	}
+	return out
+}
+
+// gated lists the tools that wait for somebody, whatever their arguments.
+func gated(p *approvers.Policy, tools *agent.Registry) []string {
+	var out []string
+	for _, name := range names(tools) {
+		if t, _ := p.Tool(name, ""); t.Confirm {
+			out = append(out, fmt.Sprintf("%s (%s)", name, t.Risk))
+		}
+	}
+	return out
+}

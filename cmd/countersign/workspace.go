@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"countersign/internal/workspace"
+)
+
+func workspaceCommand() *cobra.Command {
+	var addr, seedFile, dataFile string
+	var realRates bool
+	cmd := &cobra.Command{
+		Use:   "workspace",
+		Short: "A local Slack workspace with a page in the browser, for trying any bot against it",
+		Long: `Runs a Slack workspace on this machine: Slack's Web API and Socket Mode for a bot, a page in the browser for
+people, and an HTTP API for scripts (docs/workspace.md). It prints the settings that point a bot at it.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			seed := workspace.DemoSeed()
+			if seedFile != "" {
+				var err error
+				if seed, err = workspace.ReadSeed(seedFile); err != nil {
+					return misused("the workspace's seed can't be used: %w", err)
+				}
+			}
+			l, err := listen("the workspace", addr)
+			if err != nil {
+				return err
+			}
+			base := "http://" + l.Addr().String()
+			s, err := workspace.New(workspace.Config{
+				Seed: seed, DataFile: dataFile, BaseURL: base, RealRates: realRates,
+				Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			})
+			if err != nil {
+				l.Close()
+				return couldNot("the workspace can't start: %w", err)
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "The workspace %s is open at %s\n\nPoint a bot at it with\n\n", seed.Team.Name, base)
+			fmt.Fprintf(out, "  export SLACK_API_URL=%s/api/\n", base)
+			for _, token := range seed.App.BotTokens[:min(1, len(seed.App.BotTokens))] {
+				fmt.Fprintf(out, "  export SLACK_BOT_TOKEN=%s\n", token)
+			}
+			for _, token := range seed.App.AppTokens[:min(1, len(seed.App.AppTokens))] {
+				fmt.Fprintf(out, "  export SLACK_APP_TOKEN=%s\n", token)
+			}
+			g, ctx := errgroup.WithContext(cmd.Context())
+			g.Go(func() error { return serveHTTP(ctx, l, s.Handler()) })
+			g.Go(func() error {
+				<-ctx.Done()
+				return s.Close()
+			})
+			return g.Wait()
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8484", "where to listen")
+	cmd.Flags().StringVar(&seedFile, "seed", "", "YAML or JSON file with the team, people, channels and tokens (docs/workspace.md); the demo's without it")
+	cmd.Flags().StringVar(&dataFile, "data", "", "file that keeps the workspace between runs; nothing is kept without it")
+	cmd.Flags().BoolVar(&realRates, "real-rates", false, "enforce Slack's rate limits")
+	return cmd
+}
