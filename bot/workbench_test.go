@@ -1,0 +1,358 @@
+package bot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/internal/workspace"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// workbench is a workspace with people in it, and the bot with the real desk and a real store. Only the agent is a stand-in: it
+// asks for the calls that a message spells out ("call TOOL {…}"), and answers with their results.
+type workbench struct {
+	t      *testing.T
+	slack  *workspace.Server
+	url    string
+	path   string
+	policy *approvers.Policy
+	tools  testTools
+	store  store.Store
+	desk   *desk.Desk
+	bot    *Bot
+	log    *logBuffer
+	stop   func()
+	mu     sync.Mutex
+	ran    []string // executions that were run, with their arguments
+	hold   chan struct{}
+	answer string // what the agent answers instead of the results
+}
+
+type testTools map[string]desk.Tool
+
+func (t testTools) Tool(name string) (desk.Tool, bool) {
+	tool, ok := t[name]
+	return tool, ok
+}
+
+const refundSchema = `{"type":"object","additionalProperties":false,"required":["order_id","amount"],"properties":{
+	"order_id":{"type":"string","description":"The order"},
+	"amount":{"type":"number","minimum":0.01,"maximum":5000},
+	"currency":{"type":"string","enum":["USD","EUR"]},
+	"reason":{"type":"string","maxLength":500},
+	"notify":{"type":"boolean"},
+	"count":{"type":"integer"},
+	"day":{"type":"string","format":"date"},
+	"mail":{"type":"string","format":"email"},
+	"link":{"type":"string","format":"uri"},
+	"lines":{"type":"array","items":{"type":"object"}}}}`
+
+func tool(name, schema string, effect approvers.Effect) desk.Tool {
+	return desk.Tool{Name: name, Hash: "hash-" + name, Effect: effect, Timeout: time.Minute, Schema: json.RawMessage(schema),
+		Check: func(args json.RawMessage) error {
+			var v struct {
+				Amount *float64 `json:"amount"`
+			}
+			if err := json.Unmarshal(args, &v); err != nil {
+				return err
+			}
+			if v.Amount != nil && (*v.Amount < 0.01 || *v.Amount > 5000) {
+				return errors.New("amount: must be between 0.01 and 5000; order_id: is odd")
+			}
+			return nil
+		}}
+}
+
+func newWorkbench(t *testing.T) *workbench {
+	t.Helper()
+	w := &workbench{t: t, policy: testPolicy(), path: filepath.Join(t.TempDir(), "countersign.db"), log: new(logBuffer)}
+	w.tools = testTools{
+		"search_orders":           tool("search_orders", `{"type":"object"}`, approvers.ReadOnly),
+		"update_shipping_address": tool("update_shipping_address", `{"type":"object"}`, approvers.Idempotent),
+		"issue_refund":            tool("issue_refund", refundSchema, approvers.Unprotected),
+		"cancel_account":          tool("cancel_account", `{"type":"object"}`, approvers.Unprotected),
+		"mystery":                 tool("mystery", `{"type":"object"}`, approvers.Unprotected),
+	}
+	srv, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), AckTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(srv.Handler())
+	w.slack, w.url = srv, web.URL
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	w.start()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// start starts the bot on the store as it is, and waits until it is connected.
+func (w *workbench) start() {
+	w.t.Helper()
+	s, err := bolt.Open(w.path, bolt.Options{Rehearse: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.store = s
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.desk = desk.New(desk.Config{Store: s, Policy: func() *approvers.Policy { return w.policy }, Tools: w.tools, Log: log})
+	w.bot = New(Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: w.url + "/api/", Desk: w.desk, Tools: w.tools, Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.bot.Run(ctx) })
+	g.Go(func() error {
+		return w.desk.Work(ctx, map[store.TimerKind]desk.Duty{
+			store.TimerInbox: {Handle: w.bot.Handle, Workers: 8}, store.TimerShow: {Handle: w.bot.Show, Workers: 8},
+			store.TimerThink: {Handle: w.think, Workers: 4}, store.TimerRun: {Handle: w.run, Workers: 4},
+		})
+	})
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			w.t.Errorf("the bot stopped with: %v", err)
+		}
+		if err := s.Check(context.Background()); err != nil {
+			w.t.Errorf("the store is not sound: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			w.t.Error(err)
+		}
+		if w.t.Failed() {
+			w.t.Log(w.log.String())
+		}
+	})
+	w.until("two sockets", func() bool { return w.slack.Sockets() == sockets })
+}
+
+// think is the stand-in for the agent.
+func (w *workbench) think(ctx context.Context, t store.Timer) error {
+	b, err := w.desk.Begin(ctx, t.Ref)
+	if err != nil {
+		return err
+	}
+	var results []string
+	for _, c := range b.Calls[b.Turn.ID] {
+		results = append(results, string(c.Outcome)+" "+c.Result)
+	}
+	last := b.Messages[len(b.Messages)-1].Text
+	if b.Turn.Step > 0 || !strings.Contains(last, "call ") {
+		text := "results: " + strings.Join(results, " | ")
+		if w.answer != "" {
+			text = w.answer
+		}
+		return w.desk.Answer(ctx, b.Turn.ID, b.Turn.Step, text)
+	}
+	p := desk.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Authors: b.Turn.Requesters}
+	for i, line := range strings.Split(last, "\n") {
+		if rest, ok := strings.CutPrefix(line, "call "); ok {
+			name, args, _ := strings.Cut(rest, " ")
+			p.Calls = append(p.Calls, desk.ModelCall{ID: fmt.Sprint("m", i), Tool: name, Args: args})
+		}
+	}
+	return w.desk.Propose(ctx, p)
+}
+
+// run claims and "runs" an execution.
+func (w *workbench) run(ctx context.Context, t store.Timer) error {
+	e, run, err := w.desk.Claim(ctx, t.Ref)
+	if err != nil || !run {
+		return err
+	}
+	w.mu.Lock()
+	w.ran = append(w.ran, e.Tool+" "+string(e.Args))
+	hold := w.hold
+	w.mu.Unlock()
+	if hold != nil {
+		<-hold
+		return errors.New("the process went away")
+	}
+	return w.desk.Finish(ctx, e.ID, true, `{"ok":true}`)
+}
+
+func (w *workbench) runs() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.ran...)
+}
+
+// call uses the people's API.
+func (w *workbench) call(method, path string, body any) map[string]any {
+	w.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req, err := http.NewRequest(method, w.url+path, bytes.NewReader(raw))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(text, &out); err != nil {
+		w.t.Fatalf("%s %s: %s", method, path, text)
+	}
+	return out
+}
+
+// says posts a message as a person. A mention of the bot is written @bot.
+func (w *workbench) says(user, channel, text string) string {
+	w.t.Helper()
+	return w.saysIn(user, channel, text, "")
+}
+
+func (w *workbench) saysIn(user, channel, text, thread string) string {
+	w.t.Helper()
+	out := w.call("POST", "/people/"+user+"/messages", map[string]any{"channel": channel, "text": strings.ReplaceAll(text, "@bot", "<@U0BOT>"), "thread_ts": thread})
+	ts, _ := out["ts"].(string)
+	if ts == "" {
+		w.t.Fatalf("%s could not say it: %v", user, out)
+	}
+	return ts
+}
+
+// sees is what a person sees in a channel or thread, as text, with buttons as [words](action).
+func (w *workbench) sees(user, channel, thread string) []posted {
+	w.t.Helper()
+	path := "/people/" + user + "/channels/" + strings.ReplaceAll(channel, "#", "%23") + "/messages"
+	if thread != "" {
+		path += "?thread_ts=" + thread
+	}
+	out := w.call("GET", path, nil)
+	list, _ := out["messages"].([]any)
+	var all []posted
+	for _, item := range list {
+		raw, err := json.Marshal(item)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var p posted
+		if err := json.Unmarshal(raw, &p); err != nil {
+			w.t.Fatal(err)
+		}
+		p.raw = string(raw)
+		all = append(all, p)
+	}
+	return all
+}
+
+type posted struct {
+	TS        string `json:"ts"`
+	User      string `json:"user"`
+	Text      string `json:"text"`
+	Ephemeral bool   `json:"is_ephemeral"`
+	raw       string
+}
+
+func (p posted) has(action string) bool { return strings.Contains(p.raw, `"action_id":"`+action+`"`) }
+
+// finds waits until a person sees a message of the bot that contains the words.
+func (w *workbench) finds(user, channel, thread string, words ...string) posted {
+	w.t.Helper()
+	var found posted
+	w.until(fmt.Sprintf("%s sees %q in %s", user, words, channel), func() bool {
+		for _, p := range w.sees(user, channel, thread) {
+			ok := p.User == "U0BOT"
+			for _, word := range words {
+				ok = ok && strings.Contains(p.Text, word)
+			}
+			if ok {
+				found = p
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// clicks presses a button, and wants the click acknowledged.
+func (w *workbench) clicks(user, channel string, p posted, action string) {
+	w.t.Helper()
+	out := w.call("POST", "/people/"+user+"/actions", map[string]any{"channel": channel, "ts": p.TS, "action_id": action})
+	if out["ok"] != true {
+		w.t.Fatalf("%s could not click %s: %v", user, action, out)
+	}
+}
+
+// opened waits for a person's modal with the callback.
+func (w *workbench) opened(user, callback string) map[string]any {
+	w.t.Helper()
+	var found map[string]any
+	w.until(user+" has the form "+callback, func() bool {
+		out := w.call("GET", "/people/"+user+"/views", nil)
+		views, _ := out["views"].([]any)
+		if len(views) == 0 {
+			return false
+		}
+		found, _ = views[len(views)-1].(map[string]any)
+		return found["callback_id"] == callback
+	})
+	return found
+}
+
+func (w *workbench) submits(user string, view map[string]any, values map[string]any) map[string]any {
+	w.t.Helper()
+	return w.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, view["id"]), map[string]any{"values": values})
+}
+
+// until waits for something that is about to become true.
+func (w *workbench) until(what string, is func() bool) {
+	w.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	give := time.After(15 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-give:
+			w.t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
