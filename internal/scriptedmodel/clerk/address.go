@@ -14,7 +14,7 @@ var (
 	addressIntro = re(`^(?:(?:the|her|his|their|this|a|my|our)\s+)?(?:(?:new|following|correct|right|other|shipping|delivery|home|work)\s+)*address(?:\s+(?:is|at|of))?[:,]?\s*`)
 	addressTail  = re(`[,\s]*(?:\b(?:for|on|of)\s+(?:the\s+)?(?:order\s+)?(?:ORD-?\d+|#?\d{2,9}|it|that|this|order)|\(?\bORD-?\d+\)?)\s*$`)
 	addressEnd   = re(`[,\s]+(?:because|since|as (?:she|he|they|the)|instead|please|thanks|thank you|asap|right away|from now on|too|as well)\b.*$`)
-	addressHead  = re(`^(?:order\s+)?(?:ORD-?\d+|it|that)\s*[:,]?\s*(?:to\s+)?`)
+	addressHead  = re(`^(?:to\s+)?(?:order\s+)?(?:ORD-?\d+|it|that)\s*[:,]?\s*(?:to\s+)?|^to\s+`)
 	houseNumber  = regexp.MustCompile(`\d`)
 )
 

@@ -21,9 +21,15 @@ var notSpeakers = wordSet(`address amount body customer email e-mail message nam
 
 var plain = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "‑", "-", "&lt;", "<", "&gt;", ">", "&amp;", "&")
 
+// longestMessage is how much of a message is read, in bytes.
+const longestMessage = 8000
+
 // clean turns a message into plain text: Slack's links and mentions, typographic
 // quotes and the names of speakers are taken away.
 func clean(text string) string {
+	if len(text) > longestMessage {
+		text = strings.ToValidUTF8(text[:longestMessage], "")
+	}
 	text = mention.ReplaceAllString(text, " ")
 	text = channelLink.ReplaceAllString(text, "#$1")
 	text = slackLink.ReplaceAllStringFunc(text, func(link string) string {

@@ -2,6 +2,7 @@ package clerk
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -71,8 +72,14 @@ type desk struct {
 
 // work understands the turn and leaves in the memory what later turns need.
 func (d *desk) work() {
-	for _, c := range d.t.done {
-		d.m.learn(c)
+	// What a search of the same step found may be older than what the others
+	// did: those wait for approvals.
+	for _, searches := range []bool{true, false} {
+		for _, c := range d.t.done {
+			if (d.tools.kindOf(c.Name) == searchOrders) == searches {
+				d.m.learn(c)
+			}
+		}
 	}
 	wishes, talk := d.understand()
 	for i := range wishes {
@@ -89,6 +96,9 @@ func (d *desk) work() {
 	d.m.open, d.m.offers = d.open, d.offers
 	if len(d.t.done) > 0 {
 		d.m.last = d.t.done
+	}
+	if acted := slices.DeleteFunc(slices.Clone(d.t.done), func(c done) bool { return d.tools.kindOf(c.Name) == searchOrders }); len(acted) > 0 {
+		d.m.acted = acted
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *chat) say(text string) (steps []string, answer string) {
 			step = append(step, call.Name+call.Arguments)
 			results = append(results, clerk.Message{Role: "tool", CallID: call.ID, Content: c.run(*call)})
 		}
-		steps = append(steps, strings.Join(step, " "))
+		steps = append(steps, strings.Join(step, " & "))
 		c.history = append(append(c.history, clerk.Message{Role: "assistant", Calls: reply.Calls}), results...)
 	}
 	c.t.Fatalf("%q: no answer after 10 steps: %v", text, steps)
@@ -81,43 +81,12 @@ func (c *chat) run(call clerk.Call) string {
 		return fmt.Sprintf(`{"status":"executed","tool":%q,"reason":"Team Lead changed the arguments before approving","guidance":"It ran.","modified":{"by":"Team Lead","args":%s},"result":%s}`, call.Name, args, result)
 	}
 	result, err := tool.Run(c.t.Context(), call.ID, json.RawMessage(call.Arguments))
+	if err != nil && strings.Contains(err.Error(), "are not right") {
+		c.t.Errorf("%s%s does not fit the tool's schema: %v", call.Name, call.Arguments, err)
+	}
 	if err != nil {
 		reason, _ := json.Marshal(err.Error())
 		return fmt.Sprintf(`{"status":"error","tool":%q,"reason":%s,"guidance":"It was not run to success."}`, call.Name, reason)
 	}
 	return string(result)
-}
-
-// fate makes a structured refusal.
-func fate(status, tool, reason, by string) string {
-	return fmt.Sprintf(`{"status":%q,"tool":%q,"reason":%q,"decided_by":%q,"guidance":"Offer the person an alternative."}`, status, tool, reason, by)
-}
-
-// line is one message and what must come of it.
-type line struct {
-	says string
-	// steps are the calls, a step each; a step with several calls has them
-	// joined by a space.
-	steps []string
-	// answer has parts that must be in the answer, separated by " … ".
-	answer string
-}
-
-func (c *chat) play(lines []line) {
-	c.t.Helper()
-	for _, l := range lines {
-		steps, answer := c.say(l.says)
-		if fmt.Sprint(steps) != fmt.Sprint(l.steps) {
-			c.t.Errorf("%q\ncalled %s\nwant   %s", l.says, strings.Join(steps, "\n       "), strings.Join(l.steps, "\n       "))
-		}
-		rest := answer
-		for _, part := range strings.Split(l.answer, " … ") {
-			i := strings.Index(rest, part)
-			if i < 0 {
-				c.t.Errorf("%q\nanswered %s\nwant     %s", l.says, answer, l.answer)
-				break
-			}
-			rest = rest[i+len(part):]
-		}
-	}
 }

@@ -78,14 +78,17 @@ const (
 
 var (
 	possessive = regexp.MustCompile(`(\p{L}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)'(?:s\b|\s)`)
-	nameAfter  = regexp.MustCompile(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Rr]efund|[Gg]ive|[Dd]id|[Hh]as|[Aa]bout) (?:the customer |customer )?` + properName)
+	nameAfter  = regexp.MustCompile(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Rr]efund|[Gg]ive|[Dd]id|[Hh]as|[Aa]bout|[Oo]n|[Ww]ith) (?:the customer |customer )?` + properName)
 )
+
+// nameFirst finds who a statement is about: "Jane wants her account closed".
+var nameFirst = regexp.MustCompile(`(?:^|[.!?,:;]\s+|\b[Cc]ustomer )` + properName + ` (?:wants?|would|asks?|asked|says?|said|called|calls|wrote|needs?|complains?|complained|requests?|requested|reports?|reported|has|is|was|got|received|moved|lives|never|never got|does|did)\b`)
 
 // notNames are words that stand where a name would.
 var notNames = wordSet(`it that what where who there here he she let how when i you we they this order orders customer customers account user today yesterday
 	tomorrow client person company parcel package usd eur gbp english german french spanish monday tuesday wednesday thursday friday saturday sunday find show
 	list search look refund cancel delete send please can could the a an ord usr my your our her his their its everyone everybody one someone somebody
-	update change set deactivate close export charge email tell give check track apply hi hello hey thanks and or for from to of`)
+	me us update change set deactivate close export charge email tell give check track apply hi hello hey thanks and or for from to of`)
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
@@ -102,6 +105,11 @@ func findName(text string) string {
 			return name
 		}
 	}
+	for _, m := range nameFirst.FindAllStringSubmatch(text, -1) {
+		if name := trimName(m[1]); name != "" {
+			return name
+		}
+	}
 	for _, m := range nameAfter.FindAllStringSubmatch(text, -1) {
 		if name := trimName(m[1]); name != "" {
 			return name
@@ -113,7 +121,7 @@ func findName(text string) string {
 // trimName drops words at either end that are no part of a name.
 func trimName(name string) string {
 	words := strings.Fields(strings.TrimSuffix(name, "'s"))
-	for len(words) > 0 && notNames[strings.ToLower(words[0])] {
+	for len(words) > 0 && (notNames[strings.ToLower(words[0])] || len(words) > 1 && commands.MatchString(words[0])) {
 		words = words[1:]
 	}
 	for len(words) > 0 && notNames[strings.ToLower(words[len(words)-1])] {

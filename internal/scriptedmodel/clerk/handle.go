@@ -30,7 +30,7 @@ func (d *desk) handle(w *wish) {
 		}
 		return
 	case w.mood == explain:
-		d.told = append(d.told, d.explanation(w.kind))
+		d.told = append(d.told, d.explanation(w))
 		return
 	case !d.tools.has(w.kind):
 		d.notes = append(d.notes, d.without(w.kind))
@@ -122,7 +122,7 @@ func (d *desk) handleVerbatim(w *wish) {
 func (d *desk) handleAgain() {
 	failed := slices.DeleteFunc(slices.Clone(d.m.last), func(c done) bool { return c.result.status == "" })
 	if len(failed) == 0 {
-		d.notes = append(d.notes, "That went through the first time, so I don't do it again:")
+		d.told = append(d.told, "That went through the first time, so I don't do it again:")
 		d.handleRecap()
 		return
 	}
@@ -155,14 +155,15 @@ func (d *desk) handleAgain() {
 
 // handleRecap tells how the last calls ended.
 func (d *desk) handleRecap() {
-	if len(d.m.last) == 0 {
+	last := d.m.acted
+	if len(last) == 0 {
+		last = d.m.last
+	}
+	if len(last) == 0 {
 		d.told = append(d.told, "I have not done anything in this conversation yet, so there is nothing to report.")
 		return
 	}
-	for _, c := range d.m.last {
-		if c.result.status == "" && d.tools.kindOf(c.Name) == searchOrders && len(d.m.last) > 1 {
-			continue // a look-up on the way to something else
-		}
+	for _, c := range last {
 		d.told = append(d.told, d.outcome(nil, c))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+var myAccount = re(`\bmy account\b`)
+
 // handleAccounts does what a wish wants with each account that it means.
 func (d *desk) handleAccounts(w *wish) {
 	ids, ok := d.accountsOf(w)
@@ -78,7 +80,7 @@ func (d *desk) accountsOf(w *wish) (ids []string, ok bool) {
 	if d.searching {
 		return nil, false
 	}
-	if d.m.user != "" && !re(`\bmy account\b`).MatchString(w.text) {
+	if d.m.user != "" && !myAccount.MatchString(w.text) {
 		return []string{d.m.user}, true
 	}
 	if d.m.email != "" && w.pronoun {

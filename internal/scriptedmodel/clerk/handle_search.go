@@ -75,6 +75,11 @@ func (d *desk) customer(w *wish) (arg, bool) {
 	return arg{}, false
 }
 
+var (
+	notHers  = re(`\b(?:that|those|these|all)\b`)
+	myOrders = re(`\bmy orders\b`)
+)
+
 // handleSearch looks orders up and tells what it found.
 func (d *desk) handleSearch(w *wish) {
 	if len(w.orders) > 0 {
@@ -89,13 +94,13 @@ func (d *desk) handleSearch(w *wish) {
 	}
 	mine := d.m.user != "" || d.m.email != ""
 	switch {
-	case plural.MatchString(w.text) && w.pronoun && mine && !re(`\b(?:that|those|these|all)\b`).MatchString(w.text):
+	case plural.MatchString(w.text) && w.pronoun && mine && !notHers.MatchString(w.text):
 		if d.m.email != "" {
 			d.search(w, textArg("customer_email", d.m.email))
 			return
 		}
 		d.search(w, textArg("user_id", d.m.user))
-	case plural.MatchString(w.text) && !re(`\bmy orders\b`).MatchString(w.text):
+	case plural.MatchString(w.text) && !myOrders.MatchString(w.text):
 		d.search(w)
 	default:
 		d.searchKnown(w)
@@ -136,6 +141,9 @@ func (d *desk) search(w *wish, args ...arg) {
 	switch state {
 	case wait:
 		d.searching = true
+		if len(args) > 0 && args[0].name == "order_id" {
+			d.m.look(strings.Trim(args[0].value, `"`)) // what "it" means in the rest of the message
+		}
 		return
 	case failed:
 		return
@@ -188,4 +196,3 @@ func (d *desk) focus(list []*order, args []arg) {
 		}
 	}
 }
-

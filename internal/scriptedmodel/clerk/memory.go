@@ -17,6 +17,7 @@ type memory struct {
 	email  string
 	name   string
 	last   []done // the calls of the last turn that made any
+	acted  []done // the same, without searches
 	wanted *wish  // the last wish that a call was made for
 	open   *wish  // a wish that still lacks something
 	offers []offer
@@ -73,11 +74,9 @@ func (m *memory) learn(c done) {
 		if address := answer.text("address", "shipping_address"); address != "" {
 			o.address = address
 		}
-		if strings.HasSuffix(c.Name, takePayment) {
-			if n, ok := answer.cents("amount"); ok {
-				o.paid += n
-				o.refundable += n
-			}
+		if answer.text("payment_id") != "" {
+			o.paid = o.total - o.due
+			o.refundable = o.paid - o.refunded
 		}
 	}
 	if id := answer.text("user_id"); id != "" {

@@ -9,9 +9,9 @@ import (
 // pick chooses among several orders: "the second one", "the cheapest", "both",
 // "the teapot".
 type pick struct {
-	way  string // ordinal, newest, oldest, cheapest, dearest, other, all, state; empty: none
-	n    int    // for ordinal, from 0; -1 is the last
-	word string // for state
+	way    string // ordinal, newest, oldest, cheapest, dearest, other, both, all, state; empty: none
+	places []int  // for ordinal, from 0; -1 is the last
+	word   string // for state
 }
 
 var ordinals = []struct {
@@ -35,7 +35,8 @@ var picks = []struct {
 	{re(`\b(?:cheap(?:er|est)|small(?:er|est) (?:one|order))\b`), pick{way: "cheapest"}},
 	{re(`\b(?:(?:most|more) expensive|dear(?:er|est)|pricie(?:r|st)|bigg(?:er|est)|larg(?:er|est)) (?:one|order)\b|\bmost expensive\b`), pick{way: "dearest"}},
 	{re(`\bthe other (?:one|order)?\b`), pick{way: "other"}},
-	{re(`\b(?:both|all of (?:them|those|these)|them all|all (?:the |three |four |five )?orders|every order|each(?: order| of them)?|all (?:two|three|four|five))\b`), pick{way: "all"}},
+	{re(`\bboth\b`), pick{way: "both"}},
+	{re(`\b(?:all of (?:them|those|these)|them all|all (?:the |three |four |five )?orders|every order|each(?: order| of them)?|all (?:two|three|four|five))\b`), pick{way: "all"}},
 	{re(`\b(?:delivered|arrived)\b (?:one|order)|\b(?:one|order) that (?:was delivered|has arrived|arrived|came)\b`), pick{way: "state", word: "delivered"}},
 	{re(`\bshipped (?:one|order)|\b(?:one|order) that (?:was|is|has) (?:shipped|on its way)\b`), pick{way: "state", word: "shipped"}},
 	{re(`\b(?:unpaid|open) (?:one|order)\b`), pick{way: "state", word: unpaid}},
@@ -47,12 +48,13 @@ func findPick(text string) pick {
 			return p.pick
 		}
 	}
+	var p pick
 	for _, o := range ordinals {
 		if o.words.MatchString(text) {
-			return pick{way: "ordinal", n: o.n}
+			p.way, p.places = "ordinal", append(p.places, o.n)
 		}
 	}
-	return pick{}
+	return p
 }
 
 // from applies the pick to orders that are listed newest first.
@@ -63,13 +65,22 @@ func (p pick) from(list []*order, focus string) []*order {
 	switch p.way {
 	case "all":
 		return list
+	case "both":
+		if len(list) == 2 {
+			return list
+		}
 	case "ordinal":
-		if p.n < 0 {
-			return list[len(list)-1:]
+		var chosen []*order
+		for _, n := range p.places {
+			if n < 0 {
+				n = len(list) - 1
+			}
+			if n >= len(list) {
+				return nil // "the fifth" of three: ask
+			}
+			chosen = append(chosen, list[n])
 		}
-		if p.n < len(list) {
-			return list[p.n : p.n+1]
-		}
+		return chosen
 	case "newest":
 		return list[:1]
 	case "oldest":

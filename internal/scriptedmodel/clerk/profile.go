@@ -1,9 +1,6 @@
 package clerk
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
 	deactivating = re(`\b(?:de-?activat\w*|suspend\w*|pause|put on hold|freeze)\b`)
@@ -12,6 +9,7 @@ var (
 	newEmail     = re(`\be-?mail(?: address)?\b`)
 	newPhone     = re(`\b(?:phone|telephone|mobile|cell)(?: number)?\b.*?(\+?\d[\d ()/.-]{4,}\d)`)
 	newLanguage  = re(`\b(?:language\b.*?|speaks? |to )\b(english|german|french|spanish|deutsch|français|español|en|de|fr|es)\b`)
+	speaking     = re(`language|speak`)
 	languages    = map[string]string{"english": "en", "en": "en", "german": "de", "deutsch": "de", "de": "de", "french": "fr", "français": "fr", "fr": "fr", "spanish": "es", "español": "es", "es": "es"}
 )
 
@@ -38,7 +36,7 @@ func (w *wish) readProfile(text string) {
 	if m := newPhone.FindStringSubmatch(text); m != nil {
 		set("phone", m[1])
 	}
-	if regexp.MustCompile(`(?i)language|speak`).MatchString(text) {
+	if speaking.MatchString(text) {
 		if m := newLanguage.FindStringSubmatch(text); m != nil {
 			set("language", languages[strings.ToLower(m[1])])
 		}

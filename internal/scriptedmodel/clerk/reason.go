@@ -9,8 +9,9 @@ import (
 var (
 	because      = re(`(?:\b(?:because(?: of)?|since|as it|as the|as they|due to|on account of|given that|seeing that)\b|\b(?:the )?reason(?: is| being)?:?\s|\s[-–—]+\s|: )`)
 	becauseKept  = re(`^as (?:it|the|they)\b`)
-	complaint    = re(`\b(?:arriv\w+|broke\w*|damag\w+|defect\w*|faulty|late|lost|missing|never|wrong|torn|crack\w+|shatter\w+|scratch\w*|stain\w+|unhappy|disappoint\w+|complain\w*|not (?:work|fit|as|what|come|happy|satisf)\w*|doesn't|didn't|isn't|wasn't|hasn't|too (?:small|big|late|large)|changed (?:her|his|their) mind|duplicate|twice|mistake|goodwill|delay\w*|leak\w+|stopped|moved|moving|no longer|fraud\w*|spam)\b`)
+	complaint    = re(`\b(?:arriv\w+|broke\w*|damag\w+|defect\w*|faulty|late|lost|missing|never|wrong|torn|crack\w+|shatter\w+|scratch\w*|stain\w*|unhappy|disappoint\w+|complain\w*|not (?:work|fit|as|what|come|happy|satisf)\w*|doesn't|didn't|isn't|wasn't|hasn't|too (?:small|big|late|large)|changed (?:her|his|their) mind|duplicate|twice|mistake|goodwill|delay\w*|leak\w+|stopped|moved|moving|no longer|fraud\w*|spam)\b`)
 	forSomething = re(`\bfor (?:the |a |an |its |her |his |their |being |arriving |such a )?(?:[a-z]+ ){0,4}[a-z]+`)
+	sideClause   = re(`\b(?:which|that|who) .*`)
 	asides       = re(`(?:\b(?:please|thanks|thank you|thx|asap|now|today|too|as well|instead|then|ok|okay|cheers)\b[\s,.!]*)+$`)
 )
 
@@ -28,7 +29,7 @@ func findReason(text, before string) string {
 		}
 	}
 	// The last part that complains: "refund ORD-123, it arrived broken".
-	for _, mark := range []string{", ", ". ", "; ", "! ", "\n", " ("} {
+	for _, mark := range []string{", ", ". ", "; ", "! ", "? ", "\n", " ("} {
 		if i := strings.Index(text, mark); i >= 0 && complaint.MatchString(text[i:]) {
 			if reason := tidy(text[i+len(mark):]); reason != "" && len(findOrders(reason)) == 0 {
 				return reason
@@ -44,7 +45,7 @@ func findReason(text, before string) string {
 		return tidy(before)
 	}
 	if complaint.MatchString(text) {
-		if at := re(`\b(?:which|that|who) .*`).FindString(text); complaint.MatchString(at) {
+		if at := sideClause.FindString(text); complaint.MatchString(at) {
 			return tidy(at)
 		}
 	}

@@ -58,6 +58,11 @@ func (d *desk) attempt(c done) string {
 	return "The call of " + c.Name
 }
 
+var (
+	saysExpired = re(`in time|nobody|no decision|expired`)
+	atMost      = re(`at most (\S+)`)
+)
+
 // refusal says why a call came to nothing.
 func (d *desk) refusal(c done) string {
 	what, r := d.attempt(c), c.result
@@ -72,7 +77,7 @@ func (d *desk) refusal(c done) string {
 	case "rejected":
 		return what + " was rejected" + by + why + ". Nothing was changed."
 	case "expired":
-		if re(`in time|nobody|no decision|expired`).MatchString(why) {
+		if saysExpired.MatchString(why) {
 			why = ""
 		}
 		return what + " was not decided in time" + why + ", so nothing was changed. You can ask again later, when somebody is there to decide."
@@ -85,6 +90,9 @@ func (d *desk) refusal(c done) string {
 	case "refused":
 		return what + " is not allowed here, whoever asks" + why + ". Nothing was changed."
 	case "unknown":
+		if why != "" {
+			why = " (" + strings.TrimPrefix(why, ": ") + ")"
+		}
 		return "Nobody knows yet whether this happened: " + lower(what) + why + ". Somebody has to look; until then I won't try it again."
 	}
 	return what + " did not work" + why + "."
@@ -120,12 +128,12 @@ func (d *desk) alternatives(c done) {
 				wish{orders: []string{order}, money: &money{amount, c.args.text("currency")}, method: "invoice"})
 		}
 	case setAddress:
-		if o := d.m.orders[order]; o != nil && o.email != "" {
+		if o := d.m.orders[order]; o != nil && o.email != "" && c.result.status != "error" {
 			d.offer(sendEmail, "ask "+o.name+" by e-mail to confirm the address",
 				wish{emails: []string{o.email}, subject: "Your order " + order, body: "Please confirm the address for your order " + order + ": " + value(c.args, "address") + "."})
 		}
 	case sendEmail:
-		w := wish{kind: sendEmail, emails: []string{value(c.args, "to")}, subject: c.args.text("subject")}
+		w := wish{kind: sendEmail, emails: []string{value(c.args, "to")}}
 		d.ask(&w, lackBody, "How shall I word it instead?")
 	case exportData:
 		d.offer(searchOrders, "show the orders of "+user+" here instead", wish{users: []string{user}})
@@ -159,7 +167,7 @@ func (d *desk) offerLess(c done, order string) {
 	if named := findMoney(withoutNames(c.result.reason), false); c.result.status != "error" && named != nil && named.cents < asked && named.cents > 0 {
 		less = named.cents
 	}
-	if m := re(`at most (\S+)`).FindStringSubmatch(c.result.reason); m != nil {
+	if m := atMost.FindStringSubmatch(c.result.reason); m != nil {
 		if most := findMoney(m[1], true); most != nil && most.cents > 0 {
 			less = most.cents
 		}

@@ -86,9 +86,14 @@ var explanations = map[string]string{
 	exportData:    "An export hands out what the shop knows of a customer: profile, orders, payments and e-mails. For example: “Export the data of USR-456”.",
 }
 
-func (d *desk) explanation(kind string) string {
-	text := explanations[kind]
-	if !d.tools.has(kind) {
+var shouldI = re(`^(?:should|shall)\b`)
+
+func (d *desk) explanation(w *wish) string {
+	text := explanations[w.kind]
+	if shouldI.MatchString(w.text) {
+		text = "That is yours to decide. " + text
+	}
+	if !d.tools.has(w.kind) {
 		text += " I have no tool for it here, though."
 	}
 	return text + " Whether it needs somebody's approval is the operator's policy; I only propose."

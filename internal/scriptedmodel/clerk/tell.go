@@ -3,6 +3,7 @@ package clerk
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -258,6 +259,15 @@ func day(stamp string) string {
 	return t.Format("2 January 2006")
 }
 
+// What a question about one order asks for.
+var (
+	asksRefund  = re(`\b(?:refund\w*|money)\b`)
+	asksPaid    = re(`\b(?:paid|pay|owe\w*|due)\b`)
+	asksTotal   = re(`\b(?:how much|cost\w*|total|price|amount)\b`)
+	asksAddress = re(`\baddress\b`)
+	asksWho     = re(`\b(?:whose|who)\b`)
+)
+
 // tellOrder tells about one order, what was asked for first.
 func (d *desk) tellOrder(w *wish, o *order) string {
 	var parts []string
@@ -270,9 +280,9 @@ func (d *desk) tellOrder(w *wish, o *order) string {
 	if w != nil {
 		asked = strings.ToLower(w.text)
 	}
-	is := func(words string) bool { return re(`\b(?:` + words + `)\b`).MatchString(asked) }
+	is := func(words *regexp.Regexp) bool { return words.MatchString(asked) }
 	switch {
-	case is(`refund\w*|money`):
+	case is(asksRefund):
 		switch {
 		case o.refunded == 0:
 			say("Nothing has been refunded for order %s%s yet; %s could be.", o.id, whose, show(o.refundable, o.currency))
@@ -281,27 +291,25 @@ func (d *desk) tellOrder(w *wish, o *order) string {
 		default:
 			say("%s of order %s%s has been refunded; %s could still be.", show(o.refunded, o.currency), o.id, whose, show(o.refundable, o.currency))
 		}
-	case is(`paid|pay|owe\w*|due`):
+	case is(asksPaid):
 		if o.due > 0 {
 			say("Order %s%s is not fully paid: %s of %s is due.", o.id, whose, show(o.due, o.currency), show(o.total, o.currency))
 		} else {
 			say("Order %s%s is paid: %s.", o.id, whose, show(o.paid, o.currency))
 		}
-	case is(`how much|cost\w*|total|price|amount`):
+	case is(asksTotal):
 		say("Order %s%s comes to %s: %s.", o.id, whose, show(o.total, o.currency), things(o))
-	case is(`address`):
+	case is(asksAddress):
 		say("Order %s%s goes to %s.", o.id, whose, o.address)
-	case is(`whose|who`):
+	case is(asksWho):
 		say("Order %s belongs to %s (%s, account %s).", o.id, o.name, o.email, o.user)
-	case is(`items?|bought|buy|contain\w*|in it|what did`) || is(`what('s| is) in`):
-		say("Order %s%s: %s, %s.", o.id, whose, things(o), show(o.total, o.currency))
 	default:
 		say("Order %s%s: %s, %s.", o.id, whose, things(o), show(o.total, o.currency))
 	}
-	if !is(`address`) {
+	if !is(asksAddress) {
 		say("%s", progress(o))
 	}
-	if note := moneyNote(o); note != "" && !is(`refund\w*|paid|due|owe\w*`) {
+	if note := moneyNote(o); note != "" && !is(asksRefund) && !is(asksPaid) {
 		say("%s.", capital(note))
 	}
 	return strings.Join(parts, " ")

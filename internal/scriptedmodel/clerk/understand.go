@@ -1,6 +1,7 @@
 package clerk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -47,12 +48,21 @@ func (d *desk) understand() (wishes []wish, talk string) {
 	if again := d.repeated(plainText, wishes); again != nil {
 		return again, ""
 	}
+	if w := d.amended(plainText); w != nil && len(wishes) == 0 {
+		return []wish{*w}, ""
+	}
 	if len(wishes) > 0 {
 		return wishes, ""
 	}
 	// "The second one?" after a list asks for its details.
 	if p := findPick(plainText); len(d.m.listing) > 0 && (p.way != "" || len(byItem(plainText, d.m.listed())) > 0) {
 		return []wish{{kind: searchOrders, text: plainText, pick: p}}, ""
+	}
+	// Something is said about an order, but nothing is asked for: look it up.
+	var w wish
+	if w.readNames(plainText); len(w.orders)+len(w.emails)+len(w.users) > 0 {
+		w.kind, w.text, w.pick = searchOrders, plainText, pick{}
+		return []wish{w}, ""
 	}
 	if name := strings.Trim(plainText, " .?!"); d.m.find(name) != nil {
 		return []wish{{kind: searchOrders, text: plainText, name: name}}, ""
@@ -108,15 +118,48 @@ func (d *desk) repeated(text string, wishes []wish) []wish {
 	return []wish{w}
 }
 
+var onlyName = re(`^(?:it's |for |customer )?(\p{L}+(?: \p{L}+)?)[.!]?$`)
+
+var onlyAmount = re(`^(?:(?:then|only|just|make it|make that|try|ok|okay|do|what about|how about|with|let's say)[\s,]+)*[$€£]?\s?\d[\d.,]*\s?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])?(?:[\s,]+(?:then|instead|please|only|off))*[\s.!?]*$|^(?:(?:then|only|just|make it|ok|okay)[\s,]+)*half(?: of it)?(?:[\s,]+(?:then|instead|please))*[\s.!?]*$`)
+
+// amended reads "make it $20" as the last wish with another amount, when the
+// last one came to nothing.
+func (d *desk) amended(text string) *wish {
+	if d.m.wanted == nil || !onlyAmount.MatchString(text) || !slices.ContainsFunc(d.m.last, func(c done) bool { return c.result.status != "" }) {
+		return nil
+	}
+	w := *d.m.wanted
+	w.money, w.share, w.percent, w.text = nil, nil, 0, text
+	switch w.kind {
+	case issueRefund, takePayment:
+		w.readAmount(text)
+	case applyDiscount:
+		if w.readPercent(text); w.percent == 0 {
+			w.readPercent(strings.TrimRight(text, ".!? ") + "%")
+		}
+	default:
+		return nil
+	}
+	if len(w.orders) == 0 && d.m.order != "" {
+		w.orders = []string{d.m.order}
+	}
+	return &w
+}
+
 // fill completes a wish with the answer to what was asked back; false when the
 // answer does not say it.
 func (w *wish) fill(text, said string) bool {
 	var more wish
 	more.readNames(text)
+	// "How many percent?" "I meant ORD-132."
+	if w.lacks != lackSearch && w.lacks != lackTo && bare(fillers.ReplaceAllString(text, "")) && (len(more.orders) > 0 || w.lacks == lackBody) {
+		w.orders, w.emails, w.users, w.name, w.pick = more.orders, more.emails, more.users, "", pick{}
+		return true
+	}
 	switch w.lacks {
 	case lackOrder, lackWhich, lackAccount, lackSearch:
 		if len(more.orders)+len(more.users)+len(more.emails) == 0 && more.name == "" {
-			if name := re(`^(?:it's |for |customer )?(` + `\p{L}+(?: \p{L}+)?` + `)[.!]?$`).FindStringSubmatch(text); name != nil && w.lacks != lackWhich && more.pick.way == "" && !more.pronoun {
+			if name := onlyName.FindStringSubmatch(text); name != nil && w.lacks != lackWhich && more.pick.way == "" && !more.pronoun {
 				more.name = trimName(name[1])
 			}
 		}
@@ -129,7 +172,7 @@ func (w *wish) fill(text, said string) bool {
 		w.readAmount(text)
 		return w.money != nil || w.share != nil
 	case lackPercent:
-		if w.readPercent(text + "%"); w.percent == 0 {
+		if w.readPercent(withoutNames(text) + "%"); w.percent == 0 {
 			return false
 		}
 	case lackAddress:

@@ -66,6 +66,7 @@ var (
 	pronouns   = re(`\b(?:it|that|this|them|those|these|the (?:order|parcel|package|delivery)|(?:this|that|same|both) orders?|her|his|their|him|the (?:same )?(?:customer|account|user|client)|(?:this|that) (?:customer|account|user))\b`)
 	byInvoice  = re(`\binvoice\b`)
 	byTransfer = re(`\b(?:bank )?transfer\b|\bwire\b`)
+	halfPrice  = re(`\bhalf price\b`)
 	byCard     = re(`\bcard\b`)
 )
 
@@ -140,7 +141,7 @@ func (w *wish) readPercent(text string) {
 		w.percent, _ = strconv.Atoi(m[1])
 		return
 	}
-	if re(`\bhalf price\b`).MatchString(text) {
+	if halfPrice.MatchString(text) {
 		w.percent = 50
 	}
 	w.money = findMoney(withoutReason(withoutNames(text)), false)
