@@ -1,9 +1,6 @@
 package workspace
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // visible finds a channel that the app can see: every public one, and the others it is
 // a member of.
@@ -13,84 +10,6 @@ func (s *Server) visible(id string) (*channel, *apiError) {
 		return nil, refuse("channel_not_found")
 	}
 	return ch, nil
-}
-
-// conversationsOpen is conversations.open: one user is a DM, several are a group DM.
-func (s *Server) conversationsOpen(c *call) (object, *apiError) {
-	if id := c.text("channel"); id != "" {
-		ch, failed := s.visible(id)
-		if failed != nil {
-			return nil, failed
-		}
-		if !ch.IM && !ch.MPIM {
-			return nil, refuse("method_not_supported_for_channel_type")
-		}
-		return s.opened(c, ch, true), nil
-	}
-	ids := c.words("users")
-	if len(ids) == 0 {
-		return nil, refuse("users_list_not_supplied")
-	}
-	var people []*user
-	for _, id := range ids {
-		u := s.users[id]
-		if u == nil {
-			return nil, refuse("user_not_found")
-		}
-		people = append(people, u)
-	}
-	if len(people) == 1 {
-		_, existed := s.dms[pair(s.botUser.ID, people[0].ID)]
-		ch, failed := s.dmWith(people[0])
-		if failed != nil {
-			return nil, failed
-		}
-		return s.opened(c, ch, existed), nil
-	}
-	if len(people) > 8 {
-		return nil, refuse("too_many_users")
-	}
-	return s.openGroupDM(c, people)
-}
-
-func (s *Server) opened(c *call, ch *channel, existed bool) object {
-	out := object{"channel": object{"id": ch.ID}}
-	if existed {
-		out["no_op"], out["already_open"] = true, true
-	}
-	if c.flag("return_im") {
-		out["channel"] = ch.json(s.botUser.ID, s.team.ID)
-	}
-	return out
-}
-
-func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
-	members := []string{s.botUser.ID}
-	names := []string{s.botUser.Name}
-	for _, u := range people {
-		switch {
-		case u.Deleted:
-			return nil, refuse("user_disabled")
-		case u.Stranger:
-			return nil, refuse("invalid_user_combination")
-		case !slices.Contains(members, u.ID):
-			members, names = append(members, u.ID), append(names, u.Name)
-		}
-	}
-	slices.Sort(members)
-	for _, id := range s.chanIDs {
-		ch := s.channels[id]
-		if ch.MPIM && slices.Equal(slices.Sorted(slices.Values(ch.Members)), members) {
-			return s.opened(c, ch, true), nil
-		}
-	}
-	ch := &channel{
-		ID: newID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", MPIM: true, Private: true, Members: members,
-		Creator: s.botUser.ID, Created: s.cfg.Now().Unix(),
-	}
-	s.addChannel(ch)
-	s.feed.send(change{Type: "channel", Channel: ch.ID, only: members})
-	return s.opened(c, ch, false), nil
 }
 
 // conversationsInfo is conversations.info.
@@ -208,91 +127,4 @@ func (s *Server) join(ch *channel, u *user, inviter string) {
 	}
 	s.emit("member_joined_channel", event)
 	s.publish(ch, &message{TS: s.nextTS(), Subtype: "channel_join", User: u.ID, Text: "<@" + u.ID + "> has joined the channel"})
-}
-
-// readable is visible for methods that read messages: the app must be a member.
-func (s *Server) readable(id string) (*channel, *apiError) {
-	ch, failed := s.visible(id)
-	if failed == nil && !ch.has(s.botUser.ID) {
-		failed = refuse("not_in_channel")
-	}
-	return ch, failed
-}
-
-// conversationsHistory is conversations.history: the top level, newest first.
-func (s *Server) conversationsHistory(c *call) (object, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
-	if failed != nil {
-		return nil, failed
-	}
-	window, failed := readWindow(c, 999)
-	if failed != nil {
-		return nil, failed
-	}
-	list := []object{}
-	next := ""
-	for _, m := range slices.Backward(ch.Messages) {
-		if !m.topLevel() || !window.covers(m.TS) {
-			continue
-		}
-		if len(list) == window.limit {
-			next = writeCursor(list[len(list)-1]["ts"].(string))
-			break
-		}
-		list = append(list, s.historyJSON(c, ch, m))
-	}
-	out := object{"messages": list, "has_more": next != "", "pin_count": 0, "channel_actions_ts": nil, "channel_actions_count": 0}
-	if next != "" {
-		out["response_metadata"] = object{"next_cursor": next}
-	}
-	return out, nil
-}
-
-// conversationsReplies is conversations.replies: the parent, then its replies, oldest
-// first.
-func (s *Server) conversationsReplies(c *call) (object, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
-	if failed != nil {
-		return nil, failed
-	}
-	parent := ch.byTS[c.text("ts")]
-	if parent == nil {
-		return nil, refuse("thread_not_found")
-	}
-	if parent.reply() { // Slack answers with that one reply
-		return object{"messages": []object{s.historyJSON(c, ch, parent)}, "has_more": false}, nil
-	}
-	window, failed := readWindow(c, 1000)
-	if failed != nil {
-		return nil, failed
-	}
-	list := []object{}
-	if window.before == "" {
-		list = append(list, s.historyJSON(c, ch, parent))
-	}
-	next := ""
-	for _, m := range ch.replies(parent.TS) {
-		if !window.coversReply(m.TS) {
-			continue
-		}
-		if len(list) == window.limit {
-			next = writeCursor(list[len(list)-1]["ts"].(string))
-			break
-		}
-		list = append(list, s.historyJSON(c, ch, m))
-	}
-	out := object{"messages": list, "has_more": next != ""}
-	if next != "" {
-		out["response_metadata"] = object{"next_cursor": next}
-	}
-	return out, nil
-}
-
-// historyJSON leaves metadata out unless it is asked for, as Slack does.
-func (s *Server) historyJSON(c *call, ch *channel, m *message) object {
-	out := ch.threadJSON(m)
-	if !c.flag("include_all_metadata") {
-		delete(out, "metadata")
-	}
-	return out
 }

@@ -1,17 +1,10 @@
 package workspace
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 )
-
-// errNoAnswer is what a person sees when the app doesn't acknowledge in time, or when
-// no app is connected.
-var errNoAnswer = errors.New("the app did not respond")
 
 // hub brings envelopes to the app's sockets and waits for acknowledgements. It has its
 // own lock and never takes the server's.
@@ -26,25 +19,6 @@ type hub struct {
 	queue   []*envelope          // events that no socket has been there for
 	seq     int
 	writers sync.WaitGroup
-}
-
-// envelope is one delivery: an event, or an interaction that somebody waits for.
-type envelope struct {
-	id       string
-	kind     string // events_api, interactive, slash_commands
-	payload  json.RawMessage
-	seq      int // in which order deliveries were made
-	attempt  int // 0 is the first
-	reason   string
-	sentTo   *socket
-	timer    *time.Timer
-	answered chan answer // nil for events
-}
-
-// answer is the acknowledgement of an interaction, or why there is none.
-type answer struct {
-	payload json.RawMessage
-	err     error
 }
 
 func newHub(cfg Config, f *faults) *hub {
@@ -113,118 +87,6 @@ func (h *hub) remove(k *socket) {
 	}
 }
 
-// event sends an event to one of the sockets, and again until it is acknowledged or the
-// retries are used up. It never waits.
-func (h *hub) event(payload json.RawMessage) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		h.dispatch(&envelope{kind: "events_api", payload: payload})
-	}
-}
-
-// dispatch delivers an envelope for the first time, with the fault that waits for it.
-func (h *hub) dispatch(e *envelope) {
-	fault, faulty := h.faults.takeDelivery(e.kind)
-	if !faulty {
-		h.deliver(e)
-		return
-	}
-	switch fault.Fault {
-	case FaultLostDelivery:
-		if e.answered == nil {
-			h.retryLater(e, "timeout")
-		}
-	case FaultLateDelivery:
-		time.AfterFunc(fault.delay(), func() { h.locked(func() { h.deliver(e) }) })
-	case FaultDuplicateDelivery:
-		h.deliver(e)
-		h.deliver(&envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: "timeout"})
-	}
-}
-
-// locked runs a timer's work, unless the hub has been closed meanwhile.
-func (h *hub) locked(work func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		work()
-	}
-}
-
-// ask sends an interaction and waits for its acknowledgement, as long as the person who
-// caused it would. Interactions are not sent again.
-func (h *hub) ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
-	e := &envelope{kind: kind, payload: payload, answered: make(chan answer, 1)}
-	h.mu.Lock()
-	if h.closed || len(h.sockets) == 0 {
-		h.mu.Unlock()
-		return nil, errNoAnswer
-	}
-	h.dispatch(e)
-	h.mu.Unlock()
-	patience := time.NewTimer(h.cfg.AckTimeout)
-	defer patience.Stop()
-	select {
-	case a := <-e.answered:
-		return a.payload, a.err
-	case <-patience.C:
-		return nil, errNoAnswer
-	}
-}
-
-// deliver writes an envelope to any of the sockets and starts the clock of its
-// acknowledgement.
-func (h *hub) deliver(e *envelope) {
-	h.seq++
-	e.seq = h.seq
-	for len(h.sockets) > 0 {
-		k := h.sockets[h.cfg.Pick(len(h.sockets))]
-		e.id = newUUID()
-		if !k.send(e.frame()) {
-			h.drop(k)
-			continue
-		}
-		e.sentTo = k
-		h.waiting[e.id] = e
-		e.timer = time.AfterFunc(h.cfg.AckTimeout, func() {
-			h.locked(func() {
-				if h.waiting[e.id] == e {
-					h.failed(e, "timeout")
-				}
-			})
-		})
-		return
-	}
-	if e.answered != nil {
-		e.answered <- answer{err: errNoAnswer}
-		return
-	}
-	if e.kind == "events_api" {
-		h.queue = append(h.queue, e)
-		e.timer = time.AfterFunc(h.queueLives(), func() { h.locked(func() { h.forget(e) }) })
-	}
-}
-
-// queueLives is how long an event waits for an app that isn't there: as long as Slack
-// would go on trying.
-func (h *hub) queueLives() time.Duration {
-	total := h.cfg.AckTimeout
-	for _, d := range h.cfg.RetryDelays {
-		total += d
-	}
-	return total
-}
-
-func (h *hub) forget(e *envelope) {
-	for i, queued := range h.queue {
-		if queued == e {
-			h.queue = append(h.queue[:i:i], h.queue[i+1:]...)
-			return
-		}
-	}
-}
-
 func (h *hub) drop(k *socket) {
 	for i, other := range h.sockets {
 		if other == k {
@@ -232,71 +94,6 @@ func (h *hub) drop(k *socket) {
 			return
 		}
 	}
-}
-
-// failed gives up one attempt: an interaction fails for its person, an event comes again.
-func (h *hub) failed(e *envelope, reason string) {
-	delete(h.waiting, e.id)
-	e.timer.Stop()
-	if e.answered != nil {
-		e.answered <- answer{err: errNoAnswer}
-		return
-	}
-	h.retryLater(e, reason)
-}
-
-func (h *hub) retryLater(e *envelope, reason string) {
-	if e.attempt >= len(h.cfg.RetryDelays) {
-		return
-	}
-	next := &envelope{kind: e.kind, payload: e.payload, attempt: e.attempt + 1, reason: reason}
-	if delay := h.cfg.RetryDelays[e.attempt]; delay > 0 {
-		time.AfterFunc(delay, func() { h.locked(func() { h.deliver(next) }) })
-		return
-	}
-	h.deliver(next)
-}
-
-// acked takes an acknowledgement. One that is late, unknown or the second is ignored.
-func (h *hub) acked(a ack) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	e := h.waiting[a.EnvelopeID]
-	if e == nil || h.faults.loseAck() {
-		return
-	}
-	delete(h.waiting, e.id)
-	e.timer.Stop()
-	if e.answered != nil {
-		payload := a.Payload
-		if trimmed := bytes.TrimSpace(payload); bytes.Equal(trimmed, []byte("{}")) || bytes.Equal(trimmed, []byte("null")) || bytes.Equal(trimmed, []byte(`""`)) {
-			payload = nil
-		}
-		e.answered <- answer{payload: payload}
-	}
-}
-
-// frame is the envelope as it goes over the wire.
-func (e *envelope) frame() []byte {
-	out := object{
-		"envelope_id": e.id, "type": e.kind, "payload": e.payload,
-		"accepts_response_payload": e.kind != "events_api",
-	}
-	if e.kind == "events_api" {
-		out["retry_attempt"], out["retry_reason"] = e.attempt, e.reason
-	}
-	return encode(out)
-}
-
-// encode is JSON without HTML escapes. What is encoded here is made of plain JSON values.
-func encode(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic("workspace: " + err.Error())
-	}
-	return bytes.TrimSpace(buf.Bytes())
 }
 
 // disconnect asks every socket to go, with Slack's reason, and closes it: at once, or

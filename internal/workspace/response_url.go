@@ -18,14 +18,9 @@ type responseURL struct {
 // newResponseURL makes one and returns its URL.
 func (s *Server) newResponseURL(base string, u responseURL) string {
 	now := s.cfg.Now()
-	for id, old := range s.replyTo {
-		if now.Sub(old.expires) > time.Hour { // long enough to tell an old one from none
-			delete(s.replyTo, id)
-		}
-	}
 	u.expires = now.Add(responseURLLives * time.Second)
 	id := newSecret()
-	s.replyTo[id] = &u
+	s.replyTo.put(id, &u, u.expires, now)
 	return base + "/response/" + id
 }
 
@@ -56,7 +51,7 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 
 // respond does what the answer asks for. Only an answer that is accepted counts as a use.
 func (s *Server) respond(id string, args arguments) *apiError {
-	u := s.replyTo[id]
+	u := s.replyTo.byName[id]
 	switch {
 	case u == nil:
 		return refuse("invalid_url")

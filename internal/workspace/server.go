@@ -30,8 +30,8 @@ type Server struct {
 	files    map[string]*file
 	homes    map[string]*view
 	stacks   map[string][]*view // open modals by person, the top one last
-	triggers map[string]*trigger
-	replyTo  map[string]*responseURL
+	triggers *shortLived[*trigger]
+	replyTo  *shortLived[*responseURL]
 	offered  map[string][]object // the options an external select was last given
 	tickets  map[string]time.Time
 	botHost  string // where the app reached this server last
@@ -55,7 +55,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, log: cfg.Log, team: cfg.Seed.Team, app: cfg.Seed.App,
 		users: map[string]*user{}, channels: map[string]*channel{}, dms: map[[2]string]string{},
 		files: map[string]*file{}, homes: map[string]*view{}, stacks: map[string][]*view{},
-		triggers: map[string]*trigger{}, replyTo: map[string]*responseURL{}, offered: map[string][]object{},
+		triggers: newShortLived[*trigger](), replyTo: newShortLived[*responseURL](), offered: map[string][]object{},
 		tickets: map[string]time.Time{},
 		feed:    newFeed(), faults: newFaults(), rates: newRates(cfg.RealRates),
 	}

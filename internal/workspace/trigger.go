@@ -20,14 +20,10 @@ var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
 // newTrigger makes a trigger for a person's act.
 func (s *Server) newTrigger(user, viewID string) string {
 	now := s.cfg.Now()
-	for id, t := range s.triggers {
-		if now.Sub(t.expires) > time.Hour { // long enough to tell an old one from none
-			delete(s.triggers, id)
-		}
-	}
 	s.lastTS++
 	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), newSecret())
-	s.triggers[id] = &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
+	t := &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
+	s.triggers.put(id, t, t.expires, now)
 	return id
 }
 
@@ -37,7 +33,7 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	if !triggerForm.MatchString(id) {
 		return nil, refuse("invalid_arguments", "invalid `trigger_id` [json-pointer:/trigger_id]")
 	}
-	t := s.triggers[id]
+	t := s.triggers.byName[id]
 	switch {
 	case t == nil:
 		return nil, refuse("invalid_trigger_id")
