@@ -33,7 +33,7 @@ const (
 
 // sentences are what people in Slack read when a turn stops. Each says what to do next.
 var sentences = map[cause]string{
-	causeDown:     "I couldn't reach the language model, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
+	causeDown:     "The language model did not answer, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
 	causeBusy:     "The language model is answering too many requests at the moment. What was done so far is kept: press \"Try again\" in a few minutes.",
 	causeQuota:    "The language model's account has used up its credit. Whoever runs this bot has to top it up; then press \"Try again\".",
 	causeCut:      "The language model's answer broke off several times. Nothing of the broken answers was used: press \"Try again\".",

@@ -162,3 +162,20 @@ func TestWireSchemaHasProperties(t *testing.T) {
 		t.Errorf("a schema with properties was changed: %s", got)
 	}
 }
+
+// What servers of tools send in practice, and must not be refused.
+func TestRegisterTakes(t *testing.T) {
+	for i, schema := range []string{
+		`{"type":"object"}`,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://shop.example/refund","type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"string"}}}`,
+		`{"type":"object","properties":{"a":{"format":"of our own","x-extra":1}}}`,
+	} {
+		tool := refund()
+		tool.Schema = json.RawMessage(schema)
+		var r Registry
+		if err := r.Register(tool); err != nil {
+			t.Errorf("schema %d: %v", i, err)
+		}
+	}
+}
