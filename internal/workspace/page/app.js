@@ -5,7 +5,7 @@ import { avatar, learnColours } from './avatar.js';
 import { Directory, fullNameOf, nameOf, titleOf } from './directory.js';
 import { parseRoute, routeTo } from './route.js';
 import { dropToast, toast } from './toast.js';
-import { Unread } from './unread.js';
+import { concerned, Unread } from './unread.js';
 
 export class App {
   // draw is called whenever something may look different.
@@ -58,7 +58,7 @@ export class App {
 
   // doorOf is where a click on a person leads: to what waits for them, else where they were last.
   doorOf(user) {
-    return routeTo({ user, place: this.unread.door(user)?.id ?? this.lastPlaces.get(user) ?? '' });
+    return routeTo({ user, ...(this.unread.door(user) ?? { place: this.lastPlaces.get(user) ?? '' }) });
   }
 
   // go follows the address. narrow is whether the list of channels is a screen of its own.
@@ -79,7 +79,7 @@ export class App {
     if (switched) await this.refresh('channels', 'views', 'others');
     if (this.route !== wanted) return;
     if (!wanted.place && !narrow) {
-      const first = this.lastPlaces.get(wanted.user) ?? this.unread.door(wanted.user)?.id ?? this.people.channel(this.hint?.channel)?.id ?? this.people.channels.find((channel) => channel.is_channel)?.id ?? this.people.channels[0]?.id;
+      const first = this.lastPlaces.get(wanted.user) ?? this.unread.door(wanted.user)?.place ?? this.people.channel(this.hint?.channel)?.id ?? this.people.channels.find((channel) => channel.is_channel)?.id ?? this.people.channels[0]?.id;
       if (first) {
         location.replace(routeTo({ user: wanted.user, place: first }));
         return;
@@ -151,6 +151,7 @@ export class App {
         this.proposals = { title: answer.prompts_title ?? '', prompts: answer.prompts ?? [] };
         this.status = { ...this.status, ...answer.status };
         this.threadProblem = '';
+        if (mark) this.unread.sawThread(user, thread);
       }, (sentence) => { this.threadProblem = sentence; }),
       user && place === 'home' && read('home', () => api.home(user, this.home !== undefined), (answer) => { this.home = answer.view ?? null; }, stop),
       read('others', () => this.readOthers(user), () => {}),
@@ -189,6 +190,26 @@ export class App {
       detail: channel.is_im ? `has a new message from ${other || channel.name}` : `was mentioned in #${channel.name}`,
       action: `Look as ${fullNameOf(user).split(/\s+/)[0]}`, href: routeTo({ user: user.id, place: channel.id }),
     });
+  }
+
+  // hearReply looks who is to be told of a reply in a thread. In a DM every message counts already.
+  async hearReply({ channel, thread_ts: thread, ts }) {
+    const { route } = this;
+    const answer = await api.messages(route.user, channel, { thread }).catch(() => null);
+    if (!answer || answer.channel.is_im) return;
+    for (const id of concerned(answer.messages, ts)) {
+      const user = this.people.user(id);
+      const seen = id === this.route.user && this.route.thread === thread && document.visibilityState === 'visible';
+      if (!user || user.is_bot || user.deleted || seen) continue;
+      this.unread.reply(id, { place: channel, thread, ts });
+      const me = id === this.route.user;
+      toast({
+        key: id, face: avatar(user, 'medium'), text: me ? 'New reply in your thread' : [nameOf(user), titleOf(user)].filter(Boolean).join(' · '),
+        detail: me ? `#${answer.channel.name}` : `has a new reply in #${answer.channel.name}`,
+        action: me ? 'Open' : `Look as ${fullNameOf(user).split(/\s+/)[0]}`, href: routeTo({ user: id, place: channel, thread }),
+      });
+    }
+    this.draw();
   }
 
   async send(order, thread) {

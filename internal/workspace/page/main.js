@@ -111,6 +111,7 @@ function onEvent(event) {
     clearTimeout(laterOthers);
     laterOthers = setTimeout(() => app.refresh('others'), 250);
   }
+  if (event.type === 'message' && event.thread_ts && event.thread_ts !== event.ts) app.hearReply(event);
   if (ofOnePerson.has(event.type) && event.user && event.user !== app.people.me?.id) return;
   // A message elsewhere changes the list of channels only.
   const elsewhere = event.channel && app.channel && event.channel !== app.channel.id;
@@ -125,6 +126,7 @@ new Events({
 
 if (!location.hash && rememberedPerson()) history.replaceState(null, '', routeTo({ user: rememberedPerson() }));
 
+byId('skip').addEventListener('click', () => panes.place.focus());
 addEventListener('hashchange', follow);
 narrow.addEventListener('change', follow);
 document.addEventListener('visibilitychange', () => {

@@ -15,7 +15,7 @@ import { ago, clock, fullTime, shortClock } from './time.js';
 const now = () => Date.now() / 1000;
 
 // authorOf answers a user-like value for whoever wrote a message.
-export function authorOf(message, people) {
+function authorOf(message, people) {
   const user = people.user(message.user) ?? (message.bot_id && people.bot?.profile ? people.bot : null);
   if (message.username) return { ...user, id: message.user ?? message.bot_id ?? message.username, is_bot: true, real_name: message.username, profile: { display_name: message.username, real_name: message.username } };
   return user ?? { id: message.user ?? message.bot_id ?? '?', name: message.user ?? 'unknown', real_name: message.user ?? 'Somebody', profile: {} };

@@ -26,7 +26,7 @@ export function renderMrkdwn(text, people, options) {
   });
 }
 
-export function preformatted(children) {
+function preformatted(children) {
   return h('pre', { class: 'pre' }, children);
 }
 

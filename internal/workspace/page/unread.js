@@ -9,6 +9,8 @@ export function badgeOf(channel) {
 export class Unread {
   constructor() {
     this.byUser = new Map();
+    // Replies in threads that a person takes part in: Slack tells them, whether or not they are mentioned.
+    this.threads = new Map();
   }
 
   // set takes a person's channels and answers the channels in which something new waits, the latest first.
@@ -21,21 +23,43 @@ export class Unread {
     }
     this.byUser.set(user, counts);
     if (!before) return [];
-    return latestFirst([...counts.values()].filter(({ count, channel }) => count > (before.get(channel.id)?.count ?? 0)));
+    return [...counts.values()].filter(({ count, channel }) => count > (before.get(channel.id)?.count ?? 0))
+      .sort((a, b) => Number(b.channel.latest_ts ?? 0) - Number(a.channel.latest_ts ?? 0));
+  }
+
+  // reply notes a reply that a person hasn't seen.
+  reply(user, { place, thread, ts }) {
+    if (!this.threads.has(user)) this.threads.set(user, new Map());
+    const threads = this.threads.get(user);
+    const count = (threads.get(thread)?.count ?? 0) + 1;
+    threads.set(thread, { place, thread, ts, count });
+  }
+
+  sawThread(user, thread) {
+    return this.threads.get(user)?.delete(thread) ?? false;
   }
 
   waiting(user) {
     let sum = 0;
     for (const { count } of this.byUser.get(user)?.values() ?? []) sum += count;
+    for (const { count } of this.threads.get(user)?.values() ?? []) sum += count;
     return sum;
   }
 
-  // door is the channel in which the latest unread thing waits for a person, or undefined.
+  // door is where the latest unread thing waits for a person: {place, thread}, or undefined.
   door(user) {
-    return latestFirst([...(this.byUser.get(user)?.values() ?? [])])[0]?.channel;
+    const channels = [...(this.byUser.get(user)?.values() ?? [])].map(({ channel }) => ({ place: channel.id, thread: '', ts: channel.latest_ts }));
+    const all = [...channels, ...(this.threads.get(user)?.values() ?? [])].sort((a, b) => Number(b.ts ?? 0) - Number(a.ts ?? 0));
+    return all[0] && { place: all[0].place, thread: all[0].thread };
   }
 }
 
-function latestFirst(entries) {
-  return entries.sort((a, b) => Number(b.channel.latest_ts ?? 0) - Number(a.channel.latest_ts ?? 0));
+// concerned lists who is to be told of a reply: those who wrote in the thread before, except its author, and except
+// whom it mentions, since a mention is counted by itself.
+export function concerned(messages, ts) {
+  const reply = messages.find((message) => message.ts === ts);
+  if (!reply) return [];
+  const text = JSON.stringify([reply.text, reply.blocks]);
+  const users = new Set(messages.filter((message) => Number(message.ts) < Number(ts)).map((message) => message.user));
+  return [...users].filter((user) => user && user !== reply.user && !text.includes(`<@${user}>`));
 }

@@ -6,7 +6,7 @@ import { emojiFor, withEmoji } from '../page/emoji.js';
 import { Form } from '../page/form.js';
 import { fromPermalink, parseRoute, routeTo } from '../page/route.js';
 import { ago, dayTitle, formatDate, fromZone, inZone } from '../page/time.js';
-import { Unread } from '../page/unread.js';
+import { concerned, Unread } from '../page/unread.js';
 
 const noon = Date.UTC(2026, 2, 2, 17, 5, 9) / 1000; // Monday, 2 March 2026
 const newYork = 'America/New_York';
@@ -123,7 +123,25 @@ test('unread: what is new is told once, the latest first', () => {
   const mentioned = { ...channel, mention_count: 2 };
   assert.deepEqual(unread.set('U1', [dm, mentioned]).map((news) => news.channel.id), ['C1']);
   assert.equal(unread.waiting('U1'), 3);
-  assert.equal(unread.door('U1').id, 'C1');
+  assert.deepEqual(unread.door('U1'), { place: 'C1', thread: '' });
   assert.deepEqual(unread.set('U1', [{ ...dm, unread_count: 0, mention_count: 0 }]), []);
   assert.equal(unread.door('U1'), undefined);
+});
+
+test('replies wait for those who take part in the thread', () => {
+  const messages = [
+    { ts: '1.0', user: 'U1' }, { ts: '2.0', user: 'UB' }, { ts: '3.0', user: 'U2' },
+    { ts: '4.0', user: 'UB', blocks: [{ text: { text: 'done, <@U2>' } }] }, { ts: '5.0', user: 'U3' },
+  ];
+  assert.deepEqual(concerned(messages, '4.0'), ['U1']); // U2 is mentioned, U3 came later
+  assert.deepEqual(concerned(messages, '3.0'), ['U1', 'UB']);
+  assert.deepEqual(concerned(messages, '9.0'), []);
+  const unread = new Unread();
+  unread.set('U1', [{ id: 'C2', mention_count: 1, latest_ts: '3' }]);
+  unread.reply('U1', { place: 'C1', thread: '1.0', ts: '4.0' });
+  unread.reply('U1', { place: 'C1', thread: '1.0', ts: '5.0' });
+  assert.equal(unread.waiting('U1'), 3);
+  assert.deepEqual(unread.door('U1'), { place: 'C1', thread: '1.0' });
+  assert.equal(unread.sawThread('U1', '1.0'), true);
+  assert.deepEqual(unread.door('U1'), { place: 'C2', thread: '' });
 });
