@@ -1,0 +1,106 @@
+package approvers_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+// TestEveryEndTeaches: however a request ends without a run, the model learns what happened and what to do next.
+func TestEveryEndTeaches(t *testing.T) {
+	p := example()
+	for _, state := range []approvers.State{
+		approvers.Rejected, approvers.Expired, approvers.Withdrawn, approvers.Revoked, approvers.Voided, approvers.Refused,
+	} {
+		r := open(t, p, "issue_refund", small)
+		r.State, r.ClosedBy, r.ClosedName, r.ClosedRole, r.Reason = state, onLead.ID, "Nora Quill", "team-lead", "above the limit"
+		var got approvers.Result
+		text := r.ClosedResult(p).Text()
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got.Status) != string(state) || got.Tool != "issue_refund" || got.Reason != "above the limit" || got.DecidedBy != "Team Lead" || got.Guidance == "" {
+			t.Errorf("%s: %s", state, text)
+		}
+		if strings.Contains(text, "Nora") || strings.Contains(text, string(onLead.ID)) {
+			t.Errorf("%s: the model is told which person decided: %s", state, text)
+		}
+	}
+}
+
+func TestRunResult(t *testing.T) {
+	p := example()
+	done := func(state approvers.ExecutionState, result string) approvers.Execution {
+		return approvers.Execution{ID: "exec_1", Tool: "issue_refund", State: state, Result: result, Args: json.RawMessage(`{"amount":20}`)}
+	}
+	edited := &approvers.Request{Edits: []approvers.Edit{{Role: "finance-director", By: onFin1.ID, Name: "Fin"}, {Role: "team-lead", By: onLead.ID, Name: "Nora"}}}
+	tests := []struct {
+		name    string
+		e       approvers.Execution
+		r       *approvers.Request
+		outcome approvers.Outcome
+		want    []string
+	}{
+		{"the tool's own words", done(approvers.ExecutionSucceeded, "refunded"), nil, approvers.OutcomeExecuted, []string{"refunded"}},
+		{"asked, not edited", done(approvers.ExecutionSucceeded, `{"ok":true}`), &approvers.Request{}, approvers.OutcomeExecuted, []string{`{"ok":true}`}},
+		{"edited, JSON", done(approvers.ExecutionSucceeded, `{"ok":true}`), edited, approvers.OutcomeExecuted,
+			[]string{`"modified":{"by":"Team Lead","args":{"amount":20}}`, `"result":{"ok":true}`}},
+		{"edited, plain words", done(approvers.ExecutionSucceeded, `refunded "20"`), edited, approvers.OutcomeExecuted, []string{`"result":"refunded \"20\""`}},
+		{"edited, no words", done(approvers.ExecutionSucceeded, ""), edited, approvers.OutcomeExecuted, []string{`"result":""`}},
+		{"the tool said no", done(approvers.ExecutionFailed, "card expired"), edited, approvers.OutcomeError, []string{`"status":"error"`, "card expired"}},
+		{"nobody knows", done(approvers.ExecutionUnknown, ""), nil, approvers.OutcomeUnknown, []string{`"status":"unknown"`, "Do not call it again"}},
+	}
+	for _, tt := range tests {
+		outcome, text := approvers.RunResult(p, tt.e, tt.r)
+		if outcome != tt.outcome {
+			t.Errorf("%s: %s; want %s", tt.name, outcome, tt.outcome)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: %s lacks %s", tt.name, text, part)
+			}
+		}
+	}
+}
+
+func TestRisk(t *testing.T) {
+	order := []string{"low", "medium", "high", "critical"}
+	var last approvers.Risk
+	for _, name := range order {
+		r, err := approvers.ParseRisk(name)
+		if err != nil || r <= last || r.String() != name || !r.Valid() {
+			t.Errorf("%s: %v after %v, %v", name, r, last, err)
+		}
+		last = r
+		text, err := r.MarshalText()
+		var back approvers.Risk
+		if err != nil || back.UnmarshalText(text) != nil || back != r {
+			t.Errorf("%s comes back as %v, %v", name, back, err)
+		}
+	}
+	for _, name := range []string{"", "High", "severe", "5"} {
+		if _, err := approvers.ParseRisk(name); err == nil {
+			t.Errorf("%q is taken as a risk level", name)
+		}
+	}
+	if _, err := approvers.Risk(9).MarshalText(); err == nil || approvers.Risk(9).Valid() {
+		t.Error("a risk out of range is written")
+	}
+}
+
+func TestLimit(t *testing.T) {
+	l := approvers.Limit{Count: 5, Per: time.Hour}
+	if l.Reached(4) || !l.Reached(5) || (approvers.Limit{}).Reached(1000) {
+		t.Errorf("4 of 5: %t, 5 of 5: %t, no limit: %t", l.Reached(4), l.Reached(5), (approvers.Limit{}).Reached(1000))
+	}
+	for want, l := range map[string]approvers.Limit{
+		"5/h": l, "1/min": {Count: 1, Per: time.Minute}, "2/d": {Count: 2, Per: 24 * time.Hour}, "3/1h30m0s": {Count: 3, Per: 90 * time.Minute},
+	} {
+		if l.String() != want {
+			t.Errorf("%s; want %s", l, want)
+		}
+	}
+}
