@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -240,8 +241,8 @@ func TestMalformedAnswers(t *testing.T) {
 			a := newAgent(d, answers(c.status, c.header, body))
 			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.offered(d.brief.Agent), 1<<20, a.Now(), false), a.offered(d.brief.Agent), false), a.Tools.named)
 			if c.fails {
-				f, ok := err.(*failure)
-				if !ok {
+				var f *failure
+				if !errors.As(err, &f) {
 					t.Fatalf("got %+v, %v; want a failure", r, err)
 				}
 				if f.cause != c.failed || f.worth != c.worth {

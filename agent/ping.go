@@ -9,8 +9,13 @@ import (
 	"time"
 )
 
-// ErrModelUnreachable says that the model's endpoint can't be used as it is. The wrapping error says why.
-var ErrModelUnreachable = errors.New("the model's endpoint can't be used")
+// Errors of Ping. The wrapping error says why.
+var (
+	// ErrModelUnreachable says that the model's endpoint does not answer as one.
+	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
+	// ErrModelKey says that the endpoint refuses the key: nothing changes until somebody sets another one.
+	ErrModelKey = errors.New("the model's endpoint refuses the key")
+)
 
 // pingTimeout bounds one look at the endpoint.
 const pingTimeout = 5 * time.Second
@@ -46,5 +51,9 @@ func (c *client) reach(ctx context.Context) error {
 	case err == nil, n.status == http.StatusOK, n.status == http.StatusNotFound, n.status == http.StatusMethodNotAllowed, n.status == http.StatusTooManyRequests:
 		return nil // it answers, and nothing is wrong with the key
 	}
-	return fmt.Errorf("%w: %w", ErrModelUnreachable, classify(ctx, err, *n, c.now()).detail)
+	f := classify(ctx, err, *n, c.now())
+	if f.cause == causeKey {
+		return fmt.Errorf("%w: %w", ErrModelKey, f.detail)
+	}
+	return fmt.Errorf("%w: %w", ErrModelUnreachable, f.detail)
 }

@@ -317,22 +317,22 @@ func TestPing(t *testing.T) {
 		for _, c := range []struct {
 			status int
 			body   string
-			ok     bool
+			want   error
 		}{
-			{200, `{"data":[]}`, true},
-			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, true}, // longer than is read
-			{404, `404 page not found`, true},
-			{429, ``, true},
-			{401, `{"error":{"message":"wrong key"}}`, false},
-			{500, ``, false},
-			{0, ``, false},
+			{200, `{"data":[]}`, nil},
+			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, nil}, // longer than is read
+			{404, `404 page not found`, nil},
+			{429, ``, nil},
+			{401, `{"error":{"message":"wrong key"}}`, ErrModelKey},
+			{500, ``, ErrModelUnreachable},
+			{0, ``, ErrModelUnreachable},
 		} {
 			status, body, asked = c.status, c.body, 0
 			err := a.Ping(t.Context())
-			if (err == nil) != c.ok || (err != nil && !errors.Is(err, ErrModelUnreachable)) {
+			if !errors.Is(err, c.want) {
 				t.Errorf("status %d: %v", c.status, err)
 			}
-			if again := a.Ping(t.Context()); asked != 1 || (again == nil) != c.ok {
+			if again := a.Ping(t.Context()); asked != 1 || !errors.Is(again, c.want) {
 				t.Errorf("status %d: %d requests for two looks, %v", c.status, asked, again)
 			}
 			time.Sleep(a.PingEvery)
