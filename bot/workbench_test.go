@@ -80,7 +80,7 @@ func tool(name, schema string, effect approvers.Effect) desk.Tool {
 		}}
 }
 
-func newWorkbench(t *testing.T) *workbench {
+func newWorkbench(t *testing.T, adjust ...func(*workbench)) *workbench {
 	t.Helper()
 	w := &workbench{t: t, policy: testPolicy(), path: filepath.Join(t.TempDir(), "countersign.db"), log: new(logBuffer)}
 	w.tools = testTools{
@@ -89,6 +89,9 @@ func newWorkbench(t *testing.T) *workbench {
 		"issue_refund":            tool("issue_refund", refundSchema, approvers.Unprotected),
 		"cancel_account":          tool("cancel_account", `{"type":"object"}`, approvers.Unprotected),
 		"mystery":                 tool("mystery", `{"type":"object"}`, approvers.Unprotected),
+	}
+	for _, f := range adjust {
+		f(w)
 	}
 	srv, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), AckTimeout: 10 * time.Second})
 	if err != nil {
@@ -355,4 +358,19 @@ func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// unhandled lists the deliveries that are due.
+func unhandled(t *testing.T, w *workbench) []store.Timer {
+	t.Helper()
+	var due []store.Timer
+	err := w.store.View(context.Background(), func(r store.Reader) error {
+		var err error
+		due, err = r.Timers(store.TimerInbox, 100)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
 }
