@@ -56,7 +56,7 @@ func check(out io.Writer, args []string) error {
 	if len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())
 	}
-	fmt.Fprint(out, file.Report(names(tools)))
+	printReport(out, file.Report(names(tools)))
 	switch {
 	case len(wrong.Errors()) > 0:
 		return misused("the environment can't be used: %s", count(len(wrong.Errors()), "error"))

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a person in front of the page, in headless Chromium.
+type browser struct {
+	*house
+	ctx context.Context
+}
+
+// openBrowserTest starts Chromium. A machine without it fails the test: the page is part of the product.
+func openBrowserTest(h *house) *browser {
+	h.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		h.Fatal("chromium is needed for the page's tests; install Debian's package chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(h.TempDir()))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	h.Cleanup(stop)
+	ctx, close := chromedp.NewContext(ctx)
+	h.Cleanup(close)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		h.Fatal(err)
+	}
+	return &browser{house: h, ctx: ctx}
+}
+
+// do runs steps, each within a time that bounds a failure.
+func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	for i, step := range steps {
+		ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+		err := chromedp.Do(ctx, step)
+		cancel()
+		if err != nil {
+			b.shot("failed")
+			b.Fatalf("%s, step %d: %v", what, i+1, err)
+		}
+	}
+}
+
+// until waits for a JavaScript condition.
+func (b *browser) until(what, condition string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition)); err != nil {
+		b.shot("failed")
+		b.Fatalf("waiting until %s: %v", what, err)
+	}
+}
+
+// shot keeps a screenshot where COUNTERSIGN_SCREENSHOTS says, to be looked at.
+func (b *browser) shot(name string) {
+	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		b.Errorf("screenshot %s: %v", name, err)
+	}
+}
+
+// become opens the page as a person, at a place.
+func (b *browser) become(user, place string) {
+	b.Helper()
+	b.do("become "+user, chromedp.Navigate("about:blank"), chromedp.Navigate(b.base+"/#/"+user+"/"+place))
+	b.until(user+"'s page is drawn", `document.body.dataset.ready === "true"`)
+}
+
+// write types into a composer and sends with Enter, as a person does.
+func (b *browser) write(composer, text string) {
+	b.Helper()
+	b.do("write "+text, chromedp.SendKeys(chromedp.CSS("[data-testid="+composer+"]"), text+"\r"))
+}
+
+// sees waits until an element shows a text.
+func (b *browser) sees(where, text string) {
+	b.Helper()
+	b.until("they see "+text, `[...document.querySelectorAll(`+"`"+where+"`"+`)].some(e => e.innerText.includes(`+"`"+text+"`"+`))`)
+}
+
+// click clicks the last element of a kind whose label starts with a text.
+func (b *browser) click(kind, label string) {
+	b.Helper()
+	find := `[...document.querySelectorAll("[data-testid=` + kind + `]")].findLast(e => e.innerText.startsWith("` + label + `") && e.offsetParent !== null)`
+	b.until("there is a "+label+" button", find+" !== undefined")
+	b.do("click "+label, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := chromedp.Evaluate[any](find+".click()")(ctx, t)
+		return err
+	}))
+}
+
+const inMessages, inThread = "[data-testid=messages] [data-testid=message]", "[data-testid=thread-messages] [data-testid=message]"
+
+// The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every surface follows.
+func TestBrowser(t *testing.T) {
+	b := openBrowserTest(openHouse(t, t.TempDir(), nil))
+
+	b.become("U0100", "C0001")
+	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
+	b.click("replies", "")
+	b.sees(inThread, "Waits for Team Lead")
+	b.shot("1-asker-waiting")
+
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "Refund of $49.99 for order ORD-123")
+	b.shot("2-card")
+	b.click("button", "Approve")
+	b.do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
+	b.sees("[data-testid=confirm]", "Refund of $49.99 for order ORD-123")
+	b.shot("3-confirm")
+	b.do("confirm", chromedp.Click(chromedp.CSS("[data-testid=confirm-accept]")))
+	b.sees(inMessages, "Approved by")
+	b.until("the card has no buttons left", `document.querySelectorAll("[data-testid=messages] [data-testid=button]").length === 0`)
+	b.shot("4-approved")
+
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "I refunded $49.99")
+	b.shot("5-answer")
+
+	b.write("thread-composer", "refund 20 USD of order ORD-131, the box was damaged")
+	b.sees(inThread, "Waits for Team Lead")
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "Refund of $20.00 for order ORD-131")
+	b.click("button", "Modify")
+	b.do("the form opens", chromedp.WaitVisible(chromedp.CSS("[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input")))
+	b.shot("6-modify")
+	amount := chromedp.CSS("[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input")
+	b.do("a bad amount", chromedp.Clear(amount), chromedp.SendKeys(amount, "-5"), chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.until("the field says what is wrong", `[...document.querySelectorAll("[data-testid=field-error]")].some(e => !e.hidden && e.innerText.length > 5)`)
+	b.shot("7-modify-error")
+	b.do("a good amount", chromedp.Clear(amount), chromedp.SendKeys(amount, "12.50"), chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
+	b.sees(inMessages, "Refund of $12.50 for order ORD-131")
+	b.shot("8-modified")
+
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "12.50")
+	b.write("thread-composer", "cancel account USR-456")
+	b.sees(inThread, "Waits for Finance Director")
+	b.become("U0003", "U0BOT")
+	b.click("button", "Reject")
+	reason := chromedp.CSS("[data-testid=modal][open] [data-testid=input] textarea")
+	b.do("the reason", chromedp.WaitVisible(reason), chromedp.SendKeys(reason, "Cancelling can't be undone."))
+	b.shot("9-reject")
+	b.do("send", chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.sees(inMessages, "Rejected by")
+	b.shot("10-rejected")
+	b.become("U0004", "U0BOT")
+	b.sees(inMessages, "Rejected by")
+	b.until("the other director's card has no buttons left", `document.querySelectorAll("[data-testid=messages] [data-testid=button]").length === 0`)
+
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "deactivat")
+	b.shot("11-alternative")
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"countersign/config"
+)
+
+// printReport lists the calls that wait, with who can approve each, and the tools that run by themselves.
+func printReport(out io.Writer, r config.Report) {
+	if len(r.Gates) > 0 {
+		fmt.Fprintln(out, "Calls that wait for a countersignature")
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, g := range r.Gates {
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", gateName(g), g.Risk, gateStages(g))
+		}
+		w.Flush()
+	}
+	if len(r.Automatic) > 0 {
+		fmt.Fprintln(out, "\nCalls that run without asking")
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, a := range r.Automatic {
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", forAgent(a.Tool, a.Agent), a.Risk, automaticNotes(a))
+		}
+		w.Flush()
+	}
+}
+
+func gateName(g config.Gate) string {
+	name := g.Tool
+	switch {
+	case name == "":
+		name = "(any tool that the policy does not name)"
+	case !g.Known:
+		name += " (not in the policy)"
+	}
+	name = forAgent(name, g.Agent)
+	if g.When != "" {
+		name += " when " + g.When
+	}
+	return name
+}
+
+func forAgent(name, agent string) string {
+	if agent == "" {
+		return name
+	}
+	return name + " for agent " + agent
+}
+
+// gateStages says who approves, in order, and who is told when nobody does.
+func gateStages(g config.Gate) string {
+	if g.Refused != "" {
+		return "refused: " + g.Refused
+	}
+	parts := make([]string, len(g.Stages))
+	for i, s := range g.Stages {
+		parts[i] = fmt.Sprintf("%s (%s)", s.Title, strings.Join(s.Members, ", "))
+		if s.Quorum > 1 {
+			parts[i] = fmt.Sprintf("%d × %s", s.Quorum, parts[i])
+		}
+		if len(s.Leads) > 0 {
+			parts[i] += ", escalates to " + strings.Join(s.Leads, ", then ")
+		}
+	}
+	return strings.Join(parts, "; then ")
+}
+
+func automaticNotes(a config.Automatic) string {
+	var notes []string
+	if a.Limit.Count > 0 {
+		notes = append(notes, fmt.Sprintf("at most %s in a conversation, then it waits", a.Limit))
+	}
+	if a.Preview {
+		notes = append(notes, "with a preview")
+	}
+	if a.Rules {
+		notes = append(notes, "unless a rule matches")
+	}
+	return strings.Join(notes, ", ")
+}
