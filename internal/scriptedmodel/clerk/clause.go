@@ -32,6 +32,9 @@ func clauses(text string) []clause {
 		segment := text[start:end]
 		kind, m := intent(segment)
 		n := len(list)
+		if kind == "" && n > 0 && continues(list[n-1], segment) {
+			kind, m = list[n-1].kind, list[n-1].mood
+		}
 		switch {
 		case kind == "" && n == 0:
 			before = strings.TrimSpace(before + " " + segment)
@@ -48,7 +51,7 @@ func clauses(text string) []clause {
 		}
 		separator := text[at[0]:at[1]]
 		rest := text[at[1]:]
-		if !sentence.MatchString(separator) && !commands.MatchString(fillers.ReplaceAllString(rest, "")) {
+		if !sentence.MatchString(separator) && !commands.MatchString(fillers.ReplaceAllString(rest, "")) && !nextOne.MatchString(rest) {
 			continue
 		}
 		if !sentence.MatchString(separator) && quoteOpen(text[:at[0]]) {
@@ -65,6 +68,17 @@ func clauses(text string) []clause {
 		return []clause{{text: text}}
 	}
 	return list
+}
+
+// nextOne begins what goes on in the sense of the clause before: "refund $5 of
+// ORD-123 and $7 of ORD-131", "ship ORD-123 to … and ORD-133 to …".
+var nextOne = regexp.MustCompile(`(?i)^(?:[$€£]\s?\d|\d+(?:\.\d+)? ?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])|half of|(?:order )?(?:ORD-?\d+|#\d{2,9}) to )`)
+
+func continues(c clause, segment string) bool {
+	if !nextOne.MatchString(segment) || len(findOrders(c.text)) == 0 || len(findOrders(segment)) == 0 {
+		return false
+	}
+	return c.kind == issueRefund || c.kind == takePayment || c.kind == applyDiscount || c.kind == setAddress
 }
 
 var endMarks = regexp.MustCompile(`^[.!?;]+`)

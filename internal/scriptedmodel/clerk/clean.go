@@ -12,6 +12,8 @@ var (
 	// A speaker's name is written before what they said: "Sam: hi",
 	// "<@U0100>: hi", "Sam Doe (U0100): hi".
 	speaker = regexp.MustCompile(`^\s*@?([\p{L}\p{N}][\p{L}\p{N}.'_-]*(?: \p{Lu}[\p{L}.'-]*){0,2})(?: ?[(\[][^)\]]{1,40}[)\]])?:\s+`)
+	// A mention that was written out: "@Countersign refund …".
+	atFirst = regexp.MustCompile(`^@[\p{L}\p{N}][\p{L}\p{N}._-]*[,:]?\s+`)
 	spaces  = regexp.MustCompile(`[ \t\x{00a0}\x{202f}]+`)
 )
 
@@ -43,9 +45,9 @@ func clean(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		line = strings.TrimSpace(spaces.ReplaceAllString(line, " "))
-		line = strings.TrimLeft(line, ",: ")
+		line = strings.TrimLeft(atFirst.ReplaceAllString(line, ""), ",: ")
 		if m := speaker.FindStringSubmatch(line); m != nil && !notSpeakers[strings.ToLower(strings.Fields(m[1])[0])] && !orderID.MatchString(m[0]) {
-			line = line[len(m[0]):]
+			line = atFirst.ReplaceAllString(line[len(m[0]):], "")
 		}
 		lines[i] = strings.TrimSpace(line)
 	}

@@ -17,6 +17,7 @@ var (
 	numberWithCents = `\d{1,3}(?:,\d{3})+(?:\.\d{1,2})?|\d{1,7}(?:[.,]\d{1,2})?`
 	moneyBefore     = regexp.MustCompile(`(?i)(\$|€|£|\busd|\beur|\bgbp)\s?(` + numberWithCents + `)`)
 	moneyAfter      = regexp.MustCompile(`(?i)(?:^|[^\w.,-])(` + numberWithCents + `)\s?(\$|€|£|usd\b|eur\b|gbp\b|euros?\b|dollars?\b|bucks\b|pounds?\b)`)
+	withCents       = regexp.MustCompile(`(?i)(?:(\$|€|£)\s?)?(?:(\d{1,6})\s?(dollars?|bucks|euros?|pounds?)?\s*(?:and\s+)?)?\b(\d{1,2})\s?(?:cents|pence)\b`)
 	bareAmount      = regexp.MustCompile(`(?:^|[^\w.,#@+-])(` + numberWithCents + `)(?:[^\w%@-]|$)`)
 	percentage      = regexp.MustCompile(`(?i)\b(\d{1,3})\s?(?:%|percent\b|per cent\b|pct\b)`)
 )
@@ -56,6 +57,14 @@ func currencyOf(word string) string {
 // findMoney returns the first amount in the text. A bare number counts when
 // bare is set: a text that asks for money means money.
 func findMoney(text string, bare bool) *money {
+	if m := withCents.FindStringSubmatch(text); m != nil {
+		whole, places := spoken(m[2]), spoken(m[4])/100
+		currency := ""
+		if word := m[1] + m[3]; word != "" {
+			currency = currencyOf(word)
+		}
+		return &money{whole + places, currency}
+	}
 	if m := moneyBefore.FindStringSubmatch(text); m != nil {
 		return &money{spoken(m[2]), currencyOf(m[1])}
 	}
