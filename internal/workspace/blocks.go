@@ -34,7 +34,7 @@ func init() { // an initialiser would be a cycle: blocks hold blocks
 		"actions":            {anywhere, []string{"elements"}, (*checker).actionsBlock},
 		"image":              {anywhere, []string{"image_url", "alt_text", "title", "slack_file"}, (*checker).imageBlock},
 		"input":              {anywhere, []string{"label", "element", "hint", "optional", "dispatch_action"}, (*checker).inputBlock},
-		"rich_text":          {anywhere, []string{"elements"}, func(c *checker, at string, b object) { c.list(at+"/elements", b["elements"], 0, -1) }},
+		"rich_text":          {anywhere, []string{"elements"}, (*checker).richText},
 		"video":              {anywhere, nil, nil},
 		"markdown":           {onMessage, []string{"text"}, (*checker).markdownBlock},
 		"table":              {onMessage, []string{"rows", "column_settings"}, (*checker).tableBlock},

@@ -18,7 +18,7 @@ type hub struct {
 	waiting map[string]*envelope // by envelope id, until acknowledged or given up
 	queue   []*envelope          // events that no socket has been there for
 	seq     int
-	writers sync.WaitGroup
+	running sync.WaitGroup // a reader and a writer for each socket
 }
 
 func newHub(cfg Config, f *faults) *hub {
@@ -37,7 +37,8 @@ func (h *hub) count() int {
 	return len(h.sockets)
 }
 
-// add takes a socket in, greets it and gives it what has been waiting for one.
+// add takes a socket in, greets it and gives it what has been waiting for one. Whoever
+// adds a socket reads it and removes it then.
 func (h *hub) add(k *socket, hello object) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,9 +49,9 @@ func (h *hub) add(k *socket, hello object) bool {
 	hello["num_connections"] = len(h.sockets)
 	k.send(encode(hello))
 	k.done.Add(1)
-	h.writers.Add(1)
+	h.running.Add(2)
 	go func() {
-		defer h.writers.Done()
+		defer h.running.Done()
 		k.write(h.cfg.PingInterval)
 	}()
 	queued := h.queue
@@ -65,6 +66,7 @@ func (h *hub) add(k *socket, hello object) bool {
 // remove forgets a socket. What it had not acknowledged counts as failed at once:
 // events are sent again, waiting people are told.
 func (h *hub) remove(k *socket) {
+	defer h.running.Done()
 	k.close()
 	k.done.Wait()
 	h.mu.Lock()
@@ -140,5 +142,5 @@ func (h *hub) close() {
 	h.queue = nil
 	h.mu.Unlock()
 	h.dropAll()
-	h.writers.Wait()
+	h.running.Wait()
 }

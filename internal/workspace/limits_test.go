@@ -22,6 +22,8 @@ func button(extra obj) obj {
 	return b
 }
 
+func rich(part obj) obj { return obj{"type": "rich_text", "elements": arr{part}} }
+
 func actions(elements ...any) obj { return obj{"type": "actions", "elements": arr(elements)} }
 func input(element obj) obj {
 	return obj{"type": "input", "label": plain("L"), "element": element}
@@ -83,6 +85,10 @@ func TestBlockLimits(t *testing.T) {
 		{"an unknown block", arr{obj{"type": "divider"}}, arr{obj{"type": "dividers"}}, "/blocks/0/type"},
 		{"an element in the wrong place", arr{input(obj{"type": "plain_text_input"})}, arr{actions(obj{"type": "plain_text_input"})}, "/blocks/0/elements/0/type"},
 		{"empty text", arr{obj{"type": "section", "text": plain("x")}}, arr{obj{"type": "section", "text": plain("")}}, "/blocks/0/text/text"},
+		{"empty rich text", arr{rich(obj{"type": "rich_text_preformatted", "elements": arr{obj{"type": "text", "text": "x"}}})},
+			arr{rich(obj{"type": "rich_text_preformatted", "elements": arr{obj{"type": "text", "text": ""}}})}, "/blocks/0/elements/0/elements/0/text"},
+		{"rich text in the wrong place", arr{rich(obj{"type": "rich_text_list", "style": "bullet", "elements": arr{obj{"type": "rich_text_section", "elements": arr{obj{"type": "user", "user_id": "U0001"}}}}})},
+			arr{rich(obj{"type": "rich_text_list", "style": "bullet", "elements": arr{obj{"type": "text", "text": "x"}}})}, "/blocks/0/elements/0/elements/0/type"},
 		{"a task's status", arr{obj{"type": "task_card", "task_id": "1", "title": "t", "status": "complete"}}, arr{obj{"type": "task_card", "task_id": "1", "title": "t", "status": "done"}}, "/blocks/0/status"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

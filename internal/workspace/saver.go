@@ -45,6 +45,7 @@ func (v *saver) touch() {
 
 func (v *saver) run() {
 	defer close(v.done)
+	var pause time.Duration
 	for {
 		select {
 		case <-v.stop:
@@ -52,7 +53,7 @@ func (v *saver) run() {
 			return
 		case <-v.dirty:
 		}
-		timer := time.NewTimer(saveDelay)
+		timer := time.NewTimer(max(saveDelay, pause))
 		select {
 		case <-v.stop:
 			timer.Stop()
@@ -60,9 +61,11 @@ func (v *saver) run() {
 			return
 		case <-timer.C:
 		}
+		began := time.Now()
 		if err := v.save(); err != nil {
 			v.log.Error("workspace data not saved", "error", err)
 		}
+		pause = 10 * time.Since(began) // a big workspace isn't written all the time
 	}
 }
 
