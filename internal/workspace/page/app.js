@@ -70,6 +70,7 @@ export class App {
     this.route = wanted;
     const switched = before.user !== wanted.user;
     if (switched) {
+      dropToast(before.user);
       dropToast(wanted.user);
       this.views = [];
       this.look(this.people.user(wanted.user), []);
@@ -151,7 +152,7 @@ export class App {
         this.proposals = { title: answer.prompts_title ?? '', prompts: answer.prompts ?? [] };
         this.status = { ...this.status, ...answer.status };
         this.threadProblem = '';
-        if (mark) this.unread.sawThread(user, thread);
+        if (mark && this.unread.sawThread(user, thread)) dropToast(user);
       }, (sentence) => { this.threadProblem = sentence; }),
       user && place === 'home' && read('home', () => api.home(user, this.home !== undefined), (answer) => { this.home = answer.view ?? null; }, stop),
       read('others', () => this.readOthers(user), () => {}),
@@ -199,10 +200,11 @@ export class App {
     if (!answer || answer.channel.is_im) return;
     for (const id of concerned(answer.messages, ts)) {
       const user = this.people.user(id);
-      const seen = id === this.route.user && this.route.thread === thread && document.visibilityState === 'visible';
+      const me = id === this.route.user;
+      // Whoever has the channel before them sees the reply, or the count that it raises.
+      const seen = me && channel === this.channel?.id && document.visibilityState === 'visible';
       if (!user || user.is_bot || user.deleted || seen) continue;
       this.unread.reply(id, { place: channel, thread, ts });
-      const me = id === this.route.user;
       toast({
         key: id, face: avatar(user, 'medium'), text: me ? 'New reply in your thread' : [nameOf(user), titleOf(user)].filter(Boolean).join(' · '),
         detail: me ? `#${answer.channel.name}` : `has a new reply in #${answer.channel.name}`,

@@ -15,12 +15,13 @@ export function safeUrl(url) {
 const now = () => Date.now() / 1000;
 
 // renderInline draws nodes; people is the Directory through whose eyes they are seen.
-export function renderInline(nodes, people) {
-  return nodes.map((node) => draw(node, people));
+// opening is whether the first of them begins a line.
+export function renderInline(nodes, people, opening = true) {
+  return nodes.map((node, i) => draw(node, people, i === 0 ? opening : nodes[i - 1].type === 'br'));
 }
 
-function draw(node, people) {
-  const children = () => renderInline(node.children ?? [], people);
+function draw(node, people, opening) {
+  const children = () => renderInline(node.children ?? [], people, opening);
   switch (node.type) {
     case 'text': return node.text;
     case 'br': return h('br');
@@ -34,7 +35,7 @@ function draw(node, people) {
     case 'channel': return channelMention(node, people);
     case 'group': return h('span', { class: mentionClass(people.inGroup(node.id)) }, '@' + (people.group(node.id)?.handle ?? stripAt(node.label) ?? 'group'));
     case 'broadcast': return h('span', { class: mentionClass(true) }, '@' + node.range);
-    case 'date': return dateText(node, people);
+    case 'date': return dateText(node, people, opening);
     case 'emoji': return emoji(node);
     case 'color': return h('span', { class: 'colour' }, swatch(node.value), node.value);
     default: return node.text ?? '';
@@ -73,9 +74,9 @@ function channelMention(node, people) {
   return h('a', { class: 'mention', href: people.linkTo(node.id), 'data-channel-link': node.id }, '#' + name.replace(/^#/, ''));
 }
 
-function dateText(node, people) {
+function dateText(node, people, opening) {
   if (!Number.isFinite(node.ts)) return node.fallback;
-  const text = formatDate(node.ts, node.format, now(), people.tz);
+  const text = formatDate(node.ts, node.format, now(), people.tz, opening);
   const time = h('time', { class: 'date', datetime: new Date(node.ts * 1000).toISOString(), title: `${fullTime(node.ts, now(), people.tz)} (${people.tz})` }, text);
   return node.url ? link(node.url, [time], null, people) : time;
 }

@@ -109,8 +109,8 @@ function capital(s) {
   return s.charAt(0).toUpperCase() + s.slice(1);
 }
 
-// formatDate fills the tokens of Slack's <!date^…> in.
-export function formatDate(seconds, format, now, tz) {
+// formatDate fills the tokens of Slack's <!date^…> in. opening is whether the date begins a line.
+export function formatDate(seconds, format, now, tz, opening) {
   const z = inZone(seconds, tz);
   const weekday = weekdays[(dayNumber(z) + 4) % 7];
   const month = months[z.month - 1];
@@ -136,6 +136,6 @@ export function formatDate(seconds, format, now, tz) {
     ago: ago(seconds, now),
   };
   const text = format.replace(/\{(\w+)\}/g, (whole, name) => tokens[name] ?? whole);
-  // "today" opens a sentence with a capital and stands inside one without.
-  return /^\{/.test(format) ? capital(text) : text;
+  // "today" begins a sentence with a capital and stands inside one without.
+  return opening && /^\{/.test(format) ? capital(text) : text;
 }

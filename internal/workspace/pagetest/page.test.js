@@ -14,7 +14,8 @@ const newYork = 'America/New_York';
 test('dates are written in the time zone of who reads', () => {
   assert.equal(formatDate(noon, '{date_num} {time_secs}', noon, newYork), '2026-03-02 12:05:09 PM');
   assert.equal(formatDate(noon, '{date_long}', noon, 'Asia/Tokyo'), 'Tuesday, March 3rd, 2026');
-  assert.equal(formatDate(noon, '{date_short_pretty} at {time}', noon + 60, newYork), 'Today at 12:05 PM');
+  assert.equal(formatDate(noon, '{date_short_pretty} at {time}', noon + 60, newYork, true), 'Today at 12:05 PM');
+  assert.equal(formatDate(noon, '{date_short_pretty} at {time}', noon + 60, newYork), 'today at 12:05 PM');
   assert.equal(formatDate(noon, 'by {date_pretty} at {time}', noon - 86400, newYork), 'by tomorrow at 12:05 PM');
   assert.equal(formatDate(noon, '{date_short_pretty}', noon + 10 * 86400, newYork), 'Mar 2, 2026');
   assert.equal(formatDate(noon, '{nonsense} {ago}', noon + 7200, 'No/Such_Zone'), '{nonsense} 2 hours ago');
