@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+var errMine = errors.New("the closure's own error")
+
+// scribble writes to every kind of record, over and beside what seed wrote.
+func scribble(tx store.Tx) error {
+	head, err := tx.AuditHead("x")
+	if err != nil {
+		return err
+	}
+	a := approvers.AuditRecord{Chain: "x", At: at(9), Kind: approvers.AuditShown}
+	return errors.Join(
+		tx.PutConversation(store.Conversation{ID: "y", Place: "x"}),
+		tx.PutMessage(store.Message{Conversation: "x", Seq: 1, Text: "changed"}),
+		tx.PutMessage(store.Message{Conversation: "x", Seq: 2}),
+		tx.PutTurn(approvers.Turn{ID: "x", Version: 1, Problem: "changed"}),
+		tx.PutCall(store.Call{ID: "y", Turn: "x"}),
+		tx.PutRequest(approvers.Request{ID: "x", Version: 1, State: approvers.Rejected, CreatedAt: at(0)}),
+		tx.PutRequest(approvers.Request{ID: "y", State: approvers.Pending, CreatedAt: at(1)}),
+		tx.PutExecution(approvers.Execution{ID: "x", Version: 1, Owner: "changed"}),
+		tx.AddRun(store.Run{Tool: "x", Conversation: "x", At: at(2), Execution: "y"}),
+		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "x", Due: at(9)}),
+		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "y", Due: at(2)}),
+		tx.ClearTimer(store.TimerShow, "x"),
+		tx.PutInbox(store.Inbox{ID: "x", Version: 1, ReceivedAt: at(0), HandledAt: at(3)}),
+		tx.PutSurface(store.Surface{ID: "x", Version: 1, Ref: "x", Channel: "moved", TS: "x"}),
+		tx.PutSurface(store.Surface{ID: "y", Ref: "x"}),
+		tx.PutRendering(store.Rendering{Surface: "x", Post: 2}),
+		tx.AppendAudit(a.Link(head), nil),
+		tx.PutSetting(store.Setting{Key: "x", Version: 1, Value: []byte("2")}),
+	)
+}
+
+func seed(tx store.Tx) error {
+	a := approvers.AuditRecord{Chain: "x", At: at(0), Kind: approvers.AuditProposed}
+	return errors.Join(
+		tx.PutConversation(store.Conversation{ID: "x", Place: "x"}),
+		tx.PutMessage(store.Message{Conversation: "x", Seq: 1, Text: "as it was"}),
+		tx.PutTurn(approvers.Turn{ID: "x"}),
+		tx.PutCall(store.Call{ID: "x", Turn: "x"}),
+		tx.PutRequest(approvers.Request{ID: "x", State: approvers.Pending, CreatedAt: at(0)}),
+		tx.PutExecution(approvers.Execution{ID: "x"}),
+		tx.AddRun(store.Run{Tool: "x", Conversation: "x", At: at(1), Execution: "x"}),
+		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "x", Due: at(0)}),
+		tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "x", Due: at(0)}),
+		tx.PutInbox(store.Inbox{ID: "x", ReceivedAt: at(0)}),
+		tx.PutSurface(store.Surface{ID: "x", Ref: "x", Channel: "x", TS: "x"}),
+		tx.PutRendering(store.Rendering{Surface: "x", Post: 1}),
+		tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil),
+		tx.PutSetting(store.Setting{Key: "x", Value: []byte("1")}),
+	)
+}
+
+// picture is everything that scribble could have touched.
+func picture(h *house) (p []any) {
+	h.Helper()
+	h.view(func(r store.Reader) error { p = look(r); return nil })
+	return p
+}
+
+func look(r store.Reader) (p []any) {
+	see := func(v any, err error) {
+		if err != nil {
+			v = errors.Is(err, store.ErrNotFound)
+		}
+		p = append(p, v)
+	}
+	see(r.ConversationAt("x"))
+	see(r.Conversation("y"))
+	see(r.Messages("x", 0))
+	see(r.Turn("x"))
+	see(r.Calls("x"))
+	see(r.Request("x"))
+	see(r.OpenRequests(store.RequestCursor{}, 10))
+	see(r.Execution("x"))
+	see(r.CountRuns("x", "x", at(0)))
+	see(r.Timers(store.TimerRun, 10))
+	see(r.Timer(store.TimerRun, "x"))
+	see(r.Timers(store.TimerShow, 10))
+	see(r.Inbox("x"))
+	see(r.Unhandled(at(5)))
+	see(r.SurfacesOf("x"))
+	see(r.SurfaceAt("x", "x"))
+	see(r.SurfaceAt("moved", "x"))
+	see(r.Renderings("x"))
+	see(r.Audit("x"))
+	see(r.AuditHead("x"))
+	see(r.Setting("x"))
+	return p
+}
+
+func undone(h *house) {
+	h.update(seed)
+	before := picture(h)
+	h.refused(errMine, func(tx store.Tx) error { return errors.Join(scribble(tx), errMine) })
+	h.same("everything", picture(h), before)
+	if err := h.try(func(tx store.Tx) error { return errMine }); !reflectSame(err, errMine) { // as it is, not wrapped
+		h.Errorf("the closure's error came back as %v", err)
+	}
+	h.update(scribble) // and it works when it does not fail
+	if reflectSame(picture(h), before) {
+		h.Error("scribble changes nothing: this test can't fail")
+	}
+}
+
+func panicked(h *house) {
+	h.update(seed)
+	before := picture(h)
+	func() {
+		defer func() {
+			if p := recover(); p != errMine {
+				h.Errorf("the caller recovered %v, want the closure's own panic", p)
+			}
+		}()
+		_ = h.store.Update(h.Context(), func(tx store.Tx) error {
+			if err := scribble(tx); err != nil {
+				return err
+			}
+			panic(errMine)
+		})
+		h.Error("a panic was swallowed")
+	}()
+	h.same("everything", picture(h), before)
+	h.update(scribble)
+}
+
+// goneExit: t.FailNow within a closure ends its goroutine and must not end the store.
+func goneExit(h *house) {
+	h.update(seed)
+	before := picture(h)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = h.store.Update(h.Context(), func(tx store.Tx) error {
+			if err := scribble(tx); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		})
+		h.Error("Update returned after its goroutine was told to end")
+	})
+	wg.Wait()
+	h.same("everything", picture(h), before)
+	h.update(scribble)
+}
+
+func ownWrites(h *house) {
+	h.update(seed)
+	before := picture(h)
+	var within []any
+	h.update(func(tx store.Tx) error {
+		if !reflectSame(look(tx), before) {
+			h.Error("a transaction does not see what is stored")
+		}
+		if err := scribble(tx); err != nil {
+			return err
+		}
+		within = look(tx)
+		return nil
+	})
+	h.same("what the transaction saw", picture(h), within)
+}
+
+func isolation(h *house) {
+	h.update(seed)
+	before := picture(h)
+	h.update(func(tx store.Tx) error {
+		if err := scribble(tx); err != nil {
+			return err
+		}
+		var meanwhile []any
+		var wg sync.WaitGroup
+		wg.Go(func() { meanwhile = picture(h) })
+		wg.Wait()
+		h.same("everything, seen before the commit", meanwhile, before)
+		return nil
+	})
+}
+
+func snapshot(h *house) {
+	h.update(seed)
+	h.view(func(r store.Reader) error {
+		before := look(r)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := h.store.Update(h.Context(), scribble); err != nil {
+				h.Errorf("update beside a view: %v", err)
+			}
+		})
+		wg.Wait()
+		h.same("everything, seen again in one view", look(r), before)
+		return nil
+	})
+	h.view(func(r store.Reader) error {
+		_, err := r.Conversation("y")
+		return err
+	})
+}
+
+func contexts(h *house) {
+	ctx, cancel := context.WithCancel(h.Context())
+	h.update(seed)
+	err := h.store.Update(ctx, func(tx store.Tx) error {
+		cancel() // too late: it runs already
+		return scribble(tx)
+	})
+	if err != nil {
+		h.Errorf("a transaction under way was given up: %v", err)
+	}
+	err = h.store.Update(ctx, func(store.Tx) error { h.Error("a closure ran although its context had ended"); return nil })
+	if !errors.Is(err, context.Canceled) {
+		h.Errorf("update: got error %v, want the context's", err)
+	}
+	err = h.store.View(ctx, func(store.Reader) error { h.Error("a view ran although its context had ended"); return nil })
+	if !errors.Is(err, context.Canceled) {
+		h.Errorf("view: got error %v, want the context's", err)
+	}
+	h.view(func(r store.Reader) error { _, err := r.Conversation("y"); return err })
+}
+
+// closing: whoever comes after Close is told so, and Close may be called again.
+func closing(h *house) {
+	h.update(seed)
+	if err := h.store.Close(); err != nil {
+		h.Fatalf("close: %v", err)
+	}
+	if err := h.store.Close(); err != nil {
+		h.Errorf("close again: %v", err)
+	}
+	if err := h.store.Update(h.Context(), seed); !errors.Is(err, store.ErrClosed) {
+		h.Errorf("update: got error %v, want ErrClosed", err)
+	}
+	if err := h.store.View(h.Context(), func(store.Reader) error { return nil }); !errors.Is(err, store.ErrClosed) {
+		h.Errorf("view: got error %v, want ErrClosed", err)
+	}
+	if err := h.store.Check(h.Context()); !errors.Is(err, store.ErrClosed) {
+		h.Errorf("check: got error %v, want ErrClosed", err)
+	}
+	h.enter()
+	h.view(func(r store.Reader) error { _, err := r.Conversation("x"); return err })
+}

@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"errors"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// guarded are the kinds of record with a version, each as a put and a read of the version.
+var guarded = map[string]struct {
+	put  func(tx store.Tx, version uint64) error
+	read func(r store.Reader) (uint64, error)
+}{
+	"conversation": {
+		func(tx store.Tx, v uint64) error { return tx.PutConversation(store.Conversation{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { c, err := r.Conversation("x"); return c.Version, err },
+	},
+	"turn": {
+		func(tx store.Tx, v uint64) error { return tx.PutTurn(approvers.Turn{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { t, err := r.Turn("x"); return t.Version, err },
+	},
+	"call": {
+		func(tx store.Tx, v uint64) error { return tx.PutCall(store.Call{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { c, err := r.Call("x"); return c.Version, err },
+	},
+	"request": {
+		func(tx store.Tx, v uint64) error { return tx.PutRequest(approvers.Request{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { q, err := r.Request("x"); return q.Version, err },
+	},
+	"execution": {
+		func(tx store.Tx, v uint64) error { return tx.PutExecution(approvers.Execution{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { e, err := r.Execution("x"); return e.Version, err },
+	},
+	"inbox": {
+		func(tx store.Tx, v uint64) error { return tx.PutInbox(store.Inbox{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { i, err := r.Inbox("x"); return i.Version, err },
+	},
+	"surface": {
+		func(tx store.Tx, v uint64) error { return tx.PutSurface(store.Surface{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { s, err := r.Surface("x"); return s.Version, err },
+	},
+	"setting": {
+		func(tx store.Tx, v uint64) error {
+			return tx.PutSetting(store.Setting{Key: "x", Version: v, Value: []byte("1")})
+		},
+		func(r store.Reader) (uint64, error) { s, err := r.Setting("x"); return s.Version, err },
+	},
+}
+
+func versions(h *house) {
+	for name, kind := range guarded {
+		stands := func(want uint64) {
+			h.Helper()
+			h.view(func(r store.Reader) error {
+				got, err := kind.read(r)
+				h.same(name+"'s version", got, want)
+				return err
+			})
+		}
+		put := func(version uint64) func(store.Tx) error {
+			return func(tx store.Tx) error { return kind.put(tx, version) }
+		}
+		h.refused(store.ErrConflict, put(1)) // there is nothing to change
+		h.update(put(0))
+		stands(1)
+		h.refused(store.ErrConflict, put(0)) // it was created already
+		h.refused(store.ErrConflict, put(2)) // a version that does not exist yet
+		stands(1)
+		h.update(put(1))
+		stands(2)
+		h.refused(store.ErrConflict, put(1)) // it was changed meanwhile
+		h.write(put(2), put(3))              // twice in one transaction
+		stands(4)
+	}
+}
+
+// usableAfterRefusal: a closure may look at a refusal and go on.
+func usableAfterRefusal(h *house) {
+	for name, kind := range guarded {
+		h.update(func(tx store.Tx) error {
+			if err := kind.put(tx, 7); !errors.Is(err, store.ErrConflict) {
+				h.Errorf("%s: got error %v, want ErrConflict", name, err)
+			}
+			if _, err := kind.read(tx); !errors.Is(err, store.ErrNotFound) {
+				h.Errorf("%s: got error %v, want ErrNotFound", name, err)
+			}
+			return kind.put(tx, 0)
+		})
+		h.view(func(r store.Reader) error {
+			got, err := kind.read(r)
+			h.same(name+"'s version", got, uint64(1))
+			return err
+		})
+	}
+}

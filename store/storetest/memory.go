@@ -1,0 +1,377 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// memory is the contract in its simplest form: maps, and lists that are made by sorting. The model test holds backends to it.
+type memory struct {
+	conversations map[string]store.Conversation
+	places        []string // ids of conversations, in order of creation
+	messages      map[string]map[uint64]store.Message
+	turns         map[string]approvers.Turn
+	calls         map[string]store.Call
+	requests      map[string]approvers.Request
+	executions    map[string]approvers.Execution
+	runs          map[store.Run]bool
+	timers        map[timerKey]store.Timer
+	inbox         map[string]store.Inbox
+	surfaces      map[string]store.Surface
+	born          []string // ids of surfaces, in order of creation
+	renderings    map[string]map[uint64]store.Rendering
+	audit         map[string][]approvers.AuditRecord
+	payloads      map[payloadKey]approvers.AuditPayload
+	settings      map[string]store.Setting
+}
+
+type timerKey struct {
+	kind store.TimerKind
+	ref  string
+}
+
+type payloadKey struct {
+	chain string
+	seq   uint64
+}
+
+var _ store.Tx = (*memory)(nil)
+
+func newMemory() *memory {
+	return &memory{
+		conversations: map[string]store.Conversation{}, messages: map[string]map[uint64]store.Message{}, turns: map[string]approvers.Turn{},
+		calls: map[string]store.Call{}, requests: map[string]approvers.Request{}, executions: map[string]approvers.Execution{},
+		runs: map[store.Run]bool{}, timers: map[timerKey]store.Timer{}, inbox: map[string]store.Inbox{}, surfaces: map[string]store.Surface{},
+		renderings: map[string]map[uint64]store.Rendering{}, audit: map[string][]approvers.AuditRecord{},
+		payloads: map[payloadKey]approvers.AuditPayload{}, settings: map[string]store.Setting{},
+	}
+}
+
+// clone is a copy that can be changed apart.
+func (m *memory) clone() *memory {
+	c := *m
+	c.conversations, c.places = maps.Clone(m.conversations), slices.Clone(m.places)
+	c.turns, c.calls, c.requests, c.executions = maps.Clone(m.turns), maps.Clone(m.calls), maps.Clone(m.requests), maps.Clone(m.executions)
+	c.runs, c.timers, c.inbox = maps.Clone(m.runs), maps.Clone(m.timers), maps.Clone(m.inbox)
+	c.surfaces, c.born = maps.Clone(m.surfaces), slices.Clone(m.born)
+	c.payloads, c.settings = maps.Clone(m.payloads), maps.Clone(m.settings)
+	c.messages, c.renderings, c.audit = maps.Clone(m.messages), maps.Clone(m.renderings), maps.Clone(m.audit)
+	for k, v := range c.messages {
+		c.messages[k] = maps.Clone(v)
+	}
+	for k, v := range c.renderings {
+		c.renderings[k] = maps.Clone(v)
+	}
+	for k, v := range c.audit {
+		c.audit[k] = slices.Clone(v)
+	}
+	return &c
+}
+
+func find[K comparable, T any](in map[K]T, key K) (T, error) {
+	v, ok := in[key]
+	if !ok {
+		return v, fmt.Errorf("%v: %w", key, store.ErrNotFound)
+	}
+	return v, nil
+}
+
+// sorted lists the values that pass, in an order.
+func sorted[K comparable, T any](in map[K]T, pass func(T) bool, order func(a, b T) int, limit int) []T {
+	var out []T
+	for _, v := range in {
+		if pass(v) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, order)
+	return out[:min(len(out), max(limit, 0))]
+}
+
+const noLimit = 1 << 30
+
+// guard checks a version and raises it.
+func guard[T any](in map[string]T, id string, version *uint64, stored func(T) uint64) error {
+	if id == "" {
+		return fmt.Errorf("a record without an id")
+	}
+	now := uint64(0)
+	if v, ok := in[id]; ok {
+		now = stored(v)
+	}
+	if *version != now {
+		return store.ErrConflict
+	}
+	*version++
+	return nil
+}
+
+func (m *memory) Conversation(id string) (store.Conversation, error) {
+	return find(m.conversations, id)
+}
+
+func (m *memory) ConversationAt(place string) (store.Conversation, error) {
+	for _, id := range slices.Backward(m.places) {
+		if c := m.conversations[id]; c.Place == place {
+			return c, nil
+		}
+	}
+	return store.Conversation{}, store.ErrNotFound
+}
+
+func (m *memory) PutConversation(c store.Conversation) error {
+	created := c.Version == 0
+	err := guard(m.conversations, c.ID, &c.Version, func(c store.Conversation) uint64 { return c.Version })
+	if err != nil {
+		return err
+	}
+	if created {
+		m.places = append(m.places, c.ID)
+	}
+	m.conversations[c.ID] = c
+	return nil
+}
+
+func (m *memory) Messages(conversation string, after uint64) ([]store.Message, error) {
+	return sorted(m.messages[conversation], func(x store.Message) bool { return x.Seq > after },
+		func(a, b store.Message) int { return cmp.Compare(a.Seq, b.Seq) }, noLimit), nil
+}
+
+func (m *memory) PutMessage(x store.Message) error {
+	if m.messages[x.Conversation] == nil {
+		m.messages[x.Conversation] = map[uint64]store.Message{}
+	}
+	m.messages[x.Conversation][x.Seq] = x
+	return nil
+}
+
+func (m *memory) Turn(id string) (approvers.Turn, error) { return find(m.turns, id) }
+
+func (m *memory) PutTurn(t approvers.Turn) error {
+	err := guard(m.turns, t.ID, &t.Version, func(t approvers.Turn) uint64 { return t.Version })
+	if err == nil {
+		m.turns[t.ID] = t
+	}
+	return err
+}
+
+func (m *memory) Call(id string) (store.Call, error) { return find(m.calls, id) }
+
+func (m *memory) Calls(turn string) ([]store.Call, error) {
+	return sorted(m.calls, func(c store.Call) bool { return c.Turn == turn }, func(a, b store.Call) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Index, b.Index))
+	}, noLimit), nil
+}
+
+func (m *memory) PutCall(c store.Call) error {
+	err := guard(m.calls, c.ID, &c.Version, func(c store.Call) uint64 { return c.Version })
+	if err == nil {
+		m.calls[c.ID] = c
+	}
+	return err
+}
+
+func (m *memory) Request(id string) (approvers.Request, error) { return find(m.requests, id) }
+
+func (m *memory) OpenRequests(after store.RequestCursor, limit int) ([]approvers.Request, error) {
+	order := func(at time.Time, id string, b approvers.Request) int {
+		return cmp.Or(at.Compare(b.CreatedAt), cmp.Compare(id, b.ID))
+	}
+	return sorted(m.requests, func(r approvers.Request) bool {
+		return r.State.Open() && order(after.CreatedAt, after.ID, r) < 0
+	}, func(a, b approvers.Request) int { return order(a.CreatedAt, a.ID, b) }, limit), nil
+}
+
+func (m *memory) PutRequest(r approvers.Request) error {
+	err := guard(m.requests, r.ID, &r.Version, func(r approvers.Request) uint64 { return r.Version })
+	if err == nil {
+		m.requests[r.ID] = r
+	}
+	return err
+}
+
+func (m *memory) Execution(id string) (approvers.Execution, error) { return find(m.executions, id) }
+
+func (m *memory) PutExecution(e approvers.Execution) error {
+	err := guard(m.executions, e.ID, &e.Version, func(e approvers.Execution) uint64 { return e.Version })
+	if err == nil {
+		m.executions[e.ID] = e
+	}
+	return err
+}
+
+func (m *memory) CountRuns(tool, conversation string, after time.Time) (int, error) {
+	n := 0
+	for run := range m.runs {
+		if run.Tool == tool && run.Conversation == conversation && run.At.After(after) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (m *memory) AddRun(run store.Run) error { m.runs[run] = true; return nil }
+
+func (m *memory) Timer(kind store.TimerKind, ref string) (store.Timer, error) {
+	return find(m.timers, timerKey{kind, ref})
+}
+
+func (m *memory) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
+	return sorted(m.timers, func(t store.Timer) bool { return t.Kind == kind }, func(a, b store.Timer) int {
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Ref, b.Ref))
+	}, limit), nil
+}
+
+func (m *memory) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
+	list, err := m.Timers(kind, limit)
+	return slices.DeleteFunc(list, func(t store.Timer) bool { return t.Due.After(now) }), err
+}
+
+func (m *memory) NextTimer(kind store.TimerKind) (store.Timer, error) {
+	list, _ := m.Timers(kind, 1)
+	if len(list) == 0 {
+		return store.Timer{}, store.ErrNotFound
+	}
+	return list[0], nil
+}
+
+func (m *memory) SetTimer(t store.Timer) error {
+	m.timers[timerKey{t.Kind, t.Ref}] = t
+	return nil
+}
+
+func (m *memory) ClearTimer(kind store.TimerKind, ref string) error {
+	delete(m.timers, timerKey{kind, ref})
+	return nil
+}
+
+func (m *memory) Inbox(id string) (store.Inbox, error) { return find(m.inbox, id) }
+
+func (m *memory) Unhandled(received time.Time) (bool, error) {
+	for _, i := range m.inbox {
+		if i.HandledAt.IsZero() && !i.ReceivedAt.After(received) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (m *memory) PutInbox(i store.Inbox) error {
+	err := guard(m.inbox, i.ID, &i.Version, func(i store.Inbox) uint64 { return i.Version })
+	if err == nil {
+		m.inbox[i.ID] = i
+	}
+	return err
+}
+
+func (m *memory) ForgetInbox(before time.Time, limit int) (int, error) {
+	gone := sorted(m.inbox, func(i store.Inbox) bool { return !i.HandledAt.IsZero() && i.HandledAt.Before(before) }, func(a, b store.Inbox) int {
+		return cmp.Or(a.HandledAt.Compare(b.HandledAt), cmp.Compare(a.ID, b.ID))
+	}, limit)
+	for _, i := range gone {
+		delete(m.inbox, i.ID)
+	}
+	return len(gone), nil
+}
+
+func (m *memory) Surface(id string) (store.Surface, error) { return find(m.surfaces, id) }
+
+func (m *memory) SurfacesOf(ref string) ([]store.Surface, error) {
+	var out []store.Surface
+	for _, id := range m.born {
+		if s := m.surfaces[id]; s.Ref == ref {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) SurfaceAt(channel, ts string) (store.Surface, error) {
+	for _, id := range slices.Backward(m.born) {
+		if s := m.surfaces[id]; s.Channel == channel && s.TS == ts && channel != "" && ts != "" {
+			return s, nil
+		}
+	}
+	return store.Surface{}, store.ErrNotFound
+}
+
+func (m *memory) PutSurface(s store.Surface) error {
+	created := s.Version == 0
+	err := guard(m.surfaces, s.ID, &s.Version, func(s store.Surface) uint64 { return s.Version })
+	if err != nil {
+		return err
+	}
+	if created {
+		m.born = append(m.born, s.ID)
+	}
+	m.surfaces[s.ID] = s
+	return nil
+}
+
+func (m *memory) Rendering(surface string, post uint64) (store.Rendering, error) {
+	return find(m.renderings[surface], post)
+}
+
+func (m *memory) Renderings(surface string) ([]store.Rendering, error) {
+	return sorted(m.renderings[surface], func(store.Rendering) bool { return true },
+		func(a, b store.Rendering) int { return cmp.Compare(a.Post, b.Post) }, noLimit), nil
+}
+
+func (m *memory) PutRendering(r store.Rendering) error {
+	if m.renderings[r.Surface] == nil {
+		m.renderings[r.Surface] = map[uint64]store.Rendering{}
+	}
+	if _, there := m.renderings[r.Surface][r.Post]; there {
+		return store.ErrConflict
+	}
+	m.renderings[r.Surface][r.Post] = r
+	return nil
+}
+
+func (m *memory) Audit(chain string) ([]approvers.AuditRecord, error) { return m.audit[chain], nil }
+
+func (m *memory) AuditHead(chain string) (approvers.AuditRecord, error) {
+	list := m.audit[chain]
+	if len(list) == 0 {
+		return approvers.AuditRecord{}, store.ErrNotFound
+	}
+	return list[len(list)-1], nil
+}
+
+func (m *memory) AuditChains(after string, limit int) ([]string, error) {
+	chains := slices.Sorted(maps.Keys(m.audit))
+	chains = slices.DeleteFunc(chains, func(c string) bool { return c <= after })
+	return chains[:min(len(chains), max(limit, 0))], nil
+}
+
+func (m *memory) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
+	return find(m.payloads, payloadKey{chain, seq})
+}
+
+func (m *memory) AppendAudit(a approvers.AuditRecord, p *approvers.AuditPayload) error {
+	head, _ := m.AuditHead(a.Chain)
+	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
+		return store.ErrConflict
+	}
+	m.audit[a.Chain] = append(m.audit[a.Chain], a)
+	if p != nil {
+		m.payloads[payloadKey{p.Chain, p.Seq}] = *p
+	}
+	return nil
+}
+
+func (m *memory) Setting(key string) (store.Setting, error) { return find(m.settings, key) }
+
+func (m *memory) PutSetting(s store.Setting) error {
+	err := guard(m.settings, s.Key, &s.Version, func(s store.Setting) uint64 { return s.Version })
+	if err == nil {
+		m.settings[s.Key] = s
+	}
+	return err
+}

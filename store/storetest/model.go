@@ -1,0 +1,176 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// The model test draws from few names and moments, so that they meet.
+var (
+	names   = []string{"a", "a/", "b", "b\x01"}
+	moments = []int{-7, 0, 1, 300}
+	kinds   = []store.TimerKind{store.TimerRun, store.TimerShow}
+	states  = []approvers.State{approvers.Pending, approvers.Approved, approvers.Rejected}
+)
+
+// step is one operation with what it was drawn with. It is run on the backend and on the model, and returns what it learned.
+type step struct {
+	name string
+	run  func(store.Tx) (any, error)
+}
+
+func (s step) String() string { return s.name }
+
+// model runs transactions drawn at random on the backend and on a memory, and holds what each step and everything after
+// each transaction says to be the same. Now and then the store is closed and opened again.
+func model(h *house) {
+	rapid.Check(h.T, func(t *rapid.T) {
+		h := newHouse(h.T, h.fresh(h.T), false)
+		defer h.leave()
+		m := newMemory()
+		for range rapid.IntRange(1, 10).Draw(t, "transactions") {
+			steps := rapid.SliceOfN(rapid.Custom(drawStep), 1, 8).Draw(t, "steps")
+			fails := rapid.IntRange(0, 3).Draw(t, "fails") == 0
+			var learned, meant []string
+			run := func(tx store.Tx, out *[]string) error {
+				*out = nil
+				for _, s := range steps {
+					v, err := s.run(tx)
+					*out = append(*out, told(s.name, v, err))
+				}
+				if fails {
+					return errMine
+				}
+				return nil
+			}
+			next := m.clone()
+			want := run(next, &meant)
+			err := h.store.Update(h.Context(), func(tx store.Tx) error { return run(tx, &learned) })
+			if !errors.Is(err, want) {
+				t.Fatalf("update: got error %v, want %v", err, want)
+			}
+			if want == nil {
+				m = next
+			}
+			differ(t, learned, meant)
+			if rapid.IntRange(0, 15).Draw(t, "reopen") == 0 {
+				h.reopen()
+			}
+			err = h.store.View(h.Context(), func(r store.Reader) error {
+				differ(t, everything(r), everything(m))
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("view: %v", err)
+			}
+		}
+	})
+}
+
+func differ(t *rapid.T, got, want []string) {
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("the store says\n\t%s\nand the model\n\t%s", got[i], want[i])
+		}
+	}
+}
+
+// told writes down what a call returned; errors by their kind.
+func told(name string, v any, err error) string {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return name + ": not found"
+	case errors.Is(err, store.ErrConflict):
+		return name + ": conflict"
+	case err != nil:
+		return name + ": error"
+	}
+	js, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("%s: %s", name, strings.Replace(string(js), "null", "[]", 1)) // no list and an empty list are the same
+}
+
+// everything is all that the model test can have written, as lists and single reads say it.
+func everything(r store.Reader) (out []string) {
+	see := func(name string, v any, err error) { out = append(out, told(name, v, err)) }
+	for _, n := range names {
+		c, err := r.Conversation(n)
+		see("conversation "+n, c, err)
+		c, err = r.ConversationAt(n)
+		see("conversation at "+n, c, err)
+		for _, after := range []uint64{0, 1, 2} {
+			list, err := r.Messages(n, after)
+			see(fmt.Sprint("messages of ", n, after), list, err)
+		}
+		turn, err := r.Turn(n)
+		see("turn "+n, turn, err)
+		call, err := r.Call(n)
+		see("call "+n, call, err)
+		calls, err := r.Calls(n)
+		see("calls of "+n, len(calls), err)
+		req, err := r.Request(n)
+		see("request "+n, req, err)
+		exec, err := r.Execution(n)
+		see("execution "+n, exec, err)
+		row, err := r.Inbox(n)
+		see("inbox "+n, row, err)
+		s, err := r.Surface(n)
+		see("surface "+n, s, err)
+		of, err := r.SurfacesOf(n)
+		see("surfaces of "+n, of, err)
+		posts, err := r.Renderings(n)
+		see("renderings of "+n, posts, err)
+		post, err := r.Rendering(n, 1)
+		see("rendering 1 of "+n, post, err)
+		chain, err := r.Audit(n)
+		see("chain "+n, chain, err)
+		head, err := r.AuditHead(n)
+		see("head of "+n, head, err)
+		p, err := r.AuditPayload(n, 1)
+		see("payload 1 of "+n, p, err)
+		setting, err := r.Setting(n)
+		see("setting "+n, setting, err)
+		chains, err := r.AuditChains(n, 2)
+		see("chains after "+n, chains, err)
+		for _, m := range names {
+			s, err := r.SurfaceAt(n, m)
+			see(fmt.Sprintf("surface at %q %q", n, m), s, err)
+			for _, when := range moments {
+				count, err := r.CountRuns(n, m, at(when))
+				see(fmt.Sprintf("runs of %q in %q after %d", n, m, when), count, err)
+			}
+		}
+		for _, k := range kinds {
+			timer, err := r.Timer(k, n)
+			see(fmt.Sprintf("timer %s of %s", k, n), timer, err)
+		}
+	}
+	for _, when := range moments {
+		open, err := r.OpenRequests(store.RequestCursor{CreatedAt: at(when), ID: "a/"}, 2)
+		see(fmt.Sprint("open requests after ", when), open, err)
+		unhandled, err := r.Unhandled(at(when))
+		see(fmt.Sprint("unhandled at ", when), unhandled, err)
+		for _, k := range kinds {
+			due, err := r.DueTimers(k, at(when), 3)
+			see(fmt.Sprintf("timers %s due at %d", k, when), due, err)
+		}
+	}
+	for _, k := range kinds {
+		all, err := r.Timers(k, 100)
+		see("timers "+string(k), all, err)
+		next, err := r.NextTimer(k)
+		see("next timer "+string(k), next, err)
+	}
+	open, err := r.OpenRequests(store.RequestCursor{}, 100)
+	see("open requests", open, err)
+	return out
+}

@@ -1,0 +1,263 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// keep writes a record, reads it back and holds it to what it should be.
+func keep[T any](h *house, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
+	h.Helper()
+	h.update(func(tx store.Tx) error { return put(tx, rec) })
+	h.view(func(r store.Reader) error {
+		got, err := get(r)
+		h.same(fmt.Sprintf("%T", rec), got, want)
+		return err
+	})
+}
+
+// keepAll writes one record of each kind with every field set.
+func keepAll(h *house, rough bool) {
+	conversation, conversation2 := fill[store.Conversation](rough), fill[store.Conversation](false)
+	conversation2.Version = 1
+	keep(h, conversation, conversation2, store.Tx.PutConversation, func(r store.Reader) (store.Conversation, error) {
+		return r.Conversation(conversation.ID)
+	})
+	message := fill[store.Message](rough)
+	keep(h, message, fill[store.Message](false), store.Tx.PutMessage, func(r store.Reader) (m store.Message, err error) {
+		list, err := r.Messages(message.Conversation, 0)
+		if len(list) == 1 {
+			m = list[0]
+		}
+		return m, err
+	})
+	turn, turn2 := fill[approvers.Turn](rough), fill[approvers.Turn](false)
+	turn2.Version = 1
+	keep(h, turn, turn2, store.Tx.PutTurn, func(r store.Reader) (approvers.Turn, error) { return r.Turn(turn.ID) })
+	call, call2 := fill[store.Call](rough), fill[store.Call](false)
+	call2.Version = 1
+	keep(h, call, call2, store.Tx.PutCall, func(r store.Reader) (store.Call, error) { return r.Call(call.ID) })
+	request, request2 := fill[approvers.Request](rough), fill[approvers.Request](false)
+	request2.Version = 1
+	keep(h, request, request2, store.Tx.PutRequest, func(r store.Reader) (approvers.Request, error) { return r.Request(request.ID) })
+	execution, execution2 := fill[approvers.Execution](rough), fill[approvers.Execution](false)
+	execution2.Version = 1
+	keep(h, execution, execution2, store.Tx.PutExecution, func(r store.Reader) (approvers.Execution, error) { return r.Execution(execution.ID) })
+	timer := fill[store.Timer](rough)
+	keep(h, timer, fill[store.Timer](false), store.Tx.SetTimer, func(r store.Reader) (store.Timer, error) { return r.Timer(timer.Kind, timer.Ref) })
+	row, row2 := fill[store.Inbox](rough), fill[store.Inbox](false)
+	row2.Version = 1
+	keep(h, row, row2, store.Tx.PutInbox, func(r store.Reader) (store.Inbox, error) { return r.Inbox(row.ID) })
+	surface, surface2 := fill[store.Surface](rough), fill[store.Surface](false)
+	surface2.Version = 1
+	keep(h, surface, surface2, store.Tx.PutSurface, func(r store.Reader) (store.Surface, error) { return r.Surface(surface.ID) })
+	rendering := fill[store.Rendering](rough)
+	keep(h, rendering, fill[store.Rendering](false), store.Tx.PutRendering, func(r store.Reader) (store.Rendering, error) {
+		return r.Rendering(rendering.Surface, rendering.Post)
+	})
+	setting, setting2 := fill[store.Setting](rough), fill[store.Setting](false)
+	setting2.Version = 1
+	keep(h, setting, setting2, store.Tx.PutSetting, func(r store.Reader) (store.Setting, error) { return r.Setting(setting.Key) })
+
+	payload := fill[approvers.AuditPayload](rough)
+	payload.Seq = 1
+	record := fill[approvers.AuditRecord](rough)
+	record.Chain, record.PayloadHash = payload.Chain, payload.Hash()
+	record = record.Link(approvers.AuditRecord{})
+	keep(h, record, record, func(tx store.Tx, a approvers.AuditRecord) error { return tx.AppendAudit(a, &payload) },
+		func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(record.Chain) })
+	h.view(func(r store.Reader) error {
+		got, err := r.AuditPayload(record.Chain, 1)
+		h.same("the audit payload", got, payload)
+		return err
+	})
+}
+
+func keptWhole(h *house) { keepAll(h, false) }
+
+func times(h *house) { keepAll(h, true) }
+
+// nilAndEmpty: hashes are made over what is read back, so an empty list must not come back as none.
+func nilAndEmpty(h *house) {
+	bare := approvers.Request{ID: "bare", State: approvers.Pending}
+	full := approvers.Request{ID: "full", State: approvers.Pending, Args: json.RawMessage{}}
+	full.Plan.Why, full.Facts.Requesters = []string{}, []approvers.PersonID{}
+	for _, r := range []approvers.Request{bare, full} {
+		want := r
+		want.Version = 1
+		keep(h, r, want, store.Tx.PutRequest, func(tx store.Reader) (approvers.Request, error) { return tx.Request(r.ID) })
+	}
+}
+
+// exactBytes: what was signed is bytes, white space, escapes and all.
+func exactBytes(h *house) {
+	for i, args := range []string{
+		" {\n\t\"a\" : 1 }\r\n", `{"a":"\u003c\u0000\/"}`, `{"b":1,"a":1.50,"c":1E2}`, `{"a":"<>&  "}`, `{"a":1,"a":2}`, `null`,
+		`{"long":"` + strings.Repeat("x", 60_000) + `"}`,
+	} {
+		id := fmt.Sprint("e", i)
+		e := approvers.Execution{ID: id, State: approvers.ExecutionNone, Tool: "t", Args: json.RawMessage(args)}
+		e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+		h.write(func(tx store.Tx) error { return tx.PutExecution(e) })
+		h.view(func(r store.Reader) error {
+			got, err := r.Execution(id)
+			if err != nil {
+				return err
+			}
+			h.same("the arguments", string(got.Args), args)
+			_, err = got.Start("here", start)
+			return err
+		})
+	}
+}
+
+func notThere(h *house) {
+	h.view(func(r store.Reader) error {
+		for name, read := range map[string]func() error{
+			"Conversation":   func() error { _, err := r.Conversation("x"); return err },
+			"ConversationAt": func() error { _, err := r.ConversationAt("x"); return err },
+			"Turn":           func() error { _, err := r.Turn("x"); return err },
+			"Call":           func() error { _, err := r.Call("x"); return err },
+			"Request":        func() error { _, err := r.Request("x"); return err },
+			"Execution":      func() error { _, err := r.Execution("x"); return err },
+			"Timer":          func() error { _, err := r.Timer(store.TimerRun, "x"); return err },
+			"NextTimer":      func() error { _, err := r.NextTimer(store.TimerRun); return err },
+			"Inbox":          func() error { _, err := r.Inbox("x"); return err },
+			"Surface":        func() error { _, err := r.Surface("x"); return err },
+			"SurfaceAt":      func() error { _, err := r.SurfaceAt("x", "y"); return err },
+			"Rendering":      func() error { _, err := r.Rendering("x", 1); return err },
+			"AuditHead":      func() error { _, err := r.AuditHead("x"); return err },
+			"AuditPayload":   func() error { _, err := r.AuditPayload("x", 1); return err },
+			"Setting":        func() error { _, err := r.Setting("x"); return err },
+			"empty id":       func() error { _, err := r.Request(""); return err },
+		} {
+			if err := read(); !errors.Is(err, store.ErrNotFound) {
+				h.Errorf("%s of nothing: got error %v, want ErrNotFound", name, err)
+			}
+		}
+		n, err := lengths(r)
+		h.same("lists of nothing", n, [9]int{})
+		return err
+	})
+}
+
+// lengths is how long every list is.
+func lengths(r store.Reader) (n [9]int, err error) {
+	var errs [9]error
+	count := func(i, length int, err error) { n[i], errs[i] = length, err }
+	messages, err := r.Messages("x", 0)
+	count(0, len(messages), err)
+	calls, err := r.Calls("x")
+	count(1, len(calls), err)
+	open, err := r.OpenRequests(store.RequestCursor{}, 10)
+	count(2, len(open), err)
+	due, err := r.DueTimers(store.TimerRun, at(0), 10)
+	count(3, len(due), err)
+	all, err := r.Timers(store.TimerRun, 10)
+	count(4, len(all), err)
+	surfaces, err := r.SurfacesOf("x")
+	count(5, len(surfaces), err)
+	renderings, err := r.Renderings("x")
+	count(6, len(renderings), err)
+	audit, err := r.Audit("x")
+	count(7, len(audit), err)
+	chains, err := r.AuditChains("", 10)
+	count(8, len(chains), err)
+	return n, errors.Join(errs[:]...)
+}
+
+// withoutID: a record that nobody could ask for is a mistake.
+func withoutID(h *house) {
+	for name, put := range map[string]func(store.Tx) error{
+		"conversation":  func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
+		"message":       func(tx store.Tx) error { return tx.PutMessage(store.Message{Seq: 1}) },
+		"message's seq": func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: "c"}) },
+		"turn":          func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{}) },
+		"call":          func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
+		"request":       func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
+		"execution":     func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
+		"run":           func(tx store.Tx) error { return tx.AddRun(store.Run{Tool: "t", Conversation: "c"}) },
+		"timer":         func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
+		"timer's kind":  func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
+		"inbox":         func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
+		"surface":       func(tx store.Tx) error { return tx.PutSurface(store.Surface{}) },
+		"rendering":     func(tx store.Tx) error { return tx.PutRendering(store.Rendering{Post: 1}) },
+		"audit": func(tx store.Tx) error {
+			return tx.AppendAudit(approvers.AuditRecord{}.Link(approvers.AuditRecord{}), nil)
+		},
+		"setting": func(tx store.Tx) error { return tx.PutSetting(store.Setting{}) },
+	} {
+		if err := h.try(put); err == nil {
+			h.Errorf("a %s with nothing to find it by was stored", name)
+		}
+	}
+}
+
+// texts are ids that would run into each other if keys were joined without care.
+var texts = []string{
+	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
+}
+
+// anyText: lists of one id hold nothing of another, whatever the ids are made of.
+func anyText(h *house) {
+	h.update(func(tx store.Tx) error {
+		for _, id := range texts {
+			a := approvers.AuditRecord{Chain: id, At: at(1), Kind: approvers.AuditProposed}
+			err := errors.Join(
+				tx.PutConversation(store.Conversation{ID: id, Place: id}),
+				tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: id}),
+				tx.PutCall(store.Call{ID: id, Turn: id}),
+				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: at(0)}),
+				tx.AddRun(store.Run{Tool: id, Conversation: id, At: at(1), Execution: id}),
+				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: at(0)}),
+				tx.SetTimer(store.Timer{Kind: store.TimerKind(id), Ref: id, Due: at(0)}),
+				tx.PutInbox(store.Inbox{ID: id, ReceivedAt: at(0), HandledAt: at(1)}),
+				tx.PutSurface(store.Surface{ID: id, Ref: id, Channel: id, TS: id}),
+				tx.PutRendering(store.Rendering{Surface: id, Post: 1, Hash: id}),
+				tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil),
+				tx.PutSetting(store.Setting{Key: id, Value: json.RawMessage("1")}),
+			)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	h.view(func(r store.Reader) error {
+		for _, id := range texts {
+			c, err1 := r.ConversationAt(id)
+			m, err2 := r.Messages(id, 0)
+			calls, err3 := r.Calls(id)
+			n, err4 := r.CountRuns(id, id, at(0))
+			timer, err5 := r.Timer(store.TimerKind(id), id)
+			timers, err6 := r.Timers(store.TimerKind(id), 10)
+			s, err7 := r.SurfaceAt(id, id)
+			of, err8 := r.SurfacesOf(id)
+			posts, err9 := r.Renderings(id)
+			chain, err10 := r.Audit(id)
+			if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
+				return err
+			}
+			if len(m) != 1 || len(calls) != 1 || n != 1 || len(timers) != 1 || len(of) != 1 || len(posts) != 1 || len(chain) != 1 {
+				h.Errorf("%q: %d messages, %d calls, %d runs, %d timers, %d surfaces, %d renderings, %d records; want one of each",
+					id, len(m), len(calls), n, len(timers), len(of), len(posts), len(chain))
+				continue
+			}
+			h.same("what belongs to "+id, []string{c.ID, m[0].Text, calls[0].ID, timer.Ref, s.ID, of[0].ID, posts[0].Hash, chain[0].Chain},
+				[]string{id, id, id, id, id, id, id, id})
+		}
+		open, err := r.OpenRequests(store.RequestCursor{}, 100)
+		h.same("how many open requests", len(open), len(texts))
+		return err
+	})
+	h.update(func(tx store.Tx) error {
+		n, err := tx.ForgetInbox(at(2), 100)
+		h.same("how many inbox rows are forgotten", n, len(texts))
+		return err
+	})
+}

@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// drawStep draws one operation. Writers of guarded records read the version first, and now and then give another.
+func drawStep(t *rapid.T) step {
+	name := func(label string) string { return rapid.SampledFrom(names).Draw(t, label) }
+	id, other, third := name("id"), name("other"), name("third")
+	when := at(rapid.SampledFrom(moments).Draw(t, "when"))
+	later := at(rapid.SampledFrom(moments).Draw(t, "later"))
+	kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+	n := rapid.IntRange(0, 2).Draw(t, "n")
+	stale := uint64(rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(t, "stale"))
+	flag := rapid.Bool().Draw(t, "flag")
+	put := func(what string, run func(store.Tx) error) step {
+		return step{fmt.Sprintf("%s %q %q %q %v %v %s %d %d %v", what, id, other, third, when, later, kind, n, stale, flag),
+			func(tx store.Tx) (any, error) { return nil, run(tx) }}
+	}
+	switch rapid.SampledFrom([]string{
+		"conversation", "message", "turn", "call", "request", "request", "execution", "run", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
+		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
+	}).Draw(t, "what") {
+	case "conversation":
+		return put("put conversation", func(tx store.Tx) error {
+			c, _ := tx.Conversation(id)
+			return tx.PutConversation(store.Conversation{ID: id, Version: c.Version + stale, Place: other, CreatedAt: when})
+		})
+	case "message":
+		return put("put message", func(tx store.Tx) error {
+			return tx.PutMessage(store.Message{Conversation: id, Seq: uint64(n + 1), Text: other, At: when})
+		})
+	case "turn":
+		return put("put turn", func(tx store.Tx) error {
+			old, _ := tx.Turn(id)
+			return tx.PutTurn(approvers.Turn{ID: id, Version: old.Version + stale, Step: n})
+		})
+	case "call":
+		return put("put call", func(tx store.Tx) error {
+			old, _ := tx.Call(id)
+			return tx.PutCall(store.Call{ID: id, Version: old.Version + stale, Turn: other, Step: n, Index: len(third)})
+		})
+	case "request":
+		state := states[n]
+		return put("put request", func(tx store.Tx) error {
+			old, _ := tx.Request(id)
+			return tx.PutRequest(approvers.Request{ID: id, Version: old.Version + stale, State: state, CreatedAt: when})
+		})
+	case "execution":
+		return put("put execution", func(tx store.Tx) error {
+			old, _ := tx.Execution(id)
+			return tx.PutExecution(approvers.Execution{ID: id, Version: old.Version + stale, Owner: other})
+		})
+	case "run":
+		return put("add run", func(tx store.Tx) error {
+			return tx.AddRun(store.Run{Tool: id, Conversation: other, At: when, Execution: third})
+		})
+	case "timer":
+		return put("set timer", func(tx store.Tx) error {
+			return tx.SetTimer(store.Timer{Kind: kind, Ref: id, Due: when, Lane: other, Tries: n})
+		})
+	case "unset":
+		return put("clear timer", func(tx store.Tx) error { return tx.ClearTimer(kind, id) })
+	case "inbox":
+		return put("put inbox", func(tx store.Tx) error {
+			old, _ := tx.Inbox(id)
+			row := store.Inbox{ID: id, Version: old.Version + stale, ReceivedAt: when}
+			if flag {
+				row.HandledAt = later
+			}
+			return tx.PutInbox(row)
+		})
+	case "forget":
+		return step{fmt.Sprint("forget ", when, n), func(tx store.Tx) (any, error) { return tx.ForgetInbox(when, n) }}
+	case "surface":
+		return put("put surface", func(tx store.Tx) error {
+			old, _ := tx.Surface(id)
+			s := store.Surface{ID: id, Version: old.Version + stale, Ref: other}
+			if flag {
+				s.Channel, s.TS = third, other
+			}
+			return tx.PutSurface(s)
+		})
+	case "rendering":
+		return put("put rendering", func(tx store.Tx) error {
+			return tx.PutRendering(store.Rendering{Surface: id, Post: uint64(n + 1), Hash: other})
+		})
+	case "audit":
+		return put("append audit", func(tx store.Tx) error {
+			head, _ := tx.AuditHead(id)
+			head.Seq += stale
+			p := approvers.AuditPayload{Chain: id, Seq: head.Seq + 1, Salt: []byte(third), Body: []byte(other)}
+			a := approvers.AuditRecord{Chain: id, At: when, Actor: approvers.PersonID(other), PayloadHash: p.Hash()}.Link(head)
+			if flag {
+				return tx.AppendAudit(a, &p)
+			}
+			return tx.AppendAudit(a, nil)
+		})
+	case "setting":
+		return put("put setting", func(tx store.Tx) error {
+			old, _ := tx.Setting(id)
+			return tx.PutSetting(store.Setting{Key: id, Version: old.Version + stale, Value: json.RawMessage(fmt.Sprint(n))})
+		})
+	case "due":
+		return step{fmt.Sprint("due ", kind, when, n), func(tx store.Tx) (any, error) { return tx.DueTimers(kind, when, n) }}
+	case "open":
+		return step{fmt.Sprint("open after ", when, id), func(tx store.Tx) (any, error) {
+			return tx.OpenRequests(store.RequestCursor{CreatedAt: when, ID: id}, n)
+		}}
+	case "of":
+		return step{"surfaces of " + id, func(tx store.Tx) (any, error) { return tx.SurfacesOf(id) }}
+	}
+	return step{"surface at " + id + " " + other, func(tx store.Tx) (any, error) { return tx.SurfaceAt(id, other) }}
+}
