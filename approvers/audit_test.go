@@ -35,14 +35,16 @@ func TestVerifyChainTakesWhatLinkMade(t *testing.T) {
 // TestVerifyChainFindsAnyFlip changes every field of every record.
 func TestVerifyChainFindsAnyFlip(t *testing.T) {
 	flips := map[string]func(*approvers.AuditRecord){
-		"chain":        func(a *approvers.AuditRecord) { a.Chain = "req_2" },
-		"seq":          func(a *approvers.AuditRecord) { a.Seq++ },
-		"at":           func(a *approvers.AuditRecord) { a.At = a.At.Add(time.Microsecond) },
-		"kind":         func(a *approvers.AuditRecord) { a.Kind = approvers.AuditDenied },
-		"actor":        func(a *approvers.AuditRecord) { a.Actor = asker.ID },
-		"no actor":     func(a *approvers.AuditRecord) { a.Actor = "" },
-		"a fact":       func(a *approvers.AuditRecord) { a.Facts = map[string]string{"kind": "reject", "n": a.Facts["n"]} },
-		"a new fact":   func(a *approvers.AuditRecord) { a.Facts = map[string]string{"kind": "approve", "n": a.Facts["n"], "x": ""} },
+		"chain":    func(a *approvers.AuditRecord) { a.Chain = "req_2" },
+		"seq":      func(a *approvers.AuditRecord) { a.Seq++ },
+		"at":       func(a *approvers.AuditRecord) { a.At = a.At.Add(time.Microsecond) },
+		"kind":     func(a *approvers.AuditRecord) { a.Kind = approvers.AuditDenied },
+		"actor":    func(a *approvers.AuditRecord) { a.Actor = asker.ID },
+		"no actor": func(a *approvers.AuditRecord) { a.Actor = "" },
+		"a fact":   func(a *approvers.AuditRecord) { a.Facts = map[string]string{"kind": "reject", "n": a.Facts["n"]} },
+		"a new fact": func(a *approvers.AuditRecord) {
+			a.Facts = map[string]string{"kind": "approve", "n": a.Facts["n"], "x": ""}
+		},
 		"no facts":     func(a *approvers.AuditRecord) { a.Facts = nil },
 		"payload hash": func(a *approvers.AuditRecord) { a.PayloadHash = "other" },
 		"prev":         func(a *approvers.AuditRecord) { a.Prev = "other" },
@@ -87,6 +89,14 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	}
 	if approvers.VerifyChain(cut) == nil {
 		t.Error("a deletion with new numbers: not found")
+	}
+	// Nor does pointing the successor of a forged record at it.
+	forged := slices.Clone(whole)
+	forged[2].Actor = asker.ID
+	forged[2] = forged[2].Link(forged[1])
+	forged[3].Prev = forged[2].Hash
+	if approvers.VerifyChain(forged) == nil {
+		t.Error("a forged record with a successor that points at it: not found")
 	}
 }
 
