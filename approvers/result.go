@@ -79,7 +79,7 @@ func (r Request) ClosedResult(p *Policy) Result {
 // answer where nobody changed anything, a structured one otherwise.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	if e.State == ExecutionUnknown {
-		return OutcomeUnknown, NewResult(OutcomeUnknown, e.Tool, "the bot stopped while it was running", "").Text()
+		return OutcomeUnknown, NewResult(OutcomeUnknown, e.Tool, "it was started, and nobody could tell how it ended", "").Text()
 	}
 	if e.State == ExecutionFailed {
 		return OutcomeError, NewResult(OutcomeError, e.Tool, e.Result, "").Text()

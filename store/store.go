@@ -45,7 +45,7 @@ type Reader interface {
 	DueTimers(kind TimerKind, now time.Time, limit int) ([]Timer, error)
 	// NextTimer is a kind's next timer, due or not.
 	NextTimer(kind TimerKind) (Timer, error)
-	// Timers lists a kind's timers in order of Due, then Ref, whether due or not.
+	// Timers lists up to limit of a kind's timers in order of Due, then Ref, whether due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -255,10 +256,14 @@ func (t *tx) changedStep(e approvers.Execution) error {
 	return t.changedTurn(e.Turn, store.SurfaceStep, call.Step)
 }
 
+// mostRuns bounds how many runs are looked at when a process starts. It is far above what can be under way at once; a run beyond it
+// is taken up when its lease ends.
+const mostRuns = 10_000
+
 // Recover is called once at the start: executions that an earlier process left running fall due at once.
 func (d *Desk) Recover(ctx context.Context) error {
 	return d.update(ctx, "recover", func(t *tx) error {
-		timers, err := t.Timers(store.TimerRun, 0)
+		timers, err := t.Timers(store.TimerRun, mostRuns)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"countersign/approvers"
@@ -34,7 +33,9 @@ func (d *Desk) Begin(ctx context.Context, turn string) (Brief, error) {
 		}
 		agent, ok := t.policy.Agent(b.Turn.Agent)
 		if !ok {
-			return fmt.Errorf("the policy has no agent %q any more", b.Turn.Agent)
+			due = false
+			t.d.Log.Error("the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
+			return t.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
 		}
 		b.Agent = agent
 		return b.read(t)
@@ -153,15 +154,19 @@ func (d *Desk) Answer(ctx context.Context, turn string, step int, text string) e
 // Stop ends a turn that can't go on, with a sentence for people.
 func (d *Desk) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
 	return d.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
-		tn, err := tn.Stop(problem, canRetry, t.now)
-		if err != nil {
-			return err
-		}
-		if err := t.want(store.Surface{Kind: store.SurfaceProblem, Ref: tn.ID, To: toConversation + conv.ID}); err != nil {
-			return err
-		}
-		return t.end(tn, conv)
+		return t.stop(tn, conv, problem, canRetry)
 	})
+}
+
+func (t *tx) stop(turn approvers.Turn, conv store.Conversation, problem string, canRetry bool) error {
+	turn, err := turn.Stop(problem, canRetry, t.now)
+	if err != nil {
+		return err
+	}
+	if err := t.want(store.Surface{Kind: store.SurfaceProblem, Ref: turn.ID, To: toConversation + conv.ID}); err != nil {
+		return err
+	}
+	return t.end(turn, conv)
 }
 
 // end puts an ended turn, and begins the next one if messages wait.

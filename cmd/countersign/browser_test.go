@@ -106,6 +106,15 @@ func (b *browser) click(kind, label string) {
 	}))
 }
 
+// retype replaces what a field holds.
+func (b *browser) retype(field chromedp.CSS, text string) {
+	b.Helper()
+	b.do("retype "+text, chromedp.Focus(field), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := chromedp.Evaluate[any](`document.activeElement.select()`)(ctx, t)
+		return err
+	}), chromedp.SendKeys(field, text))
+}
+
 const inMessages, inThread = "[data-testid=messages] [data-testid=message]", "[data-testid=thread-messages] [data-testid=message]"
 
 // The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every surface follows.
@@ -143,10 +152,12 @@ func TestBrowser(t *testing.T) {
 	b.do("the form opens", chromedp.WaitVisible(chromedp.CSS("[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input")))
 	b.shot("6-modify")
 	amount := chromedp.CSS("[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input")
-	b.do("a bad amount", chromedp.Clear(amount), chromedp.SendKeys(amount, "-5"), chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.retype(amount, "-5")
+	b.do("send", chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
 	b.until("the field says what is wrong", `[...document.querySelectorAll("[data-testid=field-error]")].some(e => !e.hidden && e.innerText.length > 5)`)
 	b.shot("7-modify-error")
-	b.do("a good amount", chromedp.Clear(amount), chromedp.SendKeys(amount, "12.50"), chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.retype(amount, "12.50")
+	b.do("send", chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
 	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
 	b.sees(inMessages, "Refund of $12.50 for order ORD-131")
 	b.shot("8-modified")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"countersign/agent"
 	"countersign/bot"
 	"countersign/store"
 )
@@ -17,7 +18,11 @@ func reach(ctx context.Context, p parts) error {
 		}
 		return couldNot("%w", err)
 	}
-	if err := p.agent.Ping(ctx); err != nil {
+	err := p.agent.Ping(ctx)
+	if errors.Is(err, agent.ErrModelKey) {
+		return misused("%w", err)
+	}
+	if err != nil {
 		return couldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
 	}
 	return nil

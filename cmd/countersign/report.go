@@ -38,10 +38,13 @@ func gateName(g config.Gate) string {
 		name += " (not in the policy)"
 	}
 	name = forAgent(name, g.Agent)
-	if g.When != "" {
-		name += " when " + g.When
+	if g.When == "" {
+		return name
 	}
-	return name
+	if strings.HasPrefix(g.When, "after ") {
+		return name + " " + g.When
+	}
+	return name + " when " + g.When
 }
 
 func forAgent(name, agent string) string {
