@@ -14,6 +14,11 @@ export class Events {
       if (document.visibilityState === 'hidden') this.leaving = setTimeout(() => this.close(), patience);
       else if (!this.source) this.open();
     });
+    // A page that was left may be kept for the Back button, with its connection.
+    addEventListener('pagehide', () => this.close());
+    addEventListener('pageshow', (event) => {
+      if (event.persisted && !this.source) this.open();
+    });
   }
 
   open() {
@@ -32,7 +37,7 @@ export class Events {
   }
 
   close() {
-    this.source.close();
+    this.source?.close();
     this.source = null;
     this.away = true;
   }
