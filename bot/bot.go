@@ -40,6 +40,7 @@ type Bot struct {
 	// connected notes which connections to Slack are up.
 	connected connections
 	side      sync.WaitGroup // loading views under way
+	posting   sync.Map       // surfaces whose first post was begun and is not recorded
 }
 
 // New makes a bot. It talks to nobody yet.

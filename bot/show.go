@@ -27,9 +27,12 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	case strings.HasPrefix(s.To, "role:"):
 		return b.expand(ctx, sight)
 	}
-	err = b.show(ctx, t, sight)
+	err = b.show(ctx, sight)
 	if code := errorCode(err); gone[code] {
-		return b.Desk.Unreachable(ctx, s.ID, err.Error())
+		err = b.Desk.Unreachable(ctx, s.ID, err.Error())
+	}
+	if err == nil {
+		b.posting.Delete(s.ID)
 	}
 	return err
 }
@@ -50,7 +53,7 @@ func (b *Bot) expand(ctx context.Context, s desk.Sight) error {
 	return b.Desk.Expand(ctx, s.Surface.ID, users)
 }
 
-func (b *Bot) show(ctx context.Context, t store.Timer, sight desk.Sight) error {
+func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
@@ -76,7 +79,8 @@ func (b *Bot) show(ctx context.Context, t store.Timer, sight desk.Sight) error {
 		return err
 	}
 	sent := map[int]string{}
-	if t.Tries > 0 || s.CreatedAt.Before(b.started) { // it may be there already: its answer was lost, or the process stopped
+	_, tried := b.posting.LoadOrStore(s.ID, true)
+	if tried || s.CreatedAt.Before(b.started) { // it may be there already: its answer was lost, or a process stopped before it was recorded
 		if sent, err = b.sent(ctx, me, s, at); err != nil {
 			return err
 		}

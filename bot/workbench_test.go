@@ -113,6 +113,7 @@ func newWorkbench(t *testing.T, adjust ...func(*workbench)) *workbench {
 // start starts the bot on the store as it is, and waits until it is connected.
 func (w *workbench) start() {
 	w.t.Helper()
+	w.until("no sockets of an earlier run", func() bool { return w.slack.Sockets() == 0 })
 	s, err := bolt.Open(w.path, bolt.Options{Rehearse: true})
 	if err != nil {
 		w.t.Fatal(err)
@@ -373,4 +374,30 @@ func unhandled(t *testing.T, w *workbench) []store.Timer {
 		t.Fatal(err)
 	}
 	return due
+}
+
+// lose makes every running execution's deadline due, as if a long time had passed since the process stopped.
+func (w *workbench) lose() {
+	w.t.Helper()
+	s, err := bolt.Open(w.path, bolt.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.Update(context.Background(), func(tx store.Tx) error {
+		timers, err := tx.Timers(store.TimerRun, 10)
+		if err != nil {
+			return err
+		}
+		for _, t := range timers {
+			t.Due = time.Now().Add(-time.Second)
+			if err := tx.SetTimer(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }

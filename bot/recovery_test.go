@@ -1,0 +1,159 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/internal/workspace"
+	"countersign/store"
+)
+
+func botMessages(w *workbench, user, channel, thread string) (out []posted) {
+	for _, p := range w.sees(user, channel, thread) {
+		if p.User == "U0BOT" && !p.Ephemeral {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// The answer to a post is lost: the message is found again by its metadata, and not posted twice.
+func TestLostPost(t *testing.T) {
+	w := newWorkbench(t)
+	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage", Times: 2}); err != nil {
+		t.Fatal(err)
+	}
+	root := w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	w.finds("sam", "#support", root, "Waits for")
+	w.until("the thread links to the card", func() bool {
+		return strings.Contains(w.finds("sam", "#support", root, "Waits for").raw, "See the card")
+	})
+	w.clicks("teo", "#support-approvals", card, actApprove)
+	w.finds("sam", "#support", root, "results: executed")
+	w.finds("teo", "#support-approvals", "", "It ran")
+	if a, b := botMessages(w, "teo", "#support-approvals", ""), botMessages(w, "sam", "#support", root); len(a) != 1 || len(b) != 2 {
+		t.Errorf("%d cards and %d messages in the thread", len(a), len(b))
+	}
+}
+
+// The process goes away and comes back: what waited still waits, and its card still works.
+func TestRestart(t *testing.T) {
+	w := newWorkbench(t)
+	root := w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
+	w.stop()
+	w.start()
+	w.clicks("teo", "#support-approvals", card, actApprove)
+	w.finds("sam", "#support", root, "results: executed")
+	if p := w.finds("teo", "#support-approvals", "", "It ran"); p.TS != card.TS {
+		t.Error("the card is another message")
+	}
+}
+
+func showing(t *testing.T, w *workbench) []store.Timer {
+	t.Helper()
+	var due []store.Timer
+	err := w.store.View(t.Context(), func(r store.Reader) error {
+		var err error
+		due, err = r.Timers(store.TimerShow, 100)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
+}
+
+// Somebody deletes the card: it is posted anew as soon as it changes, and the new one works.
+func TestDeletedCard(t *testing.T) {
+	w := newWorkbench(t, func(w *workbench) {
+		w.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+		w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
+	})
+	root := w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	w.clicks("teo", "#support-approvals", card, actApprove)
+	card = w.finds("teo", "#support-approvals", "", "1 of 2 agreed")
+	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
+	api := slack.New(workspace.DemoBotToken, slack.OptionAPIURL(w.url+"/api/"))
+	if _, _, err := api.DeleteMessage("C0002", card.TS); err != nil {
+		t.Fatal(err)
+	}
+	w.saysIn("sam", "#support", "hello?", root)
+	w.clicks("sam", "#support", w.finds("sam", "#support", root, "Waits for"), actWithdraw)
+	anew := w.finds("teo", "#support-approvals", "", "Withdrawn by")
+	if anew.TS == card.TS {
+		t.Error("a deleted message came back")
+	}
+}
+
+// A channel that the bot is not in: the card goes to each approver instead.
+func TestUnreachableChannel(t *testing.T) {
+	w := newWorkbench(t, func(w *workbench) { w.policy.Approvers[1].Cards = "#finance" })
+	root := w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "U0BOT", "", "Waits for Team Lead")
+	w.clicks("teo", "U0BOT", card, actApprove)
+	w.finds("sam", "#support", root, "results: executed")
+	if !strings.Contains(w.log.String(), "Slack refused this for good") {
+		t.Error("the operator was not told")
+	}
+}
+
+// A deactivated approver gets no card, and the others do.
+func TestRoleExpandsToPeople(t *testing.T) {
+	w := newWorkbench(t, func(w *workbench) {
+		w.policy.Approvers[2].Members = append(w.policy.Approvers[2].Members,
+			approvers.Member{Kind: approvers.MemberUser, Value: "U0902"}, approvers.Member{Kind: approvers.MemberUser, Value: "U0904"},
+			approvers.Member{Kind: approvers.MemberEmail, Value: "teo@example.com"}, approvers.Member{Kind: approvers.MemberEmail, Value: "nobody@example.com"},
+			approvers.Member{Kind: approvers.MemberGroup, Value: "support"})
+	})
+	w.says("sam", "#support", `@bot call mystery {}`)
+	for _, user := range []string{"ingrid", "kenji", "teo", "ada", "priya"} {
+		w.finds(user, "U0BOT", "", "Run mystery", "The policy does not know this tool.")
+	}
+}
+
+// The process stops while a tool runs: people are asked what happened, and their report goes to the agent.
+func TestUnknownOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		action string
+		want   string
+	}{
+		"happened": {actHappened, "results: executed RF-9"},
+		"did not":  {actDidNot, "a person reports that it did not happen"},
+		"leave":    {actLeave, "results: unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkbench(t, func(w *workbench) { w.hold = make(chan struct{}) })
+			root := w.says("sam", "#support", refundCall)
+			card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+			w.clicks("teo", "#support-approvals", card, actApprove)
+			w.until("it runs", func() bool { return len(w.runs()) == 1 })
+			close(w.hold)
+			w.stop()
+			w.mu.Lock()
+			w.hold = nil
+			w.mu.Unlock()
+			w.lose()
+			w.start()
+			ask := w.finds("teo", "#support-approvals", "", "Did this happen?", "order_id")
+			w.finds("teo", "#support-approvals", "", "It is unknown whether it happened")
+			w.clicks("gus", "#support", w.finds("gus", "#support", root, "Did this happen?"), c.action)
+			w.clicks("teo", "#support-approvals", ask, c.action)
+			if c.action == actHappened {
+				if out := w.submits("teo", w.opened("teo", actHappened), map[string]any{fieldResult: "RF-9"}); out["ok"] != true {
+					t.Fatalf("%v", out)
+				}
+			}
+			w.finds("sam", "#support", root, c.want)
+			if n := len(w.runs()); n != 1 {
+				t.Errorf("it ran %d times", n)
+			}
+		})
+	}
+}
