@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
 	"time"
 
