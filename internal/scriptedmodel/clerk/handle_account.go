@@ -6,7 +6,10 @@ import (
 	"strings"
 )
 
-var myAccount = re(`\bmy account\b`)
+var (
+	myAccount = re(`\bmy account\b`)
+	everyone  = re(`\b(?:all|every|each)\b[^!?;\n]{0,20}\b(?:accounts?|customers?|users?|profiles?|everybody|everyone)\b`)
+)
 
 // handleAccounts does what a wish wants with each account that it means.
 func (d *desk) handleAccounts(w *wish) {
@@ -80,6 +83,10 @@ func (d *desk) accountsOf(w *wish) (ids []string, ok bool) {
 	if d.searching {
 		return nil, false
 	}
+	if everyone.MatchString(w.text) {
+		d.ask(w, lackAccount, "I do that for one account at a time. Whose is it?")
+		return nil, false
+	}
 	if d.m.user != "" && !myAccount.MatchString(w.text) {
 		return []string{d.m.user}, true
 	}
@@ -107,70 +114,5 @@ func (d *desk) accountIn(w *wish, list []*order, none string) ([]string, bool) {
 		return ids, true
 	}
 	d.ask(w, lackAccount, "Which of these accounts do you mean: "+strings.Join(choices, ", ")+"?")
-	return nil, false
-}
-
-// handleEmail sends an e-mail to each recipient.
-func (d *desk) handleEmail(w *wish) {
-	to, ok := d.recipients(w)
-	if !ok {
-		return
-	}
-	for _, address := range to {
-		d.m.meet("", address, "")
-		if i := d.claim(sendEmail, "to", address); i >= 0 {
-			d.remember(w)
-			d.report(w, i)
-			continue
-		}
-		if w.body == "" {
-			d.ask(w, lackBody, "What shall the e-mail to "+address+" say?")
-			return
-		}
-		d.act(w, d.tools.call(sendEmail, textArg("to", address), textArg("subject", subjectOf(w)), textArg("body", w.body)))
-	}
-}
-
-func (d *desk) recipients(w *wish) (addresses []string, ok bool) {
-	if len(w.emails) > 0 {
-		return w.emails, true
-	}
-	who := w.name
-	if len(w.users) > 0 {
-		who = w.users[0]
-	}
-	if who != "" {
-		if p := d.m.find(who); p != nil && p.email != "" {
-			return []string{p.email}, true
-		}
-		by, _ := d.customer(w)
-		list, state := d.lookup(by)
-		if state != known {
-			return nil, false
-		}
-		if p := d.m.find(who); p != nil && p.email != "" {
-			return []string{p.email}, true
-		}
-		if len(list) == 0 {
-			d.ask(w, lackTo, "I found no customer "+who+". To which address shall the e-mail go?")
-		} else {
-			d.ask(w, lackTo, "There is more than one customer "+who+". To which address shall the e-mail go?")
-		}
-		return nil, false
-	}
-	if len(w.orders) > 0 {
-		o := d.details(w.orders[0])
-		if o == nil || o.email == "" {
-			return nil, false
-		}
-		return []string{o.email}, true
-	}
-	if d.searching {
-		return nil, false
-	}
-	if d.m.email != "" {
-		return []string{d.m.email}, true
-	}
-	d.ask(w, lackTo, "To whom shall the e-mail go? Give me the address, or the customer's order number.")
 	return nil, false
 }

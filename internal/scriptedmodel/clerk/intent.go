@@ -47,7 +47,7 @@ var rules = []rule{
 	{updateProfile, re(`\b(?:change|update|set|correct|edit|fix|switch|replace)\b[^!?;\n]{0,60}?\b(?:name|phone|telephone|mobile|e-?mail|language|profile)\b`)},
 	{updateProfile, re(`\brename\b`)},
 	{cancelOrder, re(`\bcancel(?:l?ing)? (?:the |this |that |my |his |her |their |an? )?(?:orders?|ord-?\d+|#\d+|shipment|delivery|parcel)\b`)},
-	{deleteAccount, re(`\b(?:delet|eras|remov|wip)(?:e|ing)\b[^!?;\n]{0,60}?\b(?:accounts?|profile|user|customer|data|usr-\w+|u-\w+|acc-\w+|them|her|him)\b`)},
+	{deleteAccount, re(`\b(?:delet|eras|remov|wip)(?:e|ing)\b[^!?;\n]{0,60}?\b(?:accounts?|profile|user|customer|data|everything|usr-\w+|u-\w+|acc-\w+|them|her|him)\b`)},
 	{deleteAccount, re(`\bright to be forgotten\b|\bforget (?:her|him|them|the customer)\b`)},
 	{deleteAccount, re(`\baccounts?\b[^!?;\n]{0,30}\b(?:deleted|erased|removed)\b`)},
 	{cancelAccount, re(`\b(?:cancel(?:l?ing)?|clos(?:e|ing)|terminat(?:e|ing)|end|shut down)\b[^!?;\n]{0,60}?\b(?:accounts?|subscription|membership|usr-\w+|u-\w+|acc-\w+|customer|user)\b`)},
@@ -57,9 +57,12 @@ var rules = []rule{
 	{sendEmail, re(`^(?:e-?mail|mail)\b(?: (?:to )?\S+)`)},
 	{sendEmail, re(`^(?:tell|notify|inform|message|write(?: to)?) (?:to )?(?:(?:the )?customer|her|him|them|\S*@|\p{L})`)},
 	{sendEmail, re(`^let (?:(?:the )?customer|her|him|them|\S*@\S*|\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)?) know`)},
-	{sendEmail, re(`\b(?:send|write|drop|shoot|compose|draft)\b[^!?;\n]{0,80}?\b(?:e-?mails?|message|mail|note|letter|apology)\b`)},
+	{sendEmail, re(`^(?:reply|respond) to\b`)},
+	{sendEmail, re(`\b(?:send|write|drop|shoot|compose|draft)\b[^!?;\n]{0,80}?\b(?:e-?mails?|message|mail|note|letter|reminder|apology)\b`)},
 	{sendEmail, re(`\b(?:send|write)\b[^!?;\n]{0,40}@`)},
 	{applyDiscount, re(`\b(?:(?:apply|give|giving|offer|grant|add|take|knock)\b[^!?;\n]{0,40}?)?(?:\d{1,3} ?(?:%|percent|per cent) (?:off|discount|reduction|voucher|coupon)|half price|discount\w*|coupons?|vouchers?|price reduction|store credit)\b`)},
+	{applyDiscount, re(`\bcompensat(?:e|ing)\b[^!?;\n]*(?:\d ?(?:%|percent) (?:off|discount)|\bdiscount|\bvoucher)`)},
+	{applyDiscount, re(`\b\d{1,3} ?(?:%|percent) cheaper\b`)},
 	{applyDiscount, re(`[$€£] ?\d[\d.,]* (?:off|discount|voucher)\b`)},
 	{applyDiscount, re(`\b(?:knock|take)\b[^!?;\n]{0,30}\boff\b`)},
 	{issueRefund, re(`\b(?:(?:issue|process|give|make|want|need|get|start)\w*\s[^!?;\n]{0,30}?)?\brefund(?:ing|s)?\b`)},
@@ -70,17 +73,18 @@ var rules = []rule{
 	{takePayment, re(`\b(?:use|try|by|via)\b[^!?;\n]{0,20}\b(?:bank transfer|transfer|invoice|wire)\b`)},
 	{setAddress, re(`\b(?:change|update|set|correct|edit|fix|switch|replace|use|put)\b[^!?;\n]{0,60}?\baddress\b`)},
 	{setAddress, re(`\b(?:ship|deliver|redirect|reroute|re-route|forward)\b[^!?;\n]{0,80}?\bto\b`)},
+	{setAddress, re(`\bmoved to\b`)},
 	{setAddress, re(`\bsend\b[^@]{0,60}?\bto\b`)},
 	{setAddress, re(`\b(?:new|correct|right) (?:shipping |delivery )?address\b|\baddress\b[^!?;\n]{0,50}\b(?:should be|is now|has changed to|is wrong)\b`)},
 	{searchOrders, re(`^(?:find|look\b|lookup|search|show|list|check|track|pull up|display|locate|see)\b`)},
-	{searchOrders, re(`^(?:(?:her|his|their|all|the|my|open|unpaid|recent|latest|delivered|shipped|cancelled) )*orders\b`)},
+	{searchOrders, re(`^(?:(?:any|other|more|some|our|are there|do we have|her|his|their|all|the|my|open|unpaid|recent|latest|delivered|shipped|cancelled) )*orders\b`)},
 	{searchOrders, re(`\b(?:look (?:\S+ )?up|looking for|search for|need the (?:details|status|orders?)|(?:details|status|tracking(?: number)?|info(?:rmation)?) (?:of|on|for|about))\b`)},
 	{searchOrders, re(`\bget (?:me )?(?:the |all |a list of )?(?:\S+ )?(?:orders?|details|status|info|ord-?\d+)\b`)},
 }
 
 var (
 	asking    = re(`^(?:where|what|what's|which|when|whose|who|why|how|has|have|did|does|do|was|were|is|are|should|shall|will)\b`)
-	about     = re(`\b(?:orders?|ord-?\d+|#\d+|parcel|package|delivery|shipment|shipped|delivered|arrived?|refund(?:ed|able)|paid|owe|due|bought|buy|purchased?|cost|total|tracking|address|status|items?|refund|\S+@\S+|(?:first|second|third|last|other|cheaper|cheapest) one)\b`)
+	about     = re(`\b(?:orders?|ord-?\d+|#\d+|parcel|package|delivery|shipment|shipped|delivered|arrived?|refund(?:ed|able)|paid|owe|due|bought|buy|purchased?|spent|accounts?|e-?mail|phone|customer|cost|total|tracking|address|status|items?|refund|\S+@\S+|(?:first|second|third|last|other|cheaper|cheapest) one)\b`)
 	explained = re(`^(?:how (?:do|does|can|would|is|are|to|long)|what happens|what if|who (?:approves?|decides?|can|may|has to|must|signs)\b|why\b|should (?:i|we)|shall (?:i|we)|what(?:'s| is| are) (?:your|the|our) (?:\S+ )?(?:policy|policies|rules?|limits?)|do you\b|are (?:refunds|discounts))`)
 	recalled  = re(`^(?:did (?:it|that|the (?:refund|e-?mail|payment|discount|change|cancell?ation|deletion)|you)\b|have you\b|(?:has|was) (?:it|that|the (?:refund|e-?mail|payment|discount|change|cancell?ation|deletion))(?: been)? (?:done|sent|approved|rejected|through|gone|go|made|issued|processed)|what happened|what became|what(?:'s| is) (?:the status of|happening with) (?:my|the|that|this) (?:request|refund|approval|call)|(?:is|are) (?:it|that|they) (?:done|approved|through|sent)|any (?:news|updates?)|why (?:was|is|has|did|were) (?:it|that|this|they|the (?:refund|e-?mail|payment|discount|change|cancell?ation|deletion|request|call))\b|who (?:approved|rejected|decided|countersigned))`)
 	negating  = re(`(?:\b(?:don't|do not|does not|doesn't|didn't|never|not|no need to|shouldn't|should not|must not|mustn't|won't|without|stop|no longer|forget(?: about)?)\s+(?:want (?:you )?to\s+|want (?:a|any|the)\s+|need (?:to|a)\s+|(?:a|any|the|be|to|do)\s+)?)$`)

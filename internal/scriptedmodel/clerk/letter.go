@@ -6,12 +6,14 @@ import (
 )
 
 var (
-	bodyBegins = re(`(?:,\s*)?\b(?:saying(?: that)?|that says|which says|to say(?: that)?|and say(?: that)?|say(?:s)? that|telling (?:her|him|them|\S+)(?: that)?|know that|know (?:about|of)\b|informing (?:her|him|them)(?: that)?|with (?:the )?(?:text|body|message|words)|(?:body|text|message)\s*:|to let (?:her|him|them) know(?: that)?|and (?:tell|let) (?:her|him|them)(?: know)?(?: that)?|reading)\b[:,]?\s*|:\s+`)
+	bodyBegins = re(`(?:,\s*)?\b(?:saying(?: that)?|that says|which says|to say(?: that)?|and say(?: that)?|say(?:s)? that|telling (?:her|him|them|\S+)(?: that)?|know that|know (?:about|of)\b|(?:e-?mail|message|note|mail|letter|reminder) (?:to \S+ )?that\b|informing (?:her|him|them)(?: that)?|with (?:the )?(?:text|body|message|words)|(?:body|text|message)\s*:|to let (?:her|him|them) know(?: that)?|and (?:tell|let) (?:her|him|them)(?: know)?(?: that)?|reading)\b[:,]?\s*|:\s+`)
 	subjectIs  = re(`\b(?:with (?:the |a )?)?(?:subject|titled|title|headed)(?: line)?(?: is)?:?\s+(?:"([^"]+)"|(\S[^,.;"]*?))(?:\s+(?:and|saying|that says|with (?:the )?(?:text|body))\b|[,.;]|$)`)
 	quoted     = regexp.MustCompile(`"([^"]+)"`)
 	topicIs    = re(`\b(?:about|regarding|concerning|re:?)\s+(.+)$`)
 	apologyFor = re(`\b(?:apologi[sz](?:e|ing)|apology|sorry)\b(?:\s+(?:to \S+\s+)?(for .+))?`)
 	thatTells  = re(`^(?:tell|notify|inform|e-?mail|mail|message|write(?: to)?)\s+\S.{0,70}?\s+that\s+(.+)$`)
+	askingTo   = re(`(?:,| and)? (?:ask|tell|remind|invite) (?:her|him|them|the customer) to (.+)$`)
+	question   = re(`^(?:please )?(?:can|could|would|will) (?:you|we)\b`)
 	dictating  = re(`^(?:please )?(?:say(?:ing)?(?: that)?|tell (?:him|her|them)(?: that)?|that|write(?: that)?|body:|text:|it should say(?: that)?)\s+`)
 	addressed  = []struct {
 		words *regexp.Regexp
@@ -47,6 +49,10 @@ func (w *wish) readLetter(text string) (rest string) {
 		w.body = rest[m[2]:m[3]]
 		return rest[:m[0]] + rest[m[1]:]
 	}
+	if m := askingTo.FindStringSubmatchIndex(rest); m != nil {
+		w.body = sentenceOf("please " + rest[m[2]:m[3]])
+		return rest[:m[0]]
+	}
 	request := fillers.ReplaceAllString(rest, "")
 	if m := thatTells.FindStringSubmatchIndex(request); m != nil {
 		w.body = sentenceOf(request[m[2]:m[3]])
@@ -60,7 +66,7 @@ func (w *wish) readLetter(text string) (rest string) {
 		return rest[:m[0]]
 	}
 	if m := topicIs.FindStringSubmatchIndex(rest); m != nil {
-		topic := strings.TrimRight(strings.TrimSpace(rest[m[2]:m[3]]), " .!?")
+		topic := strings.TrimRight(strings.TrimSpace(toReader(rest[m[2]:m[3]])), " .!?")
 		w.body = "We are writing to you about " + topic + "."
 		if w.subject == "" {
 			w.subject = "About " + topic
@@ -77,11 +83,10 @@ func sentenceOf(text string) string {
 	if m := quoted.FindStringSubmatch(text); m != nil && strings.HasPrefix(text, `"`) {
 		return m[1]
 	}
-	text = strings.Trim(asides.ReplaceAllString(text, ""), " \t\n,;:")
-	// "saying that his order is late" is written to him.
-	for _, a := range addressed {
-		text = a.words.ReplaceAllString(text, a.you)
+	if rest := strings.Trim(asides.ReplaceAllString(text, ""), " \t\n,;:"); rest != "" {
+		text = rest // but "saying thanks" means just that
 	}
+	text = toReader(text)
 	if text == "" {
 		return ""
 	}
@@ -89,6 +94,15 @@ func sentenceOf(text string) string {
 		text += "."
 	}
 	return capital(text)
+}
+
+// toReader turns a text about somebody into one to them: "saying that his order
+// is late" is written to him.
+func toReader(text string) string {
+	for _, a := range addressed {
+		text = a.words.ReplaceAllString(text, a.you)
+	}
+	return text
 }
 
 // longestSubject is about what fits in a list of messages.

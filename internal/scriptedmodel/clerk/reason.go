@@ -11,6 +11,7 @@ var (
 	becauseKept  = re(`^as (?:it|the|they)\b`)
 	complaint    = re(`\b(?:arriv\w+|broke\w*|damag\w+|defect\w*|faulty|late|lost|missing|never|wrong|torn|crack\w+|shatter\w+|scratch\w*|stain\w*|unhappy|disappoint\w+|complain\w*|not (?:work|fit|as|what|come|happy|satisf)\w*|doesn't|didn't|isn't|wasn't|hasn't|too (?:small|big|late|large)|changed (?:her|his|their) mind|duplicate|twice|mistake|goodwill|delay\w*|leak\w+|stopped|moved|moving|no longer|fraud\w*|spam)\b`)
 	forSomething = re(`\bfor (?:the |a |an |its |her |his |their |being |arriving |such a )?(?:[a-z]+ ){0,4}[a-z]+`)
+	dangling     = re(`(?:\s+(?:of|for|on|with|to|in|at|from|by|the|a))+$`)
 	sideClause   = re(`\b(?:which|that|who) .*`)
 	asides       = re(`(?:\b(?:please|thanks|thank you|thx|asap|now|today|too|as well|instead|then|ok|okay|cheers)\b[\s,.!]*)+$`)
 )
@@ -67,6 +68,7 @@ const longestReason = 280
 // case letter first.
 func tidy(text string) string {
 	text = strings.Trim(strings.TrimSpace(text), " \t\n.,;:!?-–—()")
+	text = dangling.ReplaceAllString(text, "")
 	text = strings.Trim(asides.ReplaceAllString(text, ""), " \t\n.,;:!?-–—()")
 	if r := []rune(text); len(r) > longestReason {
 		text = string(r[:longestReason-1]) + "…"

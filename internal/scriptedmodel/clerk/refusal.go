@@ -122,7 +122,7 @@ func (d *desk) alternatives(c done) {
 	case applyDiscount:
 		d.offerSmallerDiscount(c, order)
 	case takePayment:
-		if c.args.text("method") != "invoice" {
+		if c.args.text("method") != "invoice" && (c.result.status != "error" || byCard.MatchString(c.result.reason)) {
 			amount, _ := c.args.cents("amount")
 			d.offer(takePayment, "send an invoice instead of charging at once",
 				wish{orders: []string{order}, money: &money{amount, c.args.text("currency")}, method: "invoice"})

@@ -43,6 +43,7 @@ var smallRules = []struct {
 	{re(`^(?:hi|hello|hey|hiya|howdy|good (?:morning|afternoon|evening|day)|greetings|yo|moin|hallo|salut|hola|servus)\b[^?]*$`), greeting},
 	{re(`\bhow (?:are|r) (?:you|u|things)\b|\bhow's it going\b|\bhow do you do\b`), "All rules in order, thank you. What can I do for you?"},
 	{re(`\b(?:thanks|thank you|thx|ty|cheers|much appreciated|great|perfect|awesome|excellent|nice|well done|good job|good bot|lovely|wonderful|brilliant)\b`), "You're welcome. Anything else?"},
+	{re(`\b(?:speak|talk|chat|connect)\b.{0,30}\b(?:human|person|manager|supervisor|somebody|someone|agent)\b|\bhuman\b`), "I am the demo's scripted model, but people are here too: your colleagues read this channel, and risky requests go to an approver. What can I do for you meanwhile?"},
 	{re(`\b(?:bye|goodbye|see you|see ya|good night|that's all|ciao)\b`), "Goodbye!"},
 	{re(`\b(?:sorry|my bad|apologies|oops)\b`), "No harm done. What can I do for you?"},
 	{re(`\bjoke\b`), "An order, a refund and a discount walk into a bar. The barkeeper says: “Which of you has been approved?”"},

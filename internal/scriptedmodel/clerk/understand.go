@@ -54,15 +54,15 @@ func (d *desk) understand() (wishes []wish, talk string) {
 	if len(wishes) > 0 {
 		return wishes, ""
 	}
-	// "The second one?" after a list asks for its details.
-	if p := findPick(plainText); len(d.m.listing) > 0 && (p.way != "" || len(byItem(plainText, d.m.listed())) > 0) {
-		return []wish{{kind: searchOrders, text: plainText, pick: p}}, ""
-	}
 	// Something is said about an order, but nothing is asked for: look it up.
 	var w wish
 	if w.readNames(plainText); len(w.orders)+len(w.emails)+len(w.users) > 0 {
 		w.kind, w.text, w.pick = searchOrders, plainText, pick{}
 		return []wish{w}, ""
+	}
+	// "The second one?" after a list asks for its details.
+	if p := findPick(plainText); len(d.m.listing) > 0 && (p.way != "" || len(byItem(plainText, d.m.listed())) > 0) {
+		return []wish{{kind: searchOrders, text: plainText, pick: p}}, ""
 	}
 	if name := strings.Trim(plainText, " .?!"); d.m.find(name) != nil {
 		return []wish{{kind: searchOrders, text: plainText, name: name}}, ""

@@ -79,6 +79,10 @@ func newWish(c clause) wish {
 	text := unmarked(c.text)
 	if c.kind == sendEmail {
 		text = w.readLetter(c.text)
+		if question.MatchString(c.text) && !strings.Contains(c.text, `"`) {
+			w.body = strings.TrimSuffix(w.body, "?") // "can you tell her that …?" asks us, not her
+			w.body = sentenceOf(w.body)
+		}
 	}
 	names := text
 	if c.kind == setAddress {
