@@ -107,7 +107,7 @@ func TestCutStreams(t *testing.T) {
 
 func TestTokenLimitEndsTheAnswer(t *testing.T) {
 	request := ask(user("x"))
-	request.MaxTokens = 3
+	request.MaxCompletionTokens = 3
 	got, err := read(t.Context(), faulty(t, scriptedmodel.Reply{Content: "More words than the limit allows."}, scriptedmodel.Fault{}), request)
 	if err != nil || got.content != "More words t" || got.finish != openai.FinishReasonLength {
 		t.Errorf("%+v, %v", got, err)

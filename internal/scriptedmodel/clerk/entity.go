@@ -78,7 +78,7 @@ const (
 
 var (
 	possessive = regexp.MustCompile(`(\p{L}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)'(?:s\b|\s)`)
-	nameAfter  = regexp.MustCompile(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Rr]efund|[Gg]ive|[Dd]id|[Dd]oes|[Hh]as|[Ii]s|[Aa]bout|[Oo]n|[Ww]ith) (?:the customer |customer )?` + properName)
+	nameAfter  = regexp.MustCompile(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Bb]ill|[Rr]efund|[Rr]eimburse|[Cc]ompensate|[Oo]ffer|[Dd]eactivate|[Cc]ancel|[Cc]lose|[Dd]elete|[Gg]ive|[Dd]id|[Dd]oes|[Hh]as|[Ii]s|[Aa]bout|[Oo]n|[Ww]ith) (?:the customer |customer )?` + properName)
 )
 
 // nameFirst finds who a statement is about: "Jane wants her account closed".

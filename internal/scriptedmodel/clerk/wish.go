@@ -27,7 +27,6 @@ type wish struct {
 	address string
 	profile []field
 
-	to      string
 	subject string
 	body    string
 
