@@ -20,16 +20,16 @@ func (r *reader) agent(e entry) approvers.Agent {
 		a.Channels = v.channels()
 	}
 	if v, ok := f["prompt"]; ok {
-		a.Prompt, _ = v.text("what the model is told of its task")
+		a.Prompt, _ = v.free("what the model is told of its task")
 		if len(a.Prompt) > maxPrompt {
 			v.wrongf("shorten it", "is longer than %d KiB", maxPrompt>>10)
 		}
 	}
 	if v, ok := f["model"]; ok {
-		a.Model, _ = v.text("a model's name as the endpoint knows it")
+		a.Model, _ = v.free("a model's name as the endpoint knows it")
 	}
 	if v, ok := f["tools"]; ok {
-		a.Tools = v.texts(`[search_orders], or ["*"] for every tool`)
+		a.Tools = v.texts(`[search_orders], or ["*"] for every tool`, `a tool's name, or "*"`)
 	} else if e.value.isMapping() {
 		r.wrongAt(e.at, e.value.path+": tools is missing", `add which tools the model is offered: tools: [search_orders], or ["*"] for every tool`)
 	}
@@ -52,7 +52,7 @@ func (v value) channels() []string {
 	items, _ := v.list(`["#support"], or ["*"] for every channel that the bot is in`)
 	var out []string
 	for _, item := range items {
-		text, ok := item.text(`a channel such as "#support"`)
+		text, ok := item.free(`a channel such as "#support"`)
 		if !ok {
 			continue
 		}

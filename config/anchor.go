@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -45,8 +46,11 @@ func (r *reader) resolve(n ast.Node, hops int) ast.Node {
 		}
 		return r.resolve(target, hops+1)
 	case *ast.TagNode:
-		r.wrongAt(markOf(n.Start), "the tag "+quote(n.Start.Value)+" has no meaning here",
-			"put a value that begins with ! in quotes, or remove the tag")
+		hint := "remove it"
+		if !strings.HasPrefix(n.Start.Value, "!!") {
+			hint = "put the value in quotes: " + quote(n.Start.Value)
+		}
+		r.wrongAt(markOf(n.Start), "! at the beginning of a value has a meaning of its own in YAML", hint)
 		return nil
 	case nil:
 		return nil

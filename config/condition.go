@@ -85,7 +85,7 @@ func (v value) isCondition(compiled *cel.Ast) bool {
 		return false
 	}
 	if compiled.OutputType() != cel.BoolType {
-		v.wrongf("compare it with something, such as args.amount > 500, or write has(args.amount) to ask whether it is there",
+		v.wrongf("compare it, such as args.amount > 500 or args.urgent == true, or write has(args.note) to ask whether it is there",
 			"the condition is neither true nor false, but %s", typeName(compiled.OutputType()))
 		return false
 	}

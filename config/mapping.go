@@ -46,18 +46,12 @@ func (v value) entries(what string) []entry {
 			continue
 		}
 		e := entry{key: key, at: at, value: v.r.value(join(v.path, key), pair.Value)}
-		if e.value.empty() || v.block(pair.Value) {
-			v.r.file.marks[e.value.path] = at
+		if e.value.empty() || isMapping(pair.Value) {
+			v.r.file.marks[e.value.path] = at // what is said of all of it is said at its name
 		}
 		out = append(out, e)
 	}
 	return v.merge(own, out)
-}
-
-// block reports whether a value is a mapping below its key, which is then the better place to point at.
-func (v value) block(n ast.Node) bool {
-	m, ok := n.(*ast.MappingNode)
-	return ok && !m.IsFlowStyle
 }
 
 // key reads a key, which has to be text.
@@ -113,11 +107,11 @@ func (v value) list(like string) ([]value, bool) {
 }
 
 // texts reads a list of texts.
-func (v value) texts(like string) []string {
+func (v value) texts(like, item string) []string {
 	items, _ := v.list(like)
 	var out []string
-	for _, item := range items {
-		if s, ok := item.text("such as " + like); ok {
+	for _, i := range items {
+		if s, ok := i.free(item); ok {
 			out = append(out, s)
 		}
 	}

@@ -18,7 +18,7 @@ var (
 // member reads one member: a user id, a user group by handle or id, or an e-mail address.
 func (v value) member() (approvers.Member, bool) {
 	const hint = `write a user id such as U0123ABCD, a user group such as "@support", or an e-mail address`
-	text, ok := v.text(`a user id, "@group" or an e-mail address`)
+	text, ok := v.free(`a user id, "@group" or an e-mail address`)
 	if !ok {
 		return approvers.Member{}, false
 	}
@@ -42,5 +42,6 @@ func (v value) member() (approvers.Member, bool) {
 
 func isEmail(text string) bool {
 	a, err := mail.ParseAddress(text)
-	return err == nil && a.Address == text && a.Name == ""
+	_, domain, _ := strings.Cut(text, "@")
+	return err == nil && a.Address == text && strings.Contains(domain, ".")
 }

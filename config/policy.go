@@ -43,13 +43,13 @@ func section(v value, what string) []entry {
 func (r *reader) version(root value, f fieldset) {
 	v, ok := f["version"]
 	if !ok {
-		if root.node != nil {
+		if root.isMapping() {
 			r.wrongAt(mark{1, 1}, "version: is missing", "begin the file with version: 1")
 		}
 		return
 	}
-	if n, ok := v.whole(1, 1_000); ok && n != 1 {
-		v.wrongf("write version: 1, or use the version of Countersign that the file is for", "%d is not known here", n)
+	if v.node != nil && v.shown() != "1" {
+		v.wrongf("write version: 1; a file of a later version needs a later Countersign", "%s is no version that is known here", v.shown())
 	}
 }
 

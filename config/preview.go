@@ -109,5 +109,8 @@ func explainTemplate(err error) (message, hint string) {
 	if strings.Contains(said, "unclosed action") || strings.Contains(said, "unterminated") {
 		return "a {{ is never closed", "add }}"
 	}
+	if strings.Contains(said, "unexpected EOF") {
+		return "an {{if}}, {{with}} or {{range}} has no end", "add {{end}}"
+	}
 	return "is no valid template: " + said, `write such as "Ship {{.order_id}} to {{.address}}"`
 }

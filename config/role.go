@@ -37,7 +37,7 @@ func (r *reader) role(e entry) approvers.Role {
 	}
 	f.risk("max_risk", &role.MaxRisk)
 	if v, ok := f["can_approve"]; ok {
-		role.CanApprove = v.texts(`[issue_refund], or ["*"] for every tool`)
+		role.CanApprove = v.texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
 	}
 	for _, key := range []string{"members", "max_risk", "can_approve"} {
 		if e.value.isMapping() && !f.has(key) {
@@ -48,7 +48,7 @@ func (r *reader) role(e entry) approvers.Role {
 		role.Cards = v.cards()
 	}
 	if v, ok := f["lead"]; ok {
-		role.Lead, _ = v.text("the name of another approver")
+		role.Lead, _ = v.free("the name of another approver")
 	}
 	return role
 }
@@ -61,7 +61,7 @@ var needs = map[string]string{
 }
 
 func (v value) title(otherwise string) string {
-	text, ok := v.text("a title such as Team Lead")
+	text, ok := v.free("a title such as Team Lead")
 	if !ok {
 		return otherwise
 	}

@@ -21,6 +21,16 @@ func (f fieldset) has(key string) bool {
 	return ok
 }
 
+// readable reports whether all values could be read. One that could not may have swallowed what follows it.
+func (f fieldset) readable() bool {
+	for _, v := range f {
+		if v.node == nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (f fieldset) flag(key string, to *bool) bool {
 	v, ok := f[key]
 	if !ok {
@@ -86,8 +96,10 @@ func (v value) isBool() bool {
 	return ok
 }
 
-func (v value) isMapping() bool {
-	switch v.node.(type) {
+func (v value) isMapping() bool { return isMapping(v.node) }
+
+func isMapping(n ast.Node) bool {
+	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return true
 	}

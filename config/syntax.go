@@ -20,7 +20,7 @@ func (r *reader) syntax(err error) {
 		r.problems = append(r.problems, Problem{File: r.file.Name, Message: errUnreadable.Error(), Hint: "docs/policy.md has an example to begin with"})
 		return
 	}
-	m := markOf(at.Token)
+	m := r.begin(markOf(at.Token))
 	message, hint := r.explain(at.Message, m)
 	r.wrongAt(m, message, hint)
 }
@@ -46,6 +46,9 @@ func (r *reader) explain(said string, m mark) (message, hint string) {
 	case has("reserved character"):
 		return quote(rest[:min(1, len(rest))]) + " can't begin a value in YAML", `put the value in quotes, such as "@support"`
 	case has("unexpected scalar value type"), has("undefined anchor"):
+		if !strings.HasPrefix(rest, "*") && !strings.HasPrefix(rest, "&") && strings.Contains(r.upTo(m), ": !") {
+			return "! at the beginning of a value has a meaning of its own in YAML", `put the value in quotes, such as "!has(args.note)"`
+		}
 		return "* and & have a meaning of their own in YAML, and no name follows here", `put a value that begins with them in quotes, such as "*"`
 	case has("']' not found"), has("sequence end"):
 		return "the bracket [ is never closed", unclosed(rest, "]")
@@ -68,6 +71,15 @@ func (r *reader) explain(said string, m mark) (message, hint string) {
 	return "is not valid YAML: " + said, ""
 }
 
+// begin moves a place back to the sign that the trouble is about, where the parser points behind it.
+func (r *reader) begin(m mark) mark {
+	before := mark{m.line, max(m.column-1, 1)}
+	if s := r.rest(before); strings.HasPrefix(s, "{{") || strings.HasPrefix(s, "*") || strings.HasPrefix(s, "&") {
+		return before
+	}
+	return m
+}
+
 // rest is the line from a place on.
 func (r *reader) rest(m mark) string {
 	if m.line > len(r.file.lines) {
@@ -75,6 +87,12 @@ func (r *reader) rest(m mark) string {
 	}
 	line := []rune(r.file.lines[m.line-1])
 	return string(line[min(m.column-1, len(line)):])
+}
+
+// upTo is the line before a place.
+func (r *reader) upTo(m mark) string {
+	line := r.rest(mark{m.line, 1})
+	return strings.TrimSuffix(line, r.rest(m))
 }
 
 // unclosed says how to close a bracket. In [#support] a comment swallowed the rest of the line.

@@ -60,7 +60,7 @@ func (r *reader) rule(v value) approvers.Rule {
 	f.stages("stages", &out.Stages)
 	out.Confirm = out.Risk >= approvers.High
 	f.flag("confirm", &out.Confirm)
-	if v.isMapping() && !f.has("risk") && !f.has("confirm") && !f.has("stages") {
+	if v.isMapping() && f.readable() && !f.has("risk") && !f.has("confirm") && !f.has("stages") {
 		v.wrong("changes nothing", "add risk, confirm or stages")
 	}
 	return out

@@ -65,11 +65,21 @@ func (v value) text(like string) (string, bool) {
 	case *ast.NullNode:
 		v.missing(hint)
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		v.wrongf("put it in quotes if it is meant: \""+n.GetToken().Value+"\"", "%s is %s, and text is needed", n.GetToken().Value, kindOf(n))
+		v.wrongf(hint, "%s is no text", n.GetToken().Value)
 	default:
 		v.wrongf(hint, "is %s, and text is needed", kindOf(n))
 	}
 	return "", false
+}
+
+// free reads a text that can be anything, a number too if it is in quotes.
+func (v value) free(like string) (string, bool) {
+	switch n := v.node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		v.wrongf("write "+like+"; if "+n.GetToken().Value+" is meant, put it in quotes", "%s is no text in YAML", n.GetToken().Value)
+		return "", false
+	}
+	return v.text(like)
 }
 
 // missing reports a key without a value. The usual reason is a # that was meant to be text.

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"slices"
+
+	"countersign/approvers"
+)
+
+// Check finds what can be read and still makes no sense. known are the names of the tools that are registered; nil: not known.
+// A problem of severity Error means that some call could never be allowed, or that something named does not exist.
+func (f *File) Check(known []string) Problems {
+	c := &checker{file: f, policy: f.Policy, known: known, used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
+	c.roles()
+	c.stages()
+	c.agents()
+	c.names()
+	c.tools()
+	c.leads()
+	c.idle()
+	return c.problems.inOrder()
+}
+
+// checker gathers findings. The later checks leave out what follows from earlier findings.
+type checker struct {
+	file      *File
+	policy    *approvers.Policy
+	known     []string
+	used      map[string]bool     // roles that some call can come to
+	broken    map[string]bool     // tool and role: the stage has a finding of its own
+	escalates map[string][]string // by role: calls that it would pass to a lead of whom none may decide
+	orphans   []outcome           // calls of tools that the policy does not name, of which nobody could allow one
+	problems  Problems
+}
+
+func (c *checker) wrong(path, message, hint string) {
+	c.problems = append(c.problems, c.file.problem(Error, path, message, hint))
+}
+
+func (c *checker) odd(path, message, hint string) {
+	c.problems = append(c.problems, c.file.problem(Warning, path, message, hint))
+}
+
+func (c *checker) roleNames() []string {
+	names := make([]string, len(c.policy.Approvers))
+	for i, r := range c.policy.Approvers {
+		names[i] = r.Name
+	}
+	return names
+}
+
+func (c *checker) toolNames() []string {
+	names := make([]string, len(c.policy.Tools))
+	for i, t := range c.policy.Tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// allTools are the tools of the policy in file order, then those that are only registered.
+func (c *checker) allTools() []string {
+	names := c.toolNames()
+	for _, k := range sorted(c.known) {
+		if !slices.Contains(names, k) {
+			names = append(names, k)
+		}
+	}
+	return names
+}
+
+// orHint is a suggestion, or else something to do.
+func orHint(suggestion, otherwise string) string {
+	if suggestion != "" {
+		return suggestion
+	}
+	return otherwise
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// agents checks where each agent may be asked.
+func (c *checker) agents() {
+	if len(c.policy.Agents) == 0 {
+		c.problems = append(c.problems, c.file.problemAt(c.file.at("agents"), Error, "there is no agent, so the bot would answer nobody",
+			`add agents: support: {channels: ["#support"], tools: ["*"]}`))
+	}
+	takes := map[string]string{} // by channel: the agent that answers there
+	direct := ""
+	for _, a := range c.policy.Agents {
+		path := "agents." + a.Name
+		if len(a.Tools) == 0 {
+			c.odd(path+".tools", "is empty, so the agent can do nothing but talk", `name tools, or "*" for every tool`)
+		}
+		reached := c.channels(a, takes)
+		if !a.NoDM && direct == "" {
+			direct, reached = a.Name, true
+		}
+		switch {
+		case reached:
+		case a.NoDM && len(a.Channels) == 0:
+			c.wrong(path, "can be asked nowhere: it has no channels, and direct messages are off", `add channels: ["#support"], or remove direct_messages: false`)
+		case len(a.Channels) == 0:
+			c.odd(path, "can be asked nowhere: it has no channels, and "+direct+", which comes first, answers direct messages", `add channels: ["#support"], or write direct_messages: false for `+direct)
+		}
+	}
+}
+
+// channels checks an agent's channels against those of the agents before it: the first in the file answers.
+func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached bool) {
+	for i, ch := range a.Channels {
+		at := fmt.Sprintf("agents.%s.channels[%d]", a.Name, i)
+		if first, taken := takes[ch]; taken {
+			if first == a.Name {
+				c.odd(at, ch+" is named twice", "remove one of them")
+			} else {
+				c.wrong(at, fmt.Sprintf("in %s it is already %s that answers, because it comes first", ch, first), "let one agent have the channel")
+			}
+			continue
+		}
+		if first, all := takes["*"]; all && first != a.Name {
+			c.wrong(at, fmt.Sprintf("%s answers in every channel and comes first, so this agent is never asked here", first), "put this agent above "+first)
+			continue
+		}
+		takes[ch], reached = a.Name, true
+	}
+	return reached
+}
+
+// names checks every place that names a tool.
+func (c *checker) names() {
+	for _, r := range c.policy.Approvers {
+		c.toolList("approvers."+r.Name+".can_approve", r.CanApprove)
+	}
+	for _, a := range c.policy.Agents {
+		c.toolList("agents."+a.Name+".tools", a.Tools)
+		for tool := range a.Overrides {
+			path := "agents." + a.Name + ".overrides." + tool
+			if !c.exists(tool) {
+				c.unknown(path, tool)
+			} else if !a.Offers(tool) {
+				c.odd(path, "does nothing, because the agent is not offered "+tool, "add it to tools, or remove this")
+			}
+		}
+	}
+	for _, t := range c.policy.Tools {
+		if c.known != nil && !slices.Contains(c.known, t.Name) {
+			c.odd("tools."+t.Name, "no tool of this name is registered, so this governs nothing", orHint(didYouMean(t.Name, c.unnamed()), "remove it, or register the tool"))
+		}
+	}
+}
+
+// unnamed are the registered tools that the policy does not name.
+func (c *checker) unnamed() []string {
+	var out []string
+	for _, k := range c.known {
+		if !slices.Contains(c.toolNames(), k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (c *checker) toolList(path string, list []string) {
+	for i, tool := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case slices.Contains(list[:i], tool):
+			c.odd(at, tool+" is named twice", "remove one of them")
+		case tool != "*" && !c.exists(tool):
+			c.unknown(at, tool)
+		}
+	}
+}
+
+func (c *checker) exists(tool string) bool {
+	return slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
+}
+
+// unknown reports a name that is no tool. While it is not known which tools are registered, it may be one that the policy leaves to unknown_tool.
+func (c *checker) unknown(path, tool string) {
+	severity, message := Error, quote(tool)+" is no tool"
+	if c.known == nil {
+		severity, message = Warning, quote(tool)+" is no tool of this policy"
+	}
+	hint := orHint(didYouMean(tool, c.allTools()), "the tools are "+strings.Join(c.allTools(), ", "))
+	c.problems = append(c.problems, c.file.problem(severity, path, message, hint))
+}

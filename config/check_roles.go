@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// roles checks each approver by itself: its members, its lead.
+func (c *checker) roles() {
+	for _, r := range c.policy.Approvers {
+		path := "approvers." + r.Name
+		if len(r.Members) == 0 {
+			c.wrong(path+".members", "has nobody in it, so nobody could decide as "+r.Title, "add at least one member")
+		}
+		for i, m := range r.Members {
+			if slices.Contains(r.Members[:i], m) {
+				c.wrong(fmt.Sprintf("%s.members[%d]", path, i), memberText(m)+" is named twice", "one person counts once: remove one of them")
+			}
+		}
+		if len(r.CanApprove) == 0 {
+			c.odd(path+".can_approve", "is empty, so no call ever comes to "+r.Title, `name tools, or "*" for every tool`)
+		}
+		c.lead(r)
+	}
+}
+
+func memberText(m approvers.Member) string {
+	if m.Kind == approvers.MemberGroup && !groupID.MatchString(m.Value) {
+		return "@" + m.Value
+	}
+	return m.Value
+}
+
+// lead checks that the lead exists and that the way up has an end.
+func (c *checker) lead(r approvers.Role) {
+	path := "approvers." + r.Name + ".lead"
+	if r.Lead == "" {
+		return
+	}
+	if _, ok := c.policy.Role(r.Lead); !ok {
+		c.wrong(path, quote(r.Lead)+" is no approver", orHint(didYouMean(r.Lead, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+		return
+	}
+	if r.Lead == r.Name {
+		c.wrong(path, r.Name+" can't be its own lead", "name another approver, or leave lead out")
+		return
+	}
+	way := []string{r.Name}
+	for at := r; at.Lead != ""; {
+		if at.Lead == r.Name {
+			// Reported once, at the first of the circle.
+			if c.firstOf(way) == r.Name {
+				c.wrong(path, "the leads go round in a circle: "+strings.Join(append(way, r.Name), " → "), "take the lead from one of them")
+			}
+			return
+		}
+		next, ok := c.policy.Role(at.Lead)
+		if !ok || slices.Contains(way, next.Name) {
+			return
+		}
+		way, at = append(way, next.Name), next
+	}
+}
+
+// firstOf is the role among the names that comes first in the file.
+func (c *checker) firstOf(names []string) string {
+	for _, r := range c.policy.Approvers {
+		if slices.Contains(names, r.Name) {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// leads reports the leads who could decide nothing of some of what would be escalated to them.
+func (c *checker) leads() {
+	for _, r := range c.policy.Approvers {
+		calls := c.escalates[r.Name]
+		if len(calls) == 0 {
+			continue
+		}
+		lead, _ := c.policy.Role(r.Lead)
+		c.wrong("approvers."+r.Name+".lead", fmt.Sprintf("%s can't approve %s, so nobody is told when %s is silent", lead.Title, strings.Join(sorted(calls), ", "), r.Title),
+			fmt.Sprintf("add it to can_approve of %s and raise max_risk where needed, or name another lead", lead.Name))
+	}
+}
+
+// idle reports approvers that no call can come to: neither by routing or stages, nor as a lead. Where something is
+// wrong already, that is the likelier cause.
+func (c *checker) idle() {
+	if len(c.problems.Errors()) > 0 {
+		return
+	}
+	for _, r := range c.policy.Approvers {
+		if !c.used[r.Name] && len(r.CanApprove) > 0 {
+			c.odd("approvers."+r.Name, "no call can come to "+r.Title+": nothing that it may approve ever waits at its level",
+				"is a tool, a stage or a lead missing that should name it?")
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"countersign/approvers"
+)
+
+// unknownSense warns where tools that nobody thought of may run by themselves.
+func (c *checker) unknownSense() {
+	if !c.policy.Defaults.UnknownTool.Confirm {
+		c.odd("defaults.unknown_tool.confirm", "tools that the policy does not name run without anybody being asked", "remove confirm: false unless that is meant")
+	}
+}
+
+// sense warns of settings that loosen what is dangerous, and of those that do nothing.
+func (c *checker) sense(t approvers.ToolPolicy) {
+	path := "tools." + t.Name
+	if !t.Confirm && t.Risk >= approvers.High {
+		c.odd(path+".confirm", fmt.Sprintf("%s is %s risk and runs without anybody being asked", t.Name, t.Risk), "remove confirm: false unless that is meant")
+	}
+	if t.Confirm && t.MaxAuto.Count > 0 {
+		c.odd(path+".max_auto", "does nothing, because every call is confirmed", "remove it, or write confirm: false to let that many run by themselves")
+	}
+	if !t.Confirm && len(t.Stages) > 0 && t.MaxAuto.Count == 0 && !asksByRule(t) {
+		c.odd(path+".stages", "are never used, because no call is confirmed", "remove confirm: false, or the stages")
+	}
+	for i, r := range t.Rules {
+		raises := r.Risk > t.Risk
+		if !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm) {
+			c.odd(fmt.Sprintf("%s.rules[%d]", path, i), fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, standing(t)), "raise the risk, add stages, or remove the rule")
+		} else if raises && r.Risk >= approvers.High && !r.Confirm && !t.Confirm {
+			c.odd(fmt.Sprintf("%s.rules[%d].confirm", path, i), fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
+		}
+	}
+	for _, a := range c.policy.Agents {
+		c.overrideSense(a, t)
+	}
+}
+
+func asksByRule(t approvers.ToolPolicy) bool {
+	for _, r := range t.Rules {
+		if r.Confirm || len(r.Stages) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func standing(t approvers.ToolPolicy) string {
+	if t.Confirm {
+		return t.Risk.String() + " risk and confirmed already"
+	}
+	return t.Risk.String() + " risk already"
+}
+
+func (c *checker) overrideSense(a approvers.Agent, t approvers.ToolPolicy) {
+	o, has := a.Overrides[t.Name]
+	if !has {
+		return
+	}
+	path := "agents." + a.Name + ".overrides." + t.Name
+	now, _ := c.policy.Tool(t.Name, a.Name)
+	if !now.Confirm && now.Risk >= approvers.High && (t.Confirm || t.Risk < approvers.High) {
+		c.odd(path, fmt.Sprintf("%s is %s risk and runs for %s without anybody being asked", t.Name, now.Risk, a.Name), "remove confirm: false unless that is meant")
+	}
+	if o.Risk != 0 && o.Risk < t.Risk {
+		c.odd(path+".risk", fmt.Sprintf("lowers %s from %s to %s for %s", t.Name, t.Risk, o.Risk, a.Name), "remove it unless that is meant")
+	}
+	if now.Confirm && o.MaxAuto != nil {
+		c.odd(path+".max_auto", "does nothing, because every call is confirmed", "remove it")
+	}
+}
+
+// span is a time as the policy writes it: 30m, 1h30m, 2d.
+func span(d time.Duration) string {
+	if d > 0 && d%(24*time.Hour) == 0 {
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	text := ""
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "m"}} {
+		if n := d / unit.size; n > 0 {
+			text += fmt.Sprintf("%d%s", n, unit.name)
+			d -= n * unit.size
+		}
+	}
+	if d > 0 || text == "" {
+		text += d.String()
+	}
+	return text
+}

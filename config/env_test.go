@@ -1,0 +1,177 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"countersign/config"
+)
+
+// Tokens of the right shape. None of them was ever Slack's.
+const (
+	botToken = "xoxb-1-hush-bot"
+	appToken = "xapp-1-hush-app"
+	signing  = "0123456789abcdef0123456789abcdef"
+	modelKey = "sk-hush-key"
+)
+
+// setenv sets the environment to what is given and nothing else.
+func setenv(t *testing.T, pairs map[string]string) {
+	t.Helper()
+	for _, name := range []string{
+		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
+		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
+		"COUNTERSIGN_LOG", "COUNTERSIGN_HISTORY_TOKENS",
+	} {
+		t.Setenv(name, "") // counts as not set
+	}
+	for name, value := range pairs {
+		t.Setenv(name, value)
+	}
+}
+
+func TestReadEnv(t *testing.T) {
+	setenv(t, map[string]string{
+		"SLACK_BOT_TOKEN": botToken, "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "gpt-5",
+		"SLACK_API_URL": "http://127.0.0.1:8484/api", "COUNTERSIGN_STORE": "bolt:/var/lib/countersign/../state.db", "COUNTERSIGN_LOG": "debug",
+	})
+	got, err := config.ReadEnv(config.Serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Env{
+		BotToken: botToken, AppToken: appToken, Transport: config.SocketMode, SlackAPIURL: "http://127.0.0.1:8484/api/", ModelKey: modelKey, Model: "gpt-5",
+		Policy: "countersign.yaml", Store: config.Store{Backend: "bolt", Path: "/var/lib/state.db"}, HTTPAddr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090",
+		Control: "/var/lib/state.db.sock", Log: slog.LevelDebug, HistoryTokens: 24000,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestEnvProblems: everything that is wrong is said at once, with what to write, for the command that reads it.
+func TestEnvProblems(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		command config.Command
+		env     map[string]string
+		want    []string // each in one line, in this order
+	}{
+		{"nothing set", config.Serve, nil, []string{
+			"SLACK_BOT_TOKEN: is missing; write the Bot User OAuth Token",
+			"SLACK_APP_TOKEN: is missing; write an app-level token with connections:write",
+			"OPENAI_API_KEY: is missing; write your key, or set OPENAI_BASE_URL",
+			"OPENAI_MODEL: is missing; write the model's name",
+		}},
+		{"check needs nothing", config.Check, nil, nil},
+		{"demo needs nothing", config.Demo, nil, nil},
+		{"http needs the secret and not the app token", config.Serve, map[string]string{
+			"COUNTERSIGN_TRANSPORT": "http", "SLACK_BOT_TOKEN": botToken, "OPENAI_BASE_URL": "http://127.0.0.1:1234/v1", "OPENAI_MODEL": "m",
+		}, []string{"SLACK_SIGNING_SECRET: is missing"}},
+		{"http, complete; a local model needs no key", config.Serve, map[string]string{
+			"COUNTERSIGN_TRANSPORT": "http", "SLACK_BOT_TOKEN": botToken, "SLACK_SIGNING_SECRET": signing, "OPENAI_BASE_URL": "http://127.0.0.1:1234/v1", "OPENAI_MODEL": "m",
+		}, nil},
+		{"tokens swapped", config.Check, map[string]string{"SLACK_BOT_TOKEN": appToken, "SLACK_APP_TOKEN": botToken}, []string{
+			"SLACK_BOT_TOKEN: is an app-level token (xapp-), which belongs into SLACK_APP_TOKEN; it must begin with xoxb-",
+			"SLACK_APP_TOKEN: is a bot token (xoxb-), which belongs into SLACK_BOT_TOKEN; it must begin with xapp-",
+		}},
+		{"tokens of other kinds", config.Check, map[string]string{"SLACK_BOT_TOKEN": "xoxp-1-hush", "SLACK_APP_TOKEN": "xoxe.xoxb-1-hush"}, []string{
+			"SLACK_BOT_TOKEN: is a user token (xoxp-)", "SLACK_APP_TOKEN: is a token that Slack rotates",
+		}},
+		{"badly copied", config.Check, map[string]string{"SLACK_BOT_TOKEN": botToken + "\n", "SLACK_APP_TOKEN": `"` + appToken + `"`, "OPENAI_API_KEY": "sk-hush key", "SLACK_SIGNING_SECRET": "hush"}, []string{
+			"SLACK_BOT_TOKEN: has a space or a line end around it", "SLACK_APP_TOKEN: has quotes or brackets around it",
+			"SLACK_SIGNING_SECRET: is no signing secret", "OPENAI_API_KEY: has a space or a line end in it",
+		}},
+		{"cut off", config.Check, map[string]string{"SLACK_BOT_TOKEN": "xoxb-", "SLACK_APP_TOKEN": "xapp-1-…"}, []string{"SLACK_BOT_TOKEN: is cut off", "SLACK_APP_TOKEN: is cut off"}},
+		{"the demo does not look at Slack's", config.Demo, map[string]string{"SLACK_BOT_TOKEN": "nonsense", "COUNTERSIGN_STORE": "nonsense"}, nil},
+		{"the demo with a model of one's own", config.Demo, map[string]string{"OPENAI_API_KEY": modelKey}, []string{"OPENAI_MODEL: is missing"}},
+		{"URLs", config.Check, map[string]string{"SLACK_API_URL": "slack.com/api", "OPENAI_BASE_URL": "https://user:hush@host/v1?x=1"}, []string{
+			"SLACK_API_URL: does not begin with https:// or http://", "OPENAI_BASE_URL: has something after a ? or #",
+		}},
+		{"URLs that are none", config.Check, map[string]string{"SLACK_API_URL": "https://", "OPENAI_BASE_URL": "http://[::1"}, []string{"SLACK_API_URL: names no host", "OPENAI_BASE_URL: is not a URL"}},
+		{"stores", config.Offline, map[string]string{"COUNTERSIGN_STORE": "postgres://user:hush@host/db"}, []string{"COUNTERSIGN_STORE: names a PostgreSQL database, which this version does not support; write bolt:PATH"}},
+		{"a path alone", config.Offline, map[string]string{"COUNTERSIGN_STORE": "countersign.db"}, []string{"COUNTERSIGN_STORE: does not say which kind of store it is; write bolt:PATH"}},
+		{"no path", config.Offline, map[string]string{"COUNTERSIGN_STORE": "bolt:"}, []string{"COUNTERSIGN_STORE: has no path after bolt:"}},
+		{"a directory", config.Offline, map[string]string{"COUNTERSIGN_STORE": "bolt:/var/lib/"}, []string{"add the file's name, such as bolt:/var/lib/countersign.db"}},
+		{"addresses", config.Check, map[string]string{"COUNTERSIGN_HTTP_ADDR": "8080", "COUNTERSIGN_ADMIN_ADDR": "localhost:http"}, []string{
+			`COUNTERSIGN_HTTP_ADDR: "8080" is a port without a host; write 127.0.0.1:8080`, `COUNTERSIGN_ADMIN_ADDR: "http" is not a port; write a number from 0 to 65535, such as localhost:9090`,
+		}},
+		{"the rest", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "websocket", "COUNTERSIGN_LOG": "warning", "COUNTERSIGN_HISTORY_TOKENS": "24k", "COUNTERSIGN_CONTROL": strings.Repeat("x", 108)}, []string{
+			`COUNTERSIGN_TRANSPORT: "websocket" is not a transport; write socket or http`, `COUNTERSIGN_HISTORY_TOKENS: "24k" is not a number of tokens`,
+			"COUNTERSIGN_CONTROL: is 108 bytes long", `COUNTERSIGN_LOG: "warning" is not a level; write warn`,
+		}},
+		{"slips", config.Serve, map[string]string{
+			"COUNTERSIGN_POLCY": "x", "SLACK_BOT_TOKENS": botToken, "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
+			"COUNTERSIGN_PORT": "tcp://10.0.0.1:80", "COUNTERSIGN_SERVICE_HOST": "10.0.0.1", // Kubernetes' own
+		}, []string{
+			"COUNTERSIGN_POLCY: is not a variable of Countersign; did you mean COUNTERSIGN_POLICY?", "(SLACK_BOT_TOKENS is set: is that a slip?)",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			setenv(t, c.env)
+			_, err := config.ReadEnv(c.command)
+			if len(c.want) == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			var problems config.Problems
+			if !errors.As(err, &problems) {
+				t.Fatalf("want problems, got %v", err)
+			}
+			if len(problems) != len(c.want) {
+				t.Fatalf("want %d problems, got:\n%v", len(c.want), err)
+			}
+			for i, p := range problems {
+				if !strings.Contains(p.Error(), c.want[i]) {
+					t.Errorf("want %q, got %q", c.want[i], p.Error())
+				}
+				if p.Hint == "" {
+					t.Errorf("it does not say what to write: %v", p)
+				}
+			}
+			if strings.Contains(err.Error(), "hush") {
+				t.Errorf("a secret is printed: %v", err)
+			}
+		})
+	}
+}
+
+// TestEnvKeepsSecrets: no way of printing an environment shows a secret.
+func TestEnvKeepsSecrets(t *testing.T) {
+	setenv(t, map[string]string{
+		"SLACK_BOT_TOKEN": botToken, "SLACK_APP_TOKEN": appToken, "SLACK_SIGNING_SECRET": signing, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
+		"OPENAI_BASE_URL": "https://user:hush@127.0.0.1/v1",
+	})
+	env, err := config.ReadEnv(config.Serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env.BotToken.Reveal() != botToken {
+		t.Errorf("Reveal gives %q", env.BotToken.Reveal())
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("starting", "env", env, "token", env.BotToken)
+	asJSON, err := json.Marshal(map[string]any{"token": env.BotToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		env.String(), log.String(), string(asJSON), fmt.Sprint(env), fmt.Sprintf("%+v %#v %s %q", env.BotToken, env.BotToken, env.BotToken, env.BotToken),
+	} {
+		if strings.Contains(text, "hush") || strings.Contains(text, signing) {
+			t.Errorf("a secret is printed: %s", text)
+		}
+	}
+	if !strings.Contains(env.String(), "SLACK_BOT_TOKEN=(set)\n") || !strings.Contains(env.String(), "COUNTERSIGN_TRANSPORT=socket\n") {
+		t.Errorf("the settings are not listed:\n%s", env)
+	}
+}

@@ -1,0 +1,70 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode/utf8"
+
+	"countersign/approvers"
+	"countersign/config"
+)
+
+// FuzzParsePolicy: whatever the file holds, it is either refused with problems that have a place in it, or gives a policy that can
+// be checked, reported and asked without a panic.
+func FuzzParsePolicy(f *testing.F) {
+	for _, pattern := range []string{"testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := config.ParsePolicy("f.yaml", data)
+		if err != nil {
+			var problems config.Problems
+			if !errors.As(err, &problems) || len(problems.Errors()) == 0 {
+				t.Fatalf("refused without a problem: %v", err)
+			}
+			for _, p := range problems {
+				if p.Message == "" || p.File != "f.yaml" || (p.Line > 0 && p.Column < 1) {
+					t.Fatalf("%+v", p)
+				}
+			}
+			if !utf8.ValidString(problems.Excerpts()) {
+				t.Fatalf("the message is no text: %q", problems.Excerpts())
+			}
+			return
+		}
+		_ = file.Check(nil).Excerpts()
+		_ = file.Report([]string{"x"}).String()
+		for _, tool := range file.Policy.Tools {
+			if !tool.Risk.Valid() {
+				t.Fatalf("a tool without a risk: %+v", tool)
+			}
+			args := map[string]any{"amount": 5.0, "currency": "USD", "order_id": "x"}
+			plan := file.Policy.Plan(approvers.Call{Tool: tool.Name, Facts: approvers.Facts{Args: args}})
+			if !plan.Risk.Valid() {
+				t.Fatalf("a plan without a risk: %+v", plan)
+			}
+			if tool.Preview.Render != nil {
+				if text, err := tool.Preview.Render(args); err == nil && utf8.RuneCountInString(text) > 600 {
+					t.Fatalf("a preview of %d characters", utf8.RuneCountInString(text))
+				}
+			}
+		}
+		for _, role := range file.Policy.Approvers {
+			if !role.MaxRisk.Valid() {
+				t.Fatalf("an approver without a ceiling: %+v", role)
+			}
+		}
+	})
+}

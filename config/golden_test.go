@@ -1,0 +1,92 @@
+package config_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"countersign/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// shopTools are the registered tools of the findings' policies.
+var shopTools = []string{
+	"apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address",
+}
+
+// golden compares what was said of a file with what lies beside it.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	path = strings.TrimSuffix(path, ".yaml") + ".golden"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("what is said differs from %s (-want +got; -update if it should):\n%s", path, diff)
+	}
+}
+
+// TestBadFiles: each file in testdata/bad is refused, with everything that is wrong at its place.
+func TestBadFiles(t *testing.T) {
+	for _, path := range files(t, "testdata/bad/*.yaml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = config.ParsePolicy("countersign.yaml", data)
+			var problems config.Problems
+			if !errors.As(err, &problems) {
+				t.Fatalf("the file was taken: %v", err)
+			}
+			for _, p := range problems {
+				if p.Message == "" {
+					t.Errorf("a problem without a message: %+v", p)
+				}
+				if p.Hint == "" {
+					t.Errorf("it does not say what to write: %v", p)
+				}
+			}
+			golden(t, path, problems.Excerpts()+"\n")
+		})
+	}
+}
+
+// TestFindings: each file in testdata/findings can be read, and is checked and reported.
+func TestFindings(t *testing.T) {
+	for _, path := range files(t, "testdata/findings/*.yaml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := config.ParsePolicy("countersign.yaml", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, path, f.Check(shopTools).Excerpts()+"\n\n"+f.Report(shopTools).String())
+		})
+	}
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no files like %s: %v", pattern, err)
+	}
+	return found
+}

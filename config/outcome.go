@@ -1,0 +1,142 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// outcome is what the policy says of a tool's calls when certain rules match.
+type outcome struct {
+	tool    string
+	agent   string // empty: for agents that override nothing
+	rules   []int  // indexes of the rules that match
+	limited bool   // it waits only because the automatic runs are used up
+	plan    approvers.Plan
+	policy  approvers.ToolPolicy
+}
+
+// maxRulesTogether is how many rules are tried in every combination. Of more, each alone, each pair, and all together are tried.
+const maxRulesTogether = 6
+
+// outcomes are the ways in which a tool's calls can go, those with the fewest rules first.
+func (c *checker) outcomes(tool, agent string) []outcome {
+	t, _ := c.policy.Tool(tool, agent)
+	var out []outcome
+	for _, matching := range combinations(len(t.Rules)) {
+		p := c.matching(tool, matching)
+		call := approvers.Call{Tool: tool, Facts: approvers.Facts{Agent: agent}}
+		o := outcome{tool: tool, agent: agent, rules: matching, plan: p.Plan(call), policy: t}
+		if o.plan.Verdict == approvers.Auto && t.MaxAuto.Count > 0 {
+			o.plan, o.limited = p.AskFor(call, t.MaxAuto), true
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// matching is the policy with those rules of the tool that are said to match, and no others. What they mean together is left to
+// the code that decides at run time.
+func (c *checker) matching(tool string, rules []int) *approvers.Policy {
+	p := *c.policy
+	p.Tools = slices.Clone(c.policy.Tools)
+	for i := range p.Tools {
+		if p.Tools[i].Name != tool {
+			continue
+		}
+		var kept []approvers.Rule
+		for _, n := range rules {
+			rule := p.Tools[i].Rules[n]
+			rule.When.Eval = func(approvers.Facts) (bool, error) { return true, nil }
+			kept = append(kept, rule)
+		}
+		p.Tools[i].Rules = kept
+	}
+	return &p
+}
+
+// combinations are the sets of indexes below n, the smaller ones first.
+func combinations(n int) [][]int {
+	out := [][]int{nil}
+	if n <= maxRulesTogether {
+		for set := 1; set < 1<<n; set++ {
+			var rules []int
+			for i := range n {
+				if set&(1<<i) != 0 {
+					rules = append(rules, i)
+				}
+			}
+			out = append(out, rules)
+		}
+		slices.SortStableFunc(out, func(a, b []int) int { return len(a) - len(b) })
+		return out
+	}
+	all := make([]int, n)
+	for i := range n {
+		all[i] = i
+		out = append(out, []int{i})
+		for j := range i {
+			out = append(out, []int{j, i})
+		}
+	}
+	return append(out, all)
+}
+
+// includes reports whether every rule of the smaller set is in the larger.
+func includes(larger, smaller []int) bool {
+	for _, n := range smaller {
+		if !slices.Contains(larger, n) {
+			return false
+		}
+	}
+	return true
+}
+
+// path is where in the file the outcome comes from.
+func (o outcome) path(f *File) string {
+	switch _, named := f.marks["tools."+o.tool]; {
+	case o.agent != "":
+		return "agents." + o.agent + ".overrides." + o.tool
+	case !named:
+		return "defaults.unknown_tool"
+	case len(o.rules) > 0:
+		return fmt.Sprintf("tools.%s.rules[%d]", o.tool, o.rules[len(o.rules)-1])
+	}
+	return "tools." + o.tool
+}
+
+// when says in which case the outcome comes about, for people.
+func (o outcome) when() string {
+	var parts []string
+	for _, n := range o.rules {
+		parts = append(parts, o.policy.Rules[n].When.Text)
+	}
+	text := strings.Join(parts, ", and ")
+	if o.limited {
+		after := fmt.Sprintf("after %s automatic runs", o.policy.MaxAuto)
+		if text == "" {
+			return after
+		}
+		return text + ", " + after
+	}
+	return text
+}
+
+// named are the approvers that the policy names as stages for the outcome.
+func (o outcome) named() []string {
+	var names []string
+	add := func(stages []approvers.Stage) {
+		for _, s := range stages {
+			if !slices.Contains(names, s.Approver) {
+				names = append(names, s.Approver)
+			}
+		}
+	}
+	add(o.policy.Stages)
+	for _, n := range o.rules {
+		add(o.policy.Rules[n].Stages)
+	}
+	return names
+}

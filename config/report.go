@@ -1,0 +1,123 @@
+package config
+
+import (
+	"slices"
+
+	"countersign/approvers"
+)
+
+// Report says what every tool's calls come to: which run by themselves, which wait, and for whom.
+type Report struct {
+	Gates     []Gate      // calls that wait or are refused
+	Automatic []Automatic // tools of which some calls run by themselves
+}
+
+// Gate is one kind of call that waits: a tool, under a condition.
+type Gate struct {
+	Tool    string // empty: any tool that the policy does not name
+	Known   bool   // the policy names it
+	Agent   string // empty: every agent that overrides nothing
+	When    string // empty: always
+	Risk    approvers.Risk
+	Stages  []GateStage
+	Refused string // why nobody can allow it; empty: the stages can
+}
+
+// GateStage is one level of approval.
+type GateStage struct {
+	Approver string
+	Title    string
+	Quorum   int
+	Members  []string // as the policy names them
+	Cards    string   // a channel, or dm
+	Leads    []string // titles of those who are told in turn when nobody decides, and may decide then
+}
+
+// Automatic is a tool of which some calls run without anybody being asked.
+type Automatic struct {
+	Tool    string // empty: any tool that the policy does not name
+	Known   bool   // the policy names it
+	Agent   string
+	Risk    approvers.Risk
+	Limit   approvers.Limit // zero: none
+	Preview bool
+	Rules   bool // some calls wait, as a rule says
+}
+
+// Report lists the tools of the policy, then those that are only registered, then any other.
+func (f *File) Report(known []string) Report {
+	c := &checker{file: f, policy: f.Policy, known: known}
+	var out Report
+	for _, tool := range c.allTools() {
+		c.report(&out, tool, "")
+		for _, a := range f.Policy.Agents {
+			if _, has := a.Overrides[tool]; has && c.differs(tool, a.Name) {
+				c.report(&out, tool, a.Name)
+			}
+		}
+	}
+	c.report(&out, "", "")
+	return out
+}
+
+// differs reports whether an agent's override changes anything.
+func (c *checker) differs(tool, agent string) bool {
+	a, _ := c.policy.Tool(tool, "")
+	b, _ := c.policy.Tool(tool, agent)
+	return a.Risk != b.Risk || a.Confirm != b.Confirm || a.MaxAuto != b.MaxAuto
+}
+
+func (c *checker) report(out *Report, tool, agent string) {
+	var gates []Gate
+	for _, o := range c.outcomes(tool, agent) {
+		if o.plan.Verdict == approvers.Auto || o.limited {
+			out.automatic(o)
+		}
+		if o.plan.Verdict == approvers.Auto {
+			continue
+		}
+		g := c.gate(o)
+		// What several rules come to together is of interest only where one of them alone does not come to the same.
+		if !slices.ContainsFunc(gates, func(h Gate) bool { return h.same(g) && len(o.rules) > 0 && (h.When == "" || len(o.rules) > 1) }) {
+			gates = append(gates, g)
+		}
+	}
+	out.Gates = append(out.Gates, gates...)
+}
+
+// automatic notes that calls of the outcome run by themselves. The outcome without rules comes first.
+func (r *Report) automatic(o outcome) {
+	if n := len(r.Automatic); n > 0 && r.Automatic[n-1].Tool == o.tool && r.Automatic[n-1].Agent == o.agent {
+		return
+	}
+	t := o.policy
+	r.Automatic = append(r.Automatic, Automatic{
+		Tool: o.tool, Known: o.plan.Known, Agent: o.agent, Risk: o.plan.Risk, Limit: t.MaxAuto, Preview: t.WithPreview, Rules: asksByRule(t),
+	})
+}
+
+func (c *checker) gate(o outcome) Gate {
+	g := Gate{Tool: o.tool, Known: o.plan.Known, Agent: o.agent, When: o.when(), Risk: o.plan.Risk}
+	if o.plan.Verdict == approvers.Refuse {
+		g.Refused = c.reason(o)
+	}
+	for i, s := range o.plan.Stages {
+		role, _ := c.policy.Role(s.Approver)
+		stage := GateStage{Approver: s.Approver, Title: role.Title, Quorum: s.Quorum, Cards: role.Cards}
+		for _, m := range role.Members {
+			stage.Members = append(stage.Members, memberText(m))
+		}
+		for _, lead := range c.able(c.leadsOf(role), o, i == len(o.plan.Stages)-1) {
+			stage.Leads = append(stage.Leads, lead.Title)
+		}
+		g.Stages = append(g.Stages, stage)
+	}
+	return g
+}
+
+// same reports whether two gates differ in nothing but when they apply.
+func (g Gate) same(h Gate) bool {
+	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool {
+		return a.Approver == b.Approver && a.Quorum == b.Quorum
+	})
+}
