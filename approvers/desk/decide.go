@@ -227,6 +227,9 @@ func (d *Desk) GoOn(ctx context.Context, c Click) error {
 		if turn.State != approvers.TurnWaiting {
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
+		if c.Who.ID == "" || c.Who.Deleted { // as for Withdraw, but before anything is written
+			return &approvers.Denied{Code: approvers.DeniedUnidentified}, nil
+		}
 		queued, err := t.queued(turn.Conversation)
 		if err != nil {
 			return nil, err
