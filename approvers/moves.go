@@ -66,6 +66,15 @@ func (r Request) ready(m Move) *Denied {
 	return nil
 }
 
+// MayDecide says why a person's move on the request can't be taken, whatever it is, or nil. The moves check it themselves.
+func (r Request) MayDecide(in Deciding, m Move) *Denied {
+	if denied := r.ready(m); denied != nil {
+		return denied
+	}
+	_, denied := r.Authority(in.Policy, m.Who)
+	return denied
+}
+
 // Approve counts a person's approval, and moves on when the stage has its quorum.
 func (r Request) Approve(in Deciding, m Move) (Request, *Denied) {
 	if denied := r.ready(m); denied != nil {

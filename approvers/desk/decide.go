@@ -108,18 +108,18 @@ func (t *tx) followIfChanged(before, r approvers.Request) error {
 
 func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers.Denied) {
 	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Rendering: c.Rendering, Reason: c.Reason}
+	if denied := r.MayDecide(t.deciding(), m); denied != nil {
+		return r, denied // before anything is said of the arguments
+	}
 	switch c.Kind {
 	case approvers.Approve:
-		if r.State == approvers.Pending && !c.Whole {
+		if !c.Whole {
 			return r, &approvers.Denied{Code: approvers.DeniedUnseen}
 		}
 		return r.Approve(t.deciding(), m)
 	case approvers.Reject:
 		return r.Reject(t.deciding(), m)
 	case approvers.Modify:
-		if r.State != approvers.Pending {
-			return r, r.Over()
-		}
 		edited, denied := t.edit(r, c.Args)
 		if denied != nil {
 			return r, denied

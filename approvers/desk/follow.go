@@ -22,7 +22,7 @@ func (t *tx) follow(before, r approvers.Request) error {
 	if err := t.changedRef(r.ID); err != nil {
 		return err
 	}
-	if r.State == approvers.Pending && (before.ID == "" || before.Stage != r.Stage || before.Execution != r.Execution || before.State != r.State) {
+	if r.State == approvers.Pending && (before.State != r.State || before.Execution != r.Execution || asked(before) != asked(r)) {
 		if err := t.wantCard(r); err != nil {
 			return err
 		}
@@ -40,6 +40,14 @@ func (t *tx) follow(before, r approvers.Request) error {
 		return nil
 	}
 	return t.giveResult(call, approvers.Outcome(r.State), r.ClosedResult(t.policy).Text())
+}
+
+// asked names the role that the current stage belongs to.
+func asked(r approvers.Request) string {
+	if roles := r.Roles(); len(roles) > 0 {
+		return roles[0]
+	}
+	return ""
 }
 
 // arm sets the request's timers to what its state needs.

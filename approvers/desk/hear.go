@@ -193,6 +193,15 @@ func (t *tx) think(turn approvers.Turn) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now})
 }
 
+// tellIfQueued tells those whose messages wait for the turn, if there are any.
+func (t *tx) tellIfQueued(turn approvers.Turn) error {
+	queued, err := t.queued(turn.Conversation)
+	if err != nil || len(queued) == 0 {
+		return err
+	}
+	return t.tellQueued(turn)
+}
+
 // tellQueued tells those whose messages wait that they do, once a turn, if something waits for a decision.
 func (t *tx) tellQueued(turn approvers.Turn) error {
 	surfaces, err := t.SurfacesOf(turn.ID)

@@ -494,3 +494,5 @@ func (o *office) wantTurn(turn string, want approvers.TurnState) {
 		o.t.Errorf("turn is %s; want %s", got, want)
 	}
 }
+
+func contains(s, part string) bool { return strings.Contains(s, part) }

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,9 @@ type Proposal struct {
 
 // Propose writes a step down and decides, call by call, whether it runs, waits for people, or is refused.
 func (d *Desk) Propose(ctx context.Context, p Proposal) error {
+	if len(p.Calls) == 0 {
+		return errors.New("propose: a step without tool calls would wait for ever; it is an answer")
+	}
 	return d.onStep(ctx, "propose", p.Turn, p.Step, func(t *tx, turn approvers.Turn, conv store.Conversation) error {
 		turn, err := turn.Wait()
 		if err != nil {
@@ -91,11 +95,7 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 	if !waits {
 		return nil
 	}
-	queued, err := t.queued(conv.ID)
-	if err != nil || len(queued) == 0 {
-		return err
-	}
-	return t.tellQueued(turn)
+	return t.tellIfQueued(turn)
 }
 
 // uniqueID keeps the model's call id, unless it is empty or was used in this step before: a history with such ids is invalid.

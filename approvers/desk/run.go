@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -123,7 +124,10 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	}
 	if tool, ok := t.d.Tools.Tool(e.Tool); !ok || tool.Hash != e.ToolHash {
 		res := approvers.NewResult(approvers.OutcomeVoided, e.Tool, "the definition of the tool changed", "")
-		return false, t.giveResult(call, approvers.OutcomeVoided, res.Text())
+		if err := t.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
+			return false, err
+		}
+		return false, t.changedStep(e)
 	}
 	turn, err := t.Turn(call.Turn)
 	if err != nil {
@@ -133,7 +137,11 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	facts, err := t.askFacts(turn, conv, turn.Requesters)
+	authors, err := t.authors(conv.ID)
+	if err != nil {
+		return false, err
+	}
+	facts, err := t.askFacts(turn, conv, authors)
 	if err != nil {
 		return false, err
 	}
@@ -144,7 +152,7 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Preview: call.Preview, CreatedAt: t.now}
 	r.Plan = t.policy.Plan(r.AsCall(args))
 	if r.Plan.Verdict != approvers.Auto {
-		return false, t.ask(call, e, r)
+		return false, t.askInstead(call, e, r)
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	if p.MaxAuto.Count == 0 {
@@ -156,9 +164,39 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	}
 	if p.MaxAuto.Reached(n) {
 		r.Plan = t.policy.AskFor(r.AsCall(args), p.MaxAuto)
-		return false, t.ask(call, e, r)
+		return false, t.askInstead(call, e, r)
 	}
 	return true, t.AddRun(store.Run{Tool: e.Tool, Conversation: call.Conversation, At: t.now, Execution: e.ID})
+}
+
+// authors lists everybody whose words the model may have been given in a conversation.
+func (t *tx) authors(conversation string) ([]approvers.PersonID, error) {
+	messages, err := t.Messages(conversation, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []approvers.PersonID
+	for _, m := range messages {
+		if m.State == store.MessageTaken && m.Author != "" && !slices.Contains(out, m.Author) {
+			out = append(out, m.Author)
+		}
+	}
+	return out, nil
+}
+
+// askInstead has people asked about a call that was to run without asking, and has that shown.
+func (t *tx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
+	if err := t.ask(call, e, r); err != nil {
+		return err
+	}
+	if err := t.changedTurn(call.Turn, store.SurfaceStep, call.Step); err != nil {
+		return err
+	}
+	turn, err := t.Turn(call.Turn)
+	if err != nil || turn.State != approvers.TurnWaiting {
+		return err
+	}
+	return t.tellIfQueued(turn)
 }
 
 // recover takes up an execution whose process stopped while it ran. One whose second run would act again is never

@@ -1,0 +1,459 @@
+package desk_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// TestTwoClickersOneWinner: two people press at the same instant, 1,000 times. One decides, the other is told who.
+func TestTwoClickersOneWinner(t *testing.T) {
+	o := newOffice(t)
+	duels, each := 1000, 50
+	if testing.Short() {
+		duels = 100
+	}
+	var specs []string
+	for i := range each {
+		specs = append(specs, fmt.Sprintf(`cancel_account {"user_id":"%d"}`, i))
+	}
+	type duel struct {
+		request string
+		errs    [2]error
+	}
+	wins := map[approvers.PersonID]int{}
+	for round := range duels / each {
+		turn := o.sayIn(fmt.Sprint(round), alice, "cancel them").Turn
+		all := make([]duel, each)
+		var clicks [][2]desk.Click
+		for i, c := range o.propose(turn, specs...) {
+			all[i].request = c.Request
+			a := desk.Click{
+				At: o.clock.Now(), Who: fin1, Request: c.Request, Kind: approvers.Approve, Reason: "because", Whole: true,
+				Digest: o.request(c.Request).Digest,
+			}
+			b := a
+			b.Who = fin2
+			if i%2 == 1 {
+				b.Kind = approvers.Reject
+			}
+			if i%3 == 1 {
+				a, b = b, a
+			}
+			clicks = append(clicks, [2]desk.Click{a, b})
+		}
+		var wg sync.WaitGroup
+		gun := make(chan struct{})
+		for i := range all {
+			for side := range 2 {
+				wg.Go(func() {
+					<-gun
+					_, all[i].errs[side] = o.Decide(o.ctx(), clicks[i][side])
+				})
+			}
+		}
+		close(gun)
+		wg.Wait()
+		for i, d := range all {
+			won := 0
+			for side, err := range d.errs {
+				if err == nil {
+					won++
+					wins[clicks[i][side].Who.ID]++
+					continue
+				}
+				denied := wantDenied(t, err, approvers.DeniedResolved)
+				if winner := clicks[i][1-side].Who.ID; denied.By != winner || denied.At.IsZero() {
+					t.Fatalf("the loser is told %+v; want that %s was first", denied, winner)
+				}
+			}
+			if won != 1 {
+				t.Fatalf("%d winners", won)
+			}
+			r := o.request(d.request)
+			if len(r.Decisions) != 1 || (r.State != approvers.Approved && r.State != approvers.Rejected) {
+				t.Fatalf("%s with %d decisions", r.State, len(r.Decisions))
+			}
+		}
+	}
+	t.Logf("wins: %v", wins)
+}
+
+// TestManyClaimOneRuns: one approval, one run, however many executors ask for it at once.
+func TestManyClaimOneRuns(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":1}`)
+	o.approve(lead, r.ID)
+	var wg sync.WaitGroup
+	runs := make([]bool, 20)
+	for i := range runs {
+		wg.Go(func() {
+			_, run, err := o.Claim(o.ctx(), r.Execution)
+			runs[i] = run
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for _, run := range runs {
+		n += b2i(run)
+	}
+	if n != 1 {
+		t.Errorf("%d of 20 may run it", n)
+	}
+}
+
+func TestStagesAndQuorum(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":900}`)
+	cards := func() (to []string) {
+		for _, s := range o.surfacesOf(r.ID) {
+			to = append(to, s.To)
+		}
+		return to
+	}
+	if got := fmt.Sprint(cards()); got != "[role:team-lead]" {
+		t.Errorf("cards at %s", got)
+	}
+	_, err := o.Decide(o.ctx(), o.clickOn(fin1, approvers.Approve, r.ID))
+	wantDenied(t, err, approvers.DeniedNotMember)
+	o.approve(lead, r.ID)
+	if got := fmt.Sprint(cards()); got != "[role:team-lead role:finance-director]" {
+		t.Errorf("cards at %s", got)
+	}
+	o.approve(fin1, r.ID)
+	_, err = o.Decide(o.ctx(), o.clickOn(fin1, approvers.Approve, r.ID))
+	wantDenied(t, err, approvers.DeniedCounted)
+	o.wantState(r.ID, approvers.Pending)
+	o.approve(fin2, r.ID)
+	o.wantState(r.ID, approvers.Approved)
+	o.run(r.Execution, "refunded")
+	o.wantKinds(r.ID, "proposed denied decided advanced decided denied decided approved executing executed returned")
+}
+
+func TestDenialsAreRecorded(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":1}`)
+	tests := []struct {
+		name   string
+		who    approvers.Identity
+		change func(*desk.Click)
+		code   approvers.Code
+	}{
+		{"the requester", alice, nil, approvers.DeniedSelf},
+		{"a stranger to the role", bob, nil, approvers.DeniedNotMember},
+		{"nobody", approvers.Identity{}, nil, approvers.DeniedUnidentified},
+		{"from a card that does not show it whole", lead, func(c *desk.Click) { c.Whole = false }, approvers.DeniedUnseen},
+		{"from an old card", lead, func(c *desk.Click) { c.Digest = "old" }, approvers.DeniedStale},
+		{"without a reason", lead, func(c *desk.Click) { c.Kind, c.Reason = approvers.Reject, "" }, approvers.DeniedNoReason},
+		{"arguments that are no JSON", lead, func(c *desk.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"amount":`) }, approvers.DeniedInvalidArgs},
+		{"arguments that the schema refuses", lead, func(c *desk.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"nonsense":1}`) }, approvers.DeniedInvalidArgs},
+		{"a number that a rule can't read", lead, func(c *desk.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"amount":9007199254740993}`) }, approvers.DeniedInvalidArgs},
+		{"an edit that changes nothing", lead, func(c *desk.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{ "amount": 1 }`) }, approvers.DeniedUnchanged},
+		{"an edit by somebody who may not", bob, func(c *desk.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"nonsense":1}`) }, approvers.DeniedNotMember},
+		{"an edit from an old card", lead, func(c *desk.Click) { c.Kind, c.Args, c.Digest = approvers.Modify, []byte(`{"amount":1}`), "old" }, approvers.DeniedStale},
+		{"an act that there is not", lead, func(c *desk.Click) { c.Kind = "bless" }, approvers.DeniedNothing},
+	}
+	want := "proposed"
+	for _, tt := range tests {
+		c := o.clickOn(tt.who, approvers.Approve, r.ID)
+		if tt.change != nil {
+			tt.change(&c)
+		}
+		_, err := o.Decide(o.ctx(), c)
+		if got := wantDenied(t, err, tt.code); tt.code == approvers.DeniedInvalidArgs && got.Detail == "" {
+			t.Errorf("%s: not told what is wrong", tt.name)
+		}
+		want += " denied"
+		if after := o.request(r.ID); after.State != approvers.Pending || len(after.Decisions) != 0 {
+			t.Fatalf("%s: denied, and the request is %s with %d decisions", tt.name, after.State, len(after.Decisions))
+		}
+	}
+	o.wantKinds(r.ID, want)
+	_, err := o.Decide(o.ctx(), desk.Click{Request: "req_none", Who: lead, Kind: approvers.Approve, Whole: true})
+	wantDenied(t, err, approvers.DeniedNotFound)
+	if n := len(o.timers(store.TimerInbox)); n != 0 {
+		t.Errorf("%d clicks are still due", n)
+	}
+}
+
+// TestAuthorsOfHighRiskCallsAreBarred: for high, everybody whose words the model was given is a requester.
+func TestAuthorsOfHighRiskCallsAreBarred(t *testing.T) {
+	more := func(p *approvers.Policy) {
+		p.Approvers[0].Members = users("U0001", "U0200")
+		p.Approvers[1].Members = users("U0002", "U0200")
+	}
+	for _, tt := range []struct {
+		spec string
+		code approvers.Code
+	}{{`issue_refund {"amount":1}`, approvers.DeniedSelf}, {`apply_discount {}`, ""}} {
+		o := newOffice(t)
+		o.policy.Store(policy("policy-1", more))
+		first := o.say(bob, "the refund policy says: refund everybody").Turn // an earlier turn, answered
+		o.answer(first)
+		r := o.ask(tt.spec)
+		_, err := o.Decide(o.ctx(), o.clickOn(bob, approvers.Approve, r.ID))
+		if tt.code == "" {
+			o.ok(err)
+			continue
+		}
+		wantDenied(t, err, tt.code)
+	}
+}
+
+func TestASecondSpeakerCannotApprove(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Members = users("U0001", "U0200") }))
+	turn := o.say(alice, "a discount please").Turn
+	o.say(bob, "yes, ten percent")
+	r := o.requestIn(turn, `apply_discount {}`)
+	_, err := o.Decide(o.ctx(), o.clickOn(bob, approvers.Approve, r.ID))
+	wantDenied(t, err, approvers.DeniedSelf)
+}
+
+func TestEdits(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":10}`)
+	first := r.Execution
+	out, err := o.Decide(o.ctx(), o.edit(lead, r.ID, `{"amount":  900}`))
+	o.ok(err)
+	if out.State != approvers.Pending || out.Stage != 1 || out.Execution == first || string(out.Args) != `{"amount":  900}` {
+		t.Fatalf("%s at stage %d over %s %s", out.State, out.Stage, out.Execution, out.Args)
+	}
+	if e := o.execution(first); e.State != approvers.ExecutionNone {
+		t.Errorf("the execution of the first arguments is %s", e.State)
+	}
+	o.notRun(first)
+	o.approve(fin1, r.ID)
+	out, err = o.Decide(o.ctx(), o.edit(fin2, r.ID, `{"amount":20}`))
+	o.ok(err)
+	if out.State != approvers.Approved || out.ClosedRole != "finance-director" {
+		t.Fatalf("%s by %s; a director's edit within their ceiling approves", out.State, out.ClosedRole)
+	}
+	c := o.call(r.Call)
+	if c.Execution != out.Execution || c.Preview != "Refund of 20" {
+		t.Errorf("the call is at %s with preview %q", c.Execution, c.Preview)
+	}
+	o.notRun(first)
+	o.run(out.Execution, `{"ok":true}`)
+	c = o.wantOutcome(r.Call, approvers.OutcomeExecuted)
+	if want := `"modified":{"by":"Finance Director","args":{"amount":20}}`; !contains(c.Result, want) {
+		t.Errorf("the model is told %s; want %s in it", c.Result, want)
+	}
+	o.wantKinds(r.ID, "proposed decided advanced decided decided approved executing executed returned")
+}
+
+func TestThePolicyChangesWhileItWaits(t *testing.T) {
+	stricter := policy("policy-2", func(p *approvers.Policy) {
+		p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+	})
+	t.Run("before a decision", func(t *testing.T) {
+		o := newOffice(t)
+		r := o.ask(`issue_refund {"amount":1}`)
+		o.policy.Store(stricter)
+		if out := o.approve(lead, r.ID); out.State != approvers.Pending || out.Stage != 1 {
+			t.Errorf("%s at stage %d; want the second stage", out.State, out.Stage)
+		}
+		if out := o.approve(fin1, r.ID); out.State != approvers.Approved {
+			t.Errorf("%s", out.State)
+		}
+	})
+	t.Run("between approval and run", func(t *testing.T) {
+		o := newOffice(t)
+		r := o.ask(`issue_refund {"amount":1}`)
+		o.approve(lead, r.ID)
+		o.policy.Store(stricter)
+		o.notRun(r.Execution)
+		out := o.wantState(r.ID, approvers.Pending)
+		if out.Stage != 0 || len(out.Standing()) != 0 {
+			t.Errorf("at stage %d with %d standing", out.Stage, len(out.Standing()))
+		}
+		o.approve(lead, r.ID)
+		o.approve(fin1, r.ID)
+		o.run(r.Execution, "refunded")
+		o.wantKinds(r.ID, "proposed decided approved reopened decided advanced decided approved executing executed returned")
+	})
+	t.Run("looser, between approval and run", func(t *testing.T) {
+		o := newOffice(t)
+		r := o.ask(`issue_refund {"amount":1}`)
+		o.approve(lead, r.ID)
+		o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[3].Confirm = false }))
+		o.run(r.Execution, "refunded")
+	})
+	t.Run("nobody may any more", func(t *testing.T) {
+		o := newOffice(t)
+		r := o.ask(`issue_refund {"amount":1}`)
+		o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Approvers = p.Approvers[:1] }))
+		_, err := o.Decide(o.ctx(), o.clickOn(lead, approvers.Approve, r.ID))
+		wantDenied(t, err, approvers.DeniedResolved)
+		o.wantState(r.ID, approvers.Voided)
+		o.wantOutcome(r.Call, approvers.OutcomeVoided)
+	})
+	t.Run("a lower role is asked first now, and gets a card", func(t *testing.T) {
+		o := newOffice(t)
+		r := o.ask(`cancel_account {}`)
+		o.policy.Store(policy("policy-2", func(p *approvers.Policy) {
+			p.Tools[4].Risk, p.Approvers[1].CanApprove = approvers.High, []string{"*"}
+		}))
+		_, err := o.Decide(o.ctx(), o.clickOn(bob, approvers.Approve, r.ID)) // anybody's click brings the plan up to date
+		wantDenied(t, err, approvers.DeniedNotMember)
+		out := o.wantState(r.ID, approvers.Pending)
+		if got := out.Plan.Stages[0].Approver; got != "team-lead" {
+			t.Fatalf("%s is asked first", got)
+		}
+		asked := map[string]bool{}
+		for _, s := range o.surfacesOf(r.ID) {
+			asked[s.To] = true
+		}
+		if !asked["role:team-lead"] {
+			t.Errorf("the team lead is to decide, and cards are at %v", asked)
+		}
+	})
+	t.Run("an automatic call has to ask now", func(t *testing.T) {
+		o := newOffice(t)
+		turn := o.say(alice, "x").Turn
+		c := o.propose(turn, `search_orders {}`)[0]
+		o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[0].Confirm = true }))
+		o.notRun(c.Execution)
+		r := o.request(o.call(c.ID).Request)
+		if r.State != approvers.Pending {
+			t.Fatalf("%s", r.State)
+		}
+		o.approve(fin1, r.ID)
+		o.run(c.Execution, "found")
+	})
+}
+
+func TestTheToolChangesWhileItWaits(t *testing.T) {
+	for name, change := range map[string]func(*office){
+		"another definition": func(o *office) { o.tools.change("issue_refund", func(t *desk.Tool) { t.Hash = "another" }) },
+		"gone":               func(o *office) { delete(o.tools.tools, "issue_refund") },
+	} {
+		o := newOffice(t)
+		r := o.ask(`issue_refund {"amount":1}`)
+		change(o)
+		_, err := o.Decide(o.ctx(), o.clickOn(lead, approvers.Approve, r.ID))
+		if denied := wantDenied(t, err, approvers.DeniedResolved); denied.State != approvers.Voided {
+			t.Errorf("%s: told %+v", name, denied)
+		}
+		o.wantOutcome(r.Call, approvers.OutcomeVoided)
+		o.wantKinds(r.ID, "proposed closed returned denied")
+	}
+}
+
+// TestStoredBytesThatWereChangedNeverRun: somebody who can write to the store can't have other bytes run than were signed.
+func TestStoredBytesThatWereChangedNeverRun(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":1}`)
+	o.approve(lead, r.ID)
+	o.ok(o.store.Update(o.ctx(), func(tx store.Tx) error {
+		e, err := tx.Execution(r.Execution)
+		if err != nil {
+			return err
+		}
+		e.Args = []byte(`{"amount":499}`)
+		return tx.PutExecution(e)
+	}))
+	o.notRun(r.Execution)
+	o.wantOutcome(r.Call, approvers.OutcomeError)
+	o.wantKinds(r.ID, "proposed decided approved executed returned")
+	if e := o.execution(r.Execution); e.State != approvers.ExecutionFailed || !e.StartedAt.IsZero() {
+		t.Errorf("%s, started %s", e.State, e.StartedAt)
+	}
+}
+
+func TestAutomaticRunsAreLimited(t *testing.T) {
+	o := newOffice(t)
+	turn := o.say(alice, "change it three times").Turn
+	cs := o.propose(turn, `update_address {"n":1}`, `update_address {"n":2}`, `update_address {"n":3}`)
+	o.say(bob, "and hurry")
+	o.run(cs[0].Execution, "ok")
+	o.run(cs[1].Execution, "ok")
+	step := func() (s store.Surface) {
+		for _, s = range o.surfacesOf(turn) {
+			if s.Kind == store.SurfaceStep {
+				return s
+			}
+		}
+		return s
+	}
+	before := step().Want
+	o.notRun(cs[2].Execution)
+	c := o.call(cs[2].ID)
+	if c.Request == "" {
+		t.Fatalf("the third of two runs an hour: outcome %s", c.Outcome)
+	}
+	if step().Want == before {
+		t.Error("the asker's thread does not show that the call waits now")
+	}
+	told := false
+	for _, s := range o.surfacesOf(turn) {
+		told = told || s.Kind == store.SurfaceQueued
+	}
+	if !told {
+		t.Error("whoever wrote meanwhile is not told that the message waits")
+	}
+	r := o.request(c.Request)
+	if got := r.Plan.Stages[0].Approver; got != "support-agent" || !contains(fmt.Sprint(r.Plan.Why), "more than 2/h automatic runs") {
+		t.Errorf("asked %s because %q", got, r.Plan.Why)
+	}
+	o.approve(support, r.ID)
+	o.run(c.Execution, "ok")
+	o.wantKinds(r.ID, "proposed decided approved executing executed returned")
+	o.clock.pass(time.Hour)
+	cs = o.propose(turn, `update_address {"n":4}`)
+	o.run(cs[0].Execution, "ok")
+	o.answer(turn)
+	// Another conversation has its own count.
+	other := o.sayIn("other", alice, "change it").Turn
+	o.run(o.propose(other, `update_address {}`)[0].Execution, "ok")
+}
+
+// TestAuthorsAreBarredWhenAnAutomaticCallAsks: also the people of earlier turns, whose words the model was given.
+func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[1].Risk, p.Tools[1].MaxAuto = approvers.High, approvers.Limit{Count: 1, Per: time.Hour}
+		p.Approvers[1].Members = users("U0002", "U0200")
+	}))
+	o.answer(o.say(bob, "all addresses are to be changed").Turn)
+	turn := o.say(alice, "do it").Turn
+	cs := o.propose(turn, `update_address {"n":1}`, `update_address {"n":2}`)
+	o.run(cs[0].Execution, "ok")
+	o.notRun(cs[1].Execution)
+	r := o.request(o.call(cs[1].ID).Request)
+	_, err := o.Decide(o.ctx(), o.clickOn(bob, approvers.Approve, r.ID))
+	wantDenied(t, err, approvers.DeniedSelf)
+	o.approve(lead, r.ID)
+}
+
+// TestAnAutomaticCallThatNobodyCanAllow: over its limit and without an approver it is refused, and the thread shows it.
+func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))
+	turn := o.say(alice, "x").Turn
+	cs := o.propose(turn, `update_address {"n":1}`, `update_address {"n":2}`, `update_address {"n":3}`)
+	o.run(cs[0].Execution, "ok")
+	o.run(cs[1].Execution, "ok")
+	o.notRun(cs[2].Execution)
+	o.wantOutcome(cs[2].ID, approvers.OutcomeRefused)
+	o.wantTurn(turn, approvers.TurnThinking)
+}
+
+func TestAStepWithoutCallsIsRefused(t *testing.T) {
+	o := newOffice(t)
+	turn := o.say(alice, "x").Turn
+	b := o.begin(turn)
+	if err := o.Propose(o.ctx(), desk.Proposal{Turn: turn, Step: b.Turn.Step, Text: "hm"}); err == nil || errors.Is(err, desk.ErrNotDue) {
+		t.Errorf("a step that asks for nothing would wait for ever; got %v", err)
+	}
+	o.wantTurn(turn, approvers.TurnThinking)
+}
