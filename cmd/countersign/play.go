@@ -184,10 +184,15 @@ func (p *player) lookTurn(r store.Reader, id string) (lines []string, done bool,
 		if s.State == store.SurfaceWanted {
 			done = false
 		}
-		if (s.Kind != store.SurfaceAnswer && s.Kind != store.SurfaceProblem) || p.answer[s.ID] {
+		if p.answer[s.ID] {
 			continue
 		}
-		lines = append(lines, "Countersign: "+p.said(r, turn, s))
+		switch s.Kind {
+		case store.SurfaceAnswer, store.SurfaceProblem:
+			lines = append(lines, "Countersign: "+p.said(r, turn, s))
+		case store.SurfaceQueued:
+			lines = append(lines, "Countersign says that the message waits")
+		}
 	}
 	return lines, done, nil
 }
@@ -235,7 +240,11 @@ func describe(r store.Reader, c store.Call) (line string, waits bool, err error)
 		}
 	}
 	if req.State == approvers.Pending {
-		return fmt.Sprintf("%s waits for %s%s", c.Tool, strings.Join(req.Roles(), " or "), strings.TrimPrefix(about, c.Tool)), true, nil
+		progress := ""
+		if quorum := req.Plan.Stages[req.Stage].Quorum; quorum > 1 {
+			progress = fmt.Sprintf(" (%d of %d)", req.At(req.Stage), quorum)
+		}
+		return fmt.Sprintf("%s waits for %s%s%s", c.Tool, strings.Join(req.Roles(), " or "), progress, strings.TrimPrefix(about, c.Tool)), true, nil
 	}
 	if c.Outcome == "" {
 		return "", false, nil

@@ -73,3 +73,20 @@ func TestPlayInterrupted(t *testing.T) {
 		t.Errorf("an interrupted play ended well:\n%s", out.String())
 	}
 }
+
+// Journeys that read like Slack threads, one per file.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", play: file, noBrowser: true}, &out); err != nil {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+		})
+	}
+}

@@ -6,71 +6,102 @@ import (
 	"fmt"
 	"strings"
 
-	"countersign/approvers"
 	"countersign/internal/visitor"
 	"countersign/store"
 )
 
 // buttons are the labels that a scenario's words stand for.
-var buttons = map[string]string{"approves": "Approve", "rejects": "Reject", "modifies": "Modify", "withdraws": "Withdraw"}
+var buttons = map[string]string{
+	"approves": "Approve", "rejects": "Reject", "modifies": "Modify", "withdraws": "Withdraw", "goes on": "Withdraw and go on",
+}
+
+// target is what a click is about: a request, or the turn whose waiting is given up.
+type target struct {
+	id      string
+	places  []store.Surface                    // everything that shows it
+	version func(store.Reader) (uint64, error) // rises when the click had its effect
+	before  uint64
+}
 
 // press finds the button for what a scene does, where the person can see it, clicks it, and fills in the form that opens.
 func (p *player) press(ctx context.Context, who visitor.Visitor, sc scene) error {
-	req, places, err := p.find(ctx, sc)
+	t, err := p.find(ctx, sc)
 	if err != nil {
 		return err
 	}
-	message, button, err := p.button(ctx, who, sc, req, places)
+	message, button, err := p.button(ctx, who, sc, t)
 	if err != nil {
 		return err
 	}
 	if err := who.Press(ctx, message, button); err != nil {
 		return err
 	}
-	if sc.does == "rejects" || sc.does == "modifies" {
+	if strings.HasSuffix(button.Text.Text, "…") { // it opens a form
 		if err := fill(ctx, who, sc); err != nil {
 			return err
 		}
 	}
-	return who.Await(ctx, "the decision to count", func() (moved bool, err error) {
+	return who.Await(ctx, "the click to count", func() (moved bool, err error) {
 		err = p.store.View(ctx, func(r store.Reader) error {
-			now, err := r.Request(req.ID)
-			moved = now.Version != req.Version
+			now, err := t.version(r)
+			moved = now != t.before
 			return err
 		})
 		return moved, err
 	})
 }
 
-// find finds the conversation's open request for a tool, and every surface that shows it.
-func (p *player) find(ctx context.Context, sc scene) (req approvers.Request, places []store.Surface, err error) {
+// find finds what a scene is about in the conversation.
+func (p *player) find(ctx context.Context, sc scene) (t target, err error) {
 	err = p.store.View(ctx, func(r store.Reader) error {
-		open, err := r.OpenRequests(store.RequestCursor{}, 1000)
-		if err != nil {
+		if t, err = p.findTarget(r, sc); err != nil {
 			return err
 		}
-		for _, o := range open {
-			if o.Tool == sc.tool && o.Conversation == p.last.ID {
-				req = o
-			}
-		}
-		if req.ID == "" {
-			return fmt.Errorf("nothing in this conversation waits for %s", sc.tool)
-		}
-		cards, err := r.SurfacesOf(req.ID)
-		if err != nil {
-			return err
-		}
-		steps, err := r.SurfacesOf(req.Turn)
-		places = append(cards, steps...)
+		t.before, err = t.version(r)
 		return err
 	})
-	return req, places, err
+	return t, err
 }
 
-// button looks through what the person can see for the button that names the request.
-func (p *player) button(ctx context.Context, who visitor.Visitor, sc scene, req approvers.Request, places []store.Surface) (visitor.Message, visitor.Element, error) {
-	for _, s := range places {
+func (p *player) findTarget(r store.Reader, sc scene) (target, error) {
+	if sc.does == "goes on" {
+		return p.turnTarget(r, p.last.Turn)
+	}
+	open, err := r.OpenRequests(store.RequestCursor{}, 1000)
+	if err != nil {
+		return target{}, err
+	}
+	for _, o := range open {
+		if o.Tool != sc.tool || o.Conversation != p.last.ID {
+			continue
+		}
+		t, err := p.turnTarget(r, o.Turn)
+		if err != nil {
+			return t, err
+		}
+		cards, err := r.SurfacesOf(o.ID)
+		return target{id: o.ID, places: append(cards, t.places...), version: func(r store.Reader) (uint64, error) {
+			now, err := r.Request(o.ID)
+			return now.Version, err
+		}}, err
+	}
+	return target{}, fmt.Errorf("nothing in this conversation waits for %s", sc.tool)
+}
+
+func (p *player) turnTarget(r store.Reader, turn string) (target, error) {
+	if turn == "" {
+		return target{}, errors.New("nothing in this conversation waits")
+	}
+	steps, err := r.SurfacesOf(turn)
+	return target{id: turn, places: steps, version: func(r store.Reader) (uint64, error) {
+		now, err := r.Turn(turn)
+		return now.Version, err
+	}}, err
+}
+
+// button looks through what the person can see for the button that names the target.
+func (p *player) button(ctx context.Context, who visitor.Visitor, sc scene, t target) (visitor.Message, visitor.Element, error) {
+	for _, s := range t.places {
 		if s.TS == "" {
 			continue
 		}
@@ -83,13 +114,13 @@ func (p *player) button(ctx context.Context, who visitor.Visitor, sc scene, req 
 				continue
 			}
 			for _, e := range visitor.Elements(m.Blocks) {
-				if e.Type == "button" && strings.HasPrefix(e.Text.Text, buttons[sc.does]) && strings.Contains(e.Value, req.ID) {
+				if e.Type == "button" && strings.HasPrefix(e.Text.Text, buttons[sc.does]) && strings.Contains(e.Value, t.id) {
 					return m, e, nil
 				}
 			}
 		}
 	}
-	return visitor.Message{}, visitor.Element{}, fmt.Errorf("%s sees no %s button for %s", sc.who, buttons[sc.does], sc.tool)
+	return visitor.Message{}, visitor.Element{}, fmt.Errorf("%s sees no %s button for it", sc.who, buttons[sc.does])
 }
 
 // read reads where a surface is shown, as far as the person may see it.
@@ -121,8 +152,16 @@ func fill(ctx context.Context, who visitor.Visitor, sc scene) error {
 	if err != nil {
 		return err
 	}
-	changes := []string{"reason=" + sc.detail}
-	if sc.does == "modifies" {
+	var changes []string
+	switch sc.does {
+	case "approves":
+		if sc.detail == "" {
+			return fmt.Errorf("this approval asks for a value to be typed: \"%s: VALUE\"", sc.text)
+		}
+		changes = []string{"typed=" + sc.detail}
+	case "rejects":
+		changes = []string{"reason=" + sc.detail}
+	case "modifies":
 		changes = strings.Split(sc.detail, ", ")
 	}
 	for _, change := range changes {

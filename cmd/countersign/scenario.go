@@ -26,7 +26,7 @@ type scene struct {
 	line   int
 	text   string // as written
 	who    string
-	does   string // says, approves, rejects, modifies, withdraws
+	does   string // says, approves, rejects, modifies, withdraws, goes on
 	where  string // for says: a channel, or a thread's continuation if empty
 	tool   string
 	detail string
@@ -36,6 +36,7 @@ type scene struct {
 var (
 	saysIn  = regexp.MustCompile(`^(\w+) in (#[\w-]+|a DM): (.+)$`)
 	says    = regexp.MustCompile(`^(\w+): (.+)$`)
+	goesOn  = regexp.MustCompile(`^(\w+) (goes on)$`)
 	decides = regexp.MustCompile(`^(\w+) (approves|rejects|modifies|withdraws) ([\w.-]+)(?:: (.+))?$`)
 )
 
@@ -86,10 +87,13 @@ func parseScene(line string) (scene, error) {
 		}
 		return sc, nil
 	}
+	if m := goesOn.FindStringSubmatch(line); m != nil {
+		return scene{text: line, who: m[1], does: m[2]}, nil
+	}
 	if m := says.FindStringSubmatch(line); m != nil {
 		return scene{text: line, who: m[1], does: "says", detail: m[2]}, nil
 	}
-	return scene{}, fmt.Errorf("%q is none of: NAME in #channel: text · NAME: text · NAME approves TOOL · NAME rejects TOOL: reason · NAME modifies TOOL: argument=value · NAME withdraws TOOL", line)
+	return scene{}, fmt.Errorf("%q is none of: NAME in #channel: text · NAME: text · NAME approves TOOL · NAME rejects TOOL: reason · NAME modifies TOOL: argument=value · NAME withdraws TOOL · NAME goes on", line)
 }
 
 // matches reports whether a line that was seen is what was expected: "…" stands for any text.
