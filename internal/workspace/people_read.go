@@ -30,7 +30,7 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	}
 	return object{
 		"team":   object{"id": s.team.ID, "name": s.team.Name, "domain": s.team.Domain},
-		"people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
+		"hint": s.hint(), "people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
 		"connected": s.hub.count() > 0,
 	}, nil
 }
@@ -223,4 +223,12 @@ func (s *Server) markRead(u *user, ch *channel, thread string) {
 	ch.LastRead[key] = newest
 	s.saver.touch()
 	s.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
+}
+
+// hint is what the page tells a newcomer, or nil.
+func (s *Server) hint() any {
+	if s.cfg.Seed.Hint.Title == "" {
+		return nil
+	}
+	return s.cfg.Seed.Hint
 }

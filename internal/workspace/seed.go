@@ -18,6 +18,15 @@ type Seed struct {
 	People   []SeedPerson  `yaml:"people" json:"people"`
 	Groups   []SeedGroup   `yaml:"groups" json:"groups"`
 	Channels []SeedChannel `yaml:"channels" json:"channels"`
+	Hint     SeedHint      `yaml:"hint" json:"hint"`
+}
+
+// SeedHint is what the page tells a newcomer. No title: nothing.
+type SeedHint struct {
+	Title   string   `yaml:"title" json:"title"`
+	Lines   []string `yaml:"lines" json:"lines"`     // mrkdwn; text in `code` can be put into the composer with a click
+	User    string   `yaml:"user" json:"user"`       // who a newcomer is first
+	Channel string   `yaml:"channel" json:"channel"` // and where
 }
 
 // SeedTeam is the workspace itself.

@@ -49,9 +49,19 @@ func DemoSeed() Seed {
 		Channels: []SeedChannel{
 			{ID: "C0000", Name: "general", Topic: "Company-wide", General: true, Members: with("U0900", "U0BOT", "U0904")},
 			{ID: "C0001", Name: "support", Topic: "Ask @Countersign about orders, addresses and refunds", Members: with("U0900", "U0901", "U0BOT")},
-			{ID: "C0002", Name: "support-approvals", Topic: "Cards that wait for a countersignature", Members: []string{"U0001", "U0002", "U0003", "U0004", "U0BOT"}},
+			{ID: "C0002", Name: "support-approvals", Topic: "Cards that wait for a countersignature", Members: []string{"U0001", "U0101", "U0002", "U0003", "U0004", "U0BOT"}},
 			{ID: "C0003", Name: "finance", Topic: "Finance", Private: true, Members: []string{"U0002", "U0003", "U0004"}},
 			{ID: "C0004", Name: "supplier-desk", Topic: "Shared with our supplier", Shared: true, Members: []string{"U0001", "U0100", "U0903", "U0BOT"}},
+		},
+		Hint: SeedHint{
+			Title: "Try it",
+			Lines: []string{
+				"You are *Sam* in customer support. Write to the bot here: `@Countersign refund ORD-123, it arrived broken`",
+				"A refund is high risk, so it waits for the *Team Lead*. Choose *Teo* at the left: the card is in his messages with Countersign. Approve it, reject it with a reason, or modify it.",
+				"Come back as Sam and read the answer in the thread. Then try `@Countersign cancel account USR-456` and reject it as *Ingrid*, or `@Countersign refund 600 USD of order ORD-129, damaged`, which takes the Team Lead and two Finance Directors.",
+				"When a Support Agent does not decide within 45 seconds, the Team Lead is told: `@Countersign take 10% off order ORD-131`",
+			},
+			User: "U0100", Channel: "C0001",
 		},
 	}
 }
