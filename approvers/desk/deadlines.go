@@ -9,8 +9,12 @@ import (
 	"countersign/store"
 )
 
-// clickGrace is how soon an expiry is tried again that waits for a click received before the deadline.
-const clickGrace = 50 * time.Millisecond
+// clickGrace is how soon an expiry is tried again that waits for a click received before the deadline. It doubles up to maxGrace:
+// a delivery that can't be handled for a long time must not keep the store busy.
+const (
+	clickGrace = 50 * time.Millisecond
+	maxGrace   = 5 * time.Second
+)
 
 // Expire rejects a request whose deadline passed. Clicks that were received before the deadline are handled first.
 func (d *Desk) Expire(ctx context.Context, timer store.Timer) error {
@@ -32,7 +36,9 @@ func (d *Desk) Expire(ctx context.Context, timer store.Timer) error {
 			return err
 		}
 		if early && r.State == approvers.Pending {
-			return t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: t.now.Add(clickGrace)})
+			timer.Due = t.now.Add(min(clickGrace<<min(timer.Tries, 10), maxGrace))
+			timer.Tries++
+			return t.SetTimer(timer)
 		}
 		return t.follow(r, after)
 	})
