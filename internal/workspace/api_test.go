@@ -107,7 +107,7 @@ func TestConversationsAsTheAppSeesThem(t *testing.T) {
 			break
 		}
 	}
-	if len(members) != 5 {
+	if len(members) != 6 {
 		t.Errorf("members: %v", members)
 	}
 	dm, _, existed, err := b.api.OpenConversation(&slack.OpenConversationParameters{Users: []string{"U0001"}})

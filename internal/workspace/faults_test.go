@@ -63,7 +63,7 @@ func TestCallFaults(t *testing.T) {
 		{"fault": "rate_limited", "times": -1}, {"fault": "server_error", "status": 200}, {"fault": "disconnect", "reason": "tired"},
 		{"fault": "user", "user": "U9999", "set": obj{}}, {"fault": "user", "user": "U0001", "set": obj{"tz": "Mars"}}, {"fault": "group", "group": "S9", "users": arr{}}, {},
 	} {
-		if r := b.post("/faults", bad); r.status != 400 || r.code() != "invalid_fault" || r.text("errors", "0") == "" {
+		if r := b.post("/faults", bad); r.status != 400 || r.code() != "invalid_fault" || r.text("details", "0") == "" {
 			t.Errorf("%v: %v", bad, r)
 		}
 	}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -125,7 +126,12 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	case "app_did_not_respond":
 		status = http.StatusGatewayTimeout
 	}
-	writeJSON(w, status, failed.body())
+	out := object{"ok": false, "error": failed.code}
+	maps.Copy(out, failed.extra)
+	if len(failed.details) > 0 {
+		out["details"] = failed.details // not "errors": those are a form's, by block
+	}
+	writeJSON(w, status, out)
 }
 
 // anyone finds a user by id or name.

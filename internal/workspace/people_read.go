@@ -29,7 +29,7 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 		shortcuts = append(shortcuts, object{"callback_id": c.CallbackID, "name": c.Name, "type": c.Type})
 	}
 	return object{
-		"team":   object{"id": s.team.ID, "name": s.team.Name, "domain": s.team.Domain},
+		"team": object{"id": s.team.ID, "name": s.team.Name, "domain": s.team.Domain},
 		"hint": s.hint(), "people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
 		"connected": s.hub.count() > 0,
 	}, nil
