@@ -225,5 +225,11 @@ func (s Seed) Validate() error {
 			}
 		}
 	}
+	if s.Hint.User != "" && !known[s.Hint.User] {
+		bad("hint: there is no person %s", s.Hint.User)
+	}
+	if s.Hint.Channel != "" && !seen[s.Hint.Channel] {
+		bad("hint: there is no channel %s", s.Hint.Channel)
+	}
 	return errors.Join(errs...)
 }

@@ -119,3 +119,24 @@ channels: [{id: C1, name: general, members: [U1, U2]}]
 		}
 	}
 }
+
+// The example in the documentation is a valid seed.
+func TestTheDocumentedSeed(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/workspace.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "\n```yaml\n")
+	example, _, found := strings.Cut(rest, "\n```\n")
+	path := filepath.Join(t.TempDir(), "seed.yaml")
+	if err := os.WriteFile(path, []byte(example), 0o600); err != nil || !found {
+		t.Fatal(err)
+	}
+	seed, err := ReadSeed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Config{Seed: seed}); err != nil {
+		t.Error(err)
+	}
+}
