@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func TestFindings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, path, f.Check(shopTools).Excerpts()+"\n\n"+f.Report(shopTools).String())
+			golden(t, path, f.Check(shopTools).Excerpts()+"\n\n"+reported(f.Report(shopTools)))
 		})
 	}
 }
@@ -89,4 +90,36 @@ func files(t *testing.T, pattern string) []string {
 		t.Fatalf("no files like %s: %v", pattern, err)
 	}
 	return found
+}
+
+// reported is a report as text, one call on a line.
+func reported(r config.Report) string {
+	var b strings.Builder
+	for _, g := range r.Gates {
+		fmt.Fprintf(&b, "waits: %s, %s risk, when %q:", called(g.Tool, g.Agent, g.Known), g.Risk, g.When)
+		if g.Refused != "" {
+			b.WriteString(" refused, " + g.Refused)
+		}
+		for _, s := range g.Stages {
+			fmt.Fprintf(&b, " [%d of %s %v by %s, then %v]", s.Quorum, s.Title, s.Members, s.Cards, s.Leads)
+		}
+		b.WriteByte('\n')
+	}
+	for _, a := range r.Automatic {
+		fmt.Fprintf(&b, "runs: %s, %s risk, limit %d, preview %t, rules %t\n", called(a.Tool, a.Agent, a.Known), a.Risk, a.Limit.Count, a.Preview, a.Rules)
+	}
+	return b.String()
+}
+
+func called(tool, agent string, known bool) string {
+	if tool == "" {
+		tool = "(any other)"
+	}
+	if !known {
+		tool += " (not in the policy)"
+	}
+	if agent != "" {
+		tool += " asked by " + agent
+	}
+	return tool
 }
