@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"errors"
 	"strings"
 
 	"countersign/approvers"
@@ -92,45 +91,65 @@ func (t *tx) cardAddress(name string) string {
 
 // wantAt shows a request at an address unless it is shown there already.
 func (t *tx) wantAt(r approvers.Request, kind store.SurfaceKind, to string) error {
-	surfaces, err := t.SurfacesOf(r.ID)
+	return t.wantOnce(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Urgent: true})
+}
+
+// wantOnce makes a surface unless there is one like it at the address. A card and an escalation are alike: both show the request.
+func (t *tx) wantOnce(s store.Surface) error {
+	surfaces, err := t.SurfacesOf(s.Ref)
 	if err != nil {
 		return err
 	}
-	for _, s := range surfaces {
-		if s.To == to && s.State != store.SurfaceUnreachable {
+	for _, o := range surfaces {
+		if o.To == s.To && o.State != store.SurfaceUnreachable && o.Step == s.Step && (o.Kind == s.Kind || s.Ref == s.Request) {
 			return nil
 		}
 	}
-	return t.want(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Urgent: true})
+	return t.want(s)
 }
 
-// elsewhere shows what Slack refused at one address at another, where there is one.
+// elsewhere shows what Slack refused at one address at others, where there are any.
 func (t *tx) elsewhere(s store.Surface) error {
+	places, err := t.otherPlaces(s)
+	if err != nil {
+		return err
+	}
+	for _, to := range places {
+		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, Text: s.Text, To: to, Urgent: s.Urgent}
+		if err := t.wantOnce(other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// otherPlaces are each member of the roles for what was to be in a channel, and each requester for what was to be in the conversation.
+func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 	switch {
 	case s.Request != "" && strings.HasPrefix(s.To, toChannel):
 		r, err := t.Request(s.Request)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, role := range r.Roles() {
-			if err := t.wantAt(r, s.Kind, toRole+role); err != nil {
-				return err
-			}
+			places = append(places, toRole+role)
 		}
 	case strings.HasPrefix(s.To, toConversation):
-		turn, err := t.Turn(s.Ref)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil // it belongs to an execution, whose people are told on their own surfaces
-		}
-		if err != nil {
-			return err
-		}
-		for _, p := range turn.Requesters {
-			copied := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, Text: s.Text, To: toUser + p.User(), Urgent: s.Urgent}
-			if err := t.want(copied); err != nil {
-				return err
+		turn := s.Ref
+		if s.Kind == store.SurfaceUnknown {
+			e, err := t.Execution(s.Ref)
+			if err != nil {
+				return nil, err
 			}
+			turn = e.Turn
+		}
+		tn, err := t.Turn(turn)
+		if err != nil {
+			return nil, ignoreNotFound(err)
+		}
+		for _, p := range tn.Requesters {
+			places = append(places, toUser+p.User())
 		}
 	}
-	return nil
+	return places, nil
 }
