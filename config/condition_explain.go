@@ -26,6 +26,8 @@ func explainCondition(text, said string) (message, hint string) {
 		return "and, or and not are no words of CEL", "write && for and, || for or, ! for not"
 	case strings.Contains(said, "<EOF>' expecting"):
 		return "the condition ends too early", "is a value or a bracket missing at the end?"
+	case strings.Contains(said, "invalid matches argument"):
+		return "the pattern is no regular expression", `look at its brackets; to match a bracket itself write "\\("`
 	case strings.Contains(said, "token recognition error"):
 		return "has a character that can't be here", `names have letters a-z, digits and _; write args["naïve"] for others`
 	}
