@@ -56,25 +56,36 @@ func (d *Desk) Work(ctx context.Context, duties map[store.TimerKind]Duty) error 
 	for k, duty := range duties {
 		all[k] = duty
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	g, ctx := errgroup.WithContext(ctx)
 	for kind, duty := range all {
-		g.Go(func() error { return d.attend(ctx, kind, duty) })
+		g.Go(func() error { return d.attend(ctx, kind, duty, stop) })
 	}
 	err := g.Wait()
+	if doubt := context.Cause(ctx); errors.Is(doubt, store.ErrCommitUnknown) {
+		return doubt
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
-// attend works through one kind of timer.
-func (d *Desk) attend(ctx context.Context, kind store.TimerKind, duty Duty) error {
-	hands := hands{d: d, duty: duty, refs: map[string]bool{}, lanes: map[string]bool{}, free: make(chan struct{}, 1), fatal: make(chan error, 1)}
+// attend works through one kind of timer. stop ends all work at once, with an error after which the process must stop.
+func (d *Desk) attend(ctx context.Context, kind store.TimerKind, duty Duty, stop context.CancelCauseFunc) error {
+	hands := hands{
+		d: d, duty: duty, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
+		free: make(chan struct{}, 1), stop: stop,
+	}
 	defer hands.wg.Wait()
 	for {
 		var due []store.Timer
 		var next time.Time
 		err := d.Store.View(ctx, func(r store.Reader) error {
+			if err := hands.letGo(r); err != nil {
+				return err
+			}
 			var err error
 			if due, err = r.DueTimers(kind, d.now(), 1024); err != nil || len(due) > 0 {
 				return err
@@ -93,14 +104,12 @@ func (d *Desk) attend(ctx context.Context, kind store.TimerKind, duty Duty) erro
 		if len(due) == 0 && !next.IsZero() {
 			sleep = min(poll, max(0, next.Sub(d.now())))
 		}
+		sleep = min(sleep, hands.rest())
 		alarm := time.NewTimer(sleep)
 		select {
 		case <-ctx.Done():
 			alarm.Stop()
 			return ctx.Err()
-		case err := <-hands.fatal:
-			alarm.Stop()
-			return err
 		case <-d.bells[kind]:
 		case <-hands.free:
 		case <-alarm.C:
@@ -115,17 +124,54 @@ type hands struct {
 	duty  Duty
 	wg    sync.WaitGroup
 	free  chan struct{} // rings when one is done
-	fatal chan error    // an error after which the process must stop
+	stop  context.CancelCauseFunc
 	mu    sync.Mutex
 	refs  map[string]bool
 	lanes map[string]bool
+	held  map[string]store.Timer // lanes whose first timer failed: the others wait for it
 }
 
-// take starts a timer's handler, unless it or its lane is being handled or all hands are full.
+// holds is how often a lane's first timer may fail before the others overtake it: for some ten seconds order is worth more than
+// speed, and after that one hopeless thing must not hold up the rest.
+const holds = 7
+
+// letGo ends the hold of timers that are gone or were set anew.
+func (h *hands) letGo(r store.Reader) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for lane, first := range h.held {
+		cur, err := r.Timer(first.Kind, first.Ref)
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil || cur.Tries != first.Tries {
+			delete(h.held, lane)
+		}
+	}
+	return nil
+}
+
+// rest is how long it is until the first held lane goes on. One that is due already is being handled, or waits for a free hand.
+func (h *hands) rest() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rest := poll
+	for _, first := range h.held {
+		if wait := first.Due.Sub(h.d.now()); wait > 0 {
+			rest = min(rest, wait)
+		}
+	}
+	return rest
+}
+
+// take starts a timer's handler, unless it or its lane is being handled, its lane is held for another, or all hands are full.
 func (h *hands) take(ctx context.Context, t store.Timer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.refs) >= h.duty.Workers || h.refs[t.Ref] || (t.Lane != "" && h.lanes[t.Lane]) {
+		return
+	}
+	if first, held := h.held[t.Lane]; held && first.Ref != t.Ref {
 		return
 	}
 	h.refs[t.Ref] = true
@@ -146,6 +192,9 @@ func (h *hands) take(ctx context.Context, t store.Timer) {
 }
 
 func (h *hands) handle(ctx context.Context, t store.Timer) {
+	if stale, err := h.stale(ctx, t); stale || err != nil {
+		return // it was handled or put off since it was read; or it is read again soon
+	}
 	cause := h.duty.Handle(ctx, t)
 	if ctx.Err() != nil && cause != nil {
 		return // stopping: the row stays, and the next process takes it up
@@ -158,10 +207,7 @@ func (h *hands) handle(ctx context.Context, t store.Timer) {
 		err = h.putOff(ctx, t, cause)
 	}
 	if errors.Is(err, store.ErrCommitUnknown) {
-		select {
-		case h.fatal <- err:
-		default:
-		}
+		h.stop(err)
 		return
 	}
 	if err != nil && ctx.Err() == nil {
@@ -169,30 +215,51 @@ func (h *hands) handle(ctx context.Context, t store.Timer) {
 	}
 }
 
-// putOff has a timer tried again later whose handler failed, or left it as it was.
-func (h *hands) putOff(ctx context.Context, t store.Timer, cause error) error {
-	left := func(r store.Reader) (store.Timer, bool, error) {
-		cur, err := r.Timer(t.Kind, t.Ref)
-		return cur, err == nil && cur.Due.Equal(t.Due), ignoreNotFound(err)
-	}
-	still := false
-	err := h.d.Store.View(ctx, func(r store.Reader) (err error) {
-		_, still, err = left(r)
+// stale reports whether a timer is not as it was read any more.
+func (h *hands) stale(ctx context.Context, t store.Timer) (stale bool, err error) {
+	err = h.d.Store.View(ctx, func(r store.Reader) (err error) {
+		_, still, err := asRead(r, t)
+		stale = !still
 		return err
 	})
-	if err != nil || !still {
+	return stale, err
+}
+
+// asRead reads a timer and reports whether it is still as it was.
+func asRead(r store.Reader, t store.Timer) (store.Timer, bool, error) {
+	cur, err := r.Timer(t.Kind, t.Ref)
+	return cur, err == nil && cur.Due.Equal(t.Due), ignoreNotFound(err)
+}
+
+// putOff has a timer tried again later whose handler failed, or left it as it was.
+func (h *hands) putOff(ctx context.Context, t store.Timer, cause error) error {
+	if stale, err := h.stale(ctx, t); stale || err != nil {
+		h.hold(t, false)
 		return err
 	}
 	h.d.Log.Warn("will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
-	return h.d.update(ctx, "put off", func(tx *tx) error {
-		cur, still, err := left(tx)
-		if err != nil || !still {
+	put, again := false, t
+	err := h.d.update(ctx, "put off", func(tx *tx) (err error) {
+		if again, put, err = asRead(tx, t); err != nil || !put {
 			return err
 		}
-		cur.Tries++
-		cur.Due = tx.now.Add(backoff(cur.Tries, cause))
-		return tx.SetTimer(cur)
+		again.Tries++
+		again.Due = tx.now.Add(backoff(again.Tries, cause))
+		return tx.SetTimer(again)
 	})
+	h.hold(again, put && err == nil)
+	return err
+}
+
+// hold has the rest of a lane wait for a timer that was put off, or no more.
+func (h *hands) hold(t store.Timer, put bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if put && t.Tries <= holds && t.Lane != "" {
+		h.held[t.Lane] = t
+	} else {
+		delete(h.held, t.Lane)
+	}
 }
 
 // backoff doubles from 100 ms to 30 s, unless the cause says how long.
