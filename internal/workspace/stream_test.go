@@ -26,6 +26,9 @@ func TestStreams(t *testing.T) {
 			t.Errorf("start: %v, want %s", err, test.code)
 		}
 	}
+	if _, _, err := b.api.StartStream("C0001", recipients, slack.MsgOptionMarkdownText(chars(12000))); err != nil {
+		t.Errorf("12,000 characters: %v", err)
+	}
 	channel, ts, err := b.api.StartStream("C0001", recipients, slack.MsgOptionTS(parent), slack.MsgOptionMarkdownText("Let me "))
 	if err != nil {
 		t.Fatal(err)
