@@ -361,23 +361,25 @@ func TestAStaleTimerIsNotHandled(t *testing.T) {
 func TestACommitInDoubtStopsTheWork(t *testing.T) {
 	bubble(t, func(t *testing.T, w *working) {
 		w.put("a", "b")
-		stopped := false
+		stopped, begun := false, make(chan bool)
 		w.work(map[store.TimerKind]desk.Duty{store.TimerInbox: {Workers: 4, Handle: func(ctx context.Context, timer store.Timer) error {
 			if timer.Ref == "a" {
+				<-begun
 				return fmt.Errorf("decide: %w", store.ErrCommitUnknown)
 			}
+			close(begun)
 			<-ctx.Done()
 			<-time.After(time.Second)
 			stopped = true
 			return ctx.Err()
 		}}})
 		w.pass(time.Minute)
+		if !stopped {
+			t.Error("the other handlers were not stopped")
+		}
 		err := w.stop()
 		if !errors.Is(err, store.ErrCommitUnknown) {
 			t.Errorf("stopped with %v; want the doubt", err)
-		}
-		if !stopped {
-			t.Error("did not wait for what it had started")
 		}
 		if n := len(w.timers(store.TimerInbox)); n != 2 {
 			t.Errorf("%d deliveries are left to the next process; want both", n)
