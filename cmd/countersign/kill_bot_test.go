@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/internal/workspace"
+	"countersign/store"
+)
+
+// witnessEnv makes the test binary the bot of the kill campaign. Its value is a witnessConfig.
+const witnessEnv = "COUNTERSIGN_TEST_WITNESS"
+
+// witnessConfig is what the bot of the kill campaign is told by its parent.
+type witnessConfig struct {
+	Base   string // of the workspace and the model
+	Policy string
+	Store  string
+	Seen   string // file of what tools saw: "TOOL EXECUTION" lines, synced
+	Heard  string // file of deliveries: which click became which inbox row
+	Slow   time.Duration
+}
+
+// witnessMain runs the bot as serve does, with tools that leave a trace, and says on its standard output when it is up and when
+// a tool begins. It ends when it is asked to, or when its parent is gone.
+func witnessMain(conf string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(9) // the parent is gone
+	}()
+	err := witnessRun(ctx, conf)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bot:", err)
+	}
+	return exitCode(err)
+}
+
+func witnessRun(ctx context.Context, conf string) error {
+	var c witnessConfig
+	if err := json.Unmarshal([]byte(conf), &c); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	tools, err := witnesses(c)
+	if err != nil {
+		return err
+	}
+	policy, err := readPolicy(c.Policy, tools, log)
+	if err != nil {
+		return err
+	}
+	db, err := openStore(c.Store)
+	if err != nil {
+		return err
+	}
+	heard, err := os.OpenFile(c.Heard, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer heard.Close()
+	s := setup{
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/",
+		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policy: policy,
+		store: overheard{db, heard}, tools: tools, log: log,
+	}
+	p := s.assemble()
+	if err := reach(ctx, p); err != nil {
+		return err
+	}
+	var up sync.WaitGroup
+	up.Go(func() {
+		if connected(ctx, p) == nil {
+			fmt.Println("up")
+		}
+	})
+	defer up.Wait()
+	err = s.run(ctx, p)
+	if closed := db.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// The tools of the campaign, one of each protection level.
+const (
+	toolAct  = "act"  // unprotected: every run leaves a line
+	toolOnce = "once" // idempotent: the first run under a key leaves a line
+	toolLook = "look" // read-only: every run leaves a line, and any number may
+)
+
+const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gated":{"type":"boolean"}},"required":["n","gated"]}`
+
+// witnesses are tools that take a while before and after they act. Acting is one line in a file, synced.
+func witnesses(c witnessConfig) (*agent.Registry, error) {
+	seen, err := os.OpenFile(c.Seen, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	r := &agent.Registry{}
+	for name, effect := range map[string]approvers.Effect{
+		toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly,
+	} {
+		act := func(key string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if name == toolOnce {
+				done, err := os.ReadFile(c.Seen)
+				if err != nil || strings.Contains(string(done), name+" "+key+"\n") {
+					return err
+				}
+			}
+			if _, err := fmt.Fprintf(seen, "%s %s\n", name, key); err != nil {
+				return err
+			}
+			return seen.Sync()
+		}
+		err := r.Register(agent.Tool{
+			Name: name, Description: "Leaves a trace.", Schema: json.RawMessage(witnessSchema), Effect: effect,
+			Run: func(ctx context.Context, in agent.Invocation) (string, error) {
+				fmt.Println("tool", name, in.Key)
+				work(c.Slow)
+				if err := act(in.Key); err != nil {
+					return "", fmt.Errorf("%w: %w", agent.ErrOutcomeUnknown, err)
+				}
+				work(c.Slow)
+				return `{"done":true}`, nil
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// work takes up to the given time.
+func work(longest time.Duration) { <-time.After(rand.N(longest)) }
+
+// overheard is a store that notes which delivery became which inbox row, so that the campaign can look up what it was told is safe.
+type overheard struct {
+	store.Store
+	notes *os.File
+}
+
+// delivery is what is noted of an interaction's inbox row.
+type delivery struct {
+	Inbox   string
+	Trigger string
+	View    string
+}
+
+func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return o.Store.Update(ctx, func(t store.Tx) error { return fn(overheardTx{t, o.notes}) })
+}
+
+type overheardTx struct {
+	store.Tx
+	notes *os.File
+}
+
+func (t overheardTx) PutInbox(row store.Inbox) error {
+	if row.Kind == store.InboxInteraction && row.HandledAt.IsZero() {
+		var p struct {
+			Trigger string `json:"trigger_id"`
+			View    struct{ ID string }
+		}
+		if err := json.Unmarshal(row.Payload, &p); err != nil {
+			return err
+		}
+		line, err := json.Marshal(delivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
+		if err != nil {
+			return err
+		}
+		if _, err := t.notes.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return t.Tx.PutInbox(row)
+}

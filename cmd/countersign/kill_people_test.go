@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/internal/scriptedmodel"
+	"countersign/internal/visitor"
+	"countersign/internal/workspace"
+)
+
+// demoMux serves a model and a workspace at one address.
+func demoMux(model *scriptedmodel.Server, ws *workspace.Server) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", model)
+	mux.Handle("/", ws.Handler())
+	return mux
+}
+
+// ask is one message to the bot, which begins a conversation.
+type ask struct {
+	number string
+	root   string // the message's ts
+	closed bool   // it was answered, and there is nothing left to click
+}
+
+// deed is a click, or a form sent, that was acknowledged: whoever did it was told that it arrived.
+type deed struct {
+	user    string
+	does    string // the button's action
+	ref     string // the request, or the execution
+	trigger string // names the click
+	view    string // names the form, if it was one
+}
+
+const (
+	mostOpen   = 6 // conversations at once
+	glance     = 40 * time.Millisecond
+	formOpens  = 1500 * time.Millisecond // after that the bot was killed, and will not fill the form in
+	personTurn = 10 * time.Second        // bounds one act
+)
+
+// live is a person: it does what there is to do, again and again, until everything is settled.
+func (c *campaign) live(ctx context.Context, name string, random *rand.Rand) error {
+	who := visitor.Visitor{Base: c.conf.Base, User: name}
+	left := map[string]bool{} // unknown outcomes that this person has left open once
+	for {
+		settled, err := c.look(ctx, who, random, left)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if settled {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s waited in vain for everything to settle: %s", name, c.open())
+		case <-time.After(glance):
+		}
+	}
+}
+
+// look looks around, does one thing that a person could do, and reports whether nothing is left.
+func (c *campaign) look(ctx context.Context, who visitor.Visitor, random *rand.Rand, left map[string]bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, personTurn)
+	defer cancel()
+	live, err := c.reads(ctx, who)
+	if err != nil || len(live) > 0 {
+		if len(live) > 0 {
+			c.act(ctx, who, live[random.IntN(len(live))], random, left)
+		}
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	open := slices.IndexFunc(c.asks, func(a *ask) bool { return !a.closed }) >= 0
+	return c.last && !open, nil
+}
+
+// clickable is a button that can be clicked.
+type clickable struct {
+	visitor.Message
+	visitor.Element
+}
+
+// reads reads where the person's work is, and lists the buttons there. Sam also asks for more while fewer than mostOpen
+// conversations are under way.
+func (c *campaign) reads(ctx context.Context, who visitor.Visitor) ([]clickable, error) {
+	if who.User != "sam" {
+		messages, err := who.Messages(ctx, "#support-approvals", "")
+		return clickables(messages), err
+	}
+	c.mu.Lock()
+	asks, last := slices.Clone(c.asks), c.last
+	c.mu.Unlock()
+	var all []clickable
+	open := 0
+	for _, a := range asks {
+		if a.closed {
+			continue
+		}
+		messages, err := who.Messages(ctx, "#support", a.root)
+		if err != nil {
+			return nil, err
+		}
+		found := clickables(messages)
+		answered := slices.ContainsFunc(messages, func(m visitor.Message) bool { return strings.Contains(m.Text, finished(a.number)) && m.BotID != "" })
+		if answered && len(found) == 0 {
+			c.mu.Lock()
+			a.closed = true
+			c.mu.Unlock()
+			continue
+		}
+		open++
+		all = append(all, found...)
+	}
+	if open < mostOpen && !last {
+		return all, c.order(ctx, who, len(asks))
+	}
+	return all, nil
+}
+
+// orders are what Sam asks for: in one step or in two, what runs at once and what has to be countersigned.
+var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
+
+func (c *campaign) order(ctx context.Context, who visitor.Visitor, n int) error {
+	number := fmt.Sprint(1000 + n) // of one length: no number is the beginning of another
+	root, err := who.Say(ctx, "#support", "", "@Countersign do "+orders[n%len(orders)]+" #"+number)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asks = append(c.asks, &ask{number: number, root: root})
+	return nil
+}
+
+func clickables(messages []visitor.Message) []clickable {
+	var out []clickable
+	for _, m := range messages {
+		for _, e := range visitor.Elements(m.Blocks) {
+			if e.Type == "button" && e.Value != "" {
+				out = append(out, clickable{m, e})
+			}
+		}
+	}
+	return out
+}
+
+// act does something about what a button is for. What the bot does not acknowledge was not done, as far as the person knows, and is no
+// error: it may be dead at the moment.
+func (c *campaign) act(ctx context.Context, who visitor.Visitor, t clickable, random *rand.Rand, left map[string]bool) {
+	ref, _, _ := strings.Cut(t.Value, " ")
+	switch t.ActionID {
+	case "withdraw":
+		if random.IntN(20) > 0 {
+			return
+		}
+	case "reject":
+		if random.IntN(2) > 0 {
+			return
+		}
+		c.form(ctx, who, t, ref, map[string]string{"reason": "not now"})
+		return
+	case "happened", "did_not", "leave": // say what is true, as somebody would who has looked
+		seen, err := os.ReadFile(c.conf.Seen)
+		if err != nil {
+			return
+		}
+		happened := strings.Contains(string(seen), " "+ref+"\n")
+		if t.ActionID == "leave" && left[ref] || t.ActionID == "happened" && !happened || t.ActionID == "did_not" && happened {
+			return
+		}
+		left[ref] = left[ref] || t.ActionID == "leave"
+		if t.ActionID == "happened" {
+			c.form(ctx, who, t, ref, map[string]string{"result": "it is in the file"})
+			return
+		}
+	case "modify":
+		return
+	}
+	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})
+}
+
+// press clicks, and notes the deed if it was acknowledged.
+func (c *campaign) press(ctx context.Context, who visitor.Visitor, t clickable, d deed) bool {
+	c.ring("click")
+	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
+	if err != nil {
+		return false
+	}
+	c.ring("acknowledged")
+	d.trigger = answer.Trigger
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deeds = append(c.deeds, d)
+	return true
+}
+
+// form clicks a button that opens a form, fills it in and sends it.
+func (c *campaign) form(ctx context.Context, who visitor.Visitor, t clickable, ref string, values map[string]string) {
+	open, err := who.Views(ctx)
+	if err != nil {
+		return
+	}
+	for range open { // forms of a bot that is dead stay what they were
+		c.post(ctx, who, "/views/"+open[len(open)-1].ID+"/close", map[string]bool{"all": true})
+	}
+	if !c.press(ctx, who, t, deed{user: who.User, does: "open", ref: ref}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, formOpens)
+	defer cancel()
+	for {
+		views, err := who.Views(ctx)
+		if err != nil {
+			return
+		}
+		if len(views) > 0 && views[len(views)-1].Submit != nil {
+			c.submit(ctx, who, views[len(views)-1].ID, deed{user: who.User, does: t.ActionID, ref: ref}, values)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(glance / 2):
+		}
+	}
+}
+
+func (c *campaign) submit(ctx context.Context, who visitor.Visitor, view string, d deed, values map[string]string) {
+	c.ring("click")
+	if who.Submit(ctx, view, values) != nil {
+		return
+	}
+	c.ring("acknowledged")
+	d.view = view
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deeds = append(c.deeds, d)
+}
+
+// answer is what the workspace answers a person.
+type answer struct {
+	OK      bool   `json:"ok"`
+	Error   string `json:"error"`
+	Trigger string `json:"trigger_id"`
+}
+
+// post sends one of a person's requests, and reads more of the answer than a visitor does.
+func (c *campaign) post(ctx context.Context, who visitor.Visitor, path string, in any) (answer, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return answer{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.conf.Base+"/people/"+who.User+path, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	var a answer
+	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+		return a, err
+	}
+	if !a.OK {
+		return a, fmt.Errorf("%s: %s", path, a.Error)
+	}
+	return a, nil
+}
+
+// open lists what is not settled, for a person to read.
+func (c *campaign) open() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var open []string
+	for _, a := range c.asks {
+		if !a.closed {
+			open = append(open, a.number)
+		}
+	}
+	return fmt.Sprintf("%d conversations are open %v", len(open), open)
+}

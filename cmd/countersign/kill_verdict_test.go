@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+// people of the campaign, by name.
+var campaignIDs = map[string]approvers.PersonID{"sam": "T0001/U0100", "teo": "T0001/U0002", "ingrid": "T0001/U0003"}
+
+// findings is what a campaign found.
+type findings struct {
+	*campaign
+	seen  map[string]int // runs by "TOOL EXECUTION"
+	inbox map[string][]string
+	known map[string]bool // executions of the conversations
+	cards int             // surfaces in the approvers' channel
+
+	acknowledged, double, lost, unknown, reported, calls int
+}
+
+// findings reads the store, the traces and what Slack shows, and fails the test where they don't agree.
+func (c *campaign) findings() *findings {
+	c.Helper()
+	v := &findings{campaign: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}}
+	for line := range lines(c, c.conf.Seen) {
+		v.seen[line]++
+	}
+	for line := range lines(c, c.conf.Heard) {
+		var d delivery
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			c.Fatal(err)
+		}
+		v.inbox[d.Trigger] = append(v.inbox[d.Trigger], d.Inbox)
+		v.inbox[d.View] = append(v.inbox[d.View], d.Inbox)
+	}
+	db, err := openStore(c.conf.Store)
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx := context.Background()
+	err = db.View(ctx, func(r store.Reader) error {
+		for _, a := range c.asks {
+			v.conversation(r, a)
+		}
+		for _, d := range c.deeds {
+			v.deed(r, d)
+		}
+		return v.nothingLeft(r)
+	})
+	if err := errors.Join(err, db.Check(ctx), db.Close()); err != nil {
+		c.Error(err)
+	}
+	for run := range v.seen {
+		if _, execution, _ := strings.Cut(run, " "); !v.known[execution] {
+			c.Errorf("%s ran, and nobody had asked for it", run)
+		}
+	}
+	v.slack(ctx)
+	return v
+}
+
+// lines reads a file line by line.
+func lines(c *campaign, path string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			c.Fatal(err)
+		}
+		defer f.Close()
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if !yield(s.Text()) {
+				return
+			}
+		}
+	}
+}
+
+// conversation holds one conversation against what a whole one is.
+func (v *findings) conversation(r store.Reader, a *ask) {
+	conv, err := r.ConversationAt("T0001/C0001/" + a.root)
+	if err != nil {
+		v.Errorf("order %s: %v", a.number, err)
+		return
+	}
+	messages, err := r.Messages(conv.ID, 0)
+	if err != nil || len(messages) < 2 {
+		v.Errorf("order %s: %d messages, %v", a.number, len(messages), err)
+		return
+	}
+	asked := 0
+	for _, m := range messages {
+		if m.Role == store.RoleUser {
+			asked++
+		}
+	}
+	turn, err := r.Turn(messages[0].Turn)
+	if err != nil || turn.State != approvers.TurnAnswered || asked != 1 {
+		v.Errorf("order %s was heard %d times and ended as %s (%s), %v", a.number, asked, turn.State, turn.Problem, err)
+		return
+	}
+	calls, err := r.Calls(turn.ID)
+	if err != nil {
+		v.Error(err)
+	}
+	for _, call := range calls {
+		v.calls++
+		v.call(r, call)
+	}
+}
+
+// call holds a call, its request and its execution against each other, the audit and the traces.
+func (v *findings) call(r store.Reader, call store.Call) {
+	e, err := r.Execution(call.Execution)
+	if err != nil {
+		v.Errorf("call %s: %v", call.ID, err)
+		return
+	}
+	v.known[e.ID] = true
+	history, err := r.Audit(e.Chain())
+	if err != nil {
+		v.Error(err)
+	}
+	count := map[approvers.AuditKind]int{}
+	for _, h := range history {
+		count[h.Kind]++
+	}
+	if call.Outcome == "" || count[approvers.AuditReturned] != 1 {
+		v.Errorf("%s has the outcome %q and was given %d results; it must be one", e, call.Outcome, count[approvers.AuditReturned])
+	}
+	approved := call.Request == ""
+	if call.Request != "" {
+		req, err := r.Request(call.Request)
+		if err != nil || req.State.Open() {
+			v.Errorf("%s: request %s was left %s, %v", e, call.Request, req.State, err)
+		}
+		approved = req.State == approvers.Consumed
+	}
+	v.ran(e, approved, count)
+	v.asked(r, e, count[approvers.AuditUnknown] > 0)
+}
+
+// ran holds how often an execution ran against how often it may and must have.
+func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers.AuditKind]int) {
+	runs, most := v.seen[e.Tool+" "+e.ID], 1
+	if e.Effect == approvers.ReadOnly {
+		most = count[approvers.AuditExecuting]
+	}
+	if runs > most {
+		v.double++
+		v.Errorf("%s ran %d times, at most %d was allowed", e, runs, most)
+	}
+	if e.Effect == approvers.Unprotected && count[approvers.AuditExecuting] > 1 {
+		v.Errorf("%s was started %d times although it can't be run twice safely", e, count[approvers.AuditExecuting])
+	}
+	switch {
+	case !approved && (runs > 0 || e.State != approvers.ExecutionNone):
+		v.Errorf("%s is %s and ran %d times, and nobody had allowed it", e, e.State, runs)
+	case approved && e.State == approvers.ExecutionSucceeded && runs < 1:
+		v.Errorf("%s is said to have happened, and it did not", e)
+	case approved && e.State == approvers.ExecutionFailed && (runs > 0 || e.ReportedBy == ""):
+		v.Errorf("%s is said not to have happened, and ran %d times (%s)", e, runs, e.Result)
+	case approved && e.State != approvers.ExecutionSucceeded && e.State != approvers.ExecutionFailed:
+		v.Errorf("%s was left %s", e, e.State)
+	}
+	if (count[approvers.AuditUnknown] > 0) != (e.ReportedBy != "") {
+		v.Errorf("%s became unknown %d times, and %q reported on it", e, count[approvers.AuditUnknown], e.ReportedBy)
+	}
+}
+
+// asked makes sure that people were asked about a lost run, and about no other.
+func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
+	places := 0
+	surfaces, err := r.SurfacesOf(e.ID)
+	if err != nil {
+		v.Error(err)
+	}
+	if e.Request != "" {
+		cards, err := r.SurfacesOf(e.Request)
+		if err != nil {
+			v.Error(err)
+		}
+		surfaces = append(surfaces, cards...)
+	}
+	for _, s := range surfaces {
+		if s.TS == "" {
+			v.Errorf("%s: the %s for %s was never shown: %s %s", e, s.Kind, s.To, s.State, s.LastError)
+		}
+		if s.Kind == store.SurfaceUnknown {
+			places++
+		}
+		if s.Channel == "C0002" {
+			v.cards++
+		}
+	}
+	want := 0
+	if lost {
+		v.unknown++
+		want = 1 // the asker's thread
+		if e.Request != "" {
+			want = 2 // and where the approvers look
+		}
+	}
+	if places != want {
+		v.Errorf("%s: people were asked in %d places what happened, want %d", e, places, want)
+	}
+}
+
+// deed finds an acknowledged click in the store: it counted, or it was refused for a reason that is written down.
+func (v *findings) deed(r store.Reader, d deed) {
+	v.acknowledged++
+	name := d.trigger
+	if d.view != "" {
+		name = d.view
+	}
+	var row store.Inbox
+	err := store.ErrNotFound
+	for _, id := range v.inbox[name] {
+		if row, err = r.Inbox(id); err == nil {
+			break
+		}
+	}
+	if err != nil || row.HandledAt.IsZero() {
+		v.lost++
+		v.Errorf("%s's acknowledged %q about %s is lost: handled at %s, %v", d.user, d.does, d.ref, row.HandledAt, err)
+		return
+	}
+	if d.does == "open" || row.Note != "" {
+		return
+	}
+	counted, err := v.counted(r, d)
+	if err != nil || !counted {
+		v.lost++
+		v.Errorf("%s's acknowledged %q about %s left no trace: %v", d.user, d.does, d.ref, err)
+	}
+}
+
+// counted reports whether a deed is in the history of what it was about, as a move, a denial, or a race that was lost.
+func (v *findings) counted(r store.Reader, d deed) (bool, error) {
+	chain, who := d.ref, campaignIDs[d.user]
+	if e, err := r.Execution(d.ref); err == nil {
+		chain = e.Chain()
+		if e.ReportedBy != "" && d.does != "leave" {
+			v.reported++
+			return true, nil // by this person, or by one who was faster
+		}
+	}
+	history, err := r.Audit(chain)
+	for _, h := range history {
+		decided := h.Kind == approvers.AuditDecided && h.Facts["kind"] == d.does
+		withdrawn := h.Kind == approvers.AuditClosed && d.does == "withdraw"
+		if h.Actor == who && (decided || withdrawn || h.Kind == approvers.AuditReported || h.Kind == approvers.AuditDenied) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// nothingLeft makes sure that nothing waits for anybody.
+func (v *findings) nothingLeft(r store.Reader) error {
+	for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave} {
+		timers, err := r.Timers(kind, 10)
+		if err != nil {
+			return err
+		}
+		for _, t := range timers {
+			v.Errorf("a timer is left: %s of %s, due %s, tried %d times", t.Kind, t.Ref, t.Due, t.Tries)
+		}
+	}
+	open, err := r.OpenRequests(store.RequestCursor{}, 10)
+	if len(open) > 0 {
+		v.Errorf("%d requests are open that no conversation knows of", len(open))
+	}
+	return err
+}
+
+// slack makes sure that Slack shows everything once.
+func (v *findings) slack(ctx context.Context) {
+	sam, teo := visitor.Visitor{Base: v.conf.Base, User: "sam"}, visitor.Visitor{Base: v.conf.Base, User: "teo"}
+	for _, a := range v.asks {
+		messages, err := sam.Messages(ctx, "#support", a.root)
+		if err != nil {
+			v.Error(err)
+		}
+		answers := 0
+		for _, m := range messages {
+			if m.BotID != "" && strings.Contains(m.Text, finished(a.number)) {
+				answers++
+			}
+		}
+		if answers != 1 {
+			v.Errorf("order %s was answered %d times in Slack", a.number, answers)
+		}
+	}
+	messages, err := teo.Messages(ctx, "#support-approvals", "")
+	if err != nil {
+		v.Error(err)
+	}
+	cards := 0
+	for _, m := range messages {
+		if m.BotID != "" && !m.Ephemeral {
+			cards++
+		}
+	}
+	if cards != v.cards {
+		v.Errorf("the approvers' channel has %d messages of the bot for %d cards and questions", cards, v.cards)
+	}
+}
