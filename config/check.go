@@ -9,7 +9,7 @@ import (
 // Check finds what can be read and still makes no sense. known are the names of the tools that are registered; nil: not known.
 // A problem of severity Error means that some call could never be allowed, or that something named does not exist.
 func (f *File) Check(known []string) Problems {
-	c := &checker{file: f, policy: f.Policy, known: known, used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
+	c := &checker{file: f, policy: f.Policy, known: known, used: map[string]bool{}, broken: map[string]bool{}, crowded: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
 	c.stages()
 	c.agents()
@@ -28,6 +28,7 @@ type checker struct {
 	used      map[string]bool     // roles that some call can come to
 	broken    map[string]bool     // tool and role: the stage has a finding of its own
 	escalates map[string][]string // by role: calls that it would pass to a lead of whom none may decide
+	crowded   map[string]bool     // tool and stages that have fewer people than seats, reported already
 	orphans   []outcome           // calls of tools that the policy does not name, of which nobody could allow one
 	problems  Problems
 }

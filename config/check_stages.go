@@ -74,7 +74,9 @@ func (c *checker) distinct(o outcome) {
 			seats = append(seats, people)
 		}
 	}
-	if filled := seat(seats); filled < len(seats) {
+	same := o.tool + fmt.Sprint(o.plan.Stages) // an agent's override need not be blamed for the tool's own stages
+	if filled := seat(seats); filled < len(seats) && !c.crowded[same] {
+		c.crowded[same] = true
 		c.wrong(o.path(c.file), fmt.Sprintf("the stages need %d different people, and their members are only enough for %d: one person counts once", len(seats), filled),
 			"add members, or lower a quorum")
 	}

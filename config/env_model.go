@@ -1,9 +1,12 @@
 package config
 
+import "strings"
+
 // model reads what the model edge needs.
 func (r *envReader) model(e *Env) {
 	v := r.variables
 	e.ModelURL = r.baseURL("OPENAI_BASE_URL", v.OpenAIBaseURL, "write such as https://api.openai.com/v1, or leave it out for OpenAI")
+	e.ModelURL = strings.TrimRight(e.ModelURL, "/")
 	if v.OpenAIAPIKey != "" {
 		if problem := wrapped(v.OpenAIAPIKey); problem != "" {
 			r.wrong("OPENAI_API_KEY", problem, "write the key alone")

@@ -175,3 +175,12 @@ func TestEnvKeepsSecrets(t *testing.T) {
 		t.Errorf("the settings are not listed:\n%s", env)
 	}
 }
+
+// TestModelURL: a final slash would give two in a row.
+func TestModelURL(t *testing.T) {
+	setenv(t, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1/", "OPENAI_MODEL": "m"})
+	env, err := config.ReadEnv(config.Demo)
+	if err != nil || env.ModelURL != "http://127.0.0.1:11434/v1" || !env.HasModel() {
+		t.Errorf("%q, %v", env.ModelURL, err)
+	}
+}

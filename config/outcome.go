@@ -37,23 +37,23 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	return out
 }
 
-// matching is the policy with those rules of the tool that are said to match, and no others. What they mean together is left to
+// matching is the policy with this tool and those of its rules that are said to match, and no others. What they mean together is left to
 // the code that decides at run time.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
-	p.Tools = slices.Clone(c.policy.Tools)
-	for i := range p.Tools {
-		if p.Tools[i].Name != tool {
-			continue
-		}
-		var kept []approvers.Rule
-		for _, n := range rules {
-			rule := p.Tools[i].Rules[n]
-			rule.When.Eval = func(approvers.Facts) (bool, error) { return true, nil }
-			kept = append(kept, rule)
-		}
-		p.Tools[i].Rules = kept
+	p.Tools = nil
+	i := slices.IndexFunc(c.policy.Tools, func(t approvers.ToolPolicy) bool { return t.Name == tool })
+	if i < 0 {
+		return &p
 	}
+	t := c.policy.Tools[i]
+	t.Rules = nil
+	for _, n := range rules {
+		rule := c.policy.Tools[i].Rules[n]
+		rule.When.Eval = func(approvers.Facts) (bool, error) { return true, nil }
+		t.Rules = append(t.Rules, rule)
+	}
+	p.Tools = []approvers.ToolPolicy{t}
 	return &p
 }
 

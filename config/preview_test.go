@@ -40,7 +40,7 @@ func TestPreview(t *testing.T) {
 		{text: "{{short .body 4}} {{short .order_id 20}}", want: "Dear… (9 more characters) ORD-123"},
 		{text: "{{printf \"%.2f\" .amount}}", want: "49.99"},
 		{text: "{{range .items}}[{{.}}]{{end}}", want: `[a][2][{"sku":"x"}]`},
-		{text: "Ship to {{.adress}}", fault: "the call has no argument adress"},
+		{text: "Ship to {{.town}}", fault: "the call has no argument town"},
 		{text: "Ship to {{.to.street}}", fault: "the call has no argument street"},
 		{text: "{{index . \"memo\"}}!", fault: "the preview asks for something that the call does not have"},
 		{text: "{{money .order_id .currency}}", fault: `money: "ORD-123" is not a number`},
