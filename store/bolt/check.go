@@ -162,8 +162,8 @@ func (c *checker) timers() {
 	})
 	for k, due := range c.rows.scan(timerRef, nil, nil) {
 		kind, rest, ok := cutText(k)
-		ref, _, ok2 := cutText(rest)
-		if !ok || !ok2 || c.rows.get(timers, timerKey(store.TimerKind(kind), due, ref)) == nil {
+		ref, rest, ok2 := cutText(rest)
+		if !ok || !ok2 || len(rest) > 0 || c.rows.get(timers, timerKey(store.TimerKind(kind), due, ref)) == nil {
 			c.fault("%s: row %x names a timer that is not there", timerRef, k)
 		}
 	}

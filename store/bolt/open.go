@@ -40,6 +40,9 @@ const (
 	growBy     = 1 << 20
 )
 
+// smallest is the least that bbolt writes into a new file: four pages of 4 KiB.
+const smallest = 16 << 10
+
 // Open opens the store in a file, which is made, readable for its owner only, if it is not there.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
@@ -61,6 +64,8 @@ func Open(path string, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
 	case info.Size() == 0:
 		return nil, fmt.Errorf("%w: %s is empty, which a store never is. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
+	case info.Size() < smallest:
+		return nil, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}
 	db, err := open(path, opts)
 	if err != nil {
@@ -92,9 +97,12 @@ func open(path string, opts Options) (db *bbolt.DB, err error) {
 		NoStatistics:    true,
 		InitialMmapSize: initialMap,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := opts.OpenFile(name, flag&^os.O_CREATE, mode)
-			file = f
-			return f, err
+			if file != nil {
+				return opts.OpenFile(name, flag, mode) // a copy
+			}
+			var err error
+			file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode)
+			return file, err
 		},
 	})
 	if err != nil {
@@ -156,7 +164,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("%w: %s can't be made: free some space (%w)", store.ErrFull, path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("store: the directory of %s does not exist: make it first (%w)", path, err)
+		return fmt.Errorf("store: the directory of %s, or what that links to, does not exist: make it first (%w)", path, err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("store: %s lies below something that is not a directory (%w)", path, err)
 	}

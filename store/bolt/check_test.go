@@ -1,0 +1,155 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// wellFilled is a store with two of everything.
+func wellFilled(t *testing.T) *Store {
+	t.Helper()
+	s := opened(t)
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		var errs []error
+		for n := range 2 {
+			id := fmt.Sprint(n)
+			var head approvers.AuditRecord
+			for _, kind := range []approvers.AuditKind{approvers.AuditProposed, approvers.AuditShown, approvers.AuditDecided} {
+				p := approvers.AuditPayload{Chain: id, Seq: head.Seq + 1, Salt: []byte(id), Body: []byte(kind)}
+				head = approvers.AuditRecord{Chain: id, At: benchTime, Kind: kind, PayloadHash: p.Hash()}.Link(head)
+				errs = append(errs, tx.AppendAudit(head, &p))
+			}
+			errs = append(errs,
+				tx.PutConversation(store.Conversation{ID: id, Place: "p" + id}),
+				tx.PutMessage(store.Message{Conversation: id, Seq: 1}),
+				tx.PutTurn(approvers.Turn{ID: id}),
+				tx.PutCall(store.Call{ID: id, Turn: id}),
+				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: benchTime}),
+				tx.PutExecution(approvers.Execution{ID: id}),
+				tx.AddRun(store.Run{Tool: id, Conversation: id, At: benchTime, Execution: id}),
+				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: benchTime}),
+				tx.PutInbox(store.Inbox{ID: id, ReceivedAt: benchTime}),
+				tx.PutInbox(store.Inbox{ID: "h" + id, ReceivedAt: benchTime, HandledAt: benchTime}),
+				tx.PutSurface(store.Surface{ID: id, Ref: id, Channel: "C", TS: id}),
+				tx.PutRendering(store.Rendering{Surface: id, Post: 1}),
+				tx.PutSetting(store.Setting{Key: id, Value: []byte("1")}),
+			)
+		}
+		return errors.Join(errs...)
+	})
+	if err := errors.Join(err, s.Check(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// tampered gives each bucket's first row to fn, which may change the bucket, in a store of its own, and returns what the check says then.
+func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
+	t.Helper()
+	s := wellFilled(t)
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucketNames[in]))
+		k, v := b.Cursor().First()
+		return fn(b, append([]byte(nil), k...), append([]byte(nil), v...))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Check(t.Context())
+}
+
+// holdsNothingElse are the buckets whose rows no other row depends on: a row that is gone is as if it had never been.
+var holdsNothingElse = map[bucket]bool{messages: true, turns: true, executions: true, runs: true, renderings: true, settings: true, auditPayloads: true}
+
+// The check finds a row that is gone, one that is too many, and one that was changed, in every bucket where anything tells.
+func TestCheckFindsTampering(t *testing.T) {
+	for in := bucket(1); in < bucketEnd; in++ {
+		t.Run(in.String(), func(t *testing.T) {
+			t.Parallel()
+			gone := tampered(t, in, func(b *bbolt.Bucket, k, _ []byte) error { return b.Delete(k) })
+			if (gone == nil) != holdsNothingElse[in] {
+				t.Errorf("a row is gone: the check says %v", gone)
+			}
+			if in == runs {
+				return // its rows say all in their keys
+			}
+			moved := tampered(t, in, func(b *bbolt.Bucket, k, v []byte) error { return b.Put(append(k, 'x'), v) })
+			if moved == nil {
+				t.Error("a row too many: the check finds nothing")
+			}
+			changed := tampered(t, in, func(b *bbolt.Bucket, k, v []byte) error { v[len(v)-1] ^= 0x15; return b.Put(k, v) })
+			if changed == nil {
+				t.Error("a changed row: the check finds nothing")
+			}
+		})
+	}
+}
+
+// A change that leaves the JSON in order is found where a hash or an index stands against it.
+func TestCheckFindsQuietChanges(t *testing.T) {
+	for name, row := range map[string]struct {
+		in       bucket
+		old, new string
+		says     string
+	}{
+		"an audit record's kind":      {audit, `"kind":"proposed"`, `"kind":"approved"`, "record 1 was changed"},
+		"an audit record's time":      {audit, `12:00:00Z`, `12:00:01Z`, "record 1 was changed"},
+		"an audit payload":            {auditPayloads, `"salt":"MA=="`, `"salt":"MQ=="`, "payload of record 1"},
+		"a request's state":           {requests, `"state":"pending"`, `"state":"expired"`, "indexes"},
+		"a timer's time":              {timers, `12:00:00Z`, `12:00:01Z`, "timer_ref"},
+		"a record's version":          {turns, `"version":1`, `"version":2`, "at version 2"},
+		"a conversation's place":      {conversations, `"place":"p0"`, `"place":"p1"`, "conversation_place"},
+		"when an inbox row came":      {inbox, `12:00:00Z`, `12:00:02Z`, "inbox_unhandled"},
+		"the message of a surface":    {surfaces, `"channel":"C"`, `"channel":"D"`, "surface_message"},
+		"the seq of a message":        {messages, `"seq":1`, `"seq":2`, "holds the record of"},
+		"the surface of a rendering":  {renderings, `"surface":"0"`, `"surface":"1"`, "holds the record of"},
+		"the turn of a call":          {calls, `"turn":"0"`, `"turn":"1"`, "call_turn"},
+		"a request's time of arrival": {requests, `"created_at":"2026`, `"created_at":"2025`, "request_open"},
+	} {
+		err := tampered(t, row.in, func(b *bbolt.Bucket, k, v []byte) error {
+			after := strings.Replace(string(v), row.old, row.new, 1)
+			if after == string(v) {
+				t.Errorf("%s: %q is not in %q", name, row.old, v)
+			}
+			return b.Put(k, []byte(after))
+		})
+		if err == nil || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: the check says %v, want %q", name, err, row.says)
+		}
+	}
+}
+
+// The end of an audit chain is gone. Within the file only its payload tells.
+func TestCheckFindsTruncatedChain(t *testing.T) {
+	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
+		return b.Delete(number(text(nil, "0"), 3))
+	})
+	if err == nil || !strings.Contains(err.Error(), "no record 3") {
+		t.Errorf("the last record is gone and its payload is not: the check says %v", err)
+	}
+}
+
+// A copy that was made while the store was open is a store.
+func TestCheckOfCopy(t *testing.T) {
+	s := wellFilled(t)
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := s.db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(path, 0o600) }); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,248 @@
+//go:build linux
+
+package bolt_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// disk stands in for the disk below an open store: it puts a device under the store's file descriptor and takes it away again.
+type disk struct {
+	t    *testing.T
+	file *os.File
+	real int // a second descriptor of the real file, which keeps its lock
+}
+
+// openOnDisk opens a store with some free pages in it, so that a small commit does not need the file to grow.
+func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
+	t.Helper()
+	d := &disk{t: t}
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+		f, err = os.OpenFile(name, flag, mode)
+		d.file = f
+		return f, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if d.real, err = unix.Dup(int(d.file.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(d.real) })
+	for n := range 3 {
+		if err := s.Update(t.Context(), func(tx store.Tx) error {
+			return tx.PutMessage(store.Message{Conversation: "filler", Seq: 1, Text: strings.Repeat(fmt.Sprint(n), 1<<16)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, d, path
+}
+
+// become puts a device in the disk's place: every write to /dev/full finds it full; /dev/null takes writes and fails to sync.
+func (d *disk) become(device string) {
+	d.t.Helper()
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Dup3(int(f.Fd()), int(d.file.Fd()), unix.O_CLOEXEC); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// heal puts the real file back.
+func (d *disk) heal() {
+	d.t.Helper()
+	if err := unix.Dup3(d.real, int(d.file.Fd()), unix.O_CLOEXEC); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func putTurn(id string) func(store.Tx) error {
+	return func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: id}) }
+}
+
+func has(t *testing.T, s *bolt.Store, id string) bool {
+	t.Helper()
+	var err error
+	if viewErr := s.View(t.Context(), func(r store.Reader) error { _, err = r.Turn(id); return nil }); viewErr != nil {
+		t.Fatal(viewErr)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// A full disk refuses writes and nothing else, and they go on when there is space again.
+func TestFullDisk(t *testing.T) {
+	s, d, path := openOnDisk(t)
+	if err := s.Update(t.Context(), putTurn("before")); err != nil {
+		t.Fatal(err)
+	}
+	d.become("/dev/full")
+	for n := range 3 {
+		err := s.Update(t.Context(), putTurn(fmt.Sprint("full", n)))
+		if !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrCommitUnknown) || !strings.Contains(err.Error(), path) {
+			t.Fatalf("got error %v, want ErrFull with the path", err)
+		}
+	}
+	var wg sync.WaitGroup
+	for n := range 16 {
+		wg.Go(func() {
+			if err := s.Update(t.Context(), putTurn(fmt.Sprint("together", n))); !errors.Is(err, store.ErrFull) {
+				t.Errorf("together: got error %v, want ErrFull", err)
+			}
+		})
+	}
+	wg.Wait()
+	if !has(t, s, "before") || has(t, s, "full0") {
+		t.Error("a view does not see what was there before the disk was full")
+	}
+	d.heal()
+	if err := s.Update(t.Context(), putTurn("after")); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{"before": true, "after": true, "full0": false, "together3": false} {
+		if has(t, s, id) != want {
+			t.Errorf("turn %s is there: %v", id, !want)
+		}
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// After a sync that failed nobody knows what is on the disk: the store stops, and a new one goes on from what is there.
+func TestSyncThatFails(t *testing.T) {
+	s, d, path := openOnDisk(t)
+	if err := s.Update(t.Context(), putTurn("before")); err != nil {
+		t.Fatal(err)
+	}
+	d.become("/dev/null")
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			if err := s.Update(t.Context(), putTurn(fmt.Sprint(n))); !errors.Is(err, store.ErrCommitUnknown) || !errors.Is(err, unix.EINVAL) {
+				t.Errorf("got error %v, want ErrCommitUnknown with its cause", err)
+			}
+		})
+	}
+	wg.Wait()
+	d.heal() // it does not help
+	ran := false
+	for what, err := range map[string]error{
+		"update": s.Update(t.Context(), func(store.Tx) error { ran = true; return nil }),
+		"view":   s.View(t.Context(), func(store.Reader) error { ran = true; return nil }),
+		"check":  s.Check(t.Context()),
+	} {
+		if !errors.Is(err, store.ErrCommitUnknown) {
+			t.Errorf("%s: got error %v, want ErrCommitUnknown", what, err)
+		}
+	}
+	if ran {
+		t.Error("a closure ran on a store that has stopped")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !has(t, s, "before") {
+		t.Error("what was durable before is gone")
+	}
+	if err := s.Update(t.Context(), putTurn("after")); err != nil {
+		t.Error(err)
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+const syncEnv = "COUNTERSIGN_TEST_SYNC"
+
+// TestUnderStrace is the traced process of TestFailingSyncs: it says what became of each of its commits.
+func TestUnderStrace(t *testing.T) {
+	path := os.Getenv(syncEnv)
+	if path == "" {
+		t.Skip("only run by TestFailingSyncs")
+	}
+	s, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 8 {
+		ran := false
+		err := s.Update(t.Context(), func(tx store.Tx) error { ran = true; return putTurn(fmt.Sprint(n))(tx) })
+		fmt.Printf("turn %d ran=%v unknown=%v\n", n, ran, errors.Is(err, store.ErrCommitUnknown))
+	}
+	s.Close()
+}
+
+// A sync fails with EIO, of data or of the meta page. In the second case bbolt returns an error although the transaction is there when
+// the file is opened again, which is why such an error says unknown. What was acknowledged is there in either case, and nothing
+// was written after.
+func TestFailingSyncs(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	for _, when := range []string{"1", "2", "3"} { // of one thread, of which the process has several
+		path := made(t)
+		cmd := exec.CommandContext(t.Context(), strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when="+when,
+			os.Args[0], "-test.run=^TestUnderStrace$")
+		cmd.Env = append(os.Environ(), syncEnv+"="+path)
+		out, err := cmd.Output()
+		if err != nil && !strings.Contains(string(out), "turn 0") {
+			t.Skipf("strace can't trace here: %v\n%s", err, out)
+		}
+		s, err := bolt.Open(path, bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := false
+		for n := range 8 {
+			var ran, unknown bool
+			_, said, _ := strings.Cut(string(out), fmt.Sprintf("turn %d ", n))
+			if _, err := fmt.Sscanf(said, "ran=%t unknown=%t", &ran, &unknown); err != nil {
+				t.Fatalf("the traced process does not say what became of turn %d:\n%s", n, out)
+			}
+			there := has(t, s, fmt.Sprint(n))
+			switch {
+			case stopped && (ran || !unknown || there):
+				t.Errorf("turn %d came after the failure: ran %v, unknown %v, there %v", n, ran, unknown, there)
+			case !unknown && !there:
+				t.Errorf("turn %d was acknowledged and is lost", n)
+			case unknown && !stopped:
+				t.Logf("sync %s: turn %d is unknown, and there: %v", when, n, there)
+			}
+			stopped = stopped || unknown
+		}
+		if !stopped {
+			t.Errorf("no sync failed:\n%s", out)
+		}
+		if err := errors.Join(s.Check(t.Context()), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}

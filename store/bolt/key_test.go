@@ -1,0 +1,66 @@
+package bolt
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Keys sort like their parts, and no part reaches into the next.
+func TestKeysSortLikeTheirParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 2, 'a', 'b', 0xff, 0x10ffff}), 0, 4, -1)
+		a1, a2 := part.Draw(t, "a1"), part.Draw(t, "a2")
+		b1, b2 := part.Draw(t, "b1"), part.Draw(t, "b2")
+		a, b := text(text(nil, a1), a2), text(text(nil, b1), b2)
+		want := strings.Compare(a1, b1)
+		if want == 0 {
+			want = strings.Compare(a2, b2)
+		}
+		if got := bytes.Compare(a, b); got != want {
+			t.Fatalf("%q %q against %q %q: the keys compare as %d, want %d", a1, a2, b1, b2, got, want)
+		}
+		if bytes.HasPrefix(b, text(nil, a1)) != (a1 == b1) {
+			t.Fatalf("%q %q is taken for a key that begins with %q", b1, b2, a1)
+		}
+		if bytes.Compare(b, beyond(text(nil, a1))) < 0 != (b1 <= a1) {
+			t.Fatalf("%q %q lies on the wrong side of all that begins with %q", b1, b2, a1)
+		}
+		got1, rest, ok1 := cutText(a)
+		got2, rest, ok2 := cutText(rest)
+		if got1 != a1 || got2 != a2 || !ok1 || !ok2 || len(rest) > 0 {
+			t.Fatalf("%q %q reads back as %q %q", a1, a2, got1, got2)
+		}
+	})
+}
+
+func TestMomentsSort(t *testing.T) {
+	times := []time.Time{
+		{}, time.Date(1969, 12, 31, 23, 59, 59, 999_999_000, time.UTC), time.Unix(0, 0), time.Unix(0, 1000), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	for i := range times[1:] {
+		if bytes.Compare(moment(nil, times[i]), moment(nil, times[i+1])) >= 0 {
+			t.Errorf("%v does not sort before %v", times[i], times[i+1])
+		}
+	}
+}
+
+// A header reads back, and anything else is refused, not a panic.
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(header{version: 3, birth: 1 << 40, index: []row{{surfaceRef, []byte("key")}, {surfaceMessage, nil}}}.append(nil))
+	f.Add([]byte{1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, rest, err := cutHeader(b)
+		if err != nil {
+			return
+		}
+		again, rest2, err := cutHeader(h.append(nil))
+		if err != nil || len(rest2) > 0 || again.version != h.version || again.birth != h.birth || len(again.index) != len(h.index) || len(rest) > len(b) {
+			t.Fatalf("%x reads as %+v and then as %+v (%v)", b, h, again, err)
+		}
+	})
+}
