@@ -64,7 +64,10 @@ func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *ap
 	var ids []string
 	for _, id := range s.chanIDs {
 		ch := s.channels[id]
-		if slices.Contains(kinds, ch.kind()) && include(ch) && !(ch.Archived && c.flag("exclude_archived")) {
+		if ch.Archived && c.flag("exclude_archived") {
+			continue
+		}
+		if slices.Contains(kinds, ch.kind()) && include(ch) {
 			ids = append(ids, id)
 		}
 	}

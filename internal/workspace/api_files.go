@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -69,7 +70,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.Data, f.sent = data, true
-		io.WriteString(w, "OK - "+f.Name)
+		fmt.Fprint(w, "OK - "+f.Name)
 		return
 	}
 	http.Error(w, "there is no such upload", http.StatusNotFound)

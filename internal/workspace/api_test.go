@@ -154,7 +154,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("complete before the upload: %v", r)
 	}
 	for body, want := range map[string]int{"abcd": 400, "abc": 200} {
-		req, _ := http.NewRequest("PUT", u.UploadURL, strings.NewReader(body))
+		req, _ := http.NewRequest(http.MethodPut, u.UploadURL, strings.NewReader(body))
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)

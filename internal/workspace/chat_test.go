@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -272,7 +273,7 @@ func TestPermalinksLeadToThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if got := resp.Request.URL.String(); resp.StatusCode != 200 || got != b.http.URL+"/#/U0001/C0002/"+ts {
+	if got := resp.Request.URL.String(); resp.StatusCode != http.StatusOK || got != b.http.URL+"/#/U0001/C0002/"+ts {
 		t.Errorf("it leads to %s (%d)", got, resp.StatusCode)
 	}
 }

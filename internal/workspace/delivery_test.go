@@ -21,9 +21,28 @@ type raw struct {
 	pings chan struct{}
 }
 
+// open dials a socket's URL as Slack's clients do; without one it returns the status.
+func (b *bench) open(url string) (*websocket.Conn, int) {
+	b.t.Helper()
+	conn, resp, err := websocket.DefaultDialer.Dial(url, http.Header{"Origin": {"https://api.slack.com"}})
+	if resp == nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err != nil {
+		return nil, resp.StatusCode
+	}
+	b.t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return conn, resp.StatusCode
+}
+
 func (b *bench) dial() *raw {
 	b.t.Helper()
-	req, _ := http.NewRequest("POST", b.http.URL+"/api/apps.connections.open", nil)
+	req, _ := http.NewRequest(http.MethodPost, b.http.URL+"/api/apps.connections.open", nil)
 	req.Header.Set("Authorization", "Bearer "+DemoAppToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -34,11 +53,7 @@ func (b *bench) dial() *raw {
 	if err := json.NewDecoder(resp.Body).Decode(&opened); err != nil {
 		b.t.Fatal(err)
 	}
-	conn, _, err := websocket.DefaultDialer.Dial(opened.URL, http.Header{"Origin": {"https://api.slack.com"}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { conn.Close() })
+	conn, _ := b.open(opened.URL)
 	r := &raw{t: b.t, b: b, conn: conn, pings: make(chan struct{}, 10)}
 	conn.SetPingHandler(func(string) error { r.pings <- struct{}{}; return nil })
 	if hello := r.next(); hello["type"] != "hello" || dig(hello, "connection_info", "app_id") != "A0001" {
@@ -257,20 +272,18 @@ func TestATicketOpensOneSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.clock.advance(ticketLives + time.Second)
-	if _, resp, err := websocket.DefaultDialer.Dial(url, nil); err == nil || resp.StatusCode != 403 {
-		t.Errorf("an old ticket: %v", err)
+	if _, status := b.open(url); status != http.StatusForbidden {
+		t.Errorf("an old ticket: %d", status)
 	}
 	_, url, err = b.api.StartSocketModeContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, _, err := websocket.DefaultDialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
+	if _, status := b.open(url); status != http.StatusSwitchingProtocols {
+		t.Errorf("a fresh ticket: %d", status)
 	}
-	defer conn.Close()
-	if _, resp, err := websocket.DefaultDialer.Dial(url, nil); err == nil || resp.StatusCode != 403 {
-		t.Errorf("a used ticket: %v", err)
+	if _, status := b.open(url); status != http.StatusForbidden {
+		t.Errorf("a used ticket: %d", status)
 	}
 }
 

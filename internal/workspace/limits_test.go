@@ -24,7 +24,7 @@ func button(extra obj) obj {
 
 func rich(part obj) obj { return obj{"type": "rich_text", "elements": arr{part}} }
 
-func actions(elements ...any) obj { return obj{"type": "actions", "elements": arr(elements)} }
+func actions(elements ...any) obj { return obj{"type": "actions", "elements": elements} }
 func input(element obj) obj {
 	return obj{"type": "input", "label": plain("L"), "element": element}
 }

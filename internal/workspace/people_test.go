@@ -238,7 +238,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 		{"workspace:8484", "", "", 200},
 		{"localhost:8484", "http://localhost:8484", "same-origin", 200},
 	} {
-		req, _ := http.NewRequest("POST", b.http.URL+"/people/sam/messages", strings.NewReader(`{"channel":"C0001","text":"x"}`))
+		req, _ := http.NewRequest(http.MethodPost, b.http.URL+"/people/sam/messages", strings.NewReader(`{"channel":"C0001","text":"x"}`))
 		req.Host = test.host
 		if test.origin != "" {
 			req.Header.Set("Origin", test.origin)

@@ -86,8 +86,8 @@ func (s *Server) enter(u *user, v *view, values object) *apiError {
 				continue
 			}
 			given := value
-			switch {
-			case key == e.blockID:
+			switch key {
+			case e.blockID:
 				if inner, ok := value.(object); ok {
 					if own, has := inner[action]; has {
 						given = own
@@ -95,7 +95,7 @@ func (s *Server) enter(u *user, v *view, values object) *apiError {
 						continue
 					}
 				}
-			case key == action:
+			case action:
 			default:
 				continue
 			}

@@ -64,7 +64,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		"debug_info": object{"host": "workspace", "started": s.cfg.Now().UTC().Format(time.RFC3339), "build_number": 1, "approximate_connection_time": 18060},
 	}
 	if !s.hub.add(sock, hello) {
-		conn.Close()
+		sock.close()
 		return
 	}
 	s.log.Info("socket open", "sockets", s.hub.count())
@@ -102,7 +102,7 @@ func (k *socket) send(frame []byte) bool {
 func (k *socket) close() {
 	k.once.Do(func() {
 		close(k.stop)
-		k.conn.Close()
+		_ = k.conn.Close() // there is nobody to tell
 	})
 }
 
