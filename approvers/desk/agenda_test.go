@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,19 +243,19 @@ func TestFailuresAreTriedAgainLater(t *testing.T) {
 
 func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 	bubble(t, func(t *testing.T, w *working) {
-		n := 0
+		var n atomic.Int64
 		w.put("a")
 		w.work(map[store.TimerKind]desk.Duty{store.TimerInbox: {Workers: 1, Handle: func(context.Context, store.Timer) error {
-			n++
+			n.Add(1)
 			return errors.New("no")
 		}}})
 		w.pass(time.Minute) // 0, .1, .3, .7, 1.5, 3.1, 6.3, 12.7, 25.5, 51.1
-		if n != 10 {
-			t.Errorf("%d tries in the first minute; want 10", n)
+		if got := n.Load(); got != 10 {
+			t.Errorf("%d tries in the first minute; want 10", got)
 		}
 		w.pass(time.Hour)
-		if n < 10+119 || n > 10+121 {
-			t.Errorf("%d tries in the hour after; want one every half minute", n-10)
+		if got := n.Load() - 10; got < 119 || got > 121 {
+			t.Errorf("%d tries in the hour after; want one every half minute", got)
 		}
 	})
 }
@@ -361,7 +362,8 @@ func TestAStaleTimerIsNotHandled(t *testing.T) {
 func TestACommitInDoubtStopsTheWork(t *testing.T) {
 	bubble(t, func(t *testing.T, w *working) {
 		w.put("a", "b")
-		stopped, begun := false, make(chan bool)
+		begun := make(chan bool)
+		var stopped atomic.Bool
 		w.work(map[store.TimerKind]desk.Duty{store.TimerInbox: {Workers: 4, Handle: func(ctx context.Context, timer store.Timer) error {
 			if timer.Ref == "a" {
 				<-begun
@@ -370,11 +372,11 @@ func TestACommitInDoubtStopsTheWork(t *testing.T) {
 			close(begun)
 			<-ctx.Done()
 			<-time.After(time.Second)
-			stopped = true
+			stopped.Store(true)
 			return ctx.Err()
 		}}})
 		w.pass(time.Minute)
-		if !stopped {
+		if !stopped.Load() {
 			t.Error("the other handlers were not stopped")
 		}
 		err := w.stop()
@@ -389,17 +391,17 @@ func TestACommitInDoubtStopsTheWork(t *testing.T) {
 
 func TestStoppingWaitsForHandlers(t *testing.T) {
 	bubble(t, func(t *testing.T, w *working) {
-		done := false
+		var done atomic.Bool
 		w.put("a")
 		w.work(map[store.TimerKind]desk.Duty{store.TimerInbox: {Workers: 1, Handle: func(ctx context.Context, timer store.Timer) error {
 			<-ctx.Done()
 			<-time.After(time.Second)
-			done = true
+			done.Store(true)
 			return ctx.Err()
 		}}})
 		synctest.Wait()
-		if err := w.stop(); err != nil || !done {
-			t.Errorf("stopped with %v, handler done %t", err, done)
+		if err := w.stop(); err != nil || !done.Load() {
+			t.Errorf("stopped with %v, handler done %t", err, done.Load())
 		}
 		if got := w.timers(store.TimerInbox)["a"]; got.Tries != 0 {
 			t.Errorf("being stopped counts as %d failed tries", got.Tries)
