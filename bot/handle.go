@@ -64,6 +64,8 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 			return b.submitted(ctx, d, i)
 		}
 		return b.clicked(ctx, d, i)
+	case store.InboxCommand:
+		return b.commanded(ctx, row)
 	}
 	return b.setAside(ctx, store.Timer{Ref: row.ID}, "nothing handles deliveries of the kind "+string(row.Kind), nil)
 }

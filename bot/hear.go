@@ -33,11 +33,13 @@ func (b *Bot) hear(ctx context.Context, row store.Inbox, e envelope) error {
 	}
 	u.Who = who
 	here := whisper{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
+	// A mention comes twice, as a mention and as a message of the channel. Whoever has to be told something is told it once.
+	told := u.Place.DM || e.Event.Type == "app_mention"
 	if u.Text == "" {
 		if err := b.Desk.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
 		}
-		if u.Start {
+		if told {
 			b.tell(ctx, here, say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
 		}
 		return nil
@@ -46,7 +48,7 @@ func (b *Bot) hear(ctx context.Context, row store.Inbox, e envelope) error {
 	if err != nil {
 		return err
 	}
-	if heard.Denied != nil && !heard.Ignored {
+	if heard.Denied != nil && !heard.Ignored && told {
 		b.tell(ctx, here, deniedAsker(heard.Denied, u.Place))
 	}
 	return nil

@@ -53,7 +53,7 @@ func (s scene) queued() *page {
 			line.say("and more")
 			break
 		}
-		line.say(clip(whatHappens(c.Call.Preview, c.Call.Tool), 200))
+		line.say(clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args)), maxCallText))
 		if waits(c) {
 			line.say(" (for " + s.title(c.Request.Plan.Stages[c.Request.Stage].Approver) + ")")
 		}
@@ -87,8 +87,8 @@ func (s scene) unknown() drawing {
 		s.ran(p, e)
 		return drawing{messages: []message{p.message()}, digest: e.Digest, whole: fitsCard(text)}
 	}
-	p.para(say("❓ The bot stopped while it was running this, at ").at(e.StartedAt, dayTime).
-		say(", and the tool can't be run twice safely. It will not be run again by itself. Please check in ").code(name(e.Tool)).
+	p.para(say("❓ This was started, ").at(e.StartedAt, dayTime).
+		say(", and nobody knows how it ended: the bot stopped meanwhile, or no answer came. The tool can't be run twice safely. It will not be run again by itself. Please check in ").code(name(e.Tool)).
 		say("'s own system, then say what you found."))
 	whole := fitsCard(text)
 	s.arguments(p, text, whole)
