@@ -18,6 +18,7 @@ import (
 type scene struct {
 	desk.Sight
 	url   string // the workspace's, for links to messages
+	about string // what the call's tool does, in the words of its definition
 	print string // fingerprint of this version, in its buttons
 }
 
@@ -29,8 +30,8 @@ type drawing struct {
 }
 
 // draw draws a surface. It is pure: the same sight gives the same drawing.
-func draw(s desk.Sight, url string) (drawing, []byte, error) {
-	plain := scene{Sight: s, url: url}
+func draw(plain scene) (drawing, []byte, error) {
+	s := plain.Sight
 	first, err := json.Marshal(plain.draw().messages)
 	if err != nil {
 		return drawing{}, nil, fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
@@ -45,6 +46,18 @@ func draw(s desk.Sight, url string) (drawing, []byte, error) {
 		err = fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
 	}
 	return d, body, err
+}
+
+// about is a tool's description, if the tool is still the one that the call was made for.
+func about(tools desk.Tools, s desk.Sight) string {
+	if s.Execution == nil || tools == nil {
+		return ""
+	}
+	tool, ok := tools.Tool(s.Execution.Tool)
+	if !ok || tool.Hash != s.Execution.ToolHash {
+		return ""
+	}
+	return clip(oneLine(tool.Description), maxNote)
 }
 
 func (s scene) draw() drawing {
@@ -106,6 +119,17 @@ func whatHappens(preview, tool string) string {
 		return clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
 	}
 	return "Run " + name(tool)
+}
+
+// inFull is what a call would do, with its arguments where no preview says it.
+func inFull(preview string, tool string, args []byte) string {
+	what := whatHappens(preview, tool)
+	if strings.TrimSpace(preview) == "" {
+		if brief := briefly(string(args)); brief != "" {
+			what += " " + brief
+		}
+	}
+	return what
 }
 
 // linkButton leads to another message.

@@ -23,7 +23,6 @@ func (b *Bot) receive(ctx context.Context, kind store.InboxKind, payload []byte,
 	case store.InboxInteraction:
 		return b.receiveInteraction(ctx, payload, at)
 	}
-	// Commands are not part of the app yet; one that comes all the same is remembered, and set aside with a note.
 	_, err := b.Desk.Receive(ctx, store.Inbox{ID: deliveryID(kind, string(payload)), Kind: kind, ReceivedAt: at, Payload: payload}, "")
 	return ack{}, err
 }

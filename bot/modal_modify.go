@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
@@ -43,8 +44,12 @@ func (f field) block() *slack.InputBlock {
 		hint = joinHints(hint, "Written as JSON.")
 	}
 	if f.present {
-		for _, warning := range findings(wordsIn(fmt.Appendf(nil, "[%s]", f.stored))) {
-			hint = joinHints(hint, warning)
+		words := wordsIn(fmt.Appendf(nil, "[%s]", f.stored))
+		if countHidden(words) > 0 {
+			hint = joinHints(hint, `Characters that can't be seen are written as \u….`)
+		}
+		if mixed := mixedWords(words); len(mixed) > 0 {
+			hint = joinHints(hint, "Letters of different alphabets in one word: "+strings.Join(mixed, ", ")+".")
 		}
 	}
 	return inputBlock(f.blockID(), visible(f.name), hint, f.input(), !f.required)

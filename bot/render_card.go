@@ -81,7 +81,11 @@ func (s scene) ending(r approvers.Request) *prose {
 
 func (s scene) risk(p *page, r approvers.Request) {
 	sign, words := riskWords(r.Plan.Risk, r.Effect)
-	p.para(say(sign+" ").strong(words), say("Tool: ").code(name(r.Tool)))
+	tool := say("Tool: ").code(name(r.Tool))
+	if s.about != "" {
+		tool.say(" · " + s.about)
+	}
+	p.para(say(sign+" ").strong(words), tool)
 }
 
 // arguments shows the exact arguments, or their beginning with how much is missing.
@@ -257,29 +261,42 @@ func (s scene) decision(d approvers.Decision) *prose {
 func (s scene) otherwise(r approvers.Request) *prose {
 	line := say("⏳ If nobody decides by ").at(r.ExpiresAt, dayTime).say(", it is rejected and will not run.")
 	if !r.EscalateAt.IsZero() {
-		line.say(" At ").at(r.EscalateAt, clock).say(" the next approver up is told.")
+		line.say(" At ").at(r.EscalateAt, clock).say(" " + s.lead(r) + " is told.")
 	}
 	return line
+}
+
+// lead names who is told next, by asking what an escalation at that time would do.
+func (s scene) lead(r approvers.Request) string {
+	_, role, ok := r.Escalate(approvers.Deciding{Policy: s.Policy, Now: r.EscalateAt})
+	if !ok {
+		return "the next approver up"
+	}
+	return s.title(role.Name)
 }
 
 // choices are the buttons. What can't be shown whole here can't be approved here.
 func (s scene) choices(p *page, r approvers.Request, whole bool) {
 	value := s.mark(r.ID)
-	what := whatHappens(r.Preview, r.Tool)
+	what := inFull(r.Preview, r.Tool, r.Args)
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	var row []slack.BlockElement
 	switch {
 	case whole && r.Plan.Risk >= approvers.Critical:
 		row = append(row, button(actTyped, "Approve…", value, slack.StylePrimary))
 	case whole:
-		ask := confirm("Approve this?", what+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)
+		ask := confirm("Approve this?", clip(what, maxConfirm-width(risk)-3)+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)
 		row = append(row, button(actApprove, "Approve", value, slack.StylePrimary).WithConfirm(ask))
 	default:
 		row = append(row, button(actArguments, "Open all arguments", value, slack.StylePrimary))
 	}
 	row = append(row, button(actReject, "Reject…", value, slack.StyleDanger), button(actModify, "Modify…", value, slack.StyleDefault))
 	p.buttons("", row...)
-	p.small("Modify… changes the arguments before approving. Those who asked for it can't decide.")
+	note := "Modify… changes the arguments before approving."
+	if !r.Plan.SelfOK {
+		note += " Those who asked for it can't decide."
+	}
+	p.small(note)
 }
 
 // aftermath says what came of it, and what the agent was told.
@@ -311,15 +328,26 @@ func (s scene) ran(p *page, e approvers.Execution) {
 			line = say("🏁 ").person(e.ReportedBy, "").say(" reported that ").strong("it happened").say(", ").at(e.FinishedAt, dayTime)
 		}
 		p.para(line.say(". The agent was told the result:"))
-		p.exact(clip(visible(e.Result), maxResult))
+		p.exact(clip(resultText(e.Result), maxResult))
 	case approvers.ExecutionFailed:
 		line := say("⚠️ ").strong("The tool reported an error").say(", ").at(e.FinishedAt, dayTime)
 		if e.ReportedBy != "" {
 			line = say("⚠️ ").person(e.ReportedBy, "").say(" reported that ").strong("it did not happen").say(", ").at(e.FinishedAt, dayTime)
 		}
 		p.para(line.say(". The agent was told:"))
-		p.exact(clip(visible(e.Result), maxResult))
+		p.exact(clip(resultText(e.Result), maxResult))
 	case approvers.ExecutionUnknown:
 		p.para(say("❓ ").strong("It is unknown whether it happened").say(": the bot stopped while it ran. It is not run again by itself; somebody has to check."))
 	}
+}
+
+// resultText lays out a tool's answer.
+func resultText(s string) string {
+	if s == "" {
+		return "(an empty answer)"
+	}
+	if len(spans([]byte(s))) > 0 {
+		return argumentText([]byte(s))
+	}
+	return visible(s)
 }

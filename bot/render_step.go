@@ -68,13 +68,7 @@ func (s scene) rest(p *page, calls []desk.CallSight) {
 // call draws one call.
 func (s scene) call(p *page, c desk.CallSight) {
 	sign, state := s.state(c)
-	what := whatHappens(c.Call.Preview, c.Call.Tool)
-	if c.Call.Preview == "" {
-		what = name(c.Call.Tool)
-		if brief := briefly(c.Call.Args); brief != "" {
-			what += " " + brief
-		}
-	}
+	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args))
 	p.para(say(sign+" ").strong(clip(what, maxCallText)), state)
 	if !waits(c) {
 		return

@@ -58,7 +58,7 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if err != nil {
 		return err
 	}
-	d, body, err := draw(sight, me.URL)
+	d, body, err := draw(scene{Sight: sight, url: me.URL, about: about(b.Tools, sight)})
 	if err != nil {
 		return err
 	}

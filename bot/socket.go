@@ -23,12 +23,10 @@ const (
 	ackWait  = 10 * time.Second
 )
 
-// Run receives from Slack through Socket Mode until ctx ends. It returns early only where Slack refuses the token.
+// Run receives from Slack through Socket Mode until ctx ends. It returns early only where Slack refuses a token: while Slack can't be
+// reached it tries again.
 func (b *Bot) Run(ctx context.Context) error {
-	if err := b.Check(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
 	}
 	defer b.side.Wait()

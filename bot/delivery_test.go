@@ -1,0 +1,117 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/store"
+)
+
+const mention = `{"team_id":"T1","event_id":"Ev1","event":{"type":"app_mention","user":"U1","text":"<@UBOT> hi","ts":"5.1","channel":"C1","channel_type":"channel"}}`
+
+func TestLanes(t *testing.T) {
+	for name, c := range map[string]struct{ payload, want string }{
+		"a mention begins a thread":         {mention, "thread:C1/5.1"},
+		"a reply belongs to its thread":     {strings.Replace(mention, `"ts"`, `"thread_ts":"5.1","ts"`, 1), "thread:C1/5.1"},
+		"a direct message is of one lane":   {strings.NewReplacer("channel_type\":\"channel", "channel_type\":\"im", "C1", "D1").Replace(mention), "thread:D1/"},
+		"a direct message, type left out":   {strings.NewReplacer(`,"channel_type":"channel"`, "", "C1", "D1").Replace(mention), "thread:D1/"},
+		"a thread in direct messages":       {strings.NewReplacer("channel_type\":\"channel", "channel_type\":\"im", `"ts"`, `"thread_ts":"4.4","ts"`).Replace(mention), "thread:C1/4.4"},
+		"a user in an object is understood": {strings.Replace(mention, `"U1"`, `{"id":"U1"}`, 1), "thread:C1/5.1"},
+	} {
+		e, err := readEnvelope([]byte(c.payload))
+		if err != nil || e.lane() != c.want || e.Event.userID() != "U1" {
+			t.Errorf("%s: %q, %v", name, e.lane(), err)
+		}
+	}
+}
+
+func TestForUs(t *testing.T) {
+	for payload, want := range map[string]bool{
+		mention: true,
+		strings.Replace(mention, "app_mention", "message", 1):                                  true,
+		strings.Replace(mention, "app_mention", "message\",\"subtype\":\"thread_broadcast", 1): true,
+		strings.Replace(mention, "app_mention", "message\",\"subtype\":\"file_share", 1):       true,
+		strings.Replace(mention, "app_mention", "message\",\"subtype\":\"message_changed", 1):  false,
+		strings.Replace(mention, "app_mention", "message\",\"subtype\":\"channel_join", 1):     false,
+		strings.Replace(mention, "app_mention", "message\",\"subtype\":\"something_new", 1):    false,
+		strings.Replace(mention, `"user":"U1"`, `"user":"U1","bot_id":"B1"`, 1):                false,
+		strings.Replace(mention, "app_mention", "reaction_added", 1):                           false,
+		strings.Replace(mention, `"user":"U1",`, ``, 1):                                        false,
+	} {
+		e, err := readEnvelope([]byte(payload))
+		if err != nil || e.Event.forUs() != want {
+			t.Errorf("%s: %v, want %v (%v)", payload, !want, want, err)
+		}
+	}
+}
+
+// A click is known again when it is delivered twice; another click is another one.
+func TestInteractionIDs(t *testing.T) {
+	click := `{"type":"block_actions","trigger_id":"1.2.x","user":{"id":"U1"},"actions":[{"action_id":"approve","action_ts":"7.7","value":"v"}]}`
+	id := func(raw string) string {
+		i, err := readInteraction([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i.id([]byte(raw))
+	}
+	if id(click) != id(click) || id(click) != id(strings.Replace(click, `"value":"v"`, `"value":"v","text":{"x":[1,2]}`, 1)) {
+		t.Error("the same click has two ids")
+	}
+	for _, other := range []string{
+		strings.Replace(click, "1.2.x", "1.3.x", 1), strings.Replace(click, "U1", "U2", 1), strings.Replace(click, "7.7", "7.8", 1), strings.Replace(click, "approve", "reject", 1),
+		strings.Replace(click, `"trigger_id":"1.2.x",`, "", 1),
+	} {
+		if id(other) == id(click) {
+			t.Errorf("%s has the id of another click", other)
+		}
+	}
+}
+
+// What can't be read is set aside once, and never tried for ever.
+func TestPoison(t *testing.T) {
+	w := newWorkbench(t)
+	n := 0
+	for kind, payloads := range map[store.InboxKind][]string{
+		store.InboxEvent:       {``, `{`, `[]`, `{"event":7}`, `{"event":{}}`},
+		store.InboxInteraction: {``, `null`, `{"type":"block_actions"}`, `{"type":"block_actions","user":{"id":"U0002"},"actions":[{"action_id":"approve","value":"x"}]}`, `{"type":"view_submission","user":{"id":"U0002"},"view":{"callback_id":"reject","private_metadata":"junk"}}`},
+		store.InboxCommand:     {`/x`, `null`},
+	} {
+		for _, p := range payloads {
+			if _, err := w.bot.receive(t.Context(), kind, []byte(p), time.Now()); err != nil {
+				t.Errorf("%s %q: %v", kind, p, err)
+			}
+			n++
+		}
+	}
+	w.until("all were set aside", func() bool {
+		return len(unhandled(t, w)) == 0 && strings.Count(w.log.String(), "a delivery was set aside") >= n-1
+	})
+}
+
+// FuzzReadPayloads reads the edge whatever could come; it takes it or leaves it, and never falls over.
+func FuzzReadPayloads(f *testing.F) {
+	f.Add(mention)
+	f.Add(`{"type":"view_submission","user":{"id":"U"},"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":null}}}}}}`)
+	f.Add(`{"event":{"type":"message","user":{"id":[]},"channel":{}}}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		if e, err := readEnvelope([]byte(raw)); err == nil {
+			e.lane()
+			e.Event.forUs()
+		}
+		i, err := readInteraction([]byte(raw))
+		if err != nil {
+			return
+		}
+		formOf(i)
+		i.message()
+		i.filled(fieldReason)
+		if slim, err := i.slim([]byte(raw + strings.Repeat(" ", 9<<10))); err == nil {
+			again, err := readInteraction(slim)
+			if err != nil || again.id(slim) != i.id([]byte(raw)) && i.TriggerID != "" {
+				t.Errorf("what is kept of %s is another click: %s (%v)", raw, slim, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package bot
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+func testMark(r approvers.Request) formMark {
+	return formMark{mark: mark{Ref: r.ID, Surface: "s_1", Post: 3, Print: "0123456789abcdef"}, Execution: r.Execution}
+}
+
+func TestModals(t *testing.T) {
+	r := testRequest(`{ "order_id": "ORD-123", "amount": 49.990, "currency": "USD", "reason": "line one\nline two", "notify": true, "count": 3, "day": "2026-03-02", "mail": "ann@example.com", "link": "https://x.example/", "lines": [{"sku":"A"}], "extra": 1e3, "odd\u202e": "x\u200b" }`)
+	long := testRequest(`{"body":"` + strings.Repeat("word ", 6000) + `"}`)
+	critical := testRequest(`{"user_id":"C-77","n":{}}`)
+	critical.Plan.Risk = approvers.Critical
+	s := seen{mark: testMark(r).mark, Sight: sightOf(r)}
+	unknown := s
+	unknown.Execution.State = approvers.ExecutionUnknown
+	next := testMark(long)
+	next.Page = 1
+	last := next
+	last.Page = 99
+	for name, v := range map[string]slack.ModalViewRequest{
+		"modal_loading":        loadingView("interaction:abc", actReject),
+		"modal_reject":         rejectForm(r, testMark(r), s),
+		"modal_modify":         modifyForm(r, testMark(r), tool("issue_refund", refundSchema, approvers.Unprotected)),
+		"modal_modify_json":    modifyForm(r, testMark(r), tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_modify_toolong": modifyForm(long, testMark(long), tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_arguments_1":    argumentsForm(long, testMark(long), true),
+		"modal_arguments_2":    argumentsForm(long, next, true),
+		"modal_arguments_last": argumentsForm(long, last, true),
+		"modal_arguments_read": argumentsForm(long, last, false),
+		"modal_typed":          typedForm(critical, testMark(critical)),
+		"modal_happened":       reportForm(unknown),
+		"modal_refusal":        refusal(actModify, denied(&approvers.Denied{Code: approvers.DeniedSelf, Role: "Team Lead"}, &r, testPolicy())),
+	} {
+		t.Run(name, func(t *testing.T) {
+			viewWithin(t, v)
+			golden(t, name, v)
+			if f, err := readFormMark(v.PrivateMetadata); v.Submit != nil && (err != nil || f.Surface != "s_1") {
+				t.Errorf("metadata %q reads as %+v (%v)", v.PrivateMetadata, f, err)
+			}
+		})
+	}
+}
+
+// Every argument at its largest, and as many as a form takes, still is a form that Slack takes.
+func TestLargestForm(t *testing.T) {
+	var properties, args []string
+	for i := range maxFormFields {
+		n := fmt.Sprintf("field_%d_%s", i, strings.Repeat("x", 250))
+		properties = append(properties, fmt.Sprintf(`%q:{"type":"string","description":%q}`, n, strings.Repeat("界", 4000)))
+		args = append(args, fmt.Sprintf(`%q:%q`, n, strings.Repeat("界", maxInput)))
+	}
+	r := testRequest("{" + strings.Join(args, ",") + "}")
+	r.Preview = strings.Repeat("𝕏", 9000)
+	schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + "}}"
+	viewWithin(t, modifyForm(r, testMark(r), tool("issue_refund", schema, approvers.Unprotected)))
+	var options []string
+	for i := range maxOptions {
+		options = append(options, fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat("界", maxOptionText-3))))
+	}
+	menu := testRequest(`{"m":` + options[7] + `}`)
+	viewWithin(t, modifyForm(menu, testMark(menu), tool("issue_refund", `{"properties":{"m":{"enum":[`+strings.Join(options, ",")+`]}}}`, approvers.Unprotected)))
+}
+
+func TestFieldKinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		schema, value string
+		want          fieldKind
+	}{
+		"text":                 {`{"type":"string"}`, `"x"`, fieldText},
+		"several lines":        {`{"type":"string"}`, `"x\ny"`, fieldLong},
+		"may be long":          {`{"type":"string","maxLength":1000}`, `"x"`, fieldLong},
+		"too long":             {`{"type":"string"}`, `"` + strings.Repeat("x", maxInput+1) + `"`, fieldLocked},
+		"hidden characters":    {`{"type":"string"}`, `"x\u202e"`, fieldJSON},
+		"number":               {`{"type":"number"}`, `49.990`, fieldNumber},
+		"number with exponent": {`{"type":"number"}`, `1e3`, fieldJSON},
+		"integer":              {`{"type":"integer"}`, `-3`, fieldInteger},
+		"boolean":              {`{"type":"boolean"}`, `false`, fieldBool},
+		"choice":               {`{"enum":["a","b",3]}`, `3.0`, fieldChoice},
+		"choice of objects":    {`{"enum":[{}]}`, `{}`, fieldJSON},
+		"date":                 {`{"type":"string","format":"date"}`, `"2026-03-02"`, fieldDate},
+		"no date":              {`{"type":"string","format":"date"}`, `"tomorrow"`, fieldText},
+		"e-mail":               {`{"type":"string","format":"email"}`, `"a@b.example"`, fieldEmail},
+		"address":              {`{"type":"string","format":"uri"}`, `"https://x.example"`, fieldURL},
+		"object":               {`{"type":"object"}`, `{"a":1}`, fieldJSON},
+		"several types":        {`{"type":["string","null"]}`, `null`, fieldJSON},
+		"any of":               {`{"anyOf":[{}]}`, `1`, fieldJSON},
+		"reference":            {`{"$ref":"#/x"}`, `1`, fieldJSON},
+		"true":                 {`true`, `1`, fieldJSON},
+	} {
+		fields := fieldsOf(json.RawMessage(`{"properties":{"f":`+c.schema+`}}`), []byte(`{"f":`+c.value+`}`))
+		if len(fields) != 1 || fields[0].kind != c.want {
+			t.Errorf("%s: %+v, want kind %d", name, fields, c.want)
+		}
+	}
+	for name, schema := range map[string]string{"choice of schemas": `{"oneOf":[{}]}`, "reference": `{"$ref":"#"}`, "not a schema": `7`, "nothing": `{}`} {
+		if fields := fieldsOf(json.RawMessage(schema), []byte(`{}`)); fields != nil {
+			t.Errorf("%s: %+v", name, fields)
+		}
+	}
+}
+
+// filledIn is a submitted form: values by block.
+func filledIn(values map[string]string) view {
+	var v view
+	v.State.Values = map[string]map[string]input{}
+	for block, text := range values {
+		v.State.Values[block] = map[string]input{actionValue: {Value: &text}}
+	}
+	return v
+}
+
+func TestEdit(t *testing.T) {
+	raw := `{ "order_id": "ORD-\u0031", "amount": 49.990, "currency": "USD", "reason": "a\nb", "lines": [ {"sku":"A"} ] }`
+	r := testRequest(raw)
+	tool := tool("issue_refund", refundSchema, approvers.Unprotected)
+	same := map[string]string{"arg.order_id": "ORD-1", "arg.amount": "49.99", "arg.currency": "0", "arg.reason": "a\r\nb", "arg.lines": ` [ {"sku":"A"} ]`[1:], "arg.notify": "", "arg.count": ""}
+	for name, c := range map[string]struct {
+		fill   map[string]string
+		want   string
+		faults map[string]string
+	}{
+		"one":          {map[string]string{"arg.amount": "39.99"}, `{ "order_id": "ORD-\u0031", "amount": 39.99, "currency": "USD", "reason": "a\nb", "lines": [ {"sku":"A"} ] }`, nil},
+		"a choice":     {map[string]string{"arg.currency": "1"}, `{ "order_id": "ORD-\u0031", "amount": 49.990, "currency": "EUR", "reason": "a\nb", "lines": [ {"sku":"A"} ] }`, nil},
+		"removed":      {map[string]string{"arg.reason": ""}, `{ "order_id": "ORD-\u0031", "amount": 49.990, "currency": "USD", "lines": [ {"sku":"A"} ] }`, nil},
+		"added":        {map[string]string{"arg.notify": "false", "arg.count": "7"}, `{ "order_id": "ORD-\u0031", "amount": 49.990, "currency": "USD", "reason": "a\nb", "lines": [ {"sku":"A"} ],"notify":false,"count":7 }`, nil},
+		"raw":          {map[string]string{"arg.lines": `[]`}, `{ "order_id": "ORD-\u0031", "amount": 49.990, "currency": "USD", "reason": "a\nb", "lines": [] }`, nil},
+		"nothing":      {nil, "", map[string]string{"arg.order_id": "Nothing was changed. Change a value, or close this and use Approve."}},
+		"no number":    {map[string]string{"arg.amount": "1,50"}, "", map[string]string{"arg.amount": "Write a number with a point, for example 49.99."}},
+		"no integer":   {map[string]string{"arg.count": "1.5"}, "", map[string]string{"arg.count": "Write a whole number, for example 3."}},
+		"needed":       {map[string]string{"arg.amount": ""}, "", map[string]string{"arg.amount": "This is needed."}},
+		"empty text":   {map[string]string{"arg.order_id": ""}, `{ "order_id": "", "amount": 49.990, "currency": "USD", "reason": "a\nb", "lines": [ {"sku":"A"} ] }`, nil},
+		"equal names":  {map[string]string{"arg.lines": `[{"a":1,"A":2}]`}, "", map[string]string{"arg.order_id": `the names "a" and "A" are the same or differ only in case`}},
+		"two values":   {map[string]string{"arg.lines": `[] []`}, "", map[string]string{"arg.lines": `This is not valid JSON (write text in "quotes"): there is more after the value`}},
+		"wrong choice": {map[string]string{"arg.currency": "9"}, "", map[string]string{"arg.currency": "Choose one of the values."}},
+		"the schema":   {map[string]string{"arg.amount": "9999"}, "", map[string]string{"arg.amount": "must be between 0.01 and 5000", "arg.order_id": "is odd"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fill := map[string]string{}
+			for k, v := range same {
+				fill[k] = v
+			}
+			for k, v := range c.fill {
+				fill[k] = v
+			}
+			got, faults := edit(r, tool, filledIn(fill))
+			if len(faults) == 0 {
+				faults = nil
+			}
+			if diff := cmp.Diff(c.faults, faults); diff != "" {
+				t.Error(diff)
+			}
+			if string(got) != c.want {
+				t.Errorf("got\n%s, want\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// Arguments whose schema is too rich for a form are edited as one text.
+func TestEditWhole(t *testing.T) {
+	r := testRequest(`{"a":"x\u202e","b":1}`)
+	tool := tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)
+	shown := escapedJSON(r.Args)
+	if _, faults := edit(r, tool, filledIn(map[string]string{fieldRaw: shown})); faults[fieldRaw] == "" {
+		t.Error("an unchanged text was taken as a change")
+	}
+	got, faults := edit(r, tool, filledIn(map[string]string{fieldRaw: ` {"a":"y","b":1} `}))
+	if len(faults) > 0 || string(got) != `{"a":"y","b":1}` {
+		t.Errorf("%s, %v", got, faults)
+	}
+	if _, faults := edit(r, tool, filledIn(map[string]string{fieldRaw: `{"a":`})); faults[fieldRaw] == "" {
+		t.Error("broken JSON was taken")
+	}
+	if _, faults := edit(r, tool, filledIn(map[string]string{fieldRaw: `[1]`})); faults[fieldRaw] == "" {
+		t.Error("a list was taken")
+	}
+}
+
+// Whatever is typed: the result is either refused, or valid and strict.
+func FuzzEdit(f *testing.F) {
+	f.Add("49.99", "x", `[{"a":1}]`, "0")
+	f.Add("", "\x00\xff", `"`, "-1")
+	tool := tool("issue_refund", refundSchema, approvers.Unprotected)
+	r := testRequest(`{ "order_id": "ORD-1", "amount": 1, "currency": "USD", "lines": [] }`)
+	f.Fuzz(func(t *testing.T, amount, order, lines, currency string) {
+		got, faults := edit(r, tool, filledIn(map[string]string{"arg.amount": amount, "arg.order_id": order, "arg.lines": lines, "arg.currency": currency}))
+		if len(faults) > 0 {
+			return
+		}
+		if _, err := approvers.StrictArgs(got, false); err != nil || tool.Check(got) != nil {
+			t.Fatalf("%s: %v", got, err)
+		}
+	})
+}
+
+func TestTypedValue(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"user_id":"C-77","amount":50.10}`: "50.10", `{"note":"two words","user_id":"C-77"}`: "C-77",
+		`{}`: "issue_refund", `{"x":"\u202e"}`: "issue_refund", `{"x":{"y":1}}`: "issue_refund",
+	} {
+		r := testRequest(args)
+		if _, got := typedValue(r); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+		if mistyped(r, " "+want) != "" || mistyped(r, want+"1") == "" {
+			t.Errorf("%s: what is typed is not held against it", args)
+		}
+	}
+}
