@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -105,22 +106,29 @@ func (b *Bot) Check(ctx context.Context) error {
 
 // once holds a value that is fetched until it was fetched successfully.
 type once[T any] struct {
-	mu   sync.Mutex
-	done bool
-	v    T
+	mu sync.Mutex // held while fetching
+	v  atomic.Pointer[T]
 }
 
 func (o *once[T]) get(fetch func() (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.done {
-		return o.v, nil
+	if v := o.v.Load(); v != nil {
+		return *v, nil
 	}
 	v, err := fetch()
 	if err == nil {
-		o.v, o.done = v, true
+		o.v.Store(&v)
 	}
 	return v, err
+}
+
+// known is the value, if it was fetched already. It never waits.
+func (o *once[T]) known() (v T, ok bool) {
+	if p := o.v.Load(); p != nil {
+		return *p, true
+	}
+	return v, false
 }
 
 // clockwork gives each delivery its own receipt time, in the order of arrival: timers of one lane are handled in order of it.

@@ -34,7 +34,7 @@ func (b *Bot) receiveEvent(ctx context.Context, payload []byte, at time.Time) er
 	}
 	b.people.heed(e.Event)
 	b.places.heed(e.Event)
-	if !e.Event.forUs() {
+	if !e.Event.forUs() || b.chatter(e.Event) {
 		return nil
 	}
 	id := e.EventID
@@ -102,6 +102,13 @@ func (i interaction) slim(payload []byte) ([]byte, error) {
 		return nil, fmt.Errorf("keep interaction: %w", err)
 	}
 	return out, nil
+}
+
+// chatter is what people of a channel say to one another: outside of threads and without a mention it can neither begin nor
+// continue a conversation with the bot, so it isn't even remembered.
+func (b *Bot) chatter(e event) bool {
+	me, known := b.self.known()
+	return known && e.Type == "message" && !e.dm() && e.ThreadTS == "" && !mentions(e.Text, me.User)
 }
 
 // readable subtypes of messages: what a person said. Everything else is about messages, or by bots.

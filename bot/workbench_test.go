@@ -28,7 +28,7 @@ import (
 // workbench is a workspace with people in it, and the bot with the real desk and a real store. Only the agent is a stand-in: it
 // asks for the calls that a message spells out ("call TOOL {…}"), and answers with their results.
 type workbench struct {
-	t      *testing.T
+	t      testing.TB
 	slack  *workspace.Server
 	url    string
 	path   string
@@ -43,6 +43,8 @@ type workbench struct {
 	ran    []string // executions that were run, with their arguments
 	hold   chan struct{}
 	answer string // what the agent answers instead of the results
+	http   *http.Client
+	once   bool // closures of transactions run once, as in production
 }
 
 type testTools map[string]desk.Tool
@@ -80,7 +82,7 @@ func tool(name, schema string, effect approvers.Effect) desk.Tool {
 		}}
 }
 
-func newWorkbench(t *testing.T, adjust ...func(*workbench)) *workbench {
+func newWorkbench(t testing.TB, adjust ...func(*workbench)) *workbench {
 	t.Helper()
 	w := &workbench{t: t, policy: testPolicy(), path: filepath.Join(t.TempDir(), "countersign.db"), log: new(logBuffer)}
 	w.tools = testTools{
@@ -114,14 +116,14 @@ func newWorkbench(t *testing.T, adjust ...func(*workbench)) *workbench {
 func (w *workbench) start() {
 	w.t.Helper()
 	w.until("no sockets of an earlier run", func() bool { return w.slack.Sockets() == 0 })
-	s, err := bolt.Open(w.path, bolt.Options{Rehearse: true})
+	s, err := bolt.Open(w.path, bolt.Options{Rehearse: !w.once})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.store = s
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.desk = desk.New(desk.Config{Store: s, Policy: func() *approvers.Policy { return w.policy }, Tools: w.tools, Log: log})
-	w.bot = New(Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: w.url + "/api/", Desk: w.desk, Tools: w.tools, Log: log})
+	w.bot = New(Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: w.url + "/api/", Desk: w.desk, Tools: w.tools, Log: log, HTTP: w.http})
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.bot.Run(ctx) })
@@ -362,7 +364,7 @@ func (l *logBuffer) String() string {
 }
 
 // unhandled lists the deliveries that are due.
-func unhandled(t *testing.T, w *workbench) []store.Timer {
+func unhandled(t testing.TB, w *workbench) []store.Timer {
 	t.Helper()
 	var due []store.Timer
 	err := w.store.View(context.Background(), func(r store.Reader) error {
