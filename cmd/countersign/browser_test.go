@@ -86,7 +86,21 @@ func (b *browser) become(user, place string) {
 // write types into a composer and sends with Enter, as a person does.
 func (b *browser) write(composer, text string) {
 	b.Helper()
-	b.do("write "+text, chromedp.SendKeys(chromedp.CSS("[data-testid="+composer+"]"), text+"\r"))
+	b.enter("[data-testid="+composer+"]", text+"\r")
+}
+
+// enter types into a field in place of what it holds. The page may draw a form anew at any time, so the field is found, focused and
+// selected in one go, and the keys go to whatever has the focus.
+func (b *browser) enter(field, text string) {
+	b.Helper()
+	b.until("there is "+field, `(() => { const f = document.querySelector("`+field+`"); if (!f) return false; f.focus(); f.select(); return document.activeElement === f; })()`)
+	b.do("type "+text, chromedp.KeyEvent(text))
+}
+
+// press clicks the one element of a kind.
+func (b *browser) press(testid string) {
+	b.Helper()
+	b.until("there is "+testid, `(() => { const e = document.querySelector("[data-testid=`+testid+`]"); if (!e || e.disabled) return false; e.click(); return true; })()`)
 }
 
 // sees waits until an element shows a text.
@@ -106,16 +120,11 @@ func (b *browser) click(kind, label string) {
 	}))
 }
 
-// retype replaces what a field holds.
-func (b *browser) retype(field chromedp.CSS, text string) {
-	b.Helper()
-	b.do("retype "+text, chromedp.Focus(field), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := chromedp.Evaluate[any](`document.activeElement.select()`)(ctx, t)
-		return err
-	}), chromedp.SendKeys(field, text))
-}
-
-const inMessages, inThread = "[data-testid=messages] [data-testid=message]", "[data-testid=thread-messages] [data-testid=message]"
+const (
+	inMessages  = "[data-testid=messages] [data-testid=message]"
+	inThread    = "[data-testid=thread-messages] [data-testid=message]"
+	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
+)
 
 // The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every surface follows.
 func TestBrowser(t *testing.T) {
@@ -134,7 +143,7 @@ func TestBrowser(t *testing.T) {
 	b.do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
 	b.sees("[data-testid=confirm]", "Refund of $49.99 for order ORD-123")
 	b.shot("3-confirm")
-	b.do("confirm", chromedp.Click(chromedp.CSS("[data-testid=confirm-accept]")))
+	b.press("confirm-accept")
 	b.sees(inMessages, "Approved by")
 	b.until("the card has no buttons left", `document.querySelectorAll("[data-testid=messages] [data-testid=button]").length === 0`)
 	b.shot("4-approved")
@@ -149,15 +158,14 @@ func TestBrowser(t *testing.T) {
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Refund of $20.00 for order ORD-131")
 	b.click("button", "Modify")
-	b.do("the form opens", chromedp.WaitVisible(chromedp.CSS("[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input")))
+	b.until("the form opens", `document.querySelector("`+amountField+`") !== null`)
 	b.shot("6-modify")
-	amount := chromedp.CSS("[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input")
-	b.retype(amount, "-5")
-	b.do("send", chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.enter(amountField, "-5")
+	b.press("modal-submit")
 	b.until("the field says what is wrong", `[...document.querySelectorAll("[data-testid=field-error]")].some(e => !e.hidden && e.innerText.length > 5)`)
 	b.shot("7-modify-error")
-	b.retype(amount, "12.50")
-	b.do("send", chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.enter(amountField, "12.50")
+	b.press("modal-submit")
 	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
 	b.sees(inMessages, "Refund of $12.50 for order ORD-131")
 	b.shot("8-modified")
@@ -169,10 +177,9 @@ func TestBrowser(t *testing.T) {
 	b.sees(inThread, "Waits for Finance Director")
 	b.become("U0003", "U0BOT")
 	b.click("button", "Reject")
-	reason := chromedp.CSS("[data-testid=modal][open] [data-testid=input] textarea")
-	b.do("the reason", chromedp.WaitVisible(reason), chromedp.SendKeys(reason, "Cancelling can't be undone."))
+	b.enter("[data-testid=modal][open] [data-testid=input] textarea", "Cancelling can't be undone.")
 	b.shot("9-reject")
-	b.do("send", chromedp.Click(chromedp.CSS("[data-testid=modal-submit]")))
+	b.press("modal-submit")
 	b.sees(inMessages, "Rejected by")
 	b.shot("10-rejected")
 	b.become("U0004", "U0BOT")
