@@ -13,15 +13,16 @@ import (
 // everything that has to be done has its timer, no timer is left for what is over, and every chain verifies.
 func (o *office) books() {
 	o.t.Helper()
-	if err := o.store.Check(context.Background()); err != nil {
-		o.t.Errorf("the store's own check: %v", err)
-	}
-	err := o.store.View(context.Background(), func(r store.Reader) error {
-		return errors.Join(chains(r), timersNameSomething(r), o.turnsAreWhole(r), requestsHaveTimers(r))
-	})
-	if err != nil {
+	if err := o.faults(); err != nil {
 		o.t.Errorf("the books do not add up:\n%v", err)
 	}
+}
+
+func (o *office) faults() error {
+	ctx := context.Background()
+	return errors.Join(o.store.Check(ctx), o.store.View(ctx, func(r store.Reader) error {
+		return errors.Join(chains(r), timersNameSomething(r), o.turnsAreWhole(r), requestsHaveTimers(r))
+	}))
 }
 
 // chains verifies every audit chain with its payloads.

@@ -50,6 +50,22 @@ func TestEscalationAndExpiry(t *testing.T) {
 	o.wantKinds(r.ID, "proposed escalated escalated closed returned")
 }
 
+// TestTheLeadIsGoneWhenTheEscalationIsDue: then nobody is told, and the request does not go on promising it.
+func TestTheLeadIsGoneWhenTheEscalationIsDue(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`apply_discount {}`)
+	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
+	before := o.only(r.ID, store.SurfaceCard).Want
+	o.clock.pass(escalateAfter)
+	o.due()
+	if got := o.wantState(r.ID, approvers.Pending); !got.EscalateAt.IsZero() || len(got.Joined) != 0 {
+		t.Errorf("escalates at %s, joined by %v", got.EscalateAt, got.Joined)
+	}
+	if o.only(r.ID, store.SurfaceCard).Want == before {
+		t.Error("the card is not shown again")
+	}
+}
+
 func TestALeadMayDecideAfterTheEscalation(t *testing.T) {
 	o := newOffice(t)
 	r := o.ask(`apply_discount {}`)

@@ -62,6 +62,9 @@ func (d *Desk) Escalate(ctx context.Context, timer store.Timer) error {
 		}
 		after, lead, due := r.Escalate(t.deciding())
 		if !due {
+			if after.State == approvers.Pending && after.EscalateAt.IsZero() && !r.EscalateAt.IsZero() {
+				return t.follow(r, after) // the policy has no lead any more: the cards must not promise one
+			}
 			if after.EscalateAt.IsZero() || after.State != approvers.Pending {
 				return t.ClearTimer(store.TimerEscalate, r.ID)
 			}

@@ -73,6 +73,7 @@ func TestEveryOutcome(t *testing.T) {
 			o.approve(lead, c.Request)
 			o.clock.pass(runWithin)
 			o.due()
+			o.wantState(c.Request, approvers.Expired)
 			o.notRun(c.Execution)
 		}, approvers.OutcomeExpired, "proposed decided approved closed returned"},
 		{"not started in time, seen by the executor", refund, func(o *office, c store.Call) {
