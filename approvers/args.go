@@ -36,7 +36,7 @@ func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 		}
 		return nil, fmt.Errorf("%w: not valid JSON: %s", ErrArgs, strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
-	if _, err := dec.ReadToken(); err != io.EOF {
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: there is more after the JSON object", ErrArgs)
 	}
 	object, ok := v.(map[string]any)
@@ -122,7 +122,7 @@ func readNumber(text string, exact bool) (float64, error) {
 	want, ok := new(big.Rat).SetString(text)
 	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
 	if !ok || !ok2 || want.Cmp(got) != 0 {
-		return 0, fmt.Errorf("%w: the number %.40s can't be held exactly, and a rule of the policy reads this tool's arguments", ErrArgs, text)
+		return 0, fmt.Errorf("%w: the number %.40s can't be held exactly, and the policy's rules or preview compute with this tool's arguments", ErrArgs, text)
 	}
 	return f, nil
 }

@@ -166,6 +166,10 @@ func (o Override) apply(t ToolPolicy) ToolPolicy {
 	return t
 }
 
+// ReadsNumbers reports whether a rule or a preview computes with the arguments, in float64: then numbers that float64 would change
+// must not get that far.
+func (t ToolPolicy) ReadsNumbers() bool { return len(t.Rules) > 0 || t.Preview.Render != nil }
+
 func (t ToolPolicy) withDefaults(d Defaults) ToolPolicy {
 	if t.ExpiresAfter == 0 {
 		t.ExpiresAfter = d.ExpiresAfter

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"countersign/approvers"
@@ -92,9 +91,11 @@ func (t *tx) current(id string) (before, r approvers.Request, denied *approvers.
 		r, denied = before.Void(t.deciding(), "the definition of the tool changed")
 		return before, r, denied, nil
 	}
-	args, err := approvers.StrictArgs(before.Args, false)
-	if err != nil {
-		return before, before, nil, err
+	p, _ := t.policy.Tool(before.Tool, before.Agent)
+	args, err := approvers.StrictArgs(before.Args, p.ReadsNumbers())
+	if err != nil { // they were taken under a policy that did not compute with them
+		r, denied = before.Void(t.deciding(), "the policy changed: "+plainFault(err))
+		return before, r, denied, nil
 	}
 	return before, before.Refresh(t.deciding(), args), nil, nil
 }
@@ -136,13 +137,13 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers
 func (t *tx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
 	tool, _ := t.d.Tools.Tool(r.Tool)
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
-	values, err := approvers.StrictArgs(args, len(p.Rules) > 0)
+	values, err := approvers.StrictArgs(args, p.ReadsNumbers())
 	if err == nil {
 		err = tool.Check(args)
 	}
 	if err != nil {
 		return approvers.Edited{}, &approvers.Denied{
-			Code: approvers.DeniedInvalidArgs, Detail: strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": "),
+			Code: approvers.DeniedInvalidArgs, Detail: plainFault(err),
 		}
 	}
 	if approvers.EqualArgs(args, r.Args) {

@@ -171,14 +171,19 @@ func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[
 		return Tool{}, nil, fmt.Sprintf("there is no tool named %q; call only the tools that are offered", call.Tool)
 	}
 	p, _ := t.policy.Tool(call.Tool, agent)
-	args, err := approvers.StrictArgs([]byte(call.Args), len(p.Rules) > 0)
+	args, err := approvers.StrictArgs([]byte(call.Args), p.ReadsNumbers())
 	if err == nil {
 		err = tool.Check(json.RawMessage(call.Args))
 	}
 	if err != nil {
-		return Tool{}, nil, strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
+		return Tool{}, nil, plainFault(err)
 	}
 	return tool, args, ""
+}
+
+// plainFault is a fault in arguments as the model and people read it.
+func plainFault(err error) string {
+	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 }
 
 // preview renders the policy's statement of what a call would do. A preview that fails hides nothing: the arguments are shown either way.

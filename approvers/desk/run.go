@@ -117,17 +117,22 @@ func (t *tx) consume(e approvers.Execution) (bool, error) {
 	return false, t.ClearTimer(store.TimerRun, e.ID)
 }
 
+// voidCall ends a call that nobody was asked about, because what it would run has changed.
+func (t *tx) voidCall(call store.Call, e approvers.Execution, reason string) error {
+	res := approvers.NewResult(approvers.OutcomeVoided, e.Tool, reason, "")
+	if err := t.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
 // automatic lets a call run without asking, if the policy as it is now still says so and its limit is not used up. Otherwise people are asked.
 func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
 	if tool, ok := t.d.Tools.Tool(e.Tool); !ok || tool.Hash != e.ToolHash {
-		res := approvers.NewResult(approvers.OutcomeVoided, e.Tool, "the definition of the tool changed", "")
-		if err := t.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
-			return false, err
-		}
-		return false, t.changedStep(e)
+		return false, t.voidCall(call, e, "the definition of the tool changed")
 	}
 	turn, err := t.Turn(call.Turn)
 	if err != nil {
@@ -145,16 +150,16 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	args, err := approvers.StrictArgs(e.Args, false)
-	if err != nil {
-		return false, err
+	p, _ := t.policy.Tool(e.Tool, turn.Agent)
+	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
+	if err != nil { // it was taken under a policy that did not compute with its arguments
+		return false, t.voidCall(call, e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Preview: call.Preview, CreatedAt: t.now}
 	r.Plan = t.policy.Plan(r.AsCall(args))
 	if r.Plan.Verdict != approvers.Auto {
 		return false, t.askInstead(call, e, r)
 	}
-	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	if p.MaxAuto.Count == 0 {
 		return true, nil
 	}

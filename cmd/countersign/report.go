@@ -23,21 +23,14 @@ func printReport(out io.Writer, r config.Report) {
 		fmt.Fprintln(out, "\nCalls that run without asking")
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, a := range r.Automatic {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", forAgent(a.Tool, a.Agent), a.Risk, automaticNotes(a))
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", forAgent(toolName(a.Tool, a.Known), a.Agent), a.Risk, automaticNotes(a))
 		}
 		w.Flush()
 	}
 }
 
 func gateName(g config.Gate) string {
-	name := g.Tool
-	switch {
-	case name == "":
-		name = "(any tool that the policy does not name)"
-	case !g.Known:
-		name += " (not in the policy)"
-	}
-	name = forAgent(name, g.Agent)
+	name := forAgent(toolName(g.Tool, g.Known), g.Agent)
 	if g.When == "" {
 		return name
 	}
@@ -45,6 +38,16 @@ func gateName(g config.Gate) string {
 		return name + " " + g.When
 	}
 	return name + " when " + g.When
+}
+
+func toolName(tool string, known bool) string {
+	switch {
+	case tool == "":
+		return "(any tool that the policy does not name)"
+	case !known:
+		return tool + " (not in the policy)"
+	}
+	return tool
 }
 
 func forAgent(name, agent string) string {
