@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"countersign/approvers"
@@ -58,6 +59,11 @@ func (c *campaign) findings() *findings {
 	})
 	if err := errors.Join(err, db.Check(ctx), db.Close()); err != nil {
 		c.Error(err)
+	}
+	for line := range lines(c, filepath.Join(c.dir, "said")) {
+		if strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "level=ERROR") {
+			c.Errorf("the bot said: %s", line)
+		}
 	}
 	for run := range v.seen {
 		if _, execution, _ := strings.Cut(run, " "); !v.known[execution] {
@@ -248,7 +254,7 @@ func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, campaignIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {
 		chain = e.Chain()
-		if e.ReportedBy != "" && d.does != "leave" {
+		if e.ReportedBy != "" && (d.does != "leave" || e.ReportedBy != who) {
 			v.reported++
 			return true, nil // by this person, or by one who was faster
 		}
