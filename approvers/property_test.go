@@ -260,7 +260,7 @@ func (w *world) modify(t *rapid.T) {
 	e := edited(w.policy, w.r, fmt.Sprint("exec_", w.edits+1), drawArgs(t))
 	before := w.r
 	after, denied := before.Modify(deciding(w.policy, w.now), m, e)
-	if denied == nil && !(valid && ok) {
+	if denied == nil && (!valid || !ok) {
 		t.Fatalf("modified by %+v, who may not", who)
 	}
 	if denied != nil {

@@ -32,7 +32,9 @@ func bubble(t *testing.T, fn func(*testing.T, *working)) {
 		w.policy.Store(policy("policy-1"))
 		w.Desk = desk.New(desk.Config{Store: &hooked{Store: s, w: w}, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.DiscardHandler)})
 		fn(t, w)
-		w.stop()
+		if err := w.stop(); err != nil {
+			t.Errorf("stopped with %v", err)
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

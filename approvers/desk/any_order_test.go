@@ -51,7 +51,6 @@ func TestAnyOrder(t *testing.T) {
 
 type chaos struct {
 	*office
-	threads int
 	changes int
 	running []string       // claimed by this process
 	ran     map[string]int // how often an execution was allowed to run

@@ -46,8 +46,11 @@ func chains(r store.Reader) error {
 				continue
 			}
 			p, err := r.AuditPayload(id, a.Seq)
-			if err != nil || p.Hash() != a.PayloadHash || len(p.Salt) != 16 {
-				faults = append(faults, fmt.Errorf("chain %s, record %d: payload: %v", id, a.Seq, err))
+			if err != nil {
+				return err
+			}
+			if p.Hash() != a.PayloadHash || len(p.Salt) != 16 {
+				faults = append(faults, fmt.Errorf("chain %s, record %d: its payload is another", id, a.Seq))
 			}
 		}
 	}
@@ -93,8 +96,12 @@ func timersNameSomething(r store.Reader) error {
 			return err
 		}
 		for _, t := range timers {
-			if ok, err := isAlive(t.Ref); err != nil || !ok {
-				faults = append(faults, fmt.Errorf("a timer to %s is left for %s, which is over (%v)", kind, t.Ref, err))
+			ok, err := isAlive(t.Ref)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				faults = append(faults, fmt.Errorf("a timer to %s is left for %s, which is over", kind, t.Ref))
 			}
 		}
 	}
@@ -123,12 +130,18 @@ func requestsHaveTimers(r store.Reader) error {
 			}
 		}
 		turn, err := r.Turn(req.Turn)
-		if err != nil || turn.State != approvers.TurnWaiting {
-			faults = append(faults, fmt.Errorf("request %s is %s in a turn that is %s: %v", req.ID, req.State, turn.State, err))
+		if err != nil {
+			return err
+		}
+		if turn.State != approvers.TurnWaiting {
+			faults = append(faults, fmt.Errorf("request %s is %s in a turn that is %s", req.ID, req.State, turn.State))
 		}
 		e, err := r.Execution(req.Execution)
-		if err != nil || e.State != approvers.ExecutionNone || e.Digest != req.Digest {
-			faults = append(faults, fmt.Errorf("request %s is %s over an execution that is %s: %v", req.ID, req.State, e.State, err))
+		if err != nil {
+			return err
+		}
+		if e.State != approvers.ExecutionNone || e.Digest != req.Digest {
+			faults = append(faults, fmt.Errorf("request %s is %s over an execution that is %s", req.ID, req.State, e.State))
 		}
 	}
 	return errors.Join(faults...)
@@ -186,8 +199,12 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 				fault("call %s waits for nothing: %w", c.Tool, err)
 			}
 		}
-		if n, err := returned(r, c); err != nil || n != b2i(c.Outcome != "") {
-			fault("call %s was returned %d times with outcome %q: %w", c.Tool, n, c.Outcome, err)
+		n, err := returned(r, c)
+		if err != nil {
+			return err
+		}
+		if n != b2i(c.Outcome != "") {
+			fault("call %s was returned %d times with outcome %q", c.Tool, n, c.Outcome)
 		}
 	}
 	if turn.State == approvers.TurnWaiting && missing == 0 {

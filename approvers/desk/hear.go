@@ -37,6 +37,15 @@ type Heard struct {
 	Denied       *approvers.Denied
 }
 
+// deny notes that the speaker may not ask, if that is so. Only somebody who spoke to the bot is told.
+func (h *Heard) deny(denied *approvers.Denied, start bool) bool {
+	if denied == nil {
+		return false
+	}
+	h.Denied, h.Ignored = denied, !start
+	return true
+}
+
 // Hear takes in what a person said: it begins a turn, or waits for the one under way.
 func (d *Desk) Hear(ctx context.Context, u Utterance) (Heard, error) {
 	var heard Heard
@@ -89,8 +98,7 @@ func (t *tx) conversationFor(u Utterance, heard *Heard) (store.Conversation, err
 	if ok {
 		denied = agent.MayAsk(u.Who)
 	}
-	if denied != nil {
-		heard.Denied, heard.Ignored = denied, !u.Start
+	if heard.deny(denied, u.Start) {
 		return conv, nil
 	}
 	if known {

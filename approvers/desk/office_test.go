@@ -223,7 +223,7 @@ func (o *office) id(kind string) string {
 }
 
 // wantDenied checks that an error is a denial with a code.
-func wantDenied(t testing.TB, err error, code approvers.Code) *approvers.Denied {
+func wantDenied(t testing.TB, err error, code approvers.Code) approvers.Denied {
 	t.Helper()
 	var denied *approvers.Denied
 	if !errors.As(err, &denied) {
@@ -232,7 +232,7 @@ func wantDenied(t testing.TB, err error, code approvers.Code) *approvers.Denied 
 	if denied.Code != code {
 		t.Fatalf("denied for %s; want %s", denied.Code, code)
 	}
-	return denied
+	return *denied
 }
 
 // view reads.
