@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -155,5 +156,64 @@ func TestUnknownOutcome(t *testing.T) {
 				t.Errorf("it ran %d times", n)
 			}
 		})
+	}
+}
+
+// Slack does not let the card be changed any more: a new one takes its place, and no live button is left behind.
+func TestUneditableCard(t *testing.T) {
+	w := newWorkbench(t)
+	root := w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
+	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.update", Error: "edit_window_closed", Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	w.clicks("teo", "#support-approvals", card, actApprove)
+	w.finds("teo", "#support-approvals", "", "It ran")
+	w.finds("sam", "#support", root, "results: executed")
+	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
+	for _, p := range append(botMessages(w, "teo", "#support-approvals", ""), botMessages(w, "sam", "#support", root)...) {
+		if strings.Contains(p.raw, `"button"`) {
+			t.Errorf("a live button is left: %s", p.raw)
+		}
+	}
+}
+
+// Ephemeral messages that Slack refuses go out as direct ones.
+func TestToldByDirectMessage(t *testing.T) {
+	w := newWorkbench(t)
+	w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postEphemeral", Error: "user_not_in_channel"}); err != nil {
+		t.Fatal(err)
+	}
+	w.clicks("ada", "#support-approvals", card, actApprove)
+	w.finds("ada", "U0BOT", "", "you are not a member of that role")
+}
+
+// The loading view could not be opened: the person is told to click again, and can.
+func TestFormNotOpened(t *testing.T) {
+	w := newWorkbench(t)
+	w.says("sam", "#support", refundCall)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "views.open", Error: "expired_trigger_id"}); err != nil {
+		t.Fatal(err)
+	}
+	w.clicks("teo", "#support-approvals", card, actReject)
+	w.finds("teo", "#support-approvals", "", "The form could not be opened in time")
+	w.clicks("teo", "#support-approvals", card, actReject)
+	w.opened("teo", actReject)
+}
+
+// A token that Slack refuses ends Run with a sentence that says which, and where to find the right one.
+func TestRefusedTokens(t *testing.T) {
+	w := newWorkbench(t)
+	for _, c := range []struct{ bot, app, want string }{
+		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},
+	} {
+		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: w.url + "/api", Desk: w.desk, Tools: w.tools, Log: w.bot.Log})
+		if err := b.Run(t.Context()); !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v", err)
+		}
 	}
 }

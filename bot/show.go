@@ -72,6 +72,9 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 			return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Digest: d.digest, Whole: d.whole})
 		}
 		b.Log.Warn("a message can't be changed any more; posting it anew", "surface", string(s.Kind), "request", s.Request, "cause", errorCode(err))
+		if _, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS); err != nil { // its buttons do nothing any more; better they are gone
+			b.Log.Debug("the old message stays", "cause", err)
+		}
 		s.TS = ""
 	}
 	at, err := b.spot(ctx, sight)

@@ -167,6 +167,9 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.unseen(ctx, d, w, err)
 	}
 	w.channel = s.Surface.Channel
+	if strings.HasPrefix(s.Surface.To, "conversation:") {
+		w.thread = s.Conversation.Thread
+	}
 	who, err := b.authority(ctx, w.user, s)
 	if err != nil {
 		return b.unknownClicker(ctx, d, w, err)

@@ -1,0 +1,58 @@
+package bot
+
+import (
+	"countersign/approvers"
+)
+
+// aftermath says what came of it, and what the agent was told.
+func (s scene) aftermath(p *page, r approvers.Request) {
+	switch {
+	case r.State == approvers.Approved:
+		p.para(say("▶️ It is about to run, with exactly these arguments."))
+	case r.State == approvers.Consumed && s.Execution != nil:
+		s.ran(p, *s.Execution)
+	case r.State == approvers.Rejected:
+		p.para(say("It was not run. The agent was told that ").say(s.title(r.ClosedRole)).say(" rejected it and why, and to offer an alternative."))
+	case r.State == approvers.Expired:
+		p.para(say("It was not run. The agent was told so, and that it may be asked for again."))
+	case r.State == approvers.Withdrawn:
+		p.para(say("It was not run. The agent goes on with what is wanted now."))
+	default:
+		p.para(say("It was not run. The agent was told so."))
+	}
+}
+
+// ran says how a run went.
+func (s scene) ran(p *page, e approvers.Execution) {
+	switch e.State {
+	case approvers.ExecutionNone, approvers.ExecutionExecuting:
+		p.para(say("▶️ It is running."))
+	case approvers.ExecutionSucceeded:
+		line := say("🏁 ").strong("It ran").say(", ").at(e.FinishedAt, dayTime)
+		if e.ReportedBy != "" {
+			line = say("🏁 ").person(e.ReportedBy, "").say(" reported that ").strong("it happened").say(", ").at(e.FinishedAt, dayTime)
+		}
+		p.para(line.say(". The agent was told the result:"))
+		p.exact(clip(resultText(e.Result), maxResult))
+	case approvers.ExecutionFailed:
+		line := say("⚠️ ").strong("The tool reported an error").say(", ").at(e.FinishedAt, dayTime)
+		if e.ReportedBy != "" {
+			line = say("⚠️ ").person(e.ReportedBy, "").say(" reported that ").strong("it did not happen").say(", ").at(e.FinishedAt, dayTime)
+		}
+		p.para(line.say(". The agent was told:"))
+		p.exact(clip(resultText(e.Result), maxResult))
+	case approvers.ExecutionUnknown:
+		p.para(say("❓ ").strong("It is unknown whether it happened").say(": the bot stopped while it ran. It is not run again by itself; somebody has to check."))
+	}
+}
+
+// resultText lays out a tool's answer.
+func resultText(s string) string {
+	if s == "" {
+		return "(an empty answer)"
+	}
+	if len(spans([]byte(s))) > 0 {
+		return argumentText([]byte(s))
+	}
+	return visible(s)
+}
