@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 
 	"countersign/agent"
 	"countersign/bot"
@@ -34,4 +36,16 @@ func storeError(err error) error {
 		return misused("%w", err)
 	}
 	return couldNot("%w", err)
+}
+
+// mustExist refuses to make an empty store where an existing one is to be read.
+func mustExist(path string) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return misused("there is no store at %s; set COUNTERSIGN_STORE to the one that serve uses, such as bolt:countersign.db", path)
+	}
+	if err != nil {
+		return couldNot("the store can't be read: %w", err)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +70,7 @@ func serve(cmd *cobra.Command) error {
 		admin.Close()
 		return errors.Join(err, db.Close())
 	}
-	log.Info("countersign is up", "policy", env.Policy, "store", env.Store.String(), "admin", admin.Addr().String(), "gated", len(gated(policy, tools)))
+	log.Info("countersign is up", "policy", env.Policy, "store", env.Store.String(), "admin", admin.Addr().String(), "gated", strings.Join(gated(policy, tools), ", "))
 	return errors.Join(s.run(ctx, p), db.Close())
 }
 
