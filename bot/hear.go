@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/store"
@@ -51,7 +53,21 @@ func (b *Bot) hear(ctx context.Context, row store.Inbox, e envelope) error {
 	if heard.Denied != nil && !heard.Ignored && told {
 		b.tell(ctx, here, deniedAsker(heard.Denied, u.Place))
 	}
+	if heard.Turn != "" && !heard.Queued && !heard.Duplicate && u.Thread != "" {
+		b.thinking(ctx, u)
+	}
 	return nil
+}
+
+// thinking shows in the thread that the agent works on it. Slack takes it away with the first reply, or after two minutes; where it can't be
+// shown, nothing is lost.
+func (b *Bot) thinking(ctx context.Context, u desk.Utterance) {
+	err := b.api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
+		ChannelID: u.Place.Channel, ThreadTS: u.Thread, Status: "is thinking…",
+	})
+	if err != nil {
+		b.Log.Debug("no status could be shown", "error", err)
+	}
 }
 
 // utterance reads an event as the desk hears it.

@@ -52,7 +52,7 @@ func (f field) block() *slack.InputBlock {
 			hint = joinHints(hint, "Letters of different alphabets in one word: "+strings.Join(mixed, ", ")+".")
 		}
 	}
-	return inputBlock(f.blockID(), visible(f.name), hint, f.input(), !f.required)
+	return inputBlock(f.blockID(), visible(f.name), hint, f.input(), !f.required || f.present && f.initial == "")
 }
 
 func joinHints(a, b string) string {

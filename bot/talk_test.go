@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,20 @@ func TestDeniedAskers(t *testing.T) {
 			t.Errorf("somebody else saw what was told to one person: %s", p.Text)
 		}
 	}
+}
+
+// While the agent thinks, the thread says so.
+func TestThinkingStatus(t *testing.T) {
+	w := newWorkbench(t, func(w *workbench) { w.pause = make(chan struct{}) })
+	root := w.says("sam", "#support", "@bot hello")
+	status := func() string {
+		out := w.call("GET", "/people/sam/channels/%23support/messages?thread_ts="+root, nil)
+		return fmt.Sprint(out["status"])
+	}
+	w.until("it is thinking", func() bool { return strings.Contains(status(), "is thinking") })
+	close(w.pause)
+	w.finds("sam", "#support", root, "results:")
+	w.until("it is done", func() bool { return !strings.Contains(status(), "is thinking") })
 }
 
 // A long answer arrives whole, in several messages.

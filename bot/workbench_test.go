@@ -41,7 +41,8 @@ type workbench struct {
 	mu     sync.Mutex
 	ran    []string // executions that were run, with their arguments
 	hold   chan struct{}
-	answer string // what the agent answers instead of the results
+	pause  chan struct{} // the agent thinks until it is closed
+	answer string        // what the agent answers instead of the results
 	http   *http.Client
 	once   bool // closures of transactions run once, as in production
 }
@@ -152,6 +153,9 @@ func (w *workbench) start() {
 
 // think is the stand-in for the agent.
 func (w *workbench) think(ctx context.Context, t store.Timer) error {
+	if w.pause != nil {
+		<-w.pause
+	}
 	b, err := w.desk.Begin(ctx, t.Ref)
 	if err != nil {
 		return err
