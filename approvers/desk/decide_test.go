@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
@@ -251,104 +250,6 @@ func TestEdits(t *testing.T) {
 	o.wantKinds(r.ID, "proposed decided advanced decided decided approved executing executed returned")
 }
 
-func TestThePolicyChangesWhileItWaits(t *testing.T) {
-	stricter := policy("policy-2", func(p *approvers.Policy) {
-		p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
-	})
-	t.Run("before a decision", func(t *testing.T) {
-		o := newOffice(t)
-		r := o.ask(`issue_refund {"amount":1}`)
-		o.policy.Store(stricter)
-		if out := o.approve(lead, r.ID); out.State != approvers.Pending || out.Stage != 1 {
-			t.Errorf("%s at stage %d; want the second stage", out.State, out.Stage)
-		}
-		if out := o.approve(fin1, r.ID); out.State != approvers.Approved {
-			t.Errorf("%s", out.State)
-		}
-	})
-	t.Run("between approval and run", func(t *testing.T) {
-		o := newOffice(t)
-		r := o.ask(`issue_refund {"amount":1}`)
-		o.approve(lead, r.ID)
-		o.policy.Store(stricter)
-		o.notRun(r.Execution)
-		out := o.wantState(r.ID, approvers.Pending)
-		if out.Stage != 0 || len(out.Standing()) != 0 {
-			t.Errorf("at stage %d with %d standing", out.Stage, len(out.Standing()))
-		}
-		o.approve(lead, r.ID)
-		o.approve(fin1, r.ID)
-		o.run(r.Execution, "refunded")
-		o.wantKinds(r.ID, "proposed decided approved reopened decided advanced decided approved executing executed returned")
-	})
-	t.Run("looser, between approval and run", func(t *testing.T) {
-		o := newOffice(t)
-		r := o.ask(`issue_refund {"amount":1}`)
-		o.approve(lead, r.ID)
-		o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[3].Confirm = false }))
-		o.run(r.Execution, "refunded")
-	})
-	t.Run("nobody may any more", func(t *testing.T) {
-		o := newOffice(t)
-		r := o.ask(`issue_refund {"amount":1}`)
-		o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Approvers = p.Approvers[:1] }))
-		_, err := o.Decide(o.ctx(), o.clickOn(lead, approvers.Approve, r.ID))
-		wantDenied(t, err, approvers.DeniedResolved)
-		o.wantState(r.ID, approvers.Voided)
-		o.wantOutcome(r.Call, approvers.OutcomeVoided)
-	})
-	t.Run("a lower role is asked first now, and gets a card", func(t *testing.T) {
-		o := newOffice(t)
-		r := o.ask(`cancel_account {}`)
-		o.policy.Store(policy("policy-2", func(p *approvers.Policy) {
-			p.Tools[4].Risk, p.Approvers[1].CanApprove = approvers.High, []string{"*"}
-		}))
-		_, err := o.Decide(o.ctx(), o.clickOn(bob, approvers.Approve, r.ID)) // anybody's click brings the plan up to date
-		wantDenied(t, err, approvers.DeniedNotMember)
-		out := o.wantState(r.ID, approvers.Pending)
-		if got := out.Plan.Stages[0].Approver; got != "team-lead" {
-			t.Fatalf("%s is asked first", got)
-		}
-		asked := map[string]bool{}
-		for _, s := range o.surfacesOf(r.ID) {
-			asked[s.To] = true
-		}
-		if !asked["role:team-lead"] {
-			t.Errorf("the team lead is to decide, and cards are at %v", asked)
-		}
-	})
-	t.Run("an automatic call has to ask now", func(t *testing.T) {
-		o := newOffice(t)
-		turn := o.say(alice, "x").Turn
-		c := o.propose(turn, `search_orders {}`)[0]
-		o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[0].Confirm = true }))
-		o.notRun(c.Execution)
-		r := o.request(o.call(c.ID).Request)
-		if r.State != approvers.Pending {
-			t.Fatalf("%s", r.State)
-		}
-		o.approve(fin1, r.ID)
-		o.run(c.Execution, "found")
-	})
-}
-
-func TestTheToolChangesWhileItWaits(t *testing.T) {
-	for name, change := range map[string]func(*office){
-		"another definition": func(o *office) { o.tools.change("issue_refund", func(t *desk.Tool) { t.Hash = "another" }) },
-		"gone":               func(o *office) { delete(o.tools.tools, "issue_refund") },
-	} {
-		o := newOffice(t)
-		r := o.ask(`issue_refund {"amount":1}`)
-		change(o)
-		_, err := o.Decide(o.ctx(), o.clickOn(lead, approvers.Approve, r.ID))
-		if denied := wantDenied(t, err, approvers.DeniedResolved); denied.State != approvers.Voided {
-			t.Errorf("%s: told %+v", name, denied)
-		}
-		o.wantOutcome(r.Call, approvers.OutcomeVoided)
-		o.wantKinds(r.ID, "proposed closed returned denied")
-	}
-}
-
 // TestStoredBytesThatWereChangedNeverRun: somebody who can write to the store can't have other bytes run than were signed.
 func TestStoredBytesThatWereChangedNeverRun(t *testing.T) {
 	o := newOffice(t)
@@ -368,84 +269,6 @@ func TestStoredBytesThatWereChangedNeverRun(t *testing.T) {
 	if e := o.execution(r.Execution); e.State != approvers.ExecutionFailed || !e.StartedAt.IsZero() {
 		t.Errorf("%s, started %s", e.State, e.StartedAt)
 	}
-}
-
-func TestAutomaticRunsAreLimited(t *testing.T) {
-	o := newOffice(t)
-	turn := o.say(alice, "change it three times").Turn
-	cs := o.propose(turn, `update_address {"n":1}`, `update_address {"n":2}`, `update_address {"n":3}`)
-	o.say(bob, "and hurry")
-	o.run(cs[0].Execution, "ok")
-	o.run(cs[1].Execution, "ok")
-	step := func() (s store.Surface) {
-		for _, s = range o.surfacesOf(turn) {
-			if s.Kind == store.SurfaceStep {
-				return s
-			}
-		}
-		return s
-	}
-	before := step().Want
-	o.notRun(cs[2].Execution)
-	c := o.call(cs[2].ID)
-	if c.Request == "" {
-		t.Fatalf("the third of two runs an hour: outcome %s", c.Outcome)
-	}
-	if step().Want == before {
-		t.Error("the asker's thread does not show that the call waits now")
-	}
-	told := false
-	for _, s := range o.surfacesOf(turn) {
-		told = told || s.Kind == store.SurfaceQueued
-	}
-	if !told {
-		t.Error("whoever wrote meanwhile is not told that the message waits")
-	}
-	r := o.request(c.Request)
-	if got := r.Plan.Stages[0].Approver; got != "support-agent" || !contains(fmt.Sprint(r.Plan.Why), "more than 2/h automatic runs") {
-		t.Errorf("asked %s because %q", got, r.Plan.Why)
-	}
-	o.approve(support, r.ID)
-	o.run(c.Execution, "ok")
-	o.wantKinds(r.ID, "proposed decided approved executing executed returned")
-	o.clock.pass(time.Hour)
-	cs = o.propose(turn, `update_address {"n":4}`)
-	o.run(cs[0].Execution, "ok")
-	o.answer(turn)
-	// Another conversation has its own count.
-	other := o.sayIn("other", alice, "change it").Turn
-	o.run(o.propose(other, `update_address {}`)[0].Execution, "ok")
-}
-
-// TestAuthorsAreBarredWhenAnAutomaticCallAsks: also the people of earlier turns, whose words the model was given.
-func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
-	o := newOffice(t)
-	o.policy.Store(policy("policy-1", func(p *approvers.Policy) {
-		p.Tools[1].Risk, p.Tools[1].MaxAuto = approvers.High, approvers.Limit{Count: 1, Per: time.Hour}
-		p.Approvers[1].Members = users("U0002", "U0200")
-	}))
-	o.answer(o.say(bob, "all addresses are to be changed").Turn)
-	turn := o.say(alice, "do it").Turn
-	cs := o.propose(turn, `update_address {"n":1}`, `update_address {"n":2}`)
-	o.run(cs[0].Execution, "ok")
-	o.notRun(cs[1].Execution)
-	r := o.request(o.call(cs[1].ID).Request)
-	_, err := o.Decide(o.ctx(), o.clickOn(bob, approvers.Approve, r.ID))
-	wantDenied(t, err, approvers.DeniedSelf)
-	o.approve(lead, r.ID)
-}
-
-// TestAnAutomaticCallThatNobodyCanAllow: over its limit and without an approver it is refused, and the thread shows it.
-func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
-	o := newOffice(t)
-	o.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))
-	turn := o.say(alice, "x").Turn
-	cs := o.propose(turn, `update_address {"n":1}`, `update_address {"n":2}`, `update_address {"n":3}`)
-	o.run(cs[0].Execution, "ok")
-	o.run(cs[1].Execution, "ok")
-	o.notRun(cs[2].Execution)
-	o.wantOutcome(cs[2].ID, approvers.OutcomeRefused)
-	o.wantTurn(turn, approvers.TurnThinking)
 }
 
 func TestAStepWithoutCallsIsRefused(t *testing.T) {
