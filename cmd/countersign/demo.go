@@ -7,12 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,10 +16,7 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/config"
-	"countersign/internal/scriptedmodel"
-	"countersign/internal/shop"
 	"countersign/internal/workspace"
-	"countersign/store/bolt"
 )
 
 //go:embed demo.yaml
@@ -78,16 +70,6 @@ decided what; the exit code is 1 when anything differs from what the file expect
 	f.StringVar(&o.play, "play", "", "play a scenario and print its transcript")
 	f.Lookup("play").NoOptDefVal = builtIn
 	return cmd
-}
-
-// stage is what the demo starts around the bot: the workspace, the model and the shop, at one address.
-type stage struct {
-	base  string
-	ws    *workspace.Server
-	shop  *shop.Shop
-	store *bolt.Store
-	l     net.Listener
-	model agent.Model
 }
 
 func demo(ctx context.Context, o demoOptions, out io.Writer) error {
@@ -180,56 +162,6 @@ func connected(ctx context.Context, p parts) error {
 	return nil
 }
 
-// openStage opens everything around the bot. Nothing is served yet.
-func openStage(dir, addr string, env config.Env, log *slog.Logger) (st stage, err error) {
-	if st.l, err = listen("the demo", addr); err != nil {
-		return st, err
-	}
-	defer func() {
-		if err != nil {
-			st.l.Close()
-		}
-	}()
-	st.base = "http://" + st.l.Addr().String()
-	if st.store, err = openStore(filepath.Join(dir, "countersign.db")); err != nil {
-		return st, err
-	}
-	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), time.Now); err != nil {
-		return st, errors.Join(couldNot("the sample shop can't be opened: %w", err), st.store.Close())
-	}
-	st.ws, err = workspace.New(workspace.Config{
-		Seed: workspace.DemoSeed(), DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Log: log,
-	})
-	if err != nil {
-		return st, errors.Join(couldNot("the workspace can't be opened: %w", err), st.store.Close())
-	}
-	st.model = agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model}
-	if !env.HasModel() {
-		st.model = agent.Model{BaseURL: st.base + "/v1", Key: "demo", Name: scriptedmodel.DefaultModel}
-	}
-	return st, nil
-}
-
-func (st stage) close() error {
-	st.l.Close()
-	return errors.Join(st.ws.Close(), st.store.Close())
-}
-
-// around serves the stage while fn runs, and takes it down afterwards.
-func (st stage) around(ctx context.Context, fn func(context.Context) error) error {
-	mux := http.NewServeMux()
-	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{}))
-	mux.Handle("/shop/", http.StripPrefix("/shop", st.shop.Handler()))
-	mux.Handle("/", st.ws.Handler())
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var g errgroup.Group
-	g.Go(func() error { return serveHTTP(serving, st.l, mux) })
-	err := fn(ctx)
-	err = errors.Join(err, st.ws.Close())
-	stop()
-	return errors.Join(err, g.Wait())
-}
-
 // dataDir is where the demo keeps itself: the given directory, or one that is removed at the end.
 func dataDir(given string) (dir string, remove func(), err error) {
 	if given != "" {
@@ -271,41 +203,4 @@ func readScript(name string) (*scenario, error) {
 	}
 	s, err := parseScenario(name, text)
 	return &s, err
-}
-
-// announce tells a newcomer where to look and what to do, and opens the page.
-func announce(out io.Writer, st stage, m agent.Model, o demoOptions) {
-	page := st.base + "/#/U0100/C0001"
-	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, m.Name, modelPlace(m))
-	if o.data == "" {
-		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to go on later\n")
-	} else {
-		fmt.Fprintf(out, "  Kept            in %s\n", o.data)
-	}
-	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
-	if !o.noBrowser {
-		openBrowser(page)
-	}
-}
-
-func modelPlace(m agent.Model) string {
-	if m.BaseURL == "" {
-		return "OpenAI"
-	}
-	return m.BaseURL
-}
-
-// openBrowser opens the page where the machine has a browser. Nobody misses it elsewhere: the address was printed.
-func openBrowser(url string) {
-	name, args := "xdg-open", []string{url}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
-	}
-	cmd := exec.Command(name, args...)
-	if cmd.Start() == nil {
-		go cmd.Wait() // reaps it
-	}
 }

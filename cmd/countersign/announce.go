@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+
+	"countersign/agent"
+)
+
+// announce tells a newcomer where to look and what to do, and opens the page.
+func announce(out io.Writer, st stage, m agent.Model, o demoOptions) {
+	page := st.base + "/#/U0100/C0001"
+	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, m.Name, modelPlace(m))
+	if o.data == "" {
+		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to go on later\n")
+	} else {
+		fmt.Fprintf(out, "  Kept            in %s\n", o.data)
+	}
+	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+	if !o.noBrowser {
+		openBrowser(page)
+	}
+}
+
+func modelPlace(m agent.Model) string {
+	if m.BaseURL == "" {
+		return "OpenAI"
+	}
+	return m.BaseURL
+}
+
+// openBrowser opens the page where the machine has a browser. Nobody misses it elsewhere: the address was printed.
+func openBrowser(url string) {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	cmd := exec.Command(name, args...)
+	if cmd.Start() == nil {
+		go cmd.Wait() // reaps it
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/agent"
+	"countersign/config"
+	"countersign/internal/scriptedmodel"
+	"countersign/internal/shop"
+	"countersign/internal/workspace"
+	"countersign/store/bolt"
+)
+
+// stage is what the demo starts around the bot: the workspace, the model and the shop, at one address.
+type stage struct {
+	base  string
+	ws    *workspace.Server
+	shop  *shop.Shop
+	store *bolt.Store
+	l     net.Listener
+	model agent.Model
+}
+
+// openStage opens everything around the bot. Nothing is served yet.
+func openStage(dir, addr string, env config.Env, log *slog.Logger) (st stage, err error) {
+	if st.l, err = listen("the demo", addr); err != nil {
+		return st, err
+	}
+	defer func() {
+		if err != nil {
+			st.l.Close()
+		}
+	}()
+	st.base = "http://" + st.l.Addr().String()
+	if st.store, err = openStore(filepath.Join(dir, "countersign.db")); err != nil {
+		return st, err
+	}
+	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), time.Now); err != nil {
+		return st, errors.Join(couldNot("the sample shop can't be opened: %w", err), st.store.Close())
+	}
+	st.ws, err = workspace.New(workspace.Config{
+		Seed: workspace.DemoSeed(), DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Log: log,
+	})
+	if err != nil {
+		return st, errors.Join(couldNot("the workspace can't be opened: %w", err), st.store.Close())
+	}
+	st.model = agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model}
+	if !env.HasModel() {
+		st.model = agent.Model{BaseURL: st.base + "/v1", Key: "demo", Name: scriptedmodel.DefaultModel}
+	}
+	return st, nil
+}
+
+func (st stage) close() error {
+	st.l.Close()
+	return errors.Join(st.ws.Close(), st.store.Close())
+}
+
+// around serves the stage while fn runs, and takes it down afterwards.
+func (st stage) around(ctx context.Context, fn func(context.Context) error) error {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{}))
+	mux.Handle("/shop/", http.StripPrefix("/shop", st.shop.Handler()))
+	mux.Handle("/", st.ws.Handler())
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var g errgroup.Group
+	g.Go(func() error { return serveHTTP(serving, st.l, mux) })
+	err := fn(ctx)
+	err = errors.Join(err, st.ws.Close())
+	stop()
+	return errors.Join(err, g.Wait())
+}
