@@ -7,11 +7,27 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// scratch is a directory for what all tests share. It is removed at the end.
+var scratch string
+
 // The test binary is more than one program: run with the variable witnessEnv set it is the bot of the kill campaign, and scripts call it
 // by the name countersign.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
 	}
-	testscript.Main(m, map[string]func(){"countersign": main})
+	testscript.Main(tests{m}, map[string]func(){"countersign": main})
+}
+
+// tests are all tests, with the directory that they share.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	dir, err := os.MkdirTemp("", "countersign-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	scratch = dir
+	return t.M.Run()
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/internal/scriptedmodel"
+	"countersign/internal/visitor"
+	"countersign/internal/workspace"
+)
+
+// The bot, the workspace and the model are three processes that know each other by their addresses only, as in production. The bot is
+// stopped while a card waits, and goes on where it was.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-the-key"}))
+	t.Cleanup(model.Close)
+	slack := launch(t, dir, nil, "workspace", "--addr", "127.0.0.1:0")
+	base := slack.says(`is open at (http://\S+)`)
+	env := serveEnv(t, dir, base, model.URL)
+
+	bot := launch(t, dir, env, "serve")
+	admin := "http://" + bot.says(`countersign is up.* admin=(\S+)`)
+	bot.says(`(connected to Slack)`)
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nslack: ok\nmodel: ok\n"} {
+		if status, body := get(t, admin+path); status != http.StatusOK || body != want {
+			t.Errorf("%s answers %d: %s", path, status, body)
+		}
+	}
+	sam := watcher{t, visitor.Visitor{Base: base, User: "sam"}}
+	teo := watcher{t, visitor.Visitor{Base: base, User: "teo"}}
+	root := sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
+	sam.sees("#support", root, "Waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123")
+	sam.sees("#support", root, "I refunded $49.99")
+
+	second := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
+	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for")
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Fatalf("asked to stop, the bot ended with %v", err)
+	}
+
+	again := launch(t, dir, env, "serve")
+	again.says(`(connected to Slack)`)
+	teo.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
+	sam.sees("#support", second, "I refunded $20.00")
+	if err := again.end(syscall.SIGTERM); err != nil {
+		t.Errorf("asked to stop, the bot ended with %v", err)
+	}
+	if err := slack.end(syscall.SIGINT); err != nil {
+		t.Errorf("asked to stop, the workspace ended with %v", err)
+	}
+}
+
+// A bot that takes long to start is a bot that is long away. The figure to reach is 300 ms; the bound here leaves room for a busy machine.
+func TestStartTime(t *testing.T) {
+	const bound = 2 * time.Second
+	dir := t.TempDir()
+	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{}))
+	t.Cleanup(model.Close)
+	slack := launch(t, dir, nil, "workspace", "--addr", "127.0.0.1:0")
+	env := serveEnv(t, dir, slack.says(`is open at (http://\S+)`), model.URL)
+	check, serve := time.Hour, time.Hour
+	for range 5 {
+		p := launch(t, dir, env, "check")
+		if <-p.gone; p.err != nil {
+			t.Fatal(p.err)
+		}
+		check = min(check, time.Since(p.began))
+		p = launch(t, dir, env, "serve")
+		p.says(`(countersign is up)`)
+		serve = min(serve, time.Since(p.began))
+		p.end(syscall.SIGKILL)
+	}
+	t.Logf("best of 5: countersign check ended after %s, serve was up after %s", check.Round(time.Millisecond), serve.Round(time.Millisecond))
+	if check > bound || serve > bound {
+		t.Errorf("that is above %s", bound)
+	}
+}
+
+// serveEnv is what serve needs to work in the demo's workspace, with the policy of docs/policy.md.
+func serveEnv(t *testing.T, dir, slack, model string) []string {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := regexp.MustCompile("(?s)```yaml\n(version: 1.*?)```").FindSubmatch(doc)
+	if policy == nil {
+		t.Fatal("docs/policy.md has no whole example")
+	}
+	path := filepath.Join(dir, "countersign.yaml")
+	if err := os.WriteFile(path, policy[1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"SLACK_API_URL=" + slack + "/api", "SLACK_BOT_TOKEN=" + workspace.DemoBotToken, "SLACK_APP_TOKEN=" + workspace.DemoAppToken,
+		"OPENAI_BASE_URL=" + model + "/v1", "OPENAI_API_KEY=sk-the-key", "OPENAI_MODEL=" + scriptedmodel.DefaultModel,
+		"COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE=bolt:" + filepath.Join(dir, "bot.db"),
+	}
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// The demo with somebody else's model, whose manners are not ours. Stopped with Ctrl-C while a card waits and started again on the same
+// data, it goes on.
+func TestDemoForeignModel(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(&foreignModel{})
+	t.Cleanup(model.Close)
+	dir := t.TempDir()
+	env := []string{"OPENAI_BASE_URL=" + model.URL + "/gateway/openai/", "OPENAI_API_KEY=secret", "OPENAI_MODEL=vendor/strange-7b"}
+	args := []string{"demo", "--no-browser", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "kept")}
+
+	demo := launch(t, dir, env, args...)
+	sam := watcher{t, visitor.Visitor{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
+	demo.says(`The model +(vendor/strange-7b at ` + model.URL + `)`)
+	teo := watcher{t, visitor.Visitor{Base: sam.Base, User: "teo"}}
+	sam.wait("the bot", connectedTo(sam))
+	root := sam.says("#support", "", "@Countersign give 5 dollars back on ORD-123")
+	teo.clicks("countersign", "", "Approve", "Refund of $5.00 for order ORD-123")
+	sam.sees("#support", root, "strange words")
+	sam.says("#support", root, "and 6 dollars more")
+	teo.sees("countersign", "", "Refund of $6.00 for order ORD-123", "Waits for")
+	if err := demo.end(syscall.SIGINT); err != nil {
+		t.Fatalf("after Ctrl-C the demo ended with %v", err)
+	}
+
+	demo = launch(t, dir, env, args...)
+	sam.Base = demo.says(`The workspace +(http://[^/]+)`)
+	teo.Base = sam.Base
+	sam.wait("the bot", connectedTo(sam))
+	teo.clicks("countersign", "", "Approve", "Refund of $6.00 for order ORD-123")
+	sam.sees("#support", root, "strange words", "2 results")
+	if err := demo.end(syscall.SIGTERM); err != nil {
+		t.Errorf("asked to stop, the demo ended with %v", err)
+	}
+	if status, body := get(t, model.URL+"/complaints"); status != http.StatusOK || strings.TrimSpace(body) != "" {
+		t.Errorf("the model complains: %s", body)
+	}
+}

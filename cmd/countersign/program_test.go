@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// built is the real program, as go build makes it, once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, "countersign")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		err = errors.New(string(out))
+	}
+	return path, err
+})
+
+// program is the real program under way.
+type program struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	began time.Time
+	gone  chan struct{} // closed when it has ended, with err set
+	err   error
+
+	mu    sync.Mutex
+	said  []string      // lines of both outputs
+	spoke chan struct{} // closed and replaced with each line
+}
+
+// launch starts the program in a directory, with an environment that holds nothing of ours but what is given.
+func launch(t *testing.T, dir string, env []string, args ...string) *program {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{t: t, cmd: exec.Command(path, args...), gone: make(chan struct{}), spoke: make(chan struct{})}
+	p.cmd.Dir = dir
+	p.cmd.Env = append(plainEnv(), env...)
+	r, w := io.Pipe()
+	p.cmd.Stdout, p.cmd.Stderr = w, w
+	p.began = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			p.hear(lines.Text())
+		}
+		io.Copy(io.Discard, r)
+	}()
+	go func() {
+		defer close(p.gone)
+		p.err = p.cmd.Wait()
+		w.Close()
+		<-heard
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Kill() // no harm if it has ended
+		<-p.gone
+		if t.Failed() {
+			t.Logf("countersign %s said:\n%s", strings.Join(args, " "), p.text())
+		}
+	})
+	return p
+}
+
+// plainEnv is the environment without anything that the program reads.
+func plainEnv() []string {
+	var out []string
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "COUNTERSIGN_") && !strings.HasPrefix(pair, "SLACK_") && !strings.HasPrefix(pair, "OPENAI_") {
+			out = append(out, pair)
+		}
+	}
+	return out
+}
+
+func (p *program) hear(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, line)
+	close(p.spoke)
+	p.spoke = make(chan struct{})
+}
+
+func (p *program) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.said, "\n")
+}
+
+// says waits for a line and returns what the expression's first group matched in it.
+func (p *program) says(pattern string) string {
+	p.t.Helper()
+	re := regexp.MustCompile(pattern)
+	end := time.After(patience)
+	for n := 0; ; {
+		over := false
+		select {
+		case <-p.gone:
+			over = true
+		default:
+		}
+		p.mu.Lock()
+		fresh, spoke := p.said[n:], p.spoke
+		p.mu.Unlock()
+		for _, line := range fresh {
+			if m := re.FindStringSubmatch(line); m != nil {
+				return m[1]
+			}
+		}
+		if over {
+			p.t.Fatalf("it ended (%v) before it said %s", p.err, pattern)
+		}
+		n += len(fresh)
+		select {
+		case <-spoke:
+		case <-p.gone:
+		case <-end:
+			p.t.Fatalf("it did not say %s", pattern)
+		}
+	}
+}
+
+// end asks the program to end and returns how it did.
+func (p *program) end(s syscall.Signal) error {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Errorf("it had ended before it was asked to: %v", err)
+	}
+	select {
+	case <-p.gone:
+	case <-time.After(patience):
+		p.t.Fatalf("it does not end on %s", s)
+	}
+	return p.err
+}

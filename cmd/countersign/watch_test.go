@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/internal/visitor"
+)
+
+// patience is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
+const patience = 30 * time.Second
+
+// watcher is a person at the page who waits for things to be shown.
+type watcher struct {
+	*testing.T
+	visitor.Visitor
+}
+
+func (w watcher) wait(what string, done func(context.Context) (bool, error)) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	if err := w.Await(ctx, what, func() (bool, error) { return done(ctx) }); err != nil {
+		w.Fatalf("%s: %v", w.User, err)
+	}
+}
+
+// says writes a message and returns its ts.
+func (w watcher) says(channel, thread, text string) string {
+	w.Helper()
+	ts, err := w.Say(w.Context(), channel, thread, text)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return ts
+}
+
+// sees waits for a message of somebody else that has all the given words.
+func (w watcher) sees(channel, thread string, words ...string) visitor.Message {
+	w.Helper()
+	var found visitor.Message
+	w.wait("a message with "+strings.Join(words, " and "), func(ctx context.Context) (bool, error) {
+		messages, err := w.Messages(ctx, channel, thread)
+		for _, m := range messages {
+			if m.BotID != "" && hasAll(m.Text, words) {
+				found = m
+				return true, nil
+			}
+		}
+		return false, err
+	})
+	return found
+}
+
+func hasAll(text string, words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// clicks waits for a button on a message with the given words, and clicks it until the click is acknowledged.
+func (w watcher) clicks(channel, thread, label string, words ...string) {
+	w.Helper()
+	w.wait(label+" on a message with "+strings.Join(words, " and "), func(ctx context.Context) (bool, error) {
+		messages, err := w.Messages(ctx, channel, thread)
+		if err != nil {
+			return false, err
+		}
+		for _, m := range messages {
+			if e, ok := visitor.Button(m.Blocks, label); ok && hasAll(m.Text, words) {
+				err := w.Press(ctx, m, e)
+				return err == nil, nil
+			}
+		}
+		return false, nil
+	})
+}
