@@ -158,8 +158,11 @@ func (d *fakeDesk) Claim(context.Context, string) (approvers.Execution, bool, er
 	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {
 		e, err = d.execution.Retry("proc", time.Now())
 	}
-	if err != nil {
+	if errors.Is(err, approvers.ErrNotStartable) {
 		return e, false, nil
+	}
+	if err != nil {
+		return e, false, err
 	}
 	d.execution = e
 	return e, true, nil

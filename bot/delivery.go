@@ -138,7 +138,7 @@ var errPayload = errors.New("the payload can't be read")
 
 func readEnvelope(raw []byte) (e envelope, err error) {
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return e, fmt.Errorf("%w: %v", errPayload, err)
+		return e, fmt.Errorf("%w: %w", errPayload, err)
 	}
 	if e.Event.Type == "" {
 		return e, fmt.Errorf("%w: no event in it", errPayload)
@@ -149,7 +149,7 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 // readInteraction reads an interaction. Over HTTP it comes in a form field, over a socket as it is; raw is the JSON.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
-		return i, fmt.Errorf("%w: %v", errPayload, err)
+		return i, fmt.Errorf("%w: %w", errPayload, err)
 	}
 	if i.Type == "" || i.User.ID == "" {
 		return i, fmt.Errorf("%w: no type or no user in it", errPayload)

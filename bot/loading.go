@@ -99,13 +99,13 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 			return ctx.Err()
 		}
 		if o.err != nil {
-			return fmt.Errorf("%w: %v", errNoForm, o.err)
+			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
 	v.ExternalID = externalID(id)
 	_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
 	if code := errorCode(err); code == "not_found" || code == "view_not_found" || code == "expired_trigger_id" {
-		return fmt.Errorf("%w: %v", errNoForm, err)
+		return fmt.Errorf("%w: %w", errNoForm, err)
 	}
 	if err != nil {
 		return fmt.Errorf("views.update: %w", slow(err))

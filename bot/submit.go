@@ -119,8 +119,11 @@ func refusal(action string, why *prose) slack.ModalViewRequest {
 // examine holds a submitted form against what can be known at once. Its faults are shown beside the fields, and the form stays open.
 func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, reply ack, err error) {
 	f, err := readFormMark(i.View.Metadata)
-	if err != nil {
+	if errors.Is(err, errMark) {
 		return nil, ack{}, nil // not one of our forms any more: set aside by whoever handles it
+	}
+	if err != nil {
+		return nil, ack{}, err
 	}
 	if i.View.Callback == actReject && strings.TrimSpace(i.filled(fieldReason)) == "" {
 		return map[string]string{fieldReason: "Say why. The person who asked and the agent are told this."}, ack{}, nil

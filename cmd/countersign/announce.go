@@ -42,6 +42,6 @@ func openBrowser(url string) {
 	}
 	cmd := exec.Command(name, args...)
 	if cmd.Start() == nil {
-		go cmd.Wait() // reaps it
+		go func() { _ = cmd.Wait() }() // reaps it
 	}
 }

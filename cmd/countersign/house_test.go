@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/agent"
 	"countersign/config"
-	"countersign/internal/visitor"
 )
 
 // house is the whole demo in this process: workspace, model, shop and bot, at an address of its own.
@@ -65,22 +63,9 @@ func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	return h
 }
 
-// as is a person at the house's workspace.
-func (h *house) as(name string) visitor.Visitor { return visitor.Visitor{Base: h.base, User: name} }
-
 // within is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// registered adds tools to the house's registry.
-func registered(t *testing.T, r *agent.Registry, tools ...agent.Tool) {
-	t.Helper()
-	for _, tool := range tools {
-		if err := r.Register(tool); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -125,8 +126,11 @@ func (p *player) say(ctx context.Context, who visitor.Visitor, sc scene) error {
 // look reads what is new in the conversation, and whether nothing more will happen by itself.
 func (p *player) look(r store.Reader, sc scene) (lines []string, settled bool, err error) {
 	conv, err := r.ConversationAt(p.place)
-	if err != nil {
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, false, nil // not heard yet
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	if sc.does == "says" && conv.Messages == p.last.Messages {
 		return nil, false, nil

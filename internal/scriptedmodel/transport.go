@@ -39,7 +39,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			err := r.Context().Err()
 			if cause := recover(); cause != nil {
 				err = errBrokenOff
-				if cause != http.ErrAbortHandler {
+				if abort, ok := cause.(error); !ok || !errors.Is(abort, http.ErrAbortHandler) {
 					err = fmt.Errorf("scriptedmodel: the service panicked: %v", cause)
 				}
 			}

@@ -46,7 +46,7 @@ func (v Visitor) listen(ctx context.Context) (<-chan struct{}, func(), error) {
 		cancel()
 		return nil, nil, err
 	}
-	resp, err := v.client().Do(req)
+	resp, err := v.client().Do(req) // closed by the goroutine that reads it
 	if err != nil {
 		cancel()
 		return nil, nil, err

@@ -118,7 +118,7 @@ func panicked(h *house) {
 	before := picture(h)
 	func() {
 		defer func() {
-			if p := recover(); p != errMine {
+			if p, _ := recover().(error); !errors.Is(p, errMine) {
 				h.Errorf("the caller recovered %v, want the closure's own panic", p)
 			}
 		}()

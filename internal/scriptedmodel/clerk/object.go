@@ -99,7 +99,7 @@ func parseResult(raw string) result {
 	case answer.text("error") != "":
 		r.status, r.reason = "error", answer.text("error")
 	case answer["error"] != nil:
-		r.status, r.reason = "error", object(asObject(answer["error"])).text("message")
+		r.status, r.reason = "error", asObject(answer["error"]).text("message")
 	}
 	if modified := asObject(answer["modified"]); modified != nil {
 		r.changedBy = modified.text("by", "decided_by", "role")

@@ -103,7 +103,7 @@ func byTotal(a, b *order) int { return a.total - b.total }
 
 // byItem finds the orders whose items the text names: "the teapot".
 func byItem(text string, list []*order) []*order {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !('a' <= r && r <= 'z') })
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
 	var found []*order
 	best := 0
 	for _, o := range list {
