@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -68,19 +69,21 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
 		return fmt.Errorf("audit chain %q ends with record %d; record %d does not follow it: %w", a.Chain, head.Seq, a.Seq, store.ErrConflict)
 	}
+	linked := a.Link(head)
+	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
+		if !utf8.ValidString(s) {
+			linked.Hash = "" // it would be read back as something else
+		}
+	}
+	if linked.Hash != a.Hash {
+		return fmt.Errorf("store: record %d of audit chain %q would not match its hash when it is read again", a.Seq, a.Chain)
+	}
 	key := number(text(nil, a.Chain), a.Seq)
-	value, err := encode(nil, &a)
+	value, err := encode(t.rows.scratch.space(1024), &linked)
 	if err != nil {
 		return err
 	}
-	var again approvers.AuditRecord
-	if err := decode(value, &again); err != nil {
-		return err
-	}
-	if again.Link(head).Hash != a.Hash {
-		return fmt.Errorf("store: record %d of audit chain %q does not match its hash, as it would be read again", a.Seq, a.Chain)
-	}
-	if err := t.rows.set(audit, key, nil, value); err != nil || payload == nil {
+	if err := t.rows.set(audit, key, nil, t.rows.scratch.done(value)); err != nil || payload == nil {
 		return err
 	}
 	if payload.Chain != a.Chain || payload.Seq != a.Seq || payload.Hash() != a.PayloadHash {

@@ -16,6 +16,9 @@ func text(k []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
 	}
+	if k == nil {
+		k = make([]byte, 0, len(s)+40) // room for the parts that follow
+	}
 	for {
 		i := strings.IndexByte(s, 0)
 		if i < 0 {

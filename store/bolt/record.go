@@ -127,11 +127,11 @@ func (t *table[T]) write(r *rows, rec T) error {
 	if t.indexes != nil {
 		h.index = t.index(&rec, h.birth)
 	}
-	value, err := encode(h.append(make([]byte, 0, 1024)), &rec)
+	value, err := encode(h.append(r.scratch.space(max(512, len(stored)+len(stored)/4))), &rec)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", t.name, id, err)
 	}
-	if err := r.set(t.in, key, stored, value); err != nil {
+	if err := r.set(t.in, key, stored, r.scratch.done(value)); err != nil {
 		return err
 	}
 	return reindex(r, key, old, h)

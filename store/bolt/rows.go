@@ -13,6 +13,7 @@ import (
 type rows struct {
 	tx      *bbolt.Tx
 	open    [bucketEnd]*bbolt.Bucket
+	scratch *scratch
 	changes []change // by the closure that is running
 	written bool     // by closures that have ended well
 }

@@ -68,10 +68,11 @@ func (t *tx) SetTimer(timer store.Timer) error {
 		return err
 	}
 	due := moment(nil, timer.Due)
-	value, err := encode(nil, &timer)
+	value, err := encode(t.rows.scratch.space(256), &timer)
 	if err != nil {
 		return err
 	}
+	value = t.rows.scratch.done(value)
 	if err := t.rows.set(timerRef, timerKindRef(timer.Kind, timer.Ref), nil, due); err != nil {
 		return err
 	}

@@ -22,12 +22,12 @@ var (
 const noLimit = math.MaxInt
 
 // put writes a record that is not guarded by a version.
-func put(r *rows, in bucket, key []byte, record any) error {
-	value, err := encode(nil, record)
+func put[T any](r *rows, in bucket, key []byte, record *T) error {
+	value, err := encode(r.scratch.space(512), record)
 	if err != nil {
 		return err
 	}
-	return r.set(in, key, r.get(in, key), value)
+	return r.set(in, key, r.get(in, key), r.scratch.done(value))
 }
 
 // list reads the records that a scan finds.

@@ -23,6 +23,8 @@ type writer struct {
 	jobs     chan *job     // unbuffered: a closure is either waiting with its caller or taken
 	back     chan struct{} // the closure that had the transaction is done with it
 	quit     chan struct{}
+	scratch  scratch
+	changes  []change // kept for its memory
 	wg       sync.WaitGroup
 	failure  atomic.Pointer[error] // why the store stopped
 }
@@ -153,7 +155,9 @@ func (w *writer) commit(next func() *job, j *job) error {
 	if err != nil {
 		return w.fail(fmt.Errorf("begin: %w", err))
 	}
-	r := &rows{tx: btx}
+	w.scratch.reset()
+	r := &rows{tx: btx, scratch: &w.scratch, changes: w.changes}
+	defer func() { w.changes = r.changes[:0] }()
 	for ; j != nil; j = next() {
 		if err := w.lend(j, r); err != nil {
 			_ = btx.Rollback() // the store stops anyway

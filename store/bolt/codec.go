@@ -1,0 +1,116 @@
+package bolt
+
+import (
+	"encoding"
+	stdjson "encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+)
+
+// codec turns values of one type into JSON and back. It is made once for each type of record, from the type's fields and
+// their json tags, and does only what records need: that is several times faster than a codec for everything, and a decision's
+// time goes mostly into this. Types that it does not know make it panic when it is made, which every test would notice.
+type codec struct {
+	encode func(b []byte, v reflect.Value) ([]byte, error)
+	decode func(p *parser, v reflect.Value) error
+}
+
+// field is one field of a struct.
+type field struct {
+	index  int
+	key    string // the quoted name and the colon
+	codec  *codec
+	absent func(v reflect.Value) bool // it is left out then; nil: never
+}
+
+var (
+	timeType   = reflect.TypeFor[time.Time]()
+	rawType    = reflect.TypeFor[stdjson.RawMessage]()
+	bytesType  = reflect.TypeFor[[]byte]()
+	factsType  = reflect.TypeFor[map[string]string]()
+	textType   = reflect.TypeFor[encoding.TextMarshaler]()
+	custom     = reflect.TypeFor[stdjson.Marshaler]()
+	allCodecs  sync.Map // reflect.Type to *codec
+	zeroTester = reflect.TypeFor[interface{ IsZero() bool }]()
+)
+
+// codecOf gives the codec of a record's type.
+func codecOf(t reflect.Type) *codec {
+	if c, ok := allCodecs.Load(t); ok {
+		return c.(*codec)
+	}
+	c, _ := allCodecs.LoadOrStore(t, makeCodec(t))
+	return c.(*codec)
+}
+
+func makeCodec(t reflect.Type) *codec {
+	switch {
+	case t == timeType:
+		return &codec{encodeTime, decodeTime}
+	case t == rawType, t == bytesType:
+		return &codec{encodeBytes, decodeBytes}
+	case t == factsType:
+		return &codec{encodeFacts, decodeFacts}
+	case t.Implements(textType):
+		return &codec{encodeText, decodeText}
+	case t.Implements(custom), reflect.PointerTo(t).Implements(custom):
+		panic(fmt.Sprintf("store/bolt: %s has its own JSON, which this codec does not know", t))
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return &codec{encodeString, decodeString}
+	case reflect.Bool:
+		return &codec{encodeBool, decodeBool}
+	case reflect.Int, reflect.Int64:
+		return &codec{encodeInt, decodeInt}
+	case reflect.Uint64:
+		return &codec{encodeUint, decodeUint}
+	case reflect.Slice:
+		return sliceCodec(makeCodec(t.Elem()))
+	case reflect.Struct:
+		return structCodec(fieldsOf(t))
+	}
+	panic(fmt.Sprintf("store/bolt: this codec does not know the type %s", t))
+}
+
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for f := range t.Fields() {
+		tag := strings.Split(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous || !f.IsExported():
+			panic(fmt.Sprintf("store/bolt: the field %s of %s is embedded or not exported, which this codec does not know", f.Name, t))
+		case tag[0] == "-":
+			continue
+		case tag[0] == "":
+			tag[0] = f.Name
+		}
+		x := field{index: f.Index[0], key: `"` + tag[0] + `":`, codec: makeCodec(f.Type)}
+		for _, option := range tag[1:] {
+			switch {
+			case option == "omitempty":
+				x.absent = empty
+			case option == "omitzero" && f.Type == timeType:
+				x.absent = func(v reflect.Value) bool { return v.Addr().Interface().(*time.Time).IsZero() }
+			case option == "omitzero" && !f.Type.Implements(zeroTester):
+				x.absent = reflect.Value.IsZero
+			default:
+				panic(fmt.Sprintf("store/bolt: this codec does not know the option %q of the field %s of %s", option, f.Name, t))
+			}
+		}
+		fields = append(fields, x)
+	}
+	return fields
+}
+
+// empty is what omitempty means.
+func empty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.String:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
