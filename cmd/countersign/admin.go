@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 )
 
@@ -61,11 +62,18 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-// listen opens an address. what names it in the error.
-func listen(what, addr string) (net.Listener, error) {
+// listen opens an address. what names it in the error, and setting what sets it.
+func listen(what, setting, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, couldNot("%s can't listen on %s: %v. Is another process using it? Choose another address", what, addr, err)
+	var malformed *net.AddrError
+	var unknown *net.DNSError
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, couldNot("%s can't listen on %s: another process uses that port. Stop it, or choose another address with %s", what, addr, setting)
+	case errors.As(err, &malformed), errors.As(err, &unknown), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, misused("%s can't listen on %q: it is no address of this machine (%w). Write HOST:PORT with %s, such as 127.0.0.1:8484", what, addr, err, setting)
 	}
-	return l, nil
+	return nil, couldNot("%s can't listen on %s: %w. Choose another address with %s", what, addr, err, setting)
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"countersign/store"
+	"countersign/bot"
 )
 
 // Exit codes. They are part of the operator's contract.
@@ -39,7 +39,7 @@ func couldNot(format string, args ...any) error {
 	return &exitError{exitFailed, fmt.Errorf(format, args...)}
 }
 
-// exitCode is the code for an error. Cobra's own errors, without a code, are wrong usage.
+// exitCode is the code for an error. One without a code came while the command ran.
 func exitCode(err error) int {
 	var e *exitError
 	switch {
@@ -47,8 +47,8 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrCommitUnknown):
-		return exitFailed
+	case errors.Is(err, bot.ErrToken):
+		return exitUsage
 	}
-	return exitUsage
+	return exitFailed
 }

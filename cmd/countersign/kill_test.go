@@ -90,7 +90,7 @@ type campaign struct {
 func openCampaign(t *testing.T, seed uint64) *campaign {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := listen("the campaign", "127.0.0.1:0")
+	l, err := listen("the campaign", "", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

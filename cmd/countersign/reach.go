@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"countersign/agent"
 	"countersign/bot"
@@ -32,8 +33,10 @@ func reach(ctx context.Context, p parts) error {
 
 // storeError gives the errors of opening a store their exit code.
 func storeError(err error) error {
-	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrNewer) {
-		return misused("%w", err)
+	for _, configured := range []error{store.ErrForeign, store.ErrNewer, fs.ErrNotExist, syscall.ENOTDIR} {
+		if errors.Is(err, configured) {
+			return misused("%w", err)
+		}
 	}
 	return couldNot("%w", err)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -20,5 +22,31 @@ countersign them. Try it on this machine with no account:
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), auditCommand(), workspaceCommand())
+	guided(cmd)
 	return cmd
+}
+
+// guided has every command say what to do about wrong usage. Cobra's own sentences only say what is wrong.
+func guided(cmd *cobra.Command) {
+	wrong := func(c *cobra.Command, err error) error {
+		return misused("%w; \"%s --help\" says what can be written", err, c.CommandPath())
+	}
+	cmd.SetFlagErrorFunc(wrong)
+	cmd.SuggestionsMinimumDistance = 2
+	check := cmd.Args
+	cmd.Args = func(c *cobra.Command, args []string) error {
+		err := check(c, args)
+		if err == nil {
+			return nil
+		}
+		if len(args) > 0 {
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				return misused("%w; did you mean %s?", err, strings.Join(near, " or "))
+			}
+		}
+		return wrong(c, err)
+	}
+	for _, c := range cmd.Commands() {
+		guided(c)
+	}
 }

@@ -39,19 +39,15 @@ func serve(cmd *cobra.Command) error {
 		return misused("COUNTERSIGN_TRANSPORT: Slack's requests over HTTP are not served yet; write socket")
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: env.Log}))
-	goods, err := shop.Open(filepath.Join(filepath.Dir(env.Store.Path), "countersign-shop.json"), time.Now)
-	if err != nil {
-		return couldNot("the sample shop can't be opened: %w", err)
-	}
-	tools, err := registry(goods)
+	samples, err := registry(shop.New(time.Now)) // nothing is written before it is known that the policy is right
 	if err != nil {
 		return err
 	}
-	policy, err := readPolicy(env.Policy, tools, log)
+	policy, err := readPolicy(env.Policy, samples, log)
 	if err != nil {
 		return err
 	}
-	admin, err := listen("the admin address", env.AdminAddr)
+	admin, err := listen("the admin server", "COUNTERSIGN_ADMIN_ADDR", env.AdminAddr)
 	if err != nil {
 		return err
 	}
@@ -59,6 +55,11 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		admin.Close()
 		return err
+	}
+	tools, err := shopTools(env.Store.Path)
+	if err != nil {
+		admin.Close()
+		return errors.Join(err, db.Close())
 	}
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
@@ -72,6 +73,15 @@ func serve(cmd *cobra.Command) error {
 	}
 	log.Info("countersign is up", "policy", env.Policy, "store", env.Store.String(), "admin", admin.Addr().String(), "gated", strings.Join(gated(policy, tools), ", "))
 	return errors.Join(s.run(ctx, p), db.Close())
+}
+
+// shopTools opens the sample shop beside the store.
+func shopTools(store string) (*agent.Registry, error) {
+	goods, err := shop.Open(filepath.Join(filepath.Dir(store), "countersign-shop.json"), time.Now)
+	if err != nil {
+		return nil, couldNot("the sample shop can't be opened: %w", err)
+	}
+	return registry(goods)
 }
 
 // readPolicy reads the policy and holds it against the tools that can be called. Warnings are logged.
@@ -92,6 +102,9 @@ func readPolicy(path string, tools *agent.Registry, log *slog.Logger) (*approver
 
 // openStore opens the bolt file. Its errors say what to do.
 func openStore(path string) (*bolt.Store, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, misused("the store %s is a directory; name a file in it", path)
+	}
 	db, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return nil, storeError(err)

@@ -31,7 +31,7 @@ type stage struct {
 
 // openStage opens everything around the bot. Nothing is served yet.
 func openStage(dir, addr string, env config.Env, log *slog.Logger) (st stage, err error) {
-	if st.l, err = listen("the demo", addr); err != nil {
+	if st.l, err = listen("the demo", "--addr", addr); err != nil {
 		return st, err
 	}
 	defer func() {

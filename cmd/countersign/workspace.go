@@ -28,7 +28,7 @@ people, and an HTTP API for scripts (docs/workspace.md). It prints the settings 
 					return misused("the workspace's seed can't be used: %w", err)
 				}
 			}
-			l, err := listen("the workspace", addr)
+			l, err := listen("the workspace", "--addr", addr)
 			if err != nil {
 				return err
 			}
