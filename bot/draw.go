@@ -19,6 +19,7 @@ type scene struct {
 	desk.Sight
 	url   string // the workspace's, for links to messages
 	about string // what the call's tool does, in the words of its definition
+	calls []ping // who is called to a card in a channel, so that they notice it
 	print string // fingerprint of this version, in its buttons
 }
 

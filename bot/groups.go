@@ -39,9 +39,9 @@ func (b *Bot) clicker(ctx context.Context, user string, p *approvers.Policy, too
 	return who, nil
 }
 
-// groupMembers reads the members of a group that the policy names by id or handle. A group that does not exist has none.
-func (b *Bot) groupMembers(ctx context.Context, named string, fresh bool) (map[string]bool, error) {
-	ids, err := b.people.ids.get("", fresh, func() (map[string]string, error) {
+// groupIDs are the ids of the workspace's user groups, by id and by handle.
+func (b *Bot) groupIDs(ctx context.Context, fresh bool) (map[string]string, error) {
+	return b.people.ids.get("", fresh, func() (map[string]string, error) {
 		list, err := b.api.GetUserGroupsContext(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("usergroups.list: %w", slow(err))
@@ -54,6 +54,11 @@ func (b *Bot) groupMembers(ctx context.Context, named string, fresh bool) (map[s
 		}
 		return ids, nil
 	})
+}
+
+// groupMembers reads the members of a group that the policy names by id or handle. A group that does not exist has none.
+func (b *Bot) groupMembers(ctx context.Context, named string, fresh bool) (map[string]bool, error) {
+	ids, err := b.groupIDs(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}

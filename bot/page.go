@@ -95,8 +95,6 @@ func (p *page) small(s string) {
 	p.lines = append(p.lines, escape(s))
 }
 
-func (p *page) divider() { p.blocks = append(p.blocks, slack.NewDividerBlock()) }
-
 // buttons adds a row of buttons. id sets rows apart that hold the same button.
 func (p *page) buttons(id string, buttons ...slack.BlockElement) {
 	p.blocks = append(p.blocks, slack.NewActionBlock(id, buttons...))

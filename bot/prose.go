@@ -57,6 +57,13 @@ func (p *prose) person(id approvers.PersonID, called string) *prose {
 	return p
 }
 
+// group names a user group.
+func (p *prose) group(id string) *prose {
+	p.parts = append(p.parts, slack.NewRichTextSectionUserGroupElement(id))
+	p.plain.WriteString("<!subteam^" + id + ">")
+	return p
+}
+
 // slackUser reports whether s has the form of a Slack user id.
 func slackUser(s string) bool {
 	return len(s) > 1 && (s[0] == 'U' || s[0] == 'W') && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""

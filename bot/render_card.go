@@ -45,6 +45,10 @@ func (s scene) standing(r approvers.Request) []*prose {
 			line = say("⏫ Nobody has decided yet, so this comes to you as ").strong(s.title(r.Joined[len(r.Joined)-1])).
 				say(". It waits for ").strong(s.title(r.Plan.Stages[r.Stage].Approver)).say("; you may decide too")
 		}
+		for i, c := range s.calls {
+			line.say(map[bool]string{true: ": ", false: " "}[i == 0])
+			c.in(line)
+		}
 		return []*prose{line.say(".")}
 	}
 	return []*prose{say(endSign[r.State] + " ").also(s.ending(r))}

@@ -58,7 +58,7 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if err != nil {
 		return err
 	}
-	d, body, err := draw(scene{Sight: sight, url: me.URL, about: about(b.Tools, sight)})
+	d, body, err := draw(scene{Sight: sight, url: me.URL, about: about(b.Tools, sight), calls: b.calls(ctx, sight)})
 	if err != nil {
 		return err
 	}

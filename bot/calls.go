@@ -1,0 +1,61 @@
+package bot
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// ping is somebody whom a card mentions: a person, or a user group.
+type ping struct{ user, group string }
+
+func (c ping) in(p *prose) {
+	if c.group != "" {
+		p.group(c.group)
+		return
+	}
+	p.person(approvers.PersonID(c.user), "")
+}
+
+// maxCalls bounds how many a card mentions. Whoever has a larger role names a user group in the policy.
+const maxCalls = 8
+
+// calls lists whom a card that waits in a channel mentions: the members of the role as the policy names them. Nobody notices a
+// message in a channel that does not mention them. Who can't be found now is left out: the card is what matters.
+func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
+	if s.Surface.Kind != store.SurfaceCard || !strings.HasPrefix(s.Surface.To, "channel:") || s.Request.State != approvers.Pending {
+		return nil
+	}
+	role, _ := s.Policy.Role(s.Request.Roles()[0])
+	var out []ping
+	for _, m := range role.Members {
+		c, err := b.call(ctx, m)
+		if err != nil {
+			b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", s.Request.ID, "error", err)
+		}
+		asked := slices.ContainsFunc(s.Request.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.user })
+		if c != (ping{}) && !asked && !slices.Contains(out, c) && len(out) < maxCalls {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (b *Bot) call(ctx context.Context, m approvers.Member) (ping, error) {
+	switch m.Kind {
+	case approvers.MemberUser:
+		return ping{user: m.Value}, nil
+	case approvers.MemberGroup:
+		ids, err := b.groupIDs(ctx, false)
+		return ping{group: ids[m.Value]}, err
+	}
+	users, err := b.roleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
+	if err != nil || len(users) == 0 {
+		return ping{}, err
+	}
+	return ping{user: users[0]}, nil
+}
