@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -27,6 +29,9 @@ people, and an HTTP API for scripts (docs/workspace.md). It prints the settings 
 				if seed, err = workspace.ReadSeed(seedFile); err != nil {
 					return misused("the workspace's seed can't be used: %w", err)
 				}
+			}
+			if err := keepable(dataFile); err != nil {
+				return couldNot("the workspace can't be kept in %s: %w. Name another file with --data", dataFile, err)
 			}
 			l, err := listen("the workspace", "--addr", addr)
 			if err != nil {
@@ -64,4 +69,19 @@ people, and an HTTP API for scripts (docs/workspace.md). It prints the settings 
 	cmd.Flags().StringVar(&dataFile, "data", "", "file that keeps the workspace between runs; nothing is kept without it")
 	cmd.Flags().BoolVar(&realRates, "real-rates", false, "enforce Slack's rate limits")
 	return cmd
+}
+
+// keepable tries whether a file can be written, so that an operator learns it now and not when what was done is lost.
+func keepable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY, 0o600) // where the workspace writes it first
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
