@@ -1,0 +1,74 @@
+package desk
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Finish records what a tool answered, and hands it to the model.
+func (d *Desk) Finish(ctx context.Context, execution string, ok bool, result string) error {
+	return d.update(ctx, "finish", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		if e, err = e.Finish(ok, result, t.now); err != nil {
+			return err
+		}
+		return t.finished(e)
+	})
+}
+
+// finished writes an execution that ended, with everything that follows from it.
+func (t *tx) finished(e approvers.Execution) error {
+	if err := t.PutExecution(e); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+		return err
+	}
+	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}, []byte(e.Result)); err != nil {
+		return err
+	}
+	return t.returnResult(e)
+}
+
+// returnResult hands the outcome of a run to the model and has it shown.
+func (t *tx) returnResult(e approvers.Execution) error {
+	var request *approvers.Request
+	if e.Request != "" {
+		r, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		request = &r
+	}
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return err
+	}
+	outcome, text := approvers.RunResult(t.policy, e, request)
+	if err := t.giveResult(call, outcome, text); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
+// changedStep has everything that shows an execution shown again.
+func (t *tx) changedStep(e approvers.Execution) error {
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return err
+	}
+	if e.Request != "" {
+		if err := t.changedRef(e.Request); err != nil {
+			return err
+		}
+	}
+	if err := t.changedRef(e.ID); err != nil {
+		return err
+	}
+	return t.changedTurn(e.Turn, store.SurfaceStep, call.Step)
+}

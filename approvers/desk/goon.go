@@ -1,0 +1,125 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Withdraw takes a request back for one of its requesters.
+func (d *Desk) Withdraw(ctx context.Context, c Click) (approvers.Request, error) {
+	var out approvers.Request
+	err := d.click(ctx, "withdraw", c, func(t *tx) (*approvers.Denied, error) {
+		r, err := t.Request(c.Request)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		after, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
+		out = after
+		if denied != nil {
+			return denied, t.auditDenied(r.ID, c, denied)
+		}
+		return nil, t.follow(r, after)
+	})
+	return out, err
+}
+
+// GoOn withdraws everything that a turn waits for and hands the messages that wait behind it to the model. A requester
+// can do it, and whoever wrote one of those messages.
+func (d *Desk) GoOn(ctx context.Context, c Click) error {
+	return d.click(ctx, "go on", c, func(t *tx) (*approvers.Denied, error) {
+		turn, err := t.Turn(c.Turn)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if turn.State != approvers.TurnWaiting {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		if c.Who.ID == "" || c.Who.Deleted { // as for Withdraw, but before anything is written
+			return &approvers.Denied{Code: approvers.DeniedUnidentified}, nil
+		}
+		queued, err := t.queued(turn.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		sender := slices.ContainsFunc(queued, func(m store.Message) bool { return m.Author == c.Who.ID })
+		if !sender && !slices.Contains(turn.Requesters, c.Who.ID) {
+			return &approvers.Denied{Code: approvers.DeniedNotRequester}, nil
+		}
+		if turn, err = t.takeQueued(turn, queued); err != nil {
+			return nil, err
+		}
+		calls, err := t.Calls(turn.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, call := range calls {
+			if call.Step != turn.Step || call.Outcome != "" {
+				continue
+			}
+			if denied, err := t.letGo(call, c); denied != nil || err != nil {
+				return denied, err
+			}
+		}
+		return nil, t.changedTurn(turn.ID, store.SurfaceQueued, 0)
+	})
+}
+
+// queued lists the messages that wait for a turn to end.
+func (t *tx) queued(conversation string) ([]store.Message, error) {
+	messages, err := t.Messages(conversation, 0)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(messages, func(m store.Message) bool { return m.State != store.MessageQueued }), nil
+}
+
+// takeQueued makes messages that wait part of the turn.
+func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.Turn, error) {
+	for _, m := range queued {
+		m.State, m.Turn = store.MessageTaken, turn.ID
+		turn = turn.Speak(m.Author)
+		if err := t.PutMessage(m); err != nil {
+			return turn, err
+		}
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return turn, err
+	}
+	turn.Version++
+	return turn, nil
+}
+
+// letGo ends what one call waits for: its request is withdrawn; an unknown outcome is told to the model as it is.
+func (t *tx) letGo(call store.Call, c Click) (*approvers.Denied, error) {
+	if call.Request != "" {
+		r, err := t.Request(call.Request)
+		if err != nil {
+			return nil, err
+		}
+		if r.State.Open() {
+			after, denied := r.Withdraw(t.deciding(), c.Who, true, "the conversation went on to something else")
+			if denied != nil {
+				return denied, t.auditDenied(r.ID, c, denied)
+			}
+			return nil, t.follow(r, after)
+		}
+	}
+	e, err := t.Execution(call.Execution)
+	if err != nil {
+		return nil, err
+	}
+	if e.State == approvers.ExecutionUnknown {
+		return nil, t.leave(e)
+	}
+	return nil, nil // it is running: its result comes by itself
+}

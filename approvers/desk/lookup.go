@@ -1,0 +1,47 @@
+package desk
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Showing finds the surface that a Slack message shows, and the version of it that was posted last.
+func (d *Desk) Showing(ctx context.Context, channel, ts string) (s store.Surface, shown store.Rendering, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		if s, err = r.SurfaceAt(channel, ts); err != nil {
+			return err
+		}
+		shown, err = r.Rendering(s.ID, s.Posts)
+		return err
+	})
+	return s, shown, err
+}
+
+// Rendering reads one posted version of a surface.
+func (d *Desk) Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		shown, err = r.Rendering(surface, post)
+		return err
+	})
+	return shown, err
+}
+
+// Request reads a request.
+func (d *Desk) Request(ctx context.Context, id string) (req approvers.Request, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		req, err = r.Request(id)
+		return err
+	})
+	return req, err
+}
+
+// Inbox reads a delivery that is due to be handled.
+func (d *Desk) Inbox(ctx context.Context, id string) (row store.Inbox, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		row, err = r.Inbox(id)
+		return err
+	})
+	return row, err
+}

@@ -1,0 +1,121 @@
+package desk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Posted is one version of a surface as it was sent to Slack.
+type Posted struct {
+	Body   []byte // text and blocks as JSON
+	Digest string // of the execution that it showed, if it showed one
+	Whole  bool   // the execution's arguments were shown whole
+}
+
+// Shown records that Slack shows a surface: s as it was read, with Channel and TS set. Every posted version is kept.
+func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
+	sum := sha256.Sum256(p.Body)
+	hash := hex.EncodeToString(sum[:])
+	return d.update(ctx, "shown", func(t *tx) error {
+		cur, err := t.Surface(s.ID)
+		if err != nil {
+			return err
+		}
+		cur.Channel, cur.TS, cur.Shown, cur.Hash, cur.LastError = s.Channel, s.TS, s.Want, hash, ""
+		cur.Posts++
+		if cur.Want == s.Want {
+			cur.State = store.SurfaceShown
+			err = t.ClearTimer(store.TimerShow, s.ID)
+		} else {
+			err = t.showNow(cur)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.PutSurface(cur); err != nil {
+			return err
+		}
+		shown := store.Rendering{Surface: s.ID, Post: cur.Posts, Hash: hash, Digest: p.Digest, Whole: p.Whole, Body: p.Body, At: t.now}
+		if err := t.PutRendering(shown); err != nil {
+			return err
+		}
+		if s.Request == "" {
+			return nil
+		}
+		facts := map[string]string{"surface": string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": p.Digest}
+		if err := t.audit(s.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
+			return err
+		}
+		if cur.Posts > 1 {
+			return nil
+		}
+		return t.linkCard(s.Request) // the asker's thread links to the card as soon as there is one
+	})
+}
+
+// linkCard has the step of a request shown again, if it still waits.
+func (t *tx) linkCard(request string) error {
+	r, err := t.Request(request)
+	if err != nil || r.State != approvers.Pending {
+		return err
+	}
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	return t.changedTurn(r.Turn, store.SurfaceStep, call.Step)
+}
+
+// Expand turns a surface for a role into one for each of its people. Nobody to show it to counts as unreachable.
+func (d *Desk) Expand(ctx context.Context, surface string, users []string) error {
+	if len(users) == 0 {
+		return d.Unreachable(ctx, surface, "the role has no member who can be written to")
+	}
+	return d.update(ctx, "expand", func(t *tx) error {
+		s, err := t.Surface(surface)
+		if err != nil {
+			return err
+		}
+		if s.State == store.SurfaceExpanded {
+			return t.ClearTimer(store.TimerShow, surface)
+		}
+		for _, user := range users {
+			one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Text: s.Text, Urgent: s.Urgent}
+			if err := t.want(one); err != nil {
+				return err
+			}
+		}
+		s.State = store.SurfaceExpanded
+		if err := t.PutSurface(s); err != nil {
+			return err
+		}
+		return t.ClearTimer(store.TimerShow, surface)
+	})
+}
+
+// Unreachable gives a surface up that Slack refused for good. It is shown elsewhere where that helps, and the operator is told.
+func (d *Desk) Unreachable(ctx context.Context, surface, cause string) error {
+	return d.update(ctx, "unreachable", func(t *tx) error {
+		s, err := t.Surface(surface)
+		if errors.Is(err, store.ErrNotFound) {
+			return t.ClearTimer(store.TimerShow, surface)
+		}
+		if err != nil || s.State == store.SurfaceUnreachable {
+			return errors.Join(err, t.ClearTimer(store.TimerShow, surface))
+		}
+		d.Log.Error("Slack refused this for good; mend it there or in the policy", "surface", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		s.State, s.LastError = store.SurfaceUnreachable, cause
+		if err := t.PutSurface(s); err != nil {
+			return err
+		}
+		if err := t.ClearTimer(store.TimerShow, surface); err != nil {
+			return err
+		}
+		return t.elsewhere(s)
+	})
+}
