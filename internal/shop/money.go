@@ -19,7 +19,7 @@ type RefundArgs struct {
 	OrderID  string `json:"order_id"`
 	Amount   Amount `json:"amount"`
 	Currency string `json:"currency"`
-	Reason   string `json:"reason"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // RefundResult says what was given back and what is left.
@@ -43,8 +43,6 @@ func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (Refun
 		}
 		left := o.Refundable()
 		switch {
-		case strings.TrimSpace(a.Reason) == "":
-			return RefundResult{}, problem(ErrInvalid, "A refund needs a reason.")
 		case a.Amount <= 0:
 			return RefundResult{}, problem(ErrInvalid, "A refund must be more than zero.")
 		case a.Currency != o.Currency:

@@ -10,6 +10,7 @@ import (
 
 // SearchArgs narrow the search; all that are given must match.
 type SearchArgs struct {
+	Query         string `json:"query,omitempty"` // each word must be found in the order or its customer
 	OrderID       string `json:"order_id,omitempty"`
 	CustomerEmail string `json:"customer_email,omitempty"`
 	CustomerName  string `json:"customer_name,omitempty"`
@@ -91,7 +92,22 @@ func (s *State) search(a SearchArgs) (SearchResult, error) {
 func (a SearchArgs) matches(o *Order, c *Customer) bool {
 	same := func(want, have string) bool { return want == "" || strings.EqualFold(strings.TrimSpace(want), have) }
 	return same(a.OrderID, o.ID) && same(a.CustomerEmail, c.Email) && same(a.UserID, c.ID) && same(a.Status, string(o.Progress)) &&
-		strings.Contains(strings.ToLower(c.Name), strings.ToLower(strings.TrimSpace(a.CustomerName)))
+		strings.Contains(strings.ToLower(c.Name), strings.ToLower(strings.TrimSpace(a.CustomerName))) && a.hasWords(o, c)
+}
+
+// hasWords reports whether every word of the query is found in the order or its customer.
+func (a SearchArgs) hasWords(o *Order, c *Customer) bool {
+	about := []string{o.ID, string(o.Progress), c.ID, c.Name, c.Email}
+	for _, i := range o.Items {
+		about = append(about, i.Name)
+	}
+	text := strings.ToLower(strings.Join(about, " "))
+	for _, word := range strings.Fields(strings.ToLower(a.Query)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // whyNone says what about the search matched nothing.
