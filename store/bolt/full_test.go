@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,6 +60,42 @@ func TestFullDiskForOne(t *testing.T) {
 		})
 		if err := errors.Join(err, s.Check(t.Context())); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A closure that failed by itself learns of a failed commit too: what it saw of its neighbours may not be true.
+func TestOwnErrorBesideFailedCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var file *os.File
+		s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+			f, err = os.OpenFile(name, flag, mode)
+			file = f
+			return f, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // it takes writes and fails to sync
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		mine := errors.New("mine")
+		errs, release := busy(t, s, 2, func(i int) (context.Context, func(store.Tx) error) {
+			return t.Context(), func(store.Tx) error {
+				if i == 0 {
+					return mine
+				}
+				return unix.Dup3(int(null.Fd()), int(file.Fd()), unix.O_CLOEXEC)
+			}
+		})
+		release()
+		for i, err := range errs {
+			if !errors.Is(err, store.ErrCommitUnknown) {
+				t.Errorf("closure %d: got error %v, want ErrCommitUnknown", i, err)
+			}
 		}
 	})
 }

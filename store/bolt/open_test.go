@@ -325,6 +325,23 @@ func TestCreatingTogether(t *testing.T) {
 	}
 }
 
+// A file that goes away while it is being opened is an error, not a new store with nothing in it.
+func TestFileThatGoesAway(t *testing.T) {
+	path := made(t)
+	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		if err := os.Remove(name); err != nil {
+			t.Error(err)
+		}
+		return os.OpenFile(name, flag, mode)
+	}})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got error %v, want ErrNotExist", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was made in its place (%v)", err)
+	}
+}
+
 // A creation that fails leaves nothing behind, and the next one works.
 func TestCreationThatFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")

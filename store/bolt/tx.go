@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -56,8 +57,11 @@ func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T
 			break
 		}
 		rec, err := t.read(r, string(id))
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, fmt.Errorf("store: an index names %s %q, which is not there", t.name, id)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("by index: %v", err) // not ErrNotFound: a list that misses records is damage
+			return nil, err
 		}
 		out = append(out, rec)
 	}

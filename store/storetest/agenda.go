@@ -252,14 +252,16 @@ func auditRefusals(h *house) {
 	elsewhere := other
 	elsewhere.Chain = "d"
 	h.refused(store.ErrConflict, add(elsewhere, nil))
+	h.refused(store.ErrConflict, add(approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed}.Link(other), nil)) // a branch
 	// An append can't be mended later, so what would not verify is refused.
+	wrongPlace := approvers.AuditPayload{Chain: "c", Seq: 2, Body: []byte("x")}
 	third := approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed, PayloadHash: "of something else"}.Link(second)
 	forged := third
 	forged.Kind = approvers.AuditApproved
 	for what, put := range map[string]func(store.Tx) error{
 		"record that was changed after it was linked":     add(forged, nil),
 		"payload that the record does not commit to":      add(third, &approvers.AuditPayload{Chain: "c", Seq: 3, Body: []byte("x")}),
-		"payload that belongs to another record":          add(third, &approvers.AuditPayload{Chain: "c", Seq: 2}),
+		"payload that says it is another record's":        add(approvers.AuditRecord{Chain: "c", At: at(3), PayloadHash: wrongPlace.Hash()}.Link(second), &wrongPlace),
 		"record whose hash would not survive the storing": add(approvers.AuditRecord{Chain: "c", At: at(3), Actor: "\xff"}.Link(second), nil),
 	} {
 		if err := h.try(put); err == nil {
