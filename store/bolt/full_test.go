@@ -22,7 +22,7 @@ import (
 func TestFullDiskForOne(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
-		t.Skipf("this user can't mount a small disk: %v", err)
+		needed(t, fmt.Sprintf("this user can't mount a small disk: %v", err))
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, 0); err != nil {
