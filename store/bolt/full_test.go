@@ -22,7 +22,10 @@ import (
 func TestFullDiskForOne(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
-		needed(t, fmt.Sprintf("this user can't mount a small disk: %v", err))
+		if os.Getenv("CI") != "" {
+			t.Fatalf("this user can't mount a small disk: %v", err)
+		}
+		t.Skipf("this user can't mount a small disk: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, 0); err != nil {
