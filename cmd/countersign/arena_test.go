@@ -33,6 +33,7 @@ type arena struct {
 	runs     func(key string) // called by each run of the tool
 	posted   func(text string)
 	thinking atomic.Int64 // time that the model's own handler took, in ns
+	client   *http.Client // of all people: a connection each, as in browsers
 }
 
 // arenaConfig says how an arena differs.
@@ -49,7 +50,8 @@ const arenaTool = "count"
 // openArena starts everything, and stops it with the test.
 func openArena(tb testing.TB, c arenaConfig) *arena {
 	tb.Helper()
-	a := &arena{TB: tb, runs: c.runs, posted: c.posted}
+	lasting := &http.Transport{MaxIdleConnsPerHost: 128}
+	a := &arena{TB: tb, runs: c.runs, posted: c.posted, client: &http.Client{Transport: lasting}}
 	l, err := listen("the arena", "", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -88,6 +90,7 @@ func openArena(tb testing.TB, c arenaConfig) *arena {
 	go func() { serving <- serveHTTP(serveCtx, l, mux) }()
 	go func() { running <- s.run(ctx, p) }()
 	tb.Cleanup(func() {
+		lasting.CloseIdleConnections()
 		stop()
 		err := errors.Join(<-running, ws.Close())
 		stopServing()
@@ -246,7 +249,9 @@ func (a *arena) wait(what string, done func() (bool, error)) {
 }
 
 // as is a person of the arena.
-func (a *arena) as(name string) visitor.Visitor { return visitor.Visitor{Base: a.base, User: name} }
+func (a *arena) as(name string) visitor.Visitor {
+	return visitor.Visitor{Base: a.base, User: name, Client: a.client}
+}
 
 // newest reads the newest messages of a channel as a person sees them.
 func (a *arena) newest(who visitor.Visitor, channel string, limit int) []visitor.Message {
@@ -255,7 +260,7 @@ func (a *arena) newest(who visitor.Visitor, channel string, limit int) []visitor
 	if err != nil {
 		a.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		a.Fatal(err)
 	}

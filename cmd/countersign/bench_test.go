@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/internal/workspace"
+	"countersign/store"
+)
+
+// docs/figures.md explains these figures and says how to repeat them.
+
+// percentiles reports the median and the 99th percentile of durations, in milliseconds.
+func percentiles(b *testing.B, name string, took []time.Duration) (median float64) {
+	slices.Sort(took)
+	at := func(p float64) float64 {
+		return float64(took[min(len(took)-1, int(p*float64(len(took))))]) / float64(time.Millisecond)
+	}
+	b.ReportMetric(at(0.5), name+"p50-ms")
+	b.ReportMetric(at(0.99), name+"p99-ms")
+	return at(0.5)
+}
+
+const benchPolicy = `version: 1
+tools:
+  count: {risk: high, confirm: true}
+approvers:
+  team-lead: {title: Team Lead, members: [%s], max_risk: critical, can_approve: ["*"]%s}
+agents:
+  support: {channels: ["#support"], prompt: Count., tools: ["*"]}
+`
+
+// BenchmarkMessageToCard measures from a person's message until Slack has taken the card for the approver's direct messages: event, inbox,
+// model call, proposal, and the card. The time that the model's own handler takes is taken off. Figure to reach: p99 < 150 ms.
+func BenchmarkMessageToCard(b *testing.B) {
+	posted := make(chan string, 100)
+	a := openArena(b, arenaConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), posted: func(text string) { posted <- text }})
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		order := fmt.Sprintf("m%d", i)
+		thought, began := a.thinking.Load(), time.Now()
+		if _, err := a.as("sam").Say(b.Context(), "#support", "", "@Countersign 1 of "+order); err != nil {
+			b.Fatal(err)
+		}
+		for text := ""; !strings.Contains(text, "Stage 1 of 1") || !strings.Contains(text, order+".0"); {
+			select {
+			case text = <-posted:
+			case <-time.After(patience):
+				b.Fatal("there is no card")
+			}
+		}
+		took = append(took, time.Since(began)-time.Duration(a.thinking.Load()-thought))
+	}
+	percentiles(b, "", took)
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkClick measures from a click at the page to its acknowledgement there: over HTTP to the workspace, over the socket to the bot,
+// durably into the inbox, and back. In turn with the clicks, raw bbolt writes the same records, one transaction each. A person clicks
+// when the click before has had all its effects. Figure to reach: p99 < 25 ms.
+func BenchmarkClick(b *testing.B) { benchClicks(b, 1) }
+
+// BenchmarkClick64 is BenchmarkClick with 64 people who click on a card each at the same moment, while the bot carries out what was
+// clicked. Raw bbolt has 64 writers, whose records share a transaction where they wait together.
+func BenchmarkClick64(b *testing.B) { benchClicks(b, 64) }
+
+func benchClicks(b *testing.B, people int) {
+	seed := workspace.DemoSeed()
+	names := make([]string, people)
+	for i := range names {
+		names[i] = fmt.Sprintf("U1%03d", i)
+		seed.People = append(seed.People, workspace.SeedPerson{ID: names[i], Name: fmt.Sprintf("person%d", i), RealName: fmt.Sprintf("Person %d", i)})
+	}
+	seed.Channels[2].Members = append(slices.Clone(seed.Channels[2].Members), names...)
+	written := &written{}
+	a := openArena(b, arenaConfig{
+		seed: seed, policy: fmt.Sprintf(benchPolicy, strings.Join(names, ", "), `, cards: "#support-approvals"`),
+		wrap: func(s store.Store) store.Store { return recording{s, written} },
+	})
+	raw := openRaw(b)
+	var clicked, wrote []time.Duration
+	var stock []card
+	for i := 0; b.Loop(); i++ {
+		if len(stock) < people {
+			b.StopTimer()
+			stock = a.stock(max(people, 50), i)
+			a.quiet()
+			b.StartTimer()
+		}
+		now := stock[:people]
+		stock = stock[people:]
+		clicked = append(clicked, together(people, func(n int) {
+			if err := a.as(names[n]).Press(a.Context(), now[n].message, now[n].button); err != nil {
+				b.Error(err)
+			}
+		})...)
+		b.StopTimer()
+		a.quiet()
+		wrote = append(wrote, together(people, func(n int) { raw.write(written.some(n)) })...)
+		b.StartTimer()
+	}
+	ours, theirs := percentiles(b, "", clicked), percentiles(b, "raw-", wrote)
+	b.ReportMetric(ours/theirs, "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// together does something at the same time as often as it is said, and returns how long each took.
+func together(n int, do func(i int)) []time.Duration {
+	took := make([]time.Duration, n)
+	gate := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range took {
+		all.Go(func() {
+			<-gate
+			began := time.Now()
+			do(i)
+			took[i] = time.Since(began)
+		})
+	}
+	close(gate)
+	all.Wait()
+	return took
+}
+
+// stock has so many cards shown. A step has 64 calls at most.
+func (a *arena) stock(n, round int) []card {
+	a.Helper()
+	for from := 0; from < n; from += 25 {
+		text := fmt.Sprintf("@Countersign %d of r%d-%d", min(25, n-from), round, from)
+		if _, err := a.as("sam").Say(a.Context(), "#support", "", text); err != nil {
+			a.Fatal(err)
+		}
+	}
+	return a.cards(n)
+}
+
+// quiet waits until the bot has nothing to do.
+func (a *arena) quiet() {
+	a.Helper()
+	a.until("the bot to have nothing to do", func(r store.Reader) (bool, error) {
+		for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerShow} {
+			left, err := r.Timers(kind, 1)
+			if err != nil || len(left) > 0 {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// written are the records that the bot wrote before it acknowledged clicks.
+type written struct {
+	mu   sync.Mutex
+	rows []record
+	next atomic.Int64
+}
+
+// record is what one acknowledged click wrote: the inbox row and its timer, as JSON.
+type record struct{ row, timer []byte }
+
+func (w *written) some(int) record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rows[int(w.next.Add(1))%len(w.rows)]
+}
+
+// recording is a store that keeps copies of what a click's delivery writes.
+type recording struct {
+	store.Store
+	to *written
+}
+
+func (s recording) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(t store.Tx) error { return fn(&recordingTx{Tx: t, to: s.to}) })
+}
+
+type recordingTx struct {
+	store.Tx
+	to  *written
+	row []byte
+}
+
+func (t *recordingTx) PutInbox(row store.Inbox) error {
+	if row.Kind == store.InboxInteraction && row.HandledAt.IsZero() {
+		raw, err := json.Marshal(row)
+		if err != nil {
+			return err
+		}
+		t.row = raw
+	}
+	return t.Tx.PutInbox(row)
+}
+
+func (t *recordingTx) SetTimer(timer store.Timer) error {
+	if t.row != nil && timer.Kind == store.TimerInbox {
+		raw, err := json.Marshal(timer)
+		if err != nil {
+			return err
+		}
+		t.to.mu.Lock()
+		t.to.rows = append(t.to.rows, record{t.row, raw})
+		t.to.mu.Unlock()
+	}
+	return t.Tx.SetTimer(timer)
+}
+
+// rawWriter is bbolt and nothing else: one goroutine takes what waits into one transaction.
+type rawWriter struct {
+	*testing.B
+	jobs chan rawJob
+}
+
+type rawJob struct {
+	record
+	done chan error
+}
+
+func openRaw(b *testing.B) rawWriter {
+	db, err := bbolt.Open(filepath.Join(b.TempDir(), "raw.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: 1 << 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := rawWriter{B: b, jobs: make(chan rawJob)}
+	var working sync.WaitGroup
+	working.Go(func() { w.work(db) })
+	b.Cleanup(func() {
+		close(w.jobs)
+		working.Wait()
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return w
+}
+
+func (w rawWriter) write(r record) {
+	j := rawJob{r, make(chan error, 1)}
+	w.jobs <- j
+	if err := <-j.done; err != nil {
+		w.Error(err)
+	}
+}
+
+func (w rawWriter) work(db *bbolt.DB) {
+	for key := 0; ; {
+		first, ok := <-w.jobs
+		if !ok {
+			return
+		}
+		waiting := []rawJob{first}
+		err := db.Update(func(tx *bbolt.Tx) error {
+			inbox, err := tx.CreateBucketIfNotExists([]byte("inbox"))
+			if err != nil {
+				return err
+			}
+			timers, err := tx.CreateBucketIfNotExists([]byte("timers"))
+			if err != nil {
+				return err
+			}
+			for i := 0; i < len(waiting); i++ {
+				key++
+				k := fmt.Appendf(nil, "interaction:%032d", key)
+				if err := inbox.Put(k, waiting[i].row); err != nil {
+					return err
+				}
+				if err := timers.Put(k, waiting[i].timer); err != nil {
+					return err
+				}
+				select {
+				case j, ok := <-w.jobs:
+					if ok {
+						waiting = append(waiting, j)
+					}
+				default:
+				}
+			}
+			return nil
+		})
+		for _, j := range waiting {
+			j.done <- err
+		}
+	}
+}
