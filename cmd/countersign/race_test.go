@@ -27,11 +27,14 @@ agents:
 `
 
 // TestRaces has two people click Approve on one card at the same time, again and again, through the page's API, the sockets and the store.
-// Each time one of them wins, the other is told who, the tool runs once, and no button stays. It does so 200 times, or COUNTERSIGN_RACES
-// times: a thousand take a minute or two. The desk's own tests have a thousand each time.
+// Each time one of them wins, the other is told who, the tool runs once, and no button stays. It does so 200 times (50 with the race detector), or
+// COUNTERSIGN_RACES times: a thousand take a minute or two. The desk's own tests have a thousand each time.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	races, batch := 200, 25
+	if raceDetector {
+		races = 50
+	}
 	if text := os.Getenv("COUNTERSIGN_RACES"); text != "" {
 		races, _ = strconv.Atoi(text)
 	}
