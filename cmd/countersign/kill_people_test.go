@@ -17,8 +17,8 @@ import (
 	"countersign/internal/workspace"
 )
 
-// demoMux serves a model and a workspace at one address.
-func demoMux(model *scriptedmodel.Server, ws *workspace.Server) http.Handler {
+// oneAddress serves a model and a workspace at one address.
+func oneAddress(model *scriptedmodel.Server, ws *workspace.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", model)
 	mux.Handle("/", ws.Handler())
@@ -211,7 +211,7 @@ func (c *campaign) form(ctx context.Context, who visitor.Visitor, t clickable, r
 	if err != nil {
 		return
 	}
-	for range open { // forms of a bot that is dead stay what they were
+	if len(open) > 0 { // a bot that died left them as they were
 		c.post(ctx, who, "/views/"+open[len(open)-1].ID+"/close", map[string]bool{"all": true})
 	}
 	if !c.press(ctx, who, t, deed{user: who.User, does: "open", ref: ref}) {

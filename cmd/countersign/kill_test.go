@@ -116,7 +116,7 @@ func openCampaign(t *testing.T, seed uint64) *campaign {
 	model := scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(c.respond)})
 	ctx, stop := context.WithCancel(context.Background())
 	var g errgroup.Group
-	g.Go(func() error { return serveHTTP(ctx, l, demoMux(model, ws)) })
+	g.Go(func() error { return serveHTTP(ctx, l, oneAddress(model, ws)) })
 	t.Cleanup(func() {
 		stop()
 		if err := ws.Close(); err != nil {
