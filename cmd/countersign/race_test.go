@@ -156,11 +156,11 @@ func (r *ring) winner(c card, clicks int) string {
 			case h.Kind == approvers.AuditDenied && h.Facts["code"] == string(approvers.DeniedResolved):
 				denied++
 			case h.Kind == approvers.AuditDenied:
-				r.Errorf("a click was denied as %s", h.Facts["code"])
+				r.Fatalf("a click was denied as %s", h.Facts["code"])
 			}
 		}
 		if decided > 1 || len(req.Decisions) > 1 {
-			r.Errorf("%s has %d decisions", c.request, max(decided, len(req.Decisions)))
+			r.Fatalf("%s has %d decisions", c.request, max(decided, len(req.Decisions)))
 		}
 		winner = req.ClosedBy.User()
 		return decided == 1 && denied == clicks-1 && e.State == approvers.ExecutionSucceeded, nil
