@@ -140,7 +140,8 @@ type Edited struct {
 }
 
 // Modify replaces the arguments. Earlier approvals fall, the plan is made anew, and the editor's own approval
-// counts where the editor has the authority for the new plan's first stage.
+// counts where the editor has the authority for the new plan's first stage and was shown all of the arguments; for what is critical now
+// a value has to be typed too.
 func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, denied
@@ -169,7 +170,7 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r = r.armEscalation(in)
-	if own, denied := r.Authority(in.Policy, m.Who); denied == nil {
+	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (r.Plan.Risk < Critical || m.Typed) {
 		return r.count(in, Modify, own, m), nil
 	}
 	r.Decisions = append(r.Decisions, Decision{

@@ -212,14 +212,34 @@ func TestModify(t *testing.T) {
 			t.Errorf("edits %+v", r.Edits)
 		}
 	})
-	t.Run("above it, it goes up and the editor counts for their stage only", func(t *testing.T) {
+	t.Run("above it, it goes up, and what is critical now is not approved by the edit", func(t *testing.T) {
 		p := example()
 		r := open(t, p, "issue_refund", small)
 		r, denied := r.Modify(deciding(p, start), moveBy(r, onLead, start), edited(p, r, "exec_2", large))
-		if denied != nil || r.State != approvers.Pending || r.Stage != 1 || r.Plan.Risk != approvers.Critical {
+		if denied != nil || r.State != approvers.Pending || r.Stage != 0 || len(r.Standing()) != 0 || r.Plan.Risk != approvers.Critical {
 			t.Fatalf("%s at stage %d, %s, %v", r.State, r.Stage, r.Plan.Risk, denied)
 		}
 		wantStages(t, r, "team-lead", "finance-director")
+	})
+	t.Run("above it, the editor counts for their stage only, once the value is typed", func(t *testing.T) {
+		p := example()
+		r := open(t, p, "issue_refund", small)
+		m := moveBy(r, onLead, start)
+		m.Typed = true
+		r, denied := r.Modify(deciding(p, start), m, edited(p, r, "exec_2", large))
+		if denied != nil || r.State != approvers.Pending || r.Stage != 1 || r.Plan.Risk != approvers.Critical {
+			t.Fatalf("%s at stage %d, %s, %v", r.State, r.Stage, r.Plan.Risk, denied)
+		}
+	})
+	t.Run("who was not shown all of it does not approve by the edit", func(t *testing.T) {
+		p := example()
+		r := open(t, p, "issue_refund", small)
+		m := moveBy(r, onLead, start)
+		m.Partly = true
+		r, denied := r.Modify(deciding(p, start), m, edited(p, r, "exec_2", `{"amount":20}`))
+		if denied != nil || r.State != approvers.Pending || len(r.Standing()) != 0 || r.Execution != "exec_2" {
+			t.Fatalf("%s with %d standing, %v", r.State, len(r.Standing()), denied)
+		}
 	})
 	t.Run("earlier approvals fall", func(t *testing.T) {
 		p := example()

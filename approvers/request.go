@@ -110,6 +110,8 @@ type Move struct {
 	Who       Identity
 	At        time.Time
 	Digest    string // of the arguments that the person was shown
+	Partly    bool   // they were not shown whole
+	Typed     bool   // the person typed the value that critical calls ask for
 	Rendering string
 	Reason    string
 }

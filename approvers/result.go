@@ -75,11 +75,27 @@ func (r Request) ClosedResult(p *Policy) Result {
 	return NewResult(Outcome(r.State), r.Tool, r.Reason, title)
 }
 
+// reported is the result of a run whose end only a person knows. It says so: the words are theirs, not the tool's.
+func reported(e Execution) (Outcome, string) {
+	res := Result{
+		Status: OutcomeExecuted, Tool: e.Tool, Reason: "nobody saw how it ended; a person reported that it happened",
+		Guidance: "Tell the person that this is what was reported, not what the tool answered.",
+	}
+	if e.State == ExecutionFailed {
+		res.Status, res.Reason = OutcomeError, "nobody saw how it ended; a person reported that it did not happen"
+	}
+	res.Result, _ = json.Marshal(e.Result) // a string always marshals
+	return res.Status, res.Text()
+}
+
 // RunResult is the result of a finished execution as the model receives it: the tool's own
 // answer where nobody changed anything, a structured one otherwise.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	if e.State == ExecutionUnknown {
 		return OutcomeUnknown, NewResult(OutcomeUnknown, e.Tool, "it was started, and nobody could tell how it ended", "").Text()
+	}
+	if e.ReportedBy != "" {
+		return reported(e)
 	}
 	if e.State == ExecutionFailed {
 		return OutcomeError, NewResult(OutcomeError, e.Tool, e.Result, "").Text()

@@ -1,7 +1,9 @@
 package bot
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +18,7 @@ func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalView
 	p := new(page)
 	p.para(say("You change what will run: ").strong(clip(whatHappens(r.Preview, r.Tool), maxQuote)),
 		say("The changed call counts as a new one. Approvals so far fall, its risk is computed again, and yours counts if your role may approve the result."))
+	counts := "Change and approve"
 	fields := fieldsOf(tool.Schema, r.Args)
 	if fields == nil {
 		text := escapedJSON(r.Args)
@@ -28,13 +31,24 @@ func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalView
 	}
 	for _, one := range fields {
 		if one.kind == fieldLocked {
-			p.para(new(prose).strong(name(one.name)).say(" is too long to be changed here, and stays as it is."))
+			p.para(new(prose).strong(name(one.name)).say(" is too long to be changed or shown here, and stays as it is. Your change does not approve the call: the new card leads to all of its arguments."))
+			counts = "Change"
 			continue
 		}
 		p.blocks = append(p.blocks, one.block())
 	}
 	p.blocks = append(p.blocks, textInput(fieldReason, "Why?", "The agent and the other approvers are told this.", "", false, true))
-	return submittable(modal("Modify", p), actModify, "Change and approve", f)
+	if r.Plan.Risk >= approvers.Critical {
+		p.blocks = append(p.blocks, textInput(fieldTyped, "To approve it too, type the tool's name: "+name(r.Tool),
+			"It is asked for because this is critical. Left empty, the changed call goes back to its approvers.", "", false, true))
+		counts = "Change"
+	}
+	return submittable(modal("Modify", p), actModify, counts, f)
+}
+
+// hasLocked reports whether the form left an argument out because it is too long for an input.
+func hasLocked(schema, args json.RawMessage) bool {
+	return slices.ContainsFunc(fieldsOf(schema, args), func(f field) bool { return f.kind == fieldLocked })
 }
 
 // block is the field's input.

@@ -125,7 +125,7 @@ func TestUnknownOutcome(t *testing.T) {
 		action string
 		want   string
 	}{
-		"happened": {actHappened, "results: executed RF-9"},
+		"happened": {actHappened, "a person reported that it happened"},
 		"did not":  {actDidNot, "a person reports that it did not happen"},
 		"leave":    {actLeave, "results: unknown"},
 	} {

@@ -139,6 +139,9 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	case actModify:
 		tool, _ := b.Tools.Tool(r.Tool)
 		_, faults = edit(r, tool, i.View)
+		if typed := strings.TrimSpace(i.filled(fieldTyped)); typed != "" && typed != r.Tool {
+			faults = map[string]string{fieldTyped: "This must be exactly " + visible(r.Tool) + ", or empty."}
+		}
 	case actTyped, actArguments:
 		if r.Plan.Risk < approvers.Critical {
 			break
@@ -218,6 +221,8 @@ func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i i
 		return b.Desk.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
 	}
 	c.Args = args
+	c.Whole = s.shown.Whole || !hasLocked(tool.Schema, r.Args)
+	c.Typed = strings.TrimSpace(i.filled(fieldTyped)) == r.Tool
 	return b.decide(ctx, w, s, c)
 }
 

@@ -22,6 +22,7 @@ type Click struct {
 	Args      json.RawMessage // for approvers.Modify: the exact new bytes
 	Digest    string          // of the execution that the rendering showed
 	Whole     bool            // the rendering showed the arguments whole
+	Typed     bool            // the value that critical calls ask for was typed
 	Rendering string          // the rendering's hash
 	Channel   string          // where it was clicked
 	MessageTS string

@@ -72,7 +72,7 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers
 	if c.At.IsZero() {
 		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
 	}
-	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Rendering: c.Rendering, Reason: c.Reason}
+	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
 		return r, denied // before anything is said of the arguments
 	}

@@ -224,13 +224,14 @@ func TestEdits(t *testing.T) {
 	first := r.Execution
 	out, err := o.Decide(o.ctx(), o.edit(lead, r.ID, `{"amount":  900}`))
 	o.ok(err)
-	if out.State != approvers.Pending || out.Stage != 1 || out.Execution == first || string(out.Args) != `{"amount":  900}` {
+	if out.State != approvers.Pending || out.Stage != 0 || out.Execution == first || string(out.Args) != `{"amount":  900}` {
 		t.Fatalf("%s at stage %d over %s %s", out.State, out.Stage, out.Execution, out.Args)
 	}
 	if e := o.execution(first); e.State != approvers.ExecutionNone {
 		t.Errorf("the execution of the first arguments is %s", e.State)
 	}
 	o.notRun(first)
+	o.approve(lead, r.ID)
 	o.approve(fin1, r.ID)
 	out, err = o.Decide(o.ctx(), o.edit(fin2, r.ID, `{"amount":20}`))
 	o.ok(err)
@@ -247,7 +248,7 @@ func TestEdits(t *testing.T) {
 	if want := `"modified":{"by":"Finance Director","args":{"amount":20}}`; !contains(c.Result, want) {
 		t.Errorf("the model is told %s; want %s in it", c.Result, want)
 	}
-	o.wantKinds(r.ID, "proposed decided advanced decided decided approved executing executed returned")
+	o.wantKinds(r.ID, "proposed decided advanced decided advanced decided decided approved executing executed returned")
 }
 
 // TestStoredBytesThatWereChangedNeverRun: somebody who can write to the store can't have other bytes run than were signed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"countersign/config"
+	"countersign/store"
 )
 
 // house is the whole demo in this process: workspace, model, shop and bot, at an address of its own.
@@ -68,4 +69,31 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// calls lists the tool calls of the conversation whose thread starts at ts in #support, in the order of its turns.
+func (h *house) calls(ts string) (out []store.Call, err error) {
+	err = h.store.View(h.Context(), func(r store.Reader) error {
+		out = nil
+		conv, err := r.ConversationAt("T0001/C0001/" + ts)
+		if err != nil {
+			return err
+		}
+		messages, err := r.Messages(conv.ID, 0)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if m.Role != store.RoleAssistant || m.Calls == 0 {
+				continue
+			}
+			calls, err := r.Calls(m.Turn)
+			if err != nil {
+				return err
+			}
+			out = append(out, calls...)
+		}
+		return nil
+	})
+	return out, err
 }
