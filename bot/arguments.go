@@ -2,7 +2,9 @@ package bot
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -19,7 +21,7 @@ func argumentText(raw []byte) string {
 	if dec.PeekKind() != '{' {
 		return visible(string(raw))
 	}
-	if err := l.members(0); err != nil { // stored arguments are valid JSON; should they not be, they are shown as they are
+	if l.members(0) != nil || !l.atEnd() { // stored arguments are one whole value; a tool's answer may be anything. Then it is shown as it is
 		return visible(string(raw))
 	}
 	if l.b.Len() == 0 {
@@ -34,6 +36,12 @@ type layout struct {
 }
 
 const bar = "│ "
+
+// atEnd reports whether nothing follows what was laid out.
+func (l *layout) atEnd() bool {
+	_, err := l.dec.ReadToken()
+	return errors.Is(err, io.EOF)
+}
 
 func (l *layout) indent(depth int) string { return strings.Repeat("  ", depth) }
 
