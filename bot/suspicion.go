@@ -11,26 +11,31 @@ import (
 // findings says in sentences what in a text could mislead its reader. An empty list means that nothing was found.
 func findings(s string) []string {
 	var out []string
-	if n := countHidden(s); n == 1 {
-		out = append(out, "1 character that can't be seen is shown as ⟨…⟩.")
-	} else if n > 1 {
-		out = append(out, fmt.Sprintf("%d characters that can't be seen are shown as ⟨…⟩.", n))
-	}
+	_, did := shown(s)
+	out = counted(out, did.unseen, "character that can't be seen is", "characters that can't be seen are", "⟨…⟩")
+	out = counted(out, did.runs, "long run of spaces is", "long runs of spaces are", "⟨… spaces⟩")
+	out = counted(out, did.brackets, "bracket of the text itself is", "brackets of the text itself are", "⟨U+27E8⟩ or ⟨U+27E9⟩")
+	out = counted(out, did.piled, "accent piled on others is", "accents piled on others are", "⟨…⟩")
 	if words := mixedWords(s); len(words) > 0 {
 		out = append(out, "Letters of different alphabets in one word, which can look like another word: "+strings.Join(words, ", ")+".")
 	}
 	return out
 }
 
-// countHidden counts what visible shows as escapes.
-func countHidden(s string) int {
-	n := 0
-	for i, r := range visible(s) {
-		if r == '⟨' && i >= 0 {
-			n++
-		}
+func counted(out []string, n int, one, more, how string) []string {
+	if n == 1 {
+		return append(out, "1 "+one+" shown as "+how+".")
 	}
-	return n
+	if n > 1 {
+		return append(out, fmt.Sprintf("%d %s shown as %s.", n, more, how))
+	}
+	return out
+}
+
+// countHidden counts what visible shows as escapes, for whatever reason.
+func countHidden(s string) int {
+	_, did := shown(s)
+	return did.unseen + did.runs + did.brackets + did.piled
 }
 
 // lookalikes are the alphabets whose letters are easily taken for one another's.

@@ -13,18 +13,35 @@ import (
 // variation characters, blank letters, undecodable bytes and long runs of spaces become ⟨…⟩. Line feeds stay. The
 // bracket itself is escaped, so that a text cannot pretend to hold an escape.
 func visible(s string) string {
+	text, _ := shown(s)
+	return text
+}
+
+// escapes counts, by reason, what visible shows as ⟨…⟩.
+type escapes struct {
+	unseen   int // can't be seen, or changes how others are
+	runs     int // spaces in a row, many enough to push text out of sight
+	brackets int // can be seen, but is what an escape is written with
+	piled    int // accents upon accents
+}
+
+// shown is a visible text, and what had to be escaped in it.
+func shown(s string) (string, escapes) {
 	var b strings.Builder
 	var prev rune
+	var did escapes
 	marks := 0
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && size == 1 {
 			fmt.Fprintf(&b, "⟨byte %02X⟩", s[i])
+			did.unseen++
 			i, prev, marks = i+1, 0, 0
 			continue
 		}
 		if n := spaces(s[i:]); n >= longRun {
 			fmt.Fprintf(&b, "⟨%d spaces⟩", n)
+			did.runs++
 			i, prev, marks = i+n, ' ', 0
 			continue
 		}
@@ -34,14 +51,21 @@ func visible(s string) string {
 		} else {
 			marks = 0
 		}
-		if hidden(r, prev, next) || marks > maxMarks {
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		} else {
-			b.WriteRune(r)
+		written := fmt.Sprintf("⟨U+%04X⟩", r)
+		switch {
+		case r == '⟨' || r == '⟩':
+			did.brackets++
+		case hidden(r, prev, next):
+			did.unseen++
+		case marks > maxMarks:
+			did.piled++
+		default:
+			written = string(r)
 		}
+		b.WriteString(written)
 		prev, i = r, i+size
 	}
-	return b.String()
+	return b.String(), did
 }
 
 const (
@@ -57,8 +81,6 @@ func hidden(r, prev, next rune) bool {
 	switch {
 	case r == '\n':
 		return false
-	case r == '⟨' || r == '⟩':
-		return true
 	case r == 0x200D: // joins emoji, as in a family; elsewhere it hides
 		return !pictograph(prev) || !pictograph(next)
 	case r == 0xFE0F || r == 0xFE0E: // picks a picture or a letter form for the character before it

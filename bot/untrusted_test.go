@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -31,6 +32,22 @@ func TestVisible(t *testing.T) {
 	} {
 		if got := visible(c.in); got != c.want {
 			t.Errorf("%s: visible(%q) = %q, want %q", name, c.in, got, c.want)
+		}
+	}
+}
+
+// Only what can't be seen is said to be so; what is escaped for another reason is told as that.
+func TestFindingsSayWhatIsEscaped(t *testing.T) {
+	for in, want := range map[string][]string{
+		"a\u200bb":                               {"1 character that can't be seen is shown as ⟨…⟩."},
+		"a" + strings.Repeat(" ", 20) + "\u200b": {"1 character that can't be seen is shown as ⟨…⟩.", "1 long run of spaces is shown as ⟨… spaces⟩."},
+		"⟨x":                                     {"1 bracket of the text itself is shown as ⟨U+27E8⟩ or ⟨U+27E9⟩."},
+		"⟨U+202E⟩":                               {"2 brackets of the text itself are shown as ⟨U+27E8⟩ or ⟨U+27E9⟩."},
+		"cafe\u0301":                             nil,
+		"e" + strings.Repeat("\u0301", 5):        {"2 accents piled on others are shown as ⟨…⟩."},
+	} {
+		if got := findings(in); !slices.Equal(got, want) {
+			t.Errorf("findings(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
