@@ -80,7 +80,7 @@ func TestCards(t *testing.T) {
 	escalated := testRequest(refundArgs)
 	escalated.Joined = []string{"finance-director"}
 	lead := sightOf(escalated)
-	lead.Surface.Kind, lead.Surface.To = store.SurfaceEscalation, "user:U0003"
+	lead.Surface.Kind, lead.Surface.To, lead.Surface.Role = store.SurfaceEscalation, "user:U0003", "finance-director"
 
 	hostile := testRequest(`{"to":"ann@p` + "а" + `ypal.example","note":"ok\u202egpj.exe\u200b","body":"Dear Ann,\nthanks\n\"amount\": 1` + strings.Repeat(" ", 60) + `x","<!channel>":"*bold* <@U0003> ` + "`tick`" + `"}`)
 	hostile.Preview = "Pay <!channel> *now* \u202eevil"
@@ -195,6 +195,11 @@ func TestSteps(t *testing.T) {
 	cards := []store.Surface{{Kind: store.SurfaceCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"}}
 	refused := approvers.NewResult(approvers.OutcomeError, "issue_refund", "amount: must be above 0", "").Text()
 
+	report := func(s approvers.ExecutionState) *approvers.Execution {
+		return &approvers.Execution{State: s, ReportedBy: approvers.Who("T0001", "U0005"), FinishedAt: noon}
+	}
+	staged := closed(approvedBy(approvedBy(two, "U0003", "Ingrid", "finance-director", 1), "U0004", "Kenji", "finance-director", 1), approvers.Consumed, "U0004", "finance-director", "")
+
 	many := make([]desk.CallSight, 40)
 	for i := range many {
 		many[i] = desk.CallSight{Call: store.Call{ID: fmt.Sprint("call_", i), Tool: "search_orders", Args: `{"query":"x"}`, Outcome: approvers.OutcomeExecuted}}
@@ -223,6 +228,11 @@ func TestSteps(t *testing.T) {
 			{Call: call("c8", "", ""), Request: over(approved), Execution: state(approvers.ExecutionUnknown)},
 			{Call: call("c9", approvers.OutcomeRefused, "{}"), Request: over(closed(pending, approvers.Refused, "", "", "no approver may"))},
 			{Call: call("c10", "", ""), Request: over(closed(pending, approvers.Approved, "U0002", "team-lead", ""))},
+		}},
+		"step_reported": {"", []desk.CallSight{
+			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(staged), Execution: report(approvers.ExecutionSucceeded)},
+			{Call: call("c2", approvers.OutcomeError, "{}"), Execution: report(approvers.ExecutionFailed)},
+			{Call: call("c3", approvers.OutcomeUnknown, "{}"), Request: over(approved), Execution: report(approvers.ExecutionSucceeded)},
 		}},
 		"step_many": {"", many},
 	} {

@@ -29,24 +29,43 @@ func (s scene) ran(p *page, e approvers.Execution) {
 		p.para(say("▶️ It is running."))
 	case approvers.ExecutionSucceeded:
 		line := say("🏁 ").strong("It ran").say(", ").at(e.FinishedAt, dayTime)
+		told := ". The agent was told the result:"
 		if e.ReportedBy != "" {
-			line = say("🏁 ").person(e.ReportedBy, "").say(" reported that ").strong("it happened").say(", ").at(e.FinishedAt, dayTime)
+			line, told = say("🏁 ").also(reportedBy(e)).say(", ").at(e.FinishedAt, dayTime), s.toldReport()
 		}
-		p.para(line.say(". The agent was told the result:"))
+		p.para(line.say(told))
 		p.exact(clip(resultText(e.Result), maxResult))
 	case approvers.ExecutionFailed:
 		line := say("⚠️ ").strong("The tool reported an error").say(", ").at(e.FinishedAt, dayTime)
+		told := ". The agent was told:"
 		if e.ReportedBy != "" {
-			line = say("⚠️ ").person(e.ReportedBy, "").say(" reported that ").strong("it did not happen").say(", ").at(e.FinishedAt, dayTime)
+			line, told = say("⚠️ ").also(reportedBy(e)).say(", ").at(e.FinishedAt, dayTime), s.toldReport()
 		}
-		p.para(line.say(". The agent was told:"))
+		p.para(line.say(told))
 		p.exact(clip(resultText(e.Result), maxResult))
 	case approvers.ExecutionUnknown:
-		p.para(say("❓ ").strong("It is unknown whether it happened").say(": the bot stopped while it ran. It is not run again by itself; somebody has to check."))
+		p.para(say("❓ ").strong("It is unknown whether it happened").say(": it was started, and nobody knows how it ended. It is not run again by itself; somebody has to check."))
 	}
 }
 
-// resultText lays out a tool's answer.
+// reportedBy says what a person found out about a run that nobody saw the end of.
+func reportedBy(e approvers.Execution) *prose {
+	found := "it happened"
+	if e.State == approvers.ExecutionFailed {
+		found = "it did not happen"
+	}
+	return say("Reported by ").person(e.ReportedBy, "").say(": ").strong(found)
+}
+
+// toldReport leads to a report's words. Those that came late are kept, but the agent had gone on by then.
+func (s scene) toldReport() string {
+	if s.Call != nil && s.Call.Outcome == approvers.OutcomeUnknown {
+		return ". It came after the agent was told that nobody knows. The report:"
+	}
+	return ". The agent was told so, with this report:"
+}
+
+// resultText lays out a tool's answer. What is not one whole JSON object is shown as it is.
 func resultText(s string) string {
 	if s == "" {
 		return "(an empty answer)"

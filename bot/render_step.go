@@ -100,9 +100,9 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 	case c.Call.Outcome != "":
 		return s.outcome(c)
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
-		return "❓", say("The bot stopped while this ran. It is unknown whether it happened, so people are asked.")
+		return "❓", s.decided(c).say("It was started, and nobody knows how it ended. People are asked whether it happened.")
 	case c.Request != nil && c.Request.State == approvers.Approved:
-		return "✅", s.ending(*c.Request).say(" It is about to run.")
+		return "✅", s.decided(c).say("It is about to run.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
 		return "▶️", say("Running…")
 	}
@@ -128,13 +128,16 @@ func (s scene) waiting(r approvers.Request) *prose {
 
 // outcome says what became of a call, and who decided.
 func (s scene) outcome(c desk.CallSight) (string, *prose) {
+	if c.Execution != nil && c.Execution.ReportedBy != "" {
+		return s.report(c)
+	}
 	switch c.Call.Outcome {
 	case approvers.OutcomeExecuted:
 		return "✅", s.decided(c).say("Done.").also(s.edited(c))
 	case approvers.OutcomeError:
 		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(reasonOf(c)), maxCallText))
 	case approvers.OutcomeUnknown:
-		return "❓", s.decided(c).say("It is unknown whether it happened. The agent was told so.")
+		return "❓", s.decided(c).say("It was started, and nobody knows how it ended. The agent was told so.")
 	}
 	if c.Request == nil {
 		return "🚫", say("Not run: ").say(clip(oneLine(reasonOf(c)), maxCallText))
@@ -142,16 +145,25 @@ func (s scene) outcome(c desk.CallSight) (string, *prose) {
 	return endSign[c.Request.State], s.ending(*c.Request)
 }
 
+// report says what a person found out about a call: these are their words, not the tool's.
+func (s scene) report(c desk.CallSight) (string, *prose) {
+	sign := "✅"
+	if c.Execution.State == approvers.ExecutionFailed {
+		sign = "⚠️"
+	}
+	p := s.decided(c).also(reportedBy(*c.Execution)).say(".")
+	if c.Call.Outcome == approvers.OutcomeUnknown {
+		p.say(" It came after the agent was told that nobody knows.")
+	}
+	return sign, p.also(s.edited(c))
+}
+
 // decided says who allowed a call that people were asked about.
 func (s scene) decided(c desk.CallSight) *prose {
 	if c.Request == nil || c.Request.ClosedBy == "" {
 		return new(prose)
 	}
-	p := say("Approved by ").person(c.Request.ClosedBy, c.Request.ClosedName)
-	if c.Request.ClosedRole != "" {
-		p.say(" (" + s.title(c.Request.ClosedRole) + ")")
-	}
-	return p.say(", ").at(c.Request.ClosedAt, clock).say(". ")
+	return say("Approved by ").also(s.agreed(*c.Request)).say(", ").at(c.Request.ClosedAt, clock).say(". ")
 }
 
 func (s scene) edited(c desk.CallSight) *prose {
