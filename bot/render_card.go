@@ -41,8 +41,8 @@ func (s scene) card() drawing {
 func (s scene) standing(r approvers.Request) []*prose {
 	if r.State == approvers.Pending {
 		line := say("✋ Waits for ").strong(s.title(r.Plan.Stages[r.Stage].Approver))
-		if s.Surface.Kind == store.SurfaceEscalation && len(r.Joined) > 0 {
-			line = say("⏫ Nobody has decided yet, so this comes to you as ").strong(s.title(r.Joined[len(r.Joined)-1])).
+		if s.Surface.Kind == store.SurfaceEscalation {
+			line = say("⏫ Nobody has decided yet, so this comes to you as ").strong(s.title(s.Surface.Role)).
 				say(". It waits for ").strong(s.title(r.Plan.Stages[r.Stage].Approver)).say("; you may decide too")
 		}
 		for i, c := range s.calls {

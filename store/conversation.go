@@ -88,7 +88,7 @@ type Run struct {
 
 // Setting keys. Values are JSON.
 const (
-	SettingInstall = "install" // random id of this installation, made on first use
+	SettingPolicy = "policy" // hash of the policy that everything waiting was held against last
 )
 
 // Setting is a small value of the installation as a whole.

@@ -37,6 +37,7 @@ type Surface struct {
 	Step      int          `json:"step,omitempty"`
 	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
 	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
+	Role      string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
 	Text      string       `json:"text,omitempty"`    // for SurfaceNotice
 	Urgent    bool         `json:"urgent,omitempty"`  // approvals go before chatter
 	State     SurfaceState `json:"state"`

@@ -76,6 +76,6 @@ func (d *Desk) Escalate(ctx context.Context, timer store.Timer) error {
 		if err := t.follow(r, after); err != nil {
 			return err
 		}
-		return t.wantAt(after, store.SurfaceEscalation, toRole+lead.Name)
+		return t.wantAt(after, store.SurfaceEscalation, toRole+lead.Name, lead.Name)
 	})
 }

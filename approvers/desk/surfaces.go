@@ -78,7 +78,7 @@ func (t *tx) wantCard(r approvers.Request) error {
 	if len(roles) == 0 {
 		return nil
 	}
-	return t.wantAt(r, store.SurfaceCard, t.cardAddress(roles[0]))
+	return t.wantAt(r, store.SurfaceCard, t.cardAddress(roles[0]), "")
 }
 
 // cardAddress is where a role's cards go: its channel, or each member's direct messages.
@@ -90,8 +90,8 @@ func (t *tx) cardAddress(name string) string {
 }
 
 // wantAt shows a request at an address unless it is shown there already.
-func (t *tx) wantAt(r approvers.Request, kind store.SurfaceKind, to string) error {
-	return t.wantOnce(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Urgent: true})
+func (t *tx) wantAt(r approvers.Request, kind store.SurfaceKind, to, role string) error {
+	return t.wantOnce(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role, Urgent: true})
 }
 
 // wantOnce makes a surface unless there is one like it at the address. A card and an escalation are alike: both show the request.

@@ -73,6 +73,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			store.TimerShow:  {Handle: p.bot.Show, Workers: showWorkers},
 		})
 	})
+	g.Go(func() error { return p.desk.Reconsider(ctx) })
 	g.Go(func() error { return forget(ctx, p.desk) })
 	if s.admin != nil {
 		h := admin([]probe{
