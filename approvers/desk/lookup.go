@@ -45,3 +45,13 @@ func (d *Desk) Inbox(ctx context.Context, id string) (row store.Inbox, err error
 	})
 	return row, err
 }
+
+// Waiting reports whether any request is open.
+func (d *Desk) Waiting(ctx context.Context) (waiting bool, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		open, err := r.OpenRequests(store.RequestCursor{}, 1)
+		waiting = len(open) > 0
+		return err
+	})
+	return waiting, err
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"runtime"
 
@@ -17,6 +18,9 @@ func announce(out io.Writer, st stage, m agent.Model, o demoOptions) {
 		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to go on later\n")
 	} else {
 		fmt.Fprintf(out, "  Kept            in %s\n", o.data)
+	}
+	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
 	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
 	if !o.noBrowser {

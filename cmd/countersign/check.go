@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,12 @@ func check(out io.Writer, args []string) error {
 		fmt.Fprintln(out, findings.Excerpts())
 	}
 	printReport(out, file.Report(names(tools)))
+	for i, p := range missing(wrong) {
+		if i == 0 {
+			fmt.Fprintln(out, "\nTo run serve in this environment, set also")
+		}
+		fmt.Fprintln(out, "  "+p.Error())
+	}
 	switch {
 	case len(wrong.Errors()) > 0:
 		return misused("the environment can't be used: %s", count(len(wrong.Errors()), "error"))
@@ -64,6 +71,21 @@ func check(out io.Writer, args []string) error {
 		return answerNo("%s has findings: %s", path, count(len(findings.Errors()), "error"))
 	}
 	return nil
+}
+
+// missing lists what serve would find in the environment beside what is wrong anyway.
+func missing(wrong config.Problems) (out config.Problems) {
+	_, err := config.ReadEnv(config.Serve)
+	var all config.Problems
+	if !errors.As(err, &all) {
+		return nil
+	}
+	for _, p := range all {
+		if !slices.Contains(wrong, p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // count is a number with its noun: "1 error", "2 errors".

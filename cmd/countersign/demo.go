@@ -119,7 +119,7 @@ func demoSetup(st stage, env config.Env, policy *approvers.Policy, tools *agent.
 // perform runs the bot on the stage, and plays the script if there is one.
 func perform(ctx context.Context, s setup, st stage, o demoOptions, script *scenario, out io.Writer) error {
 	p := s.assemble()
-	if err := reach(ctx, p); err != nil {
+	if err := reach(ctx, p, s.log); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)

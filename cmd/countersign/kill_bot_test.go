@@ -78,7 +78,7 @@ func witnessRun(ctx context.Context, conf string) error {
 		store: overheard{db, heard}, tools: tools, log: log,
 	}
 	p := s.assemble()
-	if err := reach(ctx, p); err != nil {
+	if err := reach(ctx, p, log); err != nil {
 		return err
 	}
 	var up sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"syscall"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // reach asks Slack and the model once whether they can be used, so that a wrong token is a sentence at the start and not a
-// riddle in the log.
-func reach(ctx context.Context, p parts) error {
+// riddle in the log. Where people wait for a decision the model's absence stops nothing: they don't need it.
+func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {
 			return misused("%w", err)
@@ -25,9 +26,17 @@ func reach(ctx context.Context, p parts) error {
 	if errors.Is(err, agent.ErrModelKey) {
 		return misused("%w", err)
 	}
-	if err != nil {
+	if err == nil {
+		return nil
+	}
+	waiting, failed := p.desk.Waiting(ctx)
+	if failed != nil {
+		return failed
+	}
+	if !waiting {
 		return couldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
 	}
+	log.Error("the model can't be used now; what waits for a decision goes on, and answers come once it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
 	return nil
 }
 

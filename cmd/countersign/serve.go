@@ -67,7 +67,7 @@ func serve(cmd *cobra.Command) error {
 		historyTokens: env.HistoryTokens, policy: policy, store: db, tools: tools, admin: admin, log: log,
 	}
 	p := s.assemble()
-	if err := reach(ctx, p); err != nil {
+	if err := reach(ctx, p, log); err != nil {
 		admin.Close()
 		return errors.Join(err, db.Close())
 	}
