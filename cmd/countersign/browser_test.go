@@ -190,4 +190,22 @@ func TestBrowser(t *testing.T) {
 	b.click("replies", "")
 	b.sees(inThread, "deactivat")
 	b.shot("11-alternative")
+
+	b.write("thread-composer", "cancel account USR-457")
+	b.sees(inThread, "Permanently cancel account USR-457")
+	b.become("U0004", "U0BOT")
+	b.sees(inMessages, "Permanently cancel account USR-457")
+	b.click("button", "Modify")
+	form := "[data-testid=modal][open] [data-testid=input]"
+	b.enter(form+"[data-block-id*=reason] textarea", "He asked for it by phone.")
+	b.enter(form+"[data-block-id=typed] input", "cancel_account")
+	b.shot("12-modify-critical")
+	b.press("modal-submit")
+	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
+	b.sees(inMessages, "He asked for it by phone.")
+	b.shot("13-modified-by-the-director")
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "Finance Director changed the request")
+	b.shot("14-told")
 }
