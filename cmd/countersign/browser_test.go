@@ -86,15 +86,24 @@ func (b *browser) become(user, place string) {
 // write types into a composer and sends with Enter, as a person does.
 func (b *browser) write(composer, text string) {
 	b.Helper()
-	b.enter("[data-testid="+composer+"]", text+"\r")
+	b.enter("[data-testid="+composer+"]", text)
+	b.do("send", chromedp.KeyEvent("\r"))
 }
 
 // enter types into a field in place of what it holds. The page may draw a form anew at any time, so the field is found, focused and
-// selected in one go, and the keys go to whatever has the focus.
+// selected in one go, the keys go to whatever has the focus, and what then stands in the field is looked at, as a person would.
 func (b *browser) enter(field, text string) {
 	b.Helper()
-	b.until("there is "+field, `(() => { const f = document.querySelector("`+field+`"); if (!f) return false; f.focus(); f.select(); return document.activeElement === f; })()`)
-	b.do("type "+text, chromedp.KeyEvent(text))
+	for range 5 {
+		b.until("there is "+field, `(() => { const f = document.querySelector("`+field+`"); if (!f) return false; f.focus(); f.select(); return document.activeElement === f; })()`)
+		b.do("type "+text, chromedp.KeyEvent(text))
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("`+field+`")?.value ?? ""`))
+		if err == nil && got == text {
+			return
+		}
+	}
+	b.shot("failed")
+	b.Fatalf("%s does not take %q", field, text)
 }
 
 // press clicks the one element of a kind.
