@@ -23,18 +23,41 @@ export class MessageList {
     this.forms = new Map();
     this.place = '';
     this.list.addEventListener('keydown', (event) => this.onKey(event));
-    this.element.addEventListener('scroll', () => { this.atEnd = this.measureEnd(); }, { passive: true });
+    this.element.addEventListener('scroll', () => this.measure(), { passive: true });
     // A list that stands at its end stays there when pictures load or the composer grows.
-    new ResizeObserver(() => this.atEnd && this.toEnd()).observe(this.list);
-    new ResizeObserver(() => this.atEnd && this.toEnd()).observe(this.element);
+    new ResizeObserver(() => this.stay()).observe(this.list);
+    new ResizeObserver(() => this.stay()).observe(this.element);
   }
 
-  measureEnd() {
-    return this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight < 60;
+  // end is where the list rests: at its bottom, or where a last message that is taller than the screen begins, so
+  // that its headline is what one sees first.
+  end() {
+    const { element, list } = this;
+    const bottom = Math.max(0, element.scrollHeight - element.clientHeight);
+    const last = [...list.querySelectorAll('.message')].pop();
+    if (!last) return { bottom, rest: bottom };
+    const top = last.getBoundingClientRect().top - element.getBoundingClientRect().top + element.scrollTop;
+    return { bottom, rest: Math.min(bottom, Math.max(0, Math.floor(top) - 4)) };
+  }
+
+  // measure notes where the person is: at the end, and in there below the beginning of a tall last message.
+  measure() {
+    const { bottom, rest } = this.end();
+    const here = this.element.scrollTop;
+    const atBottom = bottom - here < 60;
+    this.atEnd = atBottom || (here > rest - 60 && here < rest + 20);
+    this.below = atBottom && here > rest + 20;
   }
 
   toEnd() {
-    this.element.scrollTop = this.element.scrollHeight;
+    this.element.scrollTop = this.end().rest;
+  }
+
+  // stay keeps a list at its end; whoever has read on to the bottom of a tall message stays at the bottom.
+  stay() {
+    if (!this.atEnd) return;
+    if (this.below) this.element.scrollTop = this.element.scrollHeight;
+    else this.toEnd();
   }
 
   // show brings the list up to date. newSince is the ts after which messages are new to the person, '' for none.
@@ -46,6 +69,7 @@ export class MessageList {
       this.forms.clear();
       this.keyed.update([]);
       this.atEnd = true;
+      this.below = false;
     }
     this.current = { channel, messages, status, newSince, intro };
     const added = this.keyed.update(this.items());
@@ -54,8 +78,14 @@ export class MessageList {
     else if (entered) this.enter();
     else {
       this.announce(added);
-      if (this.atEnd) this.toEnd();
+      if (this.atEnd && this.brings(added)) this.toEnd();
+      else this.stay();
     }
+  }
+
+  // brings tells whether there is a new message among what was added.
+  brings(added) {
+    return this.current.messages.some((message) => added.includes(keyOf(message)));
   }
 
   redraw() {
@@ -69,14 +99,14 @@ export class MessageList {
     this.found = ts;
     message.scrollIntoView({ block: 'center' });
     message.classList.add('message-found');
-    this.atEnd = this.measureEnd();
+    this.measure();
   }
 
   enter() {
     const line = this.list.querySelector('.new-line');
     if (line) line.scrollIntoView({ block: 'center' });
     else this.toEnd();
-    this.atEnd = this.measureEnd();
+    this.measure();
   }
 
   announce(added) {
