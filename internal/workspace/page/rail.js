@@ -8,10 +8,20 @@ export function drawRail(container, app) {
   const people = app.persons();
   replace(container, h('h2', { class: 'rail-title', id: 'rail-title' }, 'You are'),
     h('ul', { class: 'rail-list', 'aria-labelledby': 'rail-title' }, people.map((user) => h('li', null, person(user, app)))));
+  if (!container.onscroll) {
+    container.onscroll = () => hintMore(container);
+    new ResizeObserver(() => hintMore(container)).observe(container);
+  }
+  hintMore(container);
   // Whom one has become is in sight, also where the strip is longer than the screen.
   if (container.dataset.user === app.people.me?.id) return;
   container.dataset.user = app.people.me?.id ?? '';
   container.querySelector('.person-me')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
+// hintMore marks a strip that goes on below the screen, so that the last people are found.
+function hintMore(container) {
+  container.toggleAttribute('data-more', container.scrollHeight - container.scrollTop - container.clientHeight > 12);
 }
 
 function person(user, app) {

@@ -3,7 +3,7 @@
 import { h, say } from './dom.js';
 import { icon } from './icons.js';
 
-const seconds = 20;
+const seconds = 6;
 
 // toast shows a note; a second one with the same key takes the first one's place.
 export function toast({ key, face, text, detail, action, href }) {
@@ -17,12 +17,17 @@ export function toast({ key, face, text, detail, action, href }) {
     face, h('div', { class: 'toast-text' }, h('strong', null, text), detail ? h('span', { class: 'muted' }, detail) : null),
     href ? h('a', { class: 'button', href, onclick: close }, action) : null,
     h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Dismiss', onclick: close }, icon('close', 16)));
-  let timer = setTimeout(close, seconds * 1000);
-  // Whoever reads or reaches it by keyboard gets the time to do so.
-  for (const event of ['pointerenter', 'focusin']) note.addEventListener(event, () => clearTimeout(timer));
-  for (const event of ['pointerleave', 'focusout']) note.addEventListener(event, () => { timer = setTimeout(close, seconds * 1000); });
+  let timer = 0;
+  // Whoever reads it or reaches it by keyboard has the time to do so.
+  const wait = () => {
+    clearTimeout(timer);
+    if (!note.matches(':hover, :focus-within')) timer = setTimeout(close, seconds * 1000);
+  };
+  for (const event of ['pointerenter', 'pointerleave', 'focusin']) note.addEventListener(event, wait);
+  note.addEventListener('focusout', () => setTimeout(wait)); // the focus may only go on to the next button in it
   holder.append(note);
-  while (holder.children.length > 3) holder.firstElementChild.remove();
+  wait();
+  while (holder.children.length > 2) holder.firstElementChild.remove();
   say([text, detail].filter(Boolean).join('. '));
 }
 
