@@ -92,7 +92,7 @@ func (b *Bot) whoAmI(ctx context.Context) (self, error) {
 // ErrToken says that Slack refuses a token for good. The wrapping error says which, and where to find the right one.
 var ErrToken = errors.New("Slack refuses a token")
 
-// Check asks Slack whether the bot token is good. Its error says what to do.
+// Check asks Slack whether the tokens are good. Its error says what to do.
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
 	if code := errorCode(err); refusedTokens[code] {
@@ -100,6 +100,15 @@ func (b *Bot) Check(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("Slack cannot be reached; check the network, and SLACK_API_URL if it is set: %w", err)
+	}
+	_, _, err = b.api.StartSocketModeContext(ctx) // only asks for an address; Run is who connects
+	return appToken(err)
+}
+
+// appToken is the error of an app token that Slack refuses, or nil: what else may be wrong passes, and is tried again.
+func appToken(err error) error {
+	if code := errorCode(err); refusedTokens[code] || code == "missing_scope" {
+		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, code)
 	}
 	return nil
 }

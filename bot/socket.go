@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"io"
 	"log"
@@ -88,8 +87,8 @@ func (b *Bot) socket(ctx context.Context, n int, in *[queues]chan socketDelivery
 	})
 	err := g.Wait()
 	b.connected.set(n, false)
-	if refusedTokens[errorCode(err)] {
-		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, errorCode(err))
+	if refused := appToken(err); refused != nil {
+		return refused
 	}
 	return err
 }

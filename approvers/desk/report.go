@@ -53,7 +53,8 @@ func (d *Desk) Report(ctx context.Context, c Click, what Report) error {
 			return nil, err
 		}
 		if e.State != approvers.ExecutionUnknown {
-			return &approvers.Denied{Code: approvers.DeniedResolved, By: e.ReportedBy, At: e.FinishedAt}, nil
+			denied := &approvers.Denied{Code: approvers.DeniedResolved, By: e.ReportedBy, At: e.FinishedAt}
+			return denied, t.auditDenied(e.Chain(), c, denied)
 		}
 		denied, err := t.mayReport(e, c.Who)
 		if err != nil {
