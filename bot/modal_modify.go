@@ -60,7 +60,7 @@ func (f field) block() *slack.InputBlock {
 	if f.present {
 		words := wordsIn(fmt.Appendf(nil, "[%s]", f.stored))
 		if countHidden(words) > 0 {
-			hint = joinHints(hint, `Characters that can't be seen are written as \u….`)
+			hint = joinHints(hint, `Characters that are hidden or special here are written as \u….`)
 		}
 		if mixed := mixedWords(words); len(mixed) > 0 {
 			hint = joinHints(hint, "Letters of different alphabets in one word: "+strings.Join(mixed, ", ")+".")
