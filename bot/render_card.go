@@ -2,6 +2,8 @@ package bot
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/slack-go/slack"
 
@@ -30,11 +32,21 @@ func (s scene) card() drawing {
 	p.para(s.progress(r)...)
 	if r.State == approvers.Pending {
 		p.para(s.otherwise(r))
-		s.choices(p, r, whole)
+		if s.hadTheirSay(r) {
+			p.para(say("☑️ You have agreed. Others are still needed."))
+		} else {
+			s.choices(p, r, whole)
+		}
 	} else {
 		s.aftermath(p, r)
 	}
 	return drawing{messages: []message{p.message()}, digest: r.Digest, whole: whole}
+}
+
+// hadTheirSay reports whether whom this copy is for has had their say already. One person counts once.
+func (s scene) hadTheirSay(r approvers.Request) bool {
+	user, own := strings.CutPrefix(s.Surface.To, "user:")
+	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
 // standing is the first line: what is wanted of whom, or how it ended.
