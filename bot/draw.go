@@ -76,7 +76,9 @@ func (s scene) draw() drawing {
 	case store.SurfaceUnknown:
 		return s.unknown()
 	}
-	return one(s.notice())
+	p := new(page)
+	p.para(say("This version of the bot can't show what belongs here."))
+	return one(p)
 }
 
 func one(p *page) drawing { return drawing{messages: []message{p.message()}} }

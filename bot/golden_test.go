@@ -250,7 +250,7 @@ func TestTurnSurfaces(t *testing.T) {
 	pending := testRequest(refundArgs)
 	base := sightOf(pending)
 	base.Surface.Ref = "turn_1"
-	problem, queued, unknown, reported, notice := base, base, base, base, base
+	problem, queued, unknown, reported := base, base, base, base
 
 	problem.Surface.Kind = store.SurfaceProblem
 	problem.Turn = approvers.Turn{ID: "turn_1", State: approvers.TurnStopped, Problem: "The model could not be reached for five minutes.", CanRetry: true}
@@ -270,9 +270,8 @@ func TestTurnSurfaces(t *testing.T) {
 	settled.State, settled.ReportedBy, settled.FinishedAt, settled.Result = approvers.ExecutionSucceeded, approvers.Who("T0001", "U0002"), noon.Add(time.Hour), "RF-9"
 	reported.Surface.Kind, reported.Execution = store.SurfaceUnknown, &settled
 
-	notice.Surface.Kind, notice.Surface.Text = store.SurfaceNotice, "Your approval of a refund expired."
 	for name, s := range map[string]desk.Sight{
-		"problem": problem, "problem_again": again, "queued": queued, "queued_taken": taken, "unknown": unknown, "unknown_reported": reported, "notice": notice,
+		"problem": problem, "problem_again": again, "queued": queued, "queued_taken": taken, "unknown": unknown, "unknown_reported": reported,
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, drawn(t, s).messages[0]) })
 	}

@@ -64,17 +64,6 @@ func (s scene) queued() *page {
 	return p
 }
 
-// notice is a sentence to one person.
-func (s scene) notice() *page {
-	p := new(page)
-	text := clip(visible(s.Surface.Text), maxSentence)
-	if text == "" {
-		text = "(this notice is empty)"
-	}
-	p.para(say(text))
-	return p
-}
-
 // unknown asks people whether a run happened whose process stopped.
 func (s scene) unknown() drawing {
 	e := *s.Execution

@@ -14,7 +14,6 @@ const (
 	SurfaceProblem    SurfaceKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
 	SurfaceQueued     SurfaceKind = "queued"     // tells a sender that the message waits; Ref: a turn
 	SurfaceUnknown    SurfaceKind = "unknown"    // asks whether a run happened; Ref: an execution
-	SurfaceNotice     SurfaceKind = "notice"     // a fixed sentence to one person, in Text
 )
 
 // SurfaceState says whether Slack shows what it should.
@@ -38,8 +37,6 @@ type Surface struct {
 	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
 	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
 	Role      string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
-	Text      string       `json:"text,omitempty"`    // for SurfaceNotice
-	Urgent    bool         `json:"urgent,omitempty"`  // approvals go before chatter
 	State     SurfaceState `json:"state"`
 	Want      uint64       `json:"want"`              // raised with each change of what it shows
 	Shown     uint64       `json:"shown"`             // the Want that Slack shows

@@ -31,7 +31,7 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 		places = append(places, t.cardAddress(r.ClosedRole))
 	}
 	for _, to := range places {
-		s := store.Surface{Kind: store.SurfaceUnknown, Ref: e.ID, Request: e.Request, To: to, Urgent: true}
+		s := store.Surface{Kind: store.SurfaceUnknown, Ref: e.ID, Request: e.Request, To: to}
 		if err := t.want(s); err != nil {
 			return err
 		}

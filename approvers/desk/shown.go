@@ -85,7 +85,7 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 			return t.ClearTimer(store.TimerShow, surface)
 		}
 		for _, user := range users {
-			one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Text: s.Text, Urgent: s.Urgent}
+			one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role}
 			if err := t.want(one); err != nil {
 				return err
 			}

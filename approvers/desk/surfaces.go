@@ -91,7 +91,7 @@ func (t *tx) cardAddress(name string) string {
 
 // wantAt shows a request at an address unless it is shown there already.
 func (t *tx) wantAt(r approvers.Request, kind store.SurfaceKind, to, role string) error {
-	return t.wantOnce(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role, Urgent: true})
+	return t.wantOnce(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
 // wantOnce makes a surface unless there is one like it at the address. A card and an escalation are alike: both show the request.
@@ -115,7 +115,7 @@ func (t *tx) elsewhere(s store.Surface) error {
 		return err
 	}
 	for _, to := range places {
-		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, Text: s.Text, To: to, Urgent: s.Urgent}
+		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to}
 		if err := t.wantOnce(other); err != nil {
 			return err
 		}

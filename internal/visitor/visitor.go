@@ -99,22 +99,6 @@ func (v Visitor) path(parts ...string) string {
 	return p
 }
 
-// Channel is a channel or direct message as the person sees it.
-type Channel struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	IsIM   bool   `json:"is_im"`
-	User   string `json:"user"`
-	Unread int    `json:"unread_count"`
-}
-
-// Channels lists what the person is in.
-func (v Visitor) Channels(ctx context.Context) ([]Channel, error) {
-	var out struct{ Channels []Channel }
-	err := v.call(ctx, http.MethodGet, v.path("channels"), nil, &out)
-	return out.Channels, err
-}
-
 // Message is a message as the person sees it.
 type Message struct {
 	TS        string          `json:"ts"`
@@ -130,7 +114,7 @@ type Message struct {
 // Messages reads a channel's top level, or one thread of it.
 func (v Visitor) Messages(ctx context.Context, channel, thread string) ([]Message, error) {
 	var out struct {
-		Channel  Channel
+		Channel  struct{ ID string }
 		Messages []Message
 	}
 	path := v.path("channels", channel, "messages")

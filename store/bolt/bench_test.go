@@ -139,7 +139,7 @@ func propose(tx store.Tx, id, surface string, now time.Time) error {
 	return errors.Join(
 		tx.PutRequest(r),
 		tx.PutSurface(store.Surface{
-			ID: surface, Kind: store.SurfaceCard, Ref: id, Request: id, To: "channel:#support-approvals", Urgent: true, State: store.SurfaceShown,
+			ID: surface, Kind: store.SurfaceCard, Ref: id, Request: id, To: "channel:#support-approvals", State: store.SurfaceShown,
 			Want: 1, Shown: 1, Posts: 1, Hash: strings.Repeat("d", 64), Channel: "C0001", TS: id, CreatedAt: now,
 		}),
 		tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: id, Due: r.ExpiresAt}),
