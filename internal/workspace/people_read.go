@@ -22,7 +22,7 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	}
 	commands := []object{}
 	for _, c := range s.app.Commands {
-		commands = append(commands, object{"command": c.Command, "description": c.Description})
+		commands = append(commands, object{"command": c.Command, "description": c.Description, "usage_hint": c.UsageHint, "should_escape": c.ShouldEscape})
 	}
 	shortcuts := []object{}
 	for _, c := range s.app.Shortcuts {

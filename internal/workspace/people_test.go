@@ -9,7 +9,6 @@ import (
 
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/slackevents"
-	"github.com/slack-go/slack/socketmode"
 )
 
 // Who may see and do what.
@@ -114,38 +113,6 @@ func TestTypedText(t *testing.T) {
 		if got := b.srv.typed(typed); got != want {
 			t.Errorf("%q became %q, want %q", typed, got, want)
 		}
-	}
-}
-
-func TestCommands(t *testing.T) {
-	b := newBench(t)
-	var commands []slack.SlashCommand
-	answers := make(chan any, 1)
-	b.connect(func(e socketmode.Event) (bool, any) {
-		if c, ok := e.Data.(slack.SlashCommand); ok {
-			commands = append(commands, c)
-			return true, <-answers
-		}
-		return true, nil
-	})
-	run := func(answer any) reply {
-		answers <- answer
-		return b.post("/people/sam/commands", obj{"channel": "C0001", "command": "/countersign", "text": "list me"})
-	}
-	if r := b.must(run(nil)); r.body["message"] != nil {
-		t.Errorf("no answer: %v", r)
-	}
-	if r := b.must(run(obj{"text": "for you"})); dig(r.body, "message", "is_ephemeral") != true || len(b.messages("ada", "C0001", "")) != 0 {
-		t.Errorf("an ephemeral answer: %v", r)
-	}
-	if b.must(run(obj{"text": "for all", "response_type": "in_channel"})); len(b.messages("ada", "C0001", "")) != 1 {
-		t.Error("an answer to all is missing")
-	}
-	if r := run(obj{"blocks": arr{obj{"type": "nonsense"}}}); r.status != 400 || r.code() != "invalid_app_response" {
-		t.Errorf("a bad answer: %v", r)
-	}
-	if c := commands[0]; c.Command != "/countersign" || c.Text != "list me" || c.UserID != "U0100" || c.ChannelName != "support" || c.TriggerID == "" || c.ResponseURL == "" {
-		t.Errorf("the command: %+v", c)
 	}
 }
 

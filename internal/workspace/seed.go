@@ -54,10 +54,14 @@ type SeedApp struct {
 	Shortcuts []SeedShortcut `yaml:"shortcuts" json:"shortcuts"`
 }
 
-// SeedCommand is a slash command of the app.
+// SeedCommand is a slash command of the app, with the fields of a manifest.
 type SeedCommand struct {
 	Command     string `yaml:"command" json:"command"`
 	Description string `yaml:"description" json:"description"`
+	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // what may follow it, shown while one types
+	// ShouldEscape is the manifest's "escape channels, users, and links": @kenji reaches the app as <@U0004|kenji>. Without it the text stays
+	// as it was typed.
+	ShouldEscape bool `yaml:"should_escape" json:"should_escape"`
 }
 
 // SeedShortcut is a shortcut of the app; Type is global or message.

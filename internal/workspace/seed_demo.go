@@ -23,7 +23,7 @@ func DemoSeed() Seed {
 				"reactions:read", "reactions:write", "commands", "assistant:write", "team:read",
 			},
 			Commands: []SeedCommand{
-				{Command: "/countersign", Description: "What is waiting, and what you can do about it"},
+				{Command: "/countersign", Description: "What is waiting, and what you can do about it", ShouldEscape: true},
 			},
 			Shortcuts: []SeedShortcut{
 				{Name: "Ask Countersign", CallbackID: "ask_countersign", Type: "global"},

@@ -30,6 +30,24 @@ func (s *Server) typed(text string) string {
 	})
 }
 
+// named writes the names beside the ids, as Slack does in a command's text when the command has "escape channels, users, and links" on.
+func (s *Server) named(text string) string {
+	return reference.ReplaceAllStringFunc(text, func(ref string) string {
+		id, _, _ := strings.Cut(strings.Trim(ref, "<>"), "|")
+		switch {
+		case strings.HasPrefix(id, "@") && s.users[id[1:]] != nil:
+			return "<" + id + "|" + s.users[id[1:]].Name + ">"
+		case strings.HasPrefix(id, "#") && s.channels[id[1:]] != nil:
+			return "<" + id + "|" + s.channels[id[1:]].Name + ">"
+		case strings.HasPrefix(id, "!subteam^"):
+			if g := s.group(strings.TrimPrefix(id, "!subteam^")); g != nil {
+				return "<" + id + "|@" + g.Handle + ">"
+			}
+		}
+		return ref
+	})
+}
+
 // between applies one function to the matches and another to what is between them.
 func between(text string, pattern *regexp.Regexp, match, rest func(string) string) string {
 	var out strings.Builder

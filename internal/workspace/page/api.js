@@ -69,6 +69,7 @@ export function inWords(error, app = 'The app') {
     account_inactive: 'This account is deactivated: it can look at nothing and say nothing.',
     no_text: 'There is nothing to send yet.',
     msg_too_long: 'This message is too long. Slack takes up to 40,000 characters.',
+    command_in_thread: 'Slash commands don’t work inside threads. Write it in the channel or in a DM.',
     unknown_command: 'No app here knows this command.',
     unknown_shortcut: 'No app here offers this shortcut.',
     invalid_app_response: `${app} answered with something that Slack would refuse. The workspace’s log says what.`,

@@ -91,7 +91,7 @@ export function createCompletion(field, people, { commands }) {
 export function proposals(before, people, commands) {
   const command = /^\/\S*$/.exec(before);
   if (command) {
-    const options = commands.filter((one) => one.command.startsWith(before)).map((one) => ({ insert: `${one.command} `, text: one.command, description: one.description }));
+    const options = commands.filter((one) => one.command.startsWith(before)).map((one) => ({ insert: `${one.command} `, text: one.command, description: [one.usage_hint, one.description].filter(Boolean).join(' · ') }));
     return { from: 0, options };
   }
   const match = /(?:^|[\s([{"'])([@#:])([\p{L}\p{N}_.+-]*)$/u.exec(before);

@@ -4,7 +4,7 @@ import { inWords } from './api.js';
 import { createCompletion } from './completion.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
-import { encodeMentions } from './mentions.js';
+import { readOrder } from './order.js';
 import { createMenu } from './menu.js';
 
 export class Composer {
@@ -96,9 +96,9 @@ export class Composer {
   }
 
   async submit() {
-    const text = this.field.value.trim();
-    if (!text || this.sending) return;
-    const order = this.read(text);
+    const text = this.field.value;
+    if (!text.trim() || this.sending) return;
+    const order = readOrder(text, { commands: this.app.commands, people: this.app.people, inThread: this.inThread });
     if (order.problem) {
       this.fail(order.problem);
       return;
@@ -117,17 +117,5 @@ export class Composer {
     } finally {
       this.sending = false;
     }
-  }
-
-  // read tells a command from a message.
-  read(text) {
-    const match = /^(\/\S+)\s*([\s\S]*)$/.exec(text);
-    if (!match) return { text: encodeMentions(text, this.app.people) };
-    const known = this.app.commands.map((one) => one.command);
-    if (this.inThread) return { problem: `Slash commands don’t work inside threads. Write ${match[1]} in the channel or in a DM.` };
-    if (!known.includes(match[1])) {
-      return { problem: `No app here knows ${match[1]}. ${known.length ? `These work: ${known.join(', ')}.` : ''} To send it as a message, put a space before the slash.` };
-    }
-    return { command: match[1], text: match[2] };
   }
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { proposals } from '../page/completion.js';
 import { encodeMentions } from '../page/mentions.js';
 import { Directory } from '../page/directory.js';
 import { emojiFor, withEmoji } from '../page/emoji.js';
 import { Form } from '../page/form.js';
+import { readOrder } from '../page/order.js';
 import { fromPermalink, parseRoute, routeTo } from '../page/route.js';
 import { ago, dayTitle, formatDate, fromZone, inZone } from '../page/time.js';
 import { concerned, Unread } from '../page/unread.js';
@@ -70,6 +72,25 @@ test('names that are typed become ids', () => {
     ['<b> & @nobody', '<b> & @nobody'],
   ];
   for (const [typed, want] of table) assert.equal(encodeMentions(typed, people), want);
+});
+
+test('a command is told from a message', () => {
+  const commands = [{ command: '/countersign', should_escape: true }, { command: '/raw' }];
+  const read = (text, inThread = false) => readOrder(text, { commands, people, inThread });
+  assert.deepEqual(read('/countersign delegate to @Sam Rivera '), { command: '/countersign', text: 'delegate to <@U2>' });
+  assert.deepEqual(read('/raw delegate to @Sam Rivera'), { command: '/raw', text: 'delegate to @Sam Rivera' });
+  assert.deepEqual(read('/countersign'), { command: '/countersign', text: '' });
+  assert.deepEqual(read(' /countersign @sam'), { text: '/countersign <@U1>' });
+  assert.deepEqual(read('either/or'), { text: 'either/or' });
+  assert.match(read('/nothing here').problem, /knows \/nothing.*\/countersign, \/raw/);
+  assert.match(read('/countersign away', true).problem, /don’t work inside threads/);
+});
+
+test('what is proposed after a slash', () => {
+  const commands = [{ command: '/countersign', description: 'What is waiting', usage_hint: 'away until monday' }];
+  assert.deepEqual(proposals('/', people, commands), { from: 0, options: [{ insert: '/countersign ', text: '/countersign', description: 'away until monday · What is waiting' }] });
+  assert.deepEqual(proposals('/x', people, commands).options, []);
+  assert.equal(proposals('/countersign away', people, commands), null);
 });
 
 test('emoji', () => {

@@ -1,0 +1,18 @@
+// What was written: a message, or a slash command.
+
+import { encodeMentions } from './mentions.js';
+
+// readOrder answers {text}, {command, text}, or {problem} with what is to be done about it. A slash after a space is a message's.
+export function readOrder(text, { commands, people, inThread }) {
+  const match = /^(\/\S+)\s*([\s\S]*)$/.exec(text.trimEnd());
+  if (!match) return { text: encodeMentions(text.trim(), people) };
+  const [, name, rest] = match;
+  const command = commands.find((one) => one.command === name);
+  if (inThread) return { problem: `Slash commands don’t work inside threads. Write ${name} in the channel or in a DM.` };
+  if (!command) {
+    const known = commands.map((one) => one.command).join(', ');
+    return { problem: `No app here knows ${name}. ${known ? `These work: ${known}. ` : ''}To send it as a message, put a space before the slash.` };
+  }
+  // Names with spaces in them are found here; a command that takes its text as it was typed keeps them.
+  return { command: name, text: command.should_escape ? encodeMentions(rest, people) : rest };
+}
