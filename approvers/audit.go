@@ -18,9 +18,10 @@ const (
 	AuditDenied    AuditKind = "denied"  // somebody tried without authority, or too late
 	AuditDecided   AuditKind = "decided" // approve, reject or modify
 	AuditAdvanced  AuditKind = "advanced"
-	AuditApproved  AuditKind = "approved" // the last stage has its quorum
-	AuditClosed    AuditKind = "closed"   // rejected, expired, withdrawn, revoked, voided or refused
-	AuditReopened  AuditKind = "reopened" // the policy became stricter after the approval
+	AuditApproved  AuditKind = "approved"  // the last stage has its quorum
+	AuditClosed    AuditKind = "closed"    // rejected, expired, withdrawn, revoked, voided or refused
+	AuditReopened  AuditKind = "reopened"  // the policy became stricter after the approval
+	AuditReplanned AuditKind = "replanned" // the policy became stricter while it waited
 	AuditEscalated AuditKind = "escalated"
 	AuditExecuting AuditKind = "executing"
 	AuditExecuted  AuditKind = "executed"

@@ -29,11 +29,16 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 		r.Plan.PolicyHash = plan.PolicyHash
 		return r.close(Voided, "", "", "", "the policy changed: "+plan.Why[len(plan.Why)-1], in.Now)
 	}
+	promised := r.EscalateAt
 	if r.outgrownBy(plan) {
-		r = r.restart()
+		r, promised = r.restart(), time.Time{}
 	}
 	r.Plan = plan
-	return r.armEscalation(in)
+	r = r.armEscalation(in)
+	if !r.EscalateAt.IsZero() && !promised.IsZero() && promised.Before(r.EscalateAt) {
+		r.EscalateAt = promised // however often the policy changes, the lead is told when the card says so
+	}
+	return r
 }
 
 // outgrownBy reports whether what was passed so far is not what the plan asks for: the stages up to now are others, the risk is another,

@@ -199,8 +199,25 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 		out.Verdict, out.Stages = Refuse, nil
 	}
 	if out.Verdict != plan.Verdict || out.Risk != plan.Risk || !slices.Equal(out.Stages, plan.Stages) {
-		out.Why = append(slices.Clone(plan.Why), "the policy changed while this waited:")
-		out.Why = append(out.Why, now.Why...)
+		out.Why = unionReasons(plan.Why, now.Why)
+	}
+	return out
+}
+
+// changedMeanwhile stands between the reasons of the first plan and those that came since.
+const changedMeanwhile = "the policy changed while this waited"
+
+// unionReasons appends what is new, so that the reasons don't pile up however often the policy changes. The last of them stays last: for what is
+// refused it says why.
+func unionReasons(was, now []string) []string {
+	out := slices.Clone(was)
+	if !slices.Contains(was, changedMeanwhile) {
+		out = append(out, changedMeanwhile)
+	}
+	for i, reason := range now {
+		if i == len(now)-1 || !slices.Contains(was, reason) {
+			out = append(slices.DeleteFunc(out, func(o string) bool { return o == reason }), reason)
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"strings"
 	"testing"
 
 	"countersign/approvers"
@@ -26,6 +27,19 @@ func TestAgreedNamesAll(t *testing.T) {
 	} {
 		if got := (scene{Sight: sightOf(c.r)}).agreed(c.r).plain.String(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Whoever approved in vain reads why: the call was changed, or the policy was.
+func TestWhyAnApprovalFell(t *testing.T) {
+	policy := approvedBy(testRequest(refundArgs), "U0002", "Teo", "team-lead", 0)
+	policy.Decisions[0].Fallen = true
+	edit := approvedBy(testRequest(refundArgs), "U0002", "Teo", "team-lead", 0)
+	edit.Decisions[0].Fallen, edit.Decisions[0].Digest = true, "of the call before the edit"
+	for want, r := range map[string]approvers.Request{"because the policy changed afterwards": policy, "because it was changed afterwards": edit} {
+		if got := (scene{Sight: sightOf(r)}).decision(r.Decisions[0]).plain.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want it to end with %q", got, want)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestCards(t *testing.T) {
 	edited.Args = json.RawMessage(`{ "order_id": "ORD-123", "amount": 39.99, "currency": "USD", "reason": "arrived broken", "note": "goodwill" }`)
 	edited.Edits = []approvers.Edit{{By: approvers.Who("T0001", "U0002"), Name: "Teo", Role: "team-lead", At: noon.Add(time.Minute), Before: json.RawMessage(refundArgs), After: edited.Args, Reason: "shipping is not refunded"}}
 	edited = approvedBy(edited, "U0001", "Ada", "support-agent", 0)
-	edited.Decisions[0].Fallen = true
+	edited.Decisions[0].Fallen, edited.Decisions[0].Digest = true, "of the call before the edit"
 
 	escalated := testRequest(refundArgs)
 	escalated.Joined = []string{"finance-director"}

@@ -73,7 +73,10 @@ func (s scene) decision(d approvers.Decision) *prose {
 		}
 	}
 	line := say(sign).person(d.By, d.Name).say(fmt.Sprintf(" (%s) %s at stage %d, ", s.title(d.Role), did, d.Stage+1)).at(d.At, clock)
-	if d.Fallen && d.Kind != approvers.Modify {
+	switch {
+	case d.Fallen && d.Digest == s.Request.Digest:
+		line.say("; no longer counts, because the policy changed afterwards")
+	case d.Fallen && d.Kind != approvers.Modify:
 		line.say("; no longer counts, because it was changed afterwards")
 	}
 	return line

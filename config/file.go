@@ -30,15 +30,30 @@ type mark struct{ line, column int }
 // ReadPolicy reads a policy file. The error is [Problems] where the file's content is wrong or the file can't be read.
 // A nil error does not mean that the policy makes sense: see [File.Check].
 func ReadPolicy(path string) (*File, error) {
-	data, err := readFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
-		p := Problem{File: path, Message: "can't be read: " + plainCause(err)}
-		if errors.Is(err, fs.ErrNotExist) {
-			p.Message, p.Hint = "there is no such file", "write one (docs/policy.md has an example), or set COUNTERSIGN_POLICY to where it is"
-		}
-		return nil, Problems{p}
+		return nil, err
 	}
 	return ParsePolicy(path, data)
+}
+
+// ReadFile reads a policy file's content for [ParsePolicy]. The error is [Problems].
+func ReadFile(path string) ([]byte, error) {
+	data, err := readFile(path)
+	if err == nil {
+		return data, nil
+	}
+	p := Problem{File: path, Message: "can't be read: " + plainCause(err)}
+	if errors.Is(err, fs.ErrNotExist) {
+		p.Message, p.Hint = "there is no such file", "write one (docs/policy.md has an example), or set COUNTERSIGN_POLICY to where it is"
+	}
+	return nil, Problems{p}
+}
+
+// Hash names a policy file's content: the hex SHA-256 of its bytes.
+func Hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // readFile reads a little more than the limit, so that ParsePolicy sees when a file is too large.
@@ -67,8 +82,7 @@ func ParsePolicy(name string, data []byte) (*File, error) {
 	root, ok := r.parse(data)
 	if ok {
 		file.Policy = r.policy(root)
-		sum := sha256.Sum256(data)
-		file.Policy.Hash = hex.EncodeToString(sum[:])
+		file.Policy.Hash = Hash(data)
 	}
 	if err := r.problems.inOrder().err(); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"countersign/approvers"
@@ -52,6 +53,8 @@ type Desk struct {
 	Config
 	owner string // names this process in executions
 	bells bells
+
+	reconsidering sync.Mutex
 }
 
 // New makes a desk.

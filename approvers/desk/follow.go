@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"slices"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -14,6 +15,9 @@ func (t *tx) follow(before, r approvers.Request) error {
 		return err
 	}
 	if err := t.arm(before, r); err != nil {
+		return err
+	}
+	if err := t.auditReplanned(before, r); err != nil {
 		return err
 	}
 	if err := t.auditMove(before, r); err != nil {
@@ -77,6 +81,27 @@ func (t *tx) arm(before, r approvers.Request) error {
 		return err
 	}
 	return t.ClearTimer(store.TimerExpire, r.ID)
+}
+
+// auditReplanned records that a policy which changed meanwhile asks for something else than the one under which the call was proposed.
+func (t *tx) auditReplanned(before, r approvers.Request) error {
+	if before.State != approvers.Pending || before.Execution != r.Execution || before.Plan.PolicyHash == r.Plan.PolicyHash ||
+		before.Plan.Risk == r.Plan.Risk && slices.Equal(before.Plan.Stages, r.Plan.Stages) && !fell(before, r) {
+		return nil
+	}
+	return t.audit(r.ID, approvers.AuditReplanned, "", map[string]string{
+		"policy": r.Plan.PolicyHash, "risk": r.Plan.Risk.String(), "stages": stageFacts(r.Plan), "digest": r.Digest,
+	}, nil)
+}
+
+// fell reports whether approvals fell.
+func fell(before, r approvers.Request) bool {
+	for i, d := range before.Decisions {
+		if r.Decisions[i].Fallen != d.Fallen {
+			return true
+		}
+	}
+	return false
 }
 
 // auditMove records what became true of the request by this move.

@@ -239,12 +239,17 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 
 // auditProposed records a call, its digest and its plan.
 func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan) error {
+	return t.audit(chain, approvers.AuditProposed, "", map[string]string{
+		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "risk": plan.Risk.String(),
+		"stages": stageFacts(plan), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
+	}, []byte(e.Args))
+}
+
+// stageFacts are a plan's stages as the audit names them.
+func stageFacts(plan approvers.Plan) string {
 	stages := make([]string, len(plan.Stages))
 	for i, s := range plan.Stages {
 		stages[i] = fmt.Sprintf("%s×%d", s.Approver, s.Quorum)
 	}
-	return t.audit(chain, approvers.AuditProposed, "", map[string]string{
-		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "risk": plan.Risk.String(),
-		"stages": strings.Join(stages, ","), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
-	}, []byte(e.Args))
+	return strings.Join(stages, ",")
 }

@@ -4,51 +4,63 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
+	"reflect"
 
 	"countersign/approvers"
 	"countersign/store"
 )
 
-// reconsidered is how many requests are read at once.
-const reconsidered = 200
+// reconsidered is how many requests one transaction looks at. Clicks wait for it, so it is small.
+const reconsidered = 20
 
 // Reconsider holds everything that waits against the policy, if that is another one than last time: cards show what has to be passed now, and
-// what nobody can allow any more is voided. It runs beside the rest: a decision looks at the policy in any case.
+// what nobody can allow any more is voided. It runs beside the rest: a decision looks at the policy in any case. A policy that
+// changes meanwhile is looked at next; two at once take turns.
 func (d *Desk) Reconsider(ctx context.Context) error {
-	policy := d.Policy().Hash
-	known, err := d.reconsideredFor(ctx)
-	if err != nil || known == policy {
-		return err
-	}
-	for after, more := (store.RequestCursor{}), true; more; {
-		var page []approvers.Request
-		err := d.Store.View(ctx, func(r store.Reader) (err error) {
-			page, err = r.OpenRequests(after, reconsidered)
+	d.reconsidering.Lock()
+	defer d.reconsidering.Unlock()
+	for {
+		policy := d.Policy().Hash
+		known, err := d.reconsideredFor(ctx)
+		if err != nil || known == policy {
 			return err
+		}
+		if err := d.reconsiderAll(ctx); err != nil {
+			return err
+		}
+		if err := d.noteReconsidered(ctx, policy); err != nil {
+			return err
+		}
+	}
+}
+
+// reconsiderAll looks at every open request, some in each transaction. The first one begins after every transaction that still saw the
+// policy before, so that no request slips through that was being written when the policy changed.
+func (d *Desk) reconsiderAll(ctx context.Context) error {
+	var after store.RequestCursor
+	for more := true; more; {
+		var last store.RequestCursor
+		err := d.update(ctx, "reconsider", func(t *tx) error {
+			last = after
+			page, err := t.OpenRequests(after, reconsidered)
+			if err != nil {
+				return err
+			}
+			more = len(page) == reconsidered
+			for _, r := range page {
+				last = store.RequestCursor{CreatedAt: r.CreatedAt, ID: r.ID}
+				if err := t.reconsider(r.ID); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		more = len(page) == reconsidered
-		for _, r := range page {
-			after = store.RequestCursor{CreatedAt: r.CreatedAt, ID: r.ID}
-			if err := d.update(ctx, "reconsider", func(t *tx) error { return t.reconsider(r.ID) }); err != nil {
-				return err
-			}
-		}
+		after = last
 	}
-	return d.update(ctx, "reconsider", func(t *tx) error {
-		s, err := t.Setting(store.SettingPolicy)
-		if ignoreNotFound(err) != nil {
-			return err
-		}
-		s.Key = store.SettingPolicy
-		if s.Value, err = json.Marshal(policy); err != nil {
-			return err
-		}
-		return t.PutSetting(s)
-	})
+	return nil
 }
 
 // reconsideredFor is the policy that everything was held against last; empty: none yet.
@@ -67,16 +79,33 @@ func (d *Desk) reconsideredFor(ctx context.Context) (hash string, err error) {
 	return hash, err
 }
 
+// noteReconsidered notes that everything was held against a policy, or a later one.
+func (d *Desk) noteReconsidered(ctx context.Context, policy string) error {
+	return d.update(ctx, "reconsider", func(t *tx) error {
+		s, err := t.Setting(store.SettingPolicy)
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		s.Key = store.SettingPolicy
+		if s.Value, err = json.Marshal(policy); err != nil {
+			return err
+		}
+		return t.PutSetting(s)
+	})
+}
+
 func (t *tx) reconsider(id string) error {
 	before, r, _, err := t.current(id)
 	if err != nil || before.State != approvers.Pending {
 		return err // what was approved is held against the policy when it is started
 	}
-	if r.State != before.State || r.Plan.Risk != before.Plan.Risk || !slices.Equal(r.Plan.Stages, before.Plan.Stages) {
+	unchanged := r
+	unchanged.Plan.PolicyHash = before.Plan.PolicyHash
+	switch {
+	case !reflect.DeepEqual(before, unchanged):
 		return t.follow(before, r)
-	}
-	if r.Plan.PolicyHash != before.Plan.PolicyHash {
-		return t.PutRequest(r)
+	case r.Plan.PolicyHash != before.Plan.PolicyHash:
+		return t.PutRequest(r) // nobody would see a difference
 	}
 	return nil
 }

@@ -1,9 +1,17 @@
 package desk_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
 )
 
 // After a restart with another policy, what waits is held against it at once: a card shows the risk and the stages that have to be
@@ -36,5 +44,165 @@ func TestReconsider(t *testing.T) {
 	o.ok(o.Reconsider(o.ctx()))
 	if r := o.request(r.ID); r.State != approvers.Voided {
 		t.Errorf("%s although nobody can allow it any more", r.State)
+	}
+}
+
+// A request says once that the policy changed, however often it does, and keeps what it said of time.
+func TestReconsiderAgainAndAgain(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":10}`)
+	quorum := 1
+	again := func(hash string) approvers.Request {
+		o.clock.pass(escalateAfter / 10)
+		o.policy.Store(policy(hash, func(p *approvers.Policy) {
+			p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: quorum}}
+		}))
+		o.ok(o.Reconsider(o.ctx()))
+		return o.request(r.ID)
+	}
+	second := again("policy-2")
+	if again("policy-3"); quorum == 1 {
+		quorum = 2
+	}
+	last := again("policy-4")
+	n := 0
+	for _, why := range last.Plan.Why {
+		if why == "the policy changed while this waited" {
+			n++
+		}
+	}
+	if n != 1 || len(last.Plan.Why) != len(second.Plan.Why)+1 {
+		t.Errorf("first changed it gave the reasons %q, and after another change %q", second.Plan.Why, last.Plan.Why)
+	}
+	if !last.EscalateAt.Equal(r.EscalateAt) || !last.ExpiresAt.Equal(r.ExpiresAt) {
+		t.Errorf("escalates at %s and expires at %s; it said %s and %s", last.EscalateAt, last.ExpiresAt, r.EscalateAt, r.ExpiresAt)
+	}
+	o.wantKinds(r.ID, "proposed replanned replanned")
+}
+
+// An approval that falls is seen to fall on the cards, and recorded, although nobody clicked.
+func TestReconsiderTakesApprovalsBack(t *testing.T) {
+	o := newOffice(t)
+	two := func(self bool) func(*approvers.Policy) {
+		return func(p *approvers.Policy) {
+			p.Approvers[2].Members = append(p.Approvers[2].Members, users("U0100")...)
+			p.Tools[4].Stages, p.Tools[4].SelfApproval = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}, self
+		}
+	}
+	o.policy.Store(policy("policy-2", two(true)))
+	r := o.ask(`cancel_account {}`)
+	o.approve(alice, r.ID)
+	card := o.surfacesOf(r.ID)[0].Want
+	o.policy.Store(policy("policy-3", two(false)))
+	o.ok(o.Reconsider(o.ctx()))
+	if r := o.wantState(r.ID, approvers.Pending); len(r.Standing()) != 0 {
+		t.Error("an approval counts that its giver may not give any more")
+	}
+	if o.surfacesOf(r.ID)[0].Want == card {
+		t.Error("the card is not shown again")
+	}
+	o.wantKinds(r.ID, "proposed decided replanned")
+}
+
+// slow is a store that keeps the write transactions of one moment from ending.
+type slow struct {
+	store.Store
+	mu    sync.Mutex
+	begun chan struct{} // closed by the first closure that is held; nil: none is held
+	end   chan struct{}
+}
+
+func (s *slow) hold() (begun <-chan struct{}, end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun, s.end = make(chan struct{}), make(chan struct{})
+	return s.begun, func() { close(s.end) }
+}
+
+func (s *slow) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(t store.Tx) error {
+		err := fn(t)
+		s.mu.Lock()
+		begun, end := s.begun, s.end
+		s.begun = nil
+		s.mu.Unlock()
+		if begun != nil {
+			close(begun)
+			<-end
+		}
+		return err
+	})
+}
+
+// A request that is being written while the policy changes was planned under the one before. It does not slip through.
+func TestReconsiderWhatIsBeingWritten(t *testing.T) {
+	o := newOffice(t)
+	s := &slow{}
+	o.ok(o.store.Close())
+	o.open(func(inner store.Store) store.Store { s.Store = inner; return s })
+	b := o.begin(o.say(alice, "please").Turn)
+	begun, end := s.hold()
+	proposed, looked := make(chan error, 1), make(chan error, 1)
+	go func() {
+		proposed <- o.Propose(o.ctx(), desk.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":10}`)})
+	}()
+	<-begun
+	o.policy.Store(stricter("policy-2"))
+	go func() { looked <- o.Reconsider(o.ctx()) }()
+	end()
+	o.ok(<-proposed)
+	o.ok(<-looked)
+	if r := o.request(o.callsOf(b.Turn.ID)[0].Request); r.Plan.Risk != approvers.Critical {
+		t.Errorf("it waits under %s as %s risk", r.Plan.PolicyHash, r.Plan.Risk)
+	}
+}
+
+func stricter(hash string) *approvers.Policy {
+	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
+}
+
+// Reloads one after the other while earlier ones are still being applied, by several at once and while people decide: in the end
+// everything was held against the last policy.
+func TestReconsiderDuringReloads(t *testing.T) {
+	o := newOffice(t)
+	var ids []string
+	for i := range 50 {
+		turn := o.sayIn(fmt.Sprint(i, ".1"), alice, "please").Turn
+		ids = append(ids, o.propose(turn, `issue_refund {"amount":10}`)[0].Request)
+		o.clock.pass(time.Millisecond)
+	}
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			for i := range 5 {
+				o.policy.Store(stricter(fmt.Sprintf("policy-%d-%d", n, i)))
+				if err := o.Reconsider(o.ctx()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for _, id := range ids[:10] {
+			if _, err := o.Decide(o.ctx(), o.clickOn(lead, approvers.Reject, id)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Wait()
+	last := o.policy.Load().Hash
+	for i, id := range ids {
+		r := o.request(id)
+		if rejected := r.State == approvers.Rejected; rejected != (i < 10) || !rejected && r.Plan.PolicyHash != last {
+			t.Errorf("request %d is %s under %s, the last policy is %s", i, r.State, r.Plan.PolicyHash, last)
+		}
+		if want := []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}; i >= 10 && !slices.Equal(r.Plan.Stages, want) {
+			t.Errorf("request %d waits for %v", i, r.Plan.Stages)
+		}
+	}
+	noted := view(o, func(r store.Reader) (store.Setting, error) { return r.Setting(store.SettingPolicy) })
+	var hash string
+	if o.ok(json.Unmarshal(noted.Value, &hash)); hash != last {
+		t.Errorf("noted is %s, the last policy is %s", hash, last)
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 // probe says whether one part of the bot can do its work. Its error is shown on /readyz.
 type probe struct {
-	name  string
-	ready func(context.Context) error
+	name   string
+	ready  func(context.Context) error
+	notice bool // it is only shown: the bot can work all the same
 }
 
 // admin serves the operator's address: /healthz says that the process lives, /readyz that it can do its work.
@@ -29,7 +30,9 @@ func admin(probes []probe) http.Handler {
 		status := http.StatusOK
 		for _, p := range probes {
 			if err := p.ready(ctx); err != nil {
-				status = http.StatusServiceUnavailable
+				if !p.notice {
+					status = http.StatusServiceUnavailable
+				}
 				report += fmt.Sprintf("%s: %v\n", p.name, err)
 				continue
 			}

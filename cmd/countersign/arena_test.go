@@ -17,7 +17,6 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/config"
 	"countersign/internal/scriptedmodel"
 	"countersign/internal/visitor"
 	"countersign/internal/workspace"
@@ -70,14 +69,14 @@ func openArena(tb testing.TB, c arenaConfig) *arena {
 	if c.wrap != nil {
 		a.store = c.wrap(db)
 	}
-	policy, err := config.ParsePolicy("arena.yaml", []byte(c.policy))
+	policies, err := newPolicies("arena.yaml", []byte(c.policy), a.tools(), log)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: a.base + "/api/",
-		model:  agent.Model{BaseURL: a.base + "/v1", Key: "arena", Name: scriptedmodel.DefaultModel},
-		policy: policy.Policy, store: a.store, tools: a.tools(), log: log,
+		model:    agent.Model{BaseURL: a.base + "/v1", Key: "arena", Name: scriptedmodel.DefaultModel},
+		policies: policies, store: a.store, tools: policies.tools, log: log,
 	}
 	p := s.assemble()
 	mux := http.NewServeMux()

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
-	"countersign/approvers"
 	"countersign/config"
 	"countersign/internal/workspace"
 )
@@ -99,20 +98,20 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
-	policy, err := demoPolicyFrom(o.policy, tools, log)
+	policies, err := demoPolicies(o.policy, tools, log)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
-	s := demoSetup(st, env, policy, tools, log)
+	s := demoSetup(st, env, policies, log)
 	err = st.around(ctx, func(ctx context.Context) error { return perform(ctx, s, st, o, script, out) })
 	return errors.Join(err, st.store.Close())
 }
 
 // demoSetup points the bot at the stage.
-func demoSetup(st stage, env config.Env, policy *approvers.Policy, tools *agent.Registry, log *slog.Logger) setup {
+func demoSetup(st stage, env config.Env, policies *policies, log *slog.Logger) setup {
 	return setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/",
-		model: st.model, historyTokens: env.HistoryTokens, policy: policy, store: st.store, tools: tools, log: log,
+		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log,
 	}
 }
 
@@ -177,15 +176,16 @@ func dataDir(given string) (dir string, remove func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
 
-func demoPolicyFrom(path string, tools *agent.Registry, log *slog.Logger) (*approvers.Policy, error) {
+// demoPolicies holds the policy of the file, or the demo's own.
+func demoPolicies(path string, tools *agent.Registry, log *slog.Logger) (*policies, error) {
 	if path != "" {
-		return readPolicy(path, tools, log)
+		return openPolicies(path, tools, log)
 	}
-	file, err := config.ParsePolicy("demo.yaml", demoPolicy)
+	ps, err := newPolicies("demo.yaml", demoPolicy, tools, log)
 	if err != nil {
 		return nil, misused("the demo's policy can't be used:\n%w", err)
 	}
-	return file.Policy, nil
+	return ps, nil
 }
 
 func readScript(name string) (*scenario, error) {

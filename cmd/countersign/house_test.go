@@ -31,11 +31,11 @@ func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := demoPolicyFrom("", tools, log)
+	policies, err := demoPolicies("", tools, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{T: t, stage: st, setup: demoSetup(st, config.Env{}, policy, tools, log)}
+	h := &house{T: t, stage: st, setup: demoSetup(st, config.Env{}, policies, log)}
 	if change != nil {
 		change(&h.setup)
 	}

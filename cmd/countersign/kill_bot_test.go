@@ -59,7 +59,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	if err != nil {
 		return err
 	}
-	policy, err := readPolicy(c.Policy, tools, log)
+	policies, err := openPolicies(c.Policy, tools, log)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	defer heard.Close()
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/",
-		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policy: policy,
+		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
 		store: overheard{db, heard}, tools: tools, log: log,
 	}
 	p := s.assemble()

@@ -31,7 +31,7 @@ func TestServe(t *testing.T) {
 	bot := launch(t, dir, env, "serve")
 	admin := "http://" + bot.says(`countersign is up.* admin=(\S+)`)
 	bot.says(`(connected to Slack)`)
-	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nslack: ok\nmodel: ok\n"} {
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nslack: ok\nmodel: ok\npolicy: ok\n"} {
 		if status, body := get(t, admin+path); status != http.StatusOK || body != want {
 			t.Errorf("%s answers %d: %s", path, status, body)
 		}

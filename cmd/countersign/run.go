@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
-	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/bot"
 	"countersign/store"
@@ -22,7 +21,7 @@ type setup struct {
 	botToken, appToken, slackURL string
 	model                        agent.Model
 	historyTokens                int
-	policy                       *approvers.Policy
+	policies                     *policies
 	store                        store.Store
 	tools                        *agent.Registry
 	admin                        net.Listener // nil: no admin address
@@ -46,7 +45,7 @@ type parts struct {
 
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
-	d := desk.New(desk.Config{Store: s.store, Policy: func() *approvers.Policy { return s.policy }, Tools: s.tools, Log: s.log})
+	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log})
 	return parts{
 		desk: d,
 		bot: bot.New(bot.Config{
@@ -73,15 +72,16 @@ func (s setup) run(ctx context.Context, p parts) error {
 			store.TimerShow:  {Handle: p.bot.Show, Workers: showWorkers},
 		})
 	})
-	g.Go(func() error { return p.desk.Reconsider(ctx) })
+	g.Go(func() error { return s.policies.watch(ctx, p.desk) })
 	g.Go(func() error { return forget(ctx, p.desk) })
 	if s.admin != nil {
 		h := admin([]probe{
-			{"store", func(ctx context.Context) error {
+			{name: "store", ready: func(ctx context.Context) error {
 				return s.store.View(ctx, func(store.Reader) error { return nil })
 			}},
-			{"slack", p.bot.Ready},
-			{"model", p.agent.Ping},
+			{name: "slack", ready: p.bot.Ready},
+			{name: "model", ready: p.agent.Ping},
+			{name: "policy", ready: s.policies.state, notice: true},
 		})
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}

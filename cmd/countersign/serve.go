@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "The bot, in your Slack",
 		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; README.md lists the
-variables, and "countersign check" says what is wrong with them.`,
+variables, and "countersign check" says what is wrong with them. A policy file that changes comes into force by
+itself, and at once on SIGHUP; one that can't be used is refused, and the policy before it stays.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
@@ -43,10 +46,13 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	policy, err := readPolicy(env.Policy, samples, log)
+	policies, err := openPolicies(env.Policy, samples, log)
 	if err != nil {
 		return err
 	}
+	policies.hangup = make(chan os.Signal, 1)
+	signal.Notify(policies.hangup, syscall.SIGHUP)
+	defer signal.Stop(policies.hangup)
 	admin, err := listen("the admin server", "COUNTERSIGN_ADMIN_ADDR", env.AdminAddr)
 	if err != nil {
 		return err
@@ -64,14 +70,14 @@ func serve(cmd *cobra.Command) error {
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
 		model:         agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
-		historyTokens: env.HistoryTokens, policy: policy, store: db, tools: tools, admin: admin, log: log,
+		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: tools, admin: admin, log: log,
 	}
 	p := s.assemble()
 	if err := reach(ctx, p, log); err != nil {
 		admin.Close()
 		return errors.Join(err, db.Close())
 	}
-	log.Info("countersign is up", "policy", env.Policy, "store", env.Store.String(), "admin", admin.Addr().String(), "gated", strings.Join(gated(policy, tools), ", "))
+	log.Info("countersign is up", "policy", env.Policy, "store", env.Store.String(), "admin", admin.Addr().String(), "gated", strings.Join(gated(policies.inForce.Load(), tools), ", "))
 	return errors.Join(s.run(ctx, p), db.Close())
 }
 
@@ -82,22 +88,6 @@ func shopTools(store string) (*agent.Registry, error) {
 		return nil, couldNot("the sample shop can't be opened: %w", err)
 	}
 	return registry(goods)
-}
-
-// readPolicy reads the policy and holds it against the tools that can be called. Warnings are logged.
-func readPolicy(path string, tools *agent.Registry, log *slog.Logger) (*approvers.Policy, error) {
-	file, err := config.ReadPolicy(path)
-	if err != nil {
-		return nil, misused("the policy can't be used:\n%w", err)
-	}
-	problems := file.Check(names(tools))
-	for _, w := range problems.Warnings() {
-		log.Warn("policy: " + w.Error())
-	}
-	if errs := problems.Errors(); len(errs) > 0 {
-		return nil, misused("the policy can't be used:\n%w", errs)
-	}
-	return file.Policy, nil
 }
 
 // openStore opens the bolt file. Its errors say what to do.

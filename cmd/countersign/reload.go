@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/config"
+	"countersign/store"
+)
+
+// policies is the policy in force and the file that it is read from. A file that changes comes into force without a restart, if it is as good as
+// one has to be at the start; until it is, the policy before it stays.
+type policies struct {
+	tools  *agent.Registry
+	log    *slog.Logger
+	hangup chan os.Signal // says that the file is whole now; nil: nobody says so
+
+	inForce atomic.Pointer[approvers.Policy]
+	failure atomic.Pointer[refusal] // why the file is not in force; nil: it is
+
+	mu      sync.Mutex
+	path    string // empty: the policy is built in
+	seen    string // what was found in the file last
+	refused string // what was refused last, so that it is said once
+}
+
+// refusal says why a policy file did not come into force.
+type refusal struct {
+	at  time.Time
+	why error
+}
+
+// policyPoll is how often the file is looked at.
+const policyPoll = 2 * time.Second
+
+// openPolicies reads the policy from a file.
+func openPolicies(path string, tools *agent.Registry, log *slog.Logger) (*policies, error) {
+	data, err := config.ReadFile(path)
+	if err == nil {
+		var ps *policies
+		if ps, err = newPolicies(path, data, tools, log); err == nil {
+			ps.path = path
+			return ps, nil
+		}
+	}
+	return nil, misused("the policy can't be used:\n%w", err)
+}
+
+// newPolicies puts a file's content into force. name is what its problems call it.
+func newPolicies(name string, data []byte, tools *agent.Registry, log *slog.Logger) (*policies, error) {
+	ps := &policies{tools: tools, log: log}
+	policy, err := ps.check(name, data)
+	if err != nil {
+		return nil, err
+	}
+	ps.inForce.Store(policy)
+	return ps, nil
+}
+
+// check reads a policy and holds it against the tools that can be called. Warnings are logged.
+func (ps *policies) check(name string, data []byte) (*approvers.Policy, error) {
+	file, err := config.ParsePolicy(name, data)
+	if err != nil {
+		return nil, err
+	}
+	problems := file.Check(names(ps.tools))
+	for _, w := range problems.Warnings() {
+		ps.log.Warn("policy: " + w.Error())
+	}
+	if errs := problems.Errors(); len(errs) > 0 {
+		return nil, errs
+	}
+	return file.Policy, nil
+}
+
+// watch takes up changes of the file until ctx ends, and holds what waits against the policy in force.
+func (ps *policies) watch(ctx context.Context, d *desk.Desk) error {
+	tick := time.NewTicker(policyPoll)
+	defer tick.Stop()
+	for behind := true; ; {
+		if behind {
+			err := d.Reconsider(ctx)
+			if errors.Is(err, store.ErrCommitUnknown) {
+				return err
+			}
+			if err != nil && ctx.Err() == nil {
+				ps.log.Error("what waits could not be held against the policy in force; it is tried again", "error", err)
+			}
+			behind = err != nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ps.hangup:
+			behind = ps.look(true) || behind
+		case <-tick.C:
+			behind = ps.look(false) || behind
+		}
+	}
+}
+
+// look reads the file, and puts it into force if it is another one and good. whole says that somebody vouches for its being whole; otherwise it
+// has to be found unchanged twice, as the first half of a file may be a policy too.
+func (ps *policies) look(whole bool) (changed bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.path == "" {
+		return false
+	}
+	data, err := config.ReadFile(ps.path)
+	found := config.Hash(data)
+	if err != nil {
+		found = err.Error()
+	}
+	before := ps.inForce.Load()
+	switch {
+	case found == before.Hash:
+		ps.stays(whole)
+		ps.seen = found
+		return false
+	case !whole && (found != ps.seen || found == ps.refused):
+		ps.seen = found
+		return false
+	}
+	ps.seen = found
+	var policy *approvers.Policy
+	if err == nil {
+		policy, err = ps.check(ps.path, data)
+	}
+	if err != nil {
+		ps.refuse(found, err)
+		return false
+	}
+	ps.inForce.Store(policy)
+	ps.failure.Store(nil)
+	ps.refused = ""
+	ps.log.Info("the policy changed and is in force", "file", ps.path, "old", before.Hash, "new", policy.Hash)
+	return true
+}
+
+// stays notes that the file is what is in force.
+func (ps *policies) stays(asked bool) {
+	if ps.failure.Swap(nil) != nil || asked {
+		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.inForce.Load().Hash)
+	}
+	ps.refused = ""
+}
+
+// refuse keeps the policy in force, and says what is wrong with the file.
+func (ps *policies) refuse(found string, why error) {
+	ps.refused = found
+	ps.failure.Store(&refusal{at: time.Now(), why: why})
+	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.inForce.Load().Hash)
+	for _, problem := range problemsIn(why) {
+		ps.log.Error("policy: " + problem.Error())
+	}
+}
+
+// problemsIn lists what is wrong with a policy file, one by one.
+func problemsIn(err error) []error {
+	var all config.Problems
+	if !errors.As(err, &all) {
+		return []error{err}
+	}
+	var out []error
+	for _, p := range all.Errors() {
+		out = append(out, p)
+	}
+	return out
+}
+
+// become reads the policy from another file from now on, and says why that file can't be used, or nil.
+func (ps *policies) become(path string) error {
+	ps.mu.Lock()
+	ps.path = path
+	ps.mu.Unlock()
+	ps.look(true)
+	if failure := ps.failure.Load(); failure != nil {
+		return failure.why
+	}
+	return nil
+}
+
+// state says on /readyz what became of the file. A refused one leaves the bot ready: it works by the policy before.
+func (ps *policies) state(context.Context) error {
+	failure := ps.failure.Load()
+	if failure == nil {
+		return nil
+	}
+	problems := problemsIn(failure.why)
+	more := ""
+	if n := len(problems) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Errorf("the file was refused at %s, and the policy before it is in force: %w%s", failure.at.UTC().Format(time.RFC3339), problems[0], more)
+}
