@@ -139,29 +139,8 @@ func (v Visitor) Say(ctx context.Context, channel, thread, text string) (string,
 	return out.TS, err
 }
 
-// Press clicks an element of a message. It returns when the app has acknowledged the click.
+// Press clicks an element of a message, or chooses in it what e.Value says. It returns when the app has acknowledged it.
 func (v Visitor) Press(ctx context.Context, m Message, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)
-}
-
-// View is an open modal.
-type View struct {
-	ID         string `json:"id"`
-	CallbackID string `json:"callback_id"`
-	Title      struct{ Text string }
-	Submit     *struct{ Text string } `json:"submit"`
-	Blocks     json.RawMessage        `json:"blocks"`
-}
-
-// Views lists the person's open modals, the top one last.
-func (v Visitor) Views(ctx context.Context) ([]View, error) {
-	var out struct{ Views []View }
-	err := v.call(ctx, http.MethodGet, v.path("views"), nil, &out)
-	return out.Views, err
-}
-
-// Submit sends a modal with the given values, by block id.
-func (v Visitor) Submit(ctx context.Context, view string, values map[string]string) error {
-	return v.call(ctx, http.MethodPost, v.path("views", view, "submit"), map[string]any{"values": values}, nil)
 }

@@ -8,7 +8,7 @@ func (s *Server) postMessage(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := readContent(c.arguments, maxPostText, true)
+	what, failed := s.readContent(c.arguments, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}

@@ -126,7 +126,7 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	if id := c.text("channel_id"); id != "" {
 		targets = append(targets, id)
 	}
-	what, failed := readContent(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
+	what, failed := s.readContent(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}

@@ -37,7 +37,7 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 	if thread != "" && m.ThreadTS == "" {
 		return nil, refuse("thread_not_found")
 	}
-	parts, failed := m.streamParts(c)
+	parts, failed := s.streamParts(c)
 	if failed != nil {
 		return nil, failed
 	}
@@ -76,7 +76,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	parts, failed := m.streamParts(c)
+	parts, failed := s.streamParts(c)
 	if failed != nil {
 		return nil, failed
 	}
@@ -96,11 +96,11 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	parts, failed := m.streamParts(c)
+	parts, failed := s.streamParts(c)
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := readContent(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
+	what, failed := s.readContent(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}

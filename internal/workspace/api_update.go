@@ -26,7 +26,7 @@ func (s *Server) updateMessage(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := readContent(c.arguments, maxUpdateText, false)
+	what, failed := s.readContent(c.arguments, maxUpdateText, false)
 	if failed != nil {
 		return nil, failed
 	}

@@ -35,7 +35,7 @@ func (s *Server) viewsPush(c *call) (object, *apiError) {
 // don't use the trigger up.
 func (s *Server) triggeredView(c *call) (*trigger, *view, *apiError) {
 	raw, given := c.nested("view")
-	v, failed := readView(raw, given, "modal")
+	v, failed := s.readView(raw, given, "modal")
 	if failed != nil {
 		return nil, nil, failed
 	}
@@ -75,7 +75,7 @@ func (s *Server) showModal(user string, v *view) {
 // viewsUpdate is views.update, by view_id or external_id.
 func (s *Server) viewsUpdate(c *call) (object, *apiError) {
 	raw, given := c.nested("view")
-	next, failed := readView(raw, given, "modal", "home")
+	next, failed := s.readView(raw, given, "modal", "home")
 	if failed != nil {
 		return nil, failed
 	}
@@ -129,7 +129,7 @@ func (s *Server) replaceView(old, next *view) *apiError {
 // viewsPublish is views.publish.
 func (s *Server) viewsPublish(c *call) (object, *apiError) {
 	raw, given := c.nested("view")
-	next, failed := readView(raw, given, "home")
+	next, failed := s.readView(raw, given, "home")
 	if failed != nil {
 		return nil, failed
 	}

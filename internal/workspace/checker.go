@@ -12,6 +12,7 @@ import (
 // pointed at as Slack does it.
 type checker struct {
 	surface  surface
+	known    func(what, id string) bool // whether there is such a user, channel or conversation
 	problems []string
 
 	blockIDs  map[string]bool

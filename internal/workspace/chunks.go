@@ -3,7 +3,7 @@ package workspace
 import "unicode/utf8"
 
 // streamParts reads markdown_text and chunks.
-func (m *message) streamParts(c *call) ([]object, *apiError) {
+func (s *Server) streamParts(c *call) ([]object, *apiError) {
 	var parts []object
 	if text := c.text("markdown_text"); text != "" {
 		if utf8.RuneCountInString(text) > maxStreamText {
@@ -20,7 +20,7 @@ func (m *message) streamParts(c *call) ([]object, *apiError) {
 		return nil, refuse("invalid_chunks")
 	}
 	for _, item := range list {
-		part, failed := readChunk(item)
+		part, failed := s.readChunk(item)
 		if failed != nil {
 			return nil, failed
 		}
@@ -29,7 +29,7 @@ func (m *message) streamParts(c *call) ([]object, *apiError) {
 	return parts, nil
 }
 
-func readChunk(item any) (object, *apiError) {
+func (s *Server) readChunk(item any) (object, *apiError) {
 	chunk, _ := item.(object)
 	text := func(key string) string { v, _ := chunk[key].(string); return v }
 	switch chunk["type"] {
@@ -56,7 +56,7 @@ func readChunk(item any) (object, *apiError) {
 	case "plan_update":
 		return object{"kind": "plan", "title": text("title")}, nil
 	case "blocks":
-		blocks, failed := readBlocks(chunk["blocks"])
+		blocks, failed := s.readBlocks(chunk["blocks"])
 		if failed != nil {
 			return nil, failed
 		}

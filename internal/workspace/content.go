@@ -17,7 +17,7 @@ type content struct {
 
 // readContent takes the content out of a call and refuses what Slack refuses.
 // maxText counts characters; longer text fails unless cut is set, then it is cut.
-func readContent(a arguments, maxText int, cut bool) (content, *apiError) {
+func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {
 		if out.hasText || a.has("blocks") {
@@ -37,14 +37,14 @@ func readContent(a arguments, maxText int, cut bool) (content, *apiError) {
 		out.text = string([]rune(out.text)[:maxText])
 	}
 	if raw, given := a.nested("blocks"); given {
-		blocks, failed := readBlocks(raw)
+		blocks, failed := s.readBlocks(raw)
 		if failed != nil {
 			return out, failed
 		}
 		out.blocks, out.hasBlocks = blocks, true
 	}
 	if raw, given := a.nested("attachments"); given {
-		attachments, failed := readAttachments(raw)
+		attachments, failed := s.readAttachments(raw)
 		if failed != nil {
 			return out, failed
 		}
@@ -66,12 +66,12 @@ func (c content) empty() bool {
 }
 
 // readBlocks checks a message's blocks and gives names to those that have none.
-func readBlocks(raw any) ([]any, *apiError) {
+func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	blocks, ok := raw.([]any)
 	if !ok {
 		return nil, refuse("invalid_blocks_format")
 	}
-	check := checker{surface: onMessage}
+	check := checker{surface: onMessage, known: s.known}
 	check.blocks("/blocks", blocks, maxMessageBlocks)
 	if len(check.problems) > 0 {
 		return nil, refuse("invalid_blocks", check.problems...)
@@ -83,7 +83,7 @@ func readBlocks(raw any) ([]any, *apiError) {
 	return blocks, nil
 }
 
-func readAttachments(raw any) ([]any, *apiError) {
+func (s *Server) readAttachments(raw any) ([]any, *apiError) {
 	list, ok := raw.([]any)
 	if !ok {
 		return nil, refuse("invalid_attachments")
@@ -101,7 +101,7 @@ func readAttachments(raw any) ([]any, *apiError) {
 			attachment["fallback"] = "[no preview available]"
 		}
 		if nested, given := attachment["blocks"]; given {
-			blocks, failed := readBlocks(nested)
+			blocks, failed := s.readBlocks(nested)
 			if failed != nil {
 				return nil, failed
 			}

@@ -25,17 +25,11 @@ const (
 	hasDispatch    = "dispatch_action_config"
 )
 
-var selectFields = []string{
-	hasPlaceholder, hasConfirm, hasFocus, "options", "option_groups", "initial_option", "initial_options", "initial_user",
-	"initial_users", "initial_conversation", "initial_conversations", "initial_channel", "initial_channels",
-	"default_to_current_conversation", "response_url_enabled", "filter", "min_query_length", "max_selected_items",
-}
-
 var elementRules = map[string]elementRule{
 	"button":          {inSection | inActions, []string{"text", "url", "value", "style", hasConfirm, "accessibility_label", "agent_prompt", "agent_prompt_display", "visible_to_user_ids"}, (*checker).button},
 	"workflow_button": {inSection | inActions, nil, func(c *checker, at string, e object) { c.plain(at+"/text", e["text"], maxButtonText, true) }},
 	"overflow": {inSection | inActions, []string{"options", hasConfirm}, func(c *checker, at string, e object) {
-		c.options(at+"/options", e["options"], 1, maxOverflowOptions, true)
+		c.options(at+"/options", e["options"], maxOverflowOptions, inMenu)
 	}},
 	"image": {inSection, []string{"image_url", "alt_text", "slack_file"}, func(c *checker, at string, e object) { c.image(at, e) }},
 	"datepicker": {inSection | inActions | inInput, []string{hasPlaceholder, hasConfirm, hasFocus, "initial_date"}, func(c *checker, at string, e object) {
@@ -44,9 +38,13 @@ var elementRules = map[string]elementRule{
 	"timepicker": {inSection | inActions | inInput, []string{hasPlaceholder, hasConfirm, hasFocus, "initial_time", "timezone"}, func(c *checker, at string, e object) {
 		c.format(at+"/initial_time", e["initial_time"], isTime, "HH:mm")
 	}},
-	"datetimepicker":   {inActions | inInput, []string{hasConfirm, hasFocus, "initial_date_time"}, nil},
-	"checkboxes":       {inSection | inActions | inInput, []string{"options", "initial_options", hasConfirm, hasFocus, "visible_to_user_ids"}, func(c *checker, at string, e object) { c.options(at+"/options", e["options"], 1, maxChoices, false) }},
-	"radio_buttons":    {inSection | inActions | inInput, []string{"options", "initial_option", hasConfirm, hasFocus}, func(c *checker, at string, e object) { c.options(at+"/options", e["options"], 1, maxChoices, false) }},
+	"datetimepicker": {inActions | inInput, []string{hasConfirm, hasFocus, "initial_date_time"}, func(c *checker, at string, e object) {
+		if n, ok := wholeNumber(e["initial_date_time"]); e["initial_date_time"] != nil && (!ok || n < 1e9 || n > 9999999999) {
+			c.report(at+"/initial_date_time", "must be a Unix timestamp of 10 digits")
+		}
+	}},
+	"checkboxes":       {inSection | inActions | inInput, []string{"options", "initial_options", hasConfirm, hasFocus, "visible_to_user_ids"}, (*checker).choiceList},
+	"radio_buttons":    {inSection | inActions | inInput, []string{"options", "initial_option", hasConfirm, hasFocus}, (*checker).choiceList},
 	"plain_text_input": {inInput, []string{hasPlaceholder, hasFocus, hasDispatch, "initial_value", "multiline", "min_length", "max_length"}, (*checker).textInput},
 	"rich_text_input":  {inInput, []string{hasPlaceholder, hasFocus, hasDispatch, "initial_value", "min_lines", "max_lines"}, nil},
 	"email_text_input": {inInput, []string{hasPlaceholder, hasFocus, hasDispatch, "initial_value"}, nil},
@@ -55,16 +53,6 @@ var elementRules = map[string]elementRule{
 	"file_input":       {inInput, []string{"filetypes", "max_files"}, nil},
 	"feedback_buttons": {inContextActions, []string{"positive_button", "negative_button"}, (*checker).feedback},
 	"icon_button":      {inContextActions, []string{"icon", "text", "value", hasConfirm, "accessibility_label", "visible_to_user_ids"}, func(c *checker, at string, e object) { c.plain(at+"/text", e["text"], maxButtonText, true) }},
-}
-
-func init() {
-	for _, source := range []string{"static", "external", "users", "conversations", "channels"} {
-		rule := elementRule{in: inSection | inActions | inInput, fields: selectFields}
-		if source == "static" {
-			rule.check = (*checker).staticSelect
-		}
-		elementRules[source+"_select"], elementRules["multi_"+source+"_select"] = rule, rule
-	}
 }
 
 // element checks one element in its place.

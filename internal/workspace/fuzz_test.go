@@ -8,11 +8,16 @@ import (
 // Whatever an app sends as blocks is refused or can be shown, named, acted on and
 // encoded; nothing panics.
 func FuzzBlocks(f *testing.F) {
+	srv, err := New(Config{Seed: DemoSeed()})
+	if err != nil {
+		f.Fatal(err)
+	}
 	for _, seed := range []string{
 		`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"accessory":{"type":"button","action_id":"a","text":{"type":"plain_text","text":"Go"}}}]`,
 		`[{"type":"card","actions":[{"type":"button"}]},{"type":"container","child_blocks":[{"type":"input","element":{"type":"checkboxes"}}]}]`,
 		`[{"type":"rich_text","elements":[{"type":"rich_text_list","style":"bullet","elements":[{"type":"rich_text_section","elements":[]}]}]}]`,
 		`[{"type":"actions","elements":[{"type":"static_select","option_groups":[{"label":null,"options":[1]}],"initial_option":3}]}]`,
+		`[{"type":"actions","elements":[{"type":"multi_users_select","initial_users":["U0001",2],"max_selected_items":1},{"type":"overflow","options":[{"url":1}]}]}]`,
 		`[{"type":"plan","title":"t","tasks":[null]},{"type":"table","rows":[[]]},{"type":"video","title":[]}]`,
 	} {
 		f.Add(seed, "a")
@@ -22,7 +27,7 @@ func FuzzBlocks(f *testing.F) {
 		if err != nil {
 			return
 		}
-		blocks, failed := readBlocks(decoded)
+		blocks, failed := srv.readBlocks(decoded)
 		if failed != nil {
 			return
 		}
@@ -30,7 +35,7 @@ func FuzzBlocks(f *testing.F) {
 		v.fill(nil)
 		v.incomplete()
 		for _, p := range interactive(blocks) {
-			if _, failed := choose(p.element, action, nil); failed == nil {
+			if _, failed := choose(p.element, action, choices{find: func(_, name string) (string, bool) { return name, true }}); failed == nil {
 				initialState(p.element)
 			}
 		}

@@ -2,71 +2,72 @@ package workspace
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 )
 
-func (c *checker) staticSelect(at string, e object) {
-	groups, grouped := e["option_groups"]
-	if !grouped {
-		c.options(at+"/options", e["options"], 1, maxOptions, true)
-		c.initial(at, e, optionsOf(e))
-		return
-	}
-	if e["options"] != nil {
-		c.report(at, "options and option_groups cannot be used together")
-	}
-	for i, g := range c.list(at+"/option_groups", groups, 1, maxOptions) {
-		pointer := fmt.Sprintf("%s/option_groups/%d", at, i)
-		group, ok := g.(object)
-		if !ok {
-			c.report(pointer, "must be an object")
-			continue
-		}
-		c.plain(pointer+"/label", group["label"], maxOptionText, true)
-		c.options(pointer+"/options", group["options"], 1, maxOptions, true)
-	}
+// choiceList checks checkboxes and radio buttons.
+func (c *checker) choiceList(at string, e object) {
+	c.options(at+"/options", e["options"], maxChoices, inChoices)
 	c.initial(at, e, optionsOf(e))
 }
 
-// initial checks that what is chosen at first can be chosen at all.
+// initial checks that what is chosen at first can be chosen at all: it is one of the
+// options, down to its text.
 func (c *checker) initial(at string, e object, options []object) {
 	offered := func(v any) bool {
-		chosen, _ := v.(object)
-		return slices.ContainsFunc(options, func(o object) bool { return o["value"] == chosen["value"] })
+		return slices.ContainsFunc(options, func(o object) bool { return reflect.DeepEqual(any(o), v) })
 	}
 	if first := e["initial_option"]; first != nil && !offered(first) {
 		c.report(at+"/initial_option", "initial_option must match one of the options")
 	}
-	list, _ := e["initial_options"].([]any)
-	for i, first := range list {
+	if e["initial_options"] == nil {
+		return
+	}
+	for i, first := range c.list(at+"/initial_options", e["initial_options"], 1, -1) {
 		if !offered(first) {
 			c.report(fmt.Sprintf("%s/initial_options/%d", at, i), "initial_options must match the options")
 		}
 	}
 }
 
-// options checks a list of options. Those of checkboxes and radio buttons may be mrkdwn.
-func (c *checker) options(at string, v any, least, most int, plainOnly bool) {
-	for i, item := range c.list(at, v, least, most) {
+// optionPlace is where options stand. Those of checkboxes and radio buttons may be
+// mrkdwn, those of an overflow menu may lead to a web page.
+type optionPlace int
+
+const (
+	inSelect optionPlace = iota
+	inMenu
+	inChoices
+)
+
+// options checks a list of options.
+func (c *checker) options(at string, v any, most int, where optionPlace) {
+	fields := []string{"text", "value", "description"}
+	if where == inMenu {
+		fields = append(fields, "url")
+	}
+	for i, item := range c.list(at, v, 1, most) {
 		pointer := fmt.Sprintf("%s/%d", at, i)
 		o, ok := item.(object)
 		if !ok {
 			c.report(pointer, "must be an object")
 			continue
 		}
-		c.only(pointer, o, []string{"text", "value", "description", "url"})
-		if plainOnly {
-			c.plain(pointer+"/text", o["text"], maxOptionText, true)
-		} else if o["text"] == nil {
-			c.report(pointer+"/text", "missing required field: text")
-		} else {
-			c.textObject(pointer+"/text", o["text"], maxOptionText)
-		}
+		c.only(pointer, o, fields)
+		c.optionText(pointer+"/text", o["text"], where, true)
+		c.optionText(pointer+"/description", o["description"], where, false)
 		c.str(pointer+"/value", o["value"], maxOptionValue, true)
-		if description := o["description"]; description != nil {
-			c.textObject(pointer+"/description", description, maxOptionText)
-		}
+		c.str(pointer+"/url", o["url"], maxURL, false)
 	}
+}
+
+func (c *checker) optionText(at string, v any, where optionPlace, required bool) {
+	if where == inChoices && v != nil {
+		c.textObject(at, v, maxOptionText)
+		return
+	}
+	c.plain(at, v, maxOptionText, required)
 }
 
 // optionsOf are all options of a select, groups flattened.

@@ -87,7 +87,7 @@ func (s *Server) choice(p *personCall, u *user, where acted, target placed) (obj
 		}
 		return nil, refuse("invalid_value")
 	}
-	state, failed := choose(e, value, s.offered[offerKey(u.ID, where, target)])
+	state, failed := choose(e, value, s.choicesOf(u, where, target))
 	if failed != nil || kind == "overflow" {
 		return state, failed
 	}

@@ -66,7 +66,7 @@ func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*m
 	if err != nil || !ok {
 		return nil, refuse("invalid_app_response", "a command is answered with a message")
 	}
-	what, failed := readContent(arguments{values: body}, maxPostText, true)
+	what, failed := s.readContent(arguments{values: body}, maxPostText, true)
 	if failed == nil && what.empty() {
 		failed = refuse("no_text")
 	}

@@ -34,7 +34,7 @@ func (s *Server) suggest(p *personCall) (object, *apiError) {
 		out["options"] = optionsOf(element)
 	} else if list, given := body["options"]; given {
 		if items, _ := list.([]any); len(items) > 0 {
-			check.options("/options", list, 0, maxOptions, true)
+			check.options("/options", list, maxOptions, inSelect)
 		}
 		out["options"] = optionsOf(body)
 	}

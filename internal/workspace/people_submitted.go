@@ -21,7 +21,7 @@ func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 	case "clear":
 		s.setStack(v.User, nil)
 	case "update", "push":
-		next, failed := readView(body["view"], body["view"] != nil, "modal")
+		next, failed := s.readView(body["view"], body["view"] != nil, "modal")
 		if failed == nil && action == "push" {
 			failed = s.mayPush(v.User)
 		}

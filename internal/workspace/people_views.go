@@ -99,7 +99,7 @@ func (s *Server) enter(u *user, v *view, values object) *apiError {
 			default:
 				continue
 			}
-			state, failed := choose(e.element, given, s.offered[offerKey(u.ID, acted{view: v}, e)])
+			state, failed := choose(e.element, given, s.choicesOf(u, acted{view: v}, e))
 			if failed != nil {
 				return &apiError{code: failed.code, extra: object{"block_id": e.blockID, "action_id": action}}
 			}

@@ -60,7 +60,7 @@ func (s *Server) respond(id string, args arguments) *apiError {
 	case u.uses >= responseURLUses:
 		return refuse("used_url")
 	}
-	what, failed := readContent(args, maxPostText, true)
+	what, failed := s.readContent(args, maxPostText, true)
 	if failed != nil {
 		return failed
 	}

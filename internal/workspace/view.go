@@ -62,13 +62,13 @@ var (
 )
 
 // readView checks a view payload. kind is what the method takes: modal, home, or both.
-func readView(raw any, given bool, kinds ...string) (*view, *apiError) {
+func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiError) {
 	o, ok := raw.(object)
 	if !given || !ok {
 		return nil, refuse("invalid_arguments", "missing required field: view [json-pointer:/view]")
 	}
 	kind, _ := o["type"].(string)
-	check := checker{surface: onModal}
+	check := checker{surface: onModal, known: s.known}
 	fields := modalFields
 	if kind == "home" {
 		check.surface, fields = onHome, homeFields

@@ -237,7 +237,9 @@ func TestInputValues(t *testing.T) {
 		{obj{"type": "checkboxes", "options": options}, arr{"g"}, "selected_options", `[{"text":{"text":"Green","type":"plain_text"},"value":"g"}]`},
 		{obj{"type": "checkboxes", "options": options}, "g", "selected_options", `[{"text":{"text":"Green","type":"plain_text"},"value":"g"}]`},
 		{obj{"type": "multi_users_select"}, arr{"U0001", "U0002"}, "selected_users", `["U0001","U0002"]`},
+		{obj{"type": "multi_users_select"}, arr{"kenji", "@Ingrid"}, "selected_users", `["U0004","U0003"]`},
 		{obj{"type": "users_select"}, "U0001", "selected_user", `"U0001"`},
+		{obj{"type": "users_select"}, "kenji", "selected_user", `"U0004"`},
 		{obj{"type": "channels_select"}, "C0001", "selected_channel", `"C0001"`},
 		{obj{"type": "datepicker"}, "2026-03-02", "selected_date", `"2026-03-02"`},
 		{obj{"type": "timepicker"}, "09:30", "selected_time", `"09:30"`},
@@ -283,6 +285,14 @@ func TestInputRules(t *testing.T) {
 		{obj{"type": "static_select", "options": options}, "blue", "invalid_value"},
 		{obj{"type": "datepicker"}, "yesterday", "invalid_value"},
 		{obj{"type": "checkboxes", "options": options}, arr{}, "view_errors"},
+		{obj{"type": "checkboxes", "options": options}, arr{"r", "g"}, "invalid_value"},
+		{obj{"type": "radio_buttons", "options": options}, "", "view_errors"},
+		{obj{"type": "users_select"}, "", "view_errors"},
+		{obj{"type": "users_select"}, "U9999", "invalid_value"},
+		{obj{"type": "users_select"}, "dora", "invalid_value"}, // has left
+		{obj{"type": "multi_users_select", "max_selected_items": 1}, arr{"U0001", "U0002"}, "invalid_value"},
+		{obj{"type": "channels_select"}, "C0003", "invalid_value"},      // private
+		{obj{"type": "conversations_select"}, "C0003", "invalid_value"}, // and unseen by whom the form is shown to
 	} {
 		test.element["action_id"] = "x"
 		r := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{obj{"type": "input", "block_id": "a", "label": plain("L"), "element": test.element}}})}))
