@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
@@ -53,6 +54,8 @@ type Desk struct {
 	Config
 	owner string // names this process in executions
 	bells bells
+
+	handling atomic.Int64 // handlers that run now
 
 	reconsidering sync.Mutex
 }

@@ -69,7 +69,9 @@ func (h *hands) take(ctx context.Context, t store.Timer) {
 	if t.Lane != "" {
 		h.lanes[t.Lane] = true
 	}
+	h.d.handling.Add(1)
 	h.wg.Go(func() {
+		defer h.d.handling.Add(-1)
 		h.handle(ctx, t)
 		h.mu.Lock()
 		delete(h.refs, t.Ref)

@@ -21,6 +21,13 @@ func (h *hub) event(payload json.RawMessage) {
 	}
 }
 
+// delivered counts what was sent, and reports whether the app has acknowledged all of it.
+func (h *hub) delivered() (sent int, all bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seq, len(h.waiting) == 0 && len(h.queue) == 0
+}
+
 // dispatch delivers an envelope for the first time, with the fault that waits for it.
 func (h *hub) dispatch(e *envelope) {
 	fault, faulty := h.faults.takeDelivery(e.kind)

@@ -82,6 +82,10 @@ func (s *Server) Close() error {
 	return s.saver.close()
 }
 
+// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. Those that
+// wait to be sent again after a fault are not counted.
+func (s *Server) Delivered() (sent int, all bool) { return s.hub.delivered() }
+
 // Handler serves everything: Slack's API, the sockets, the people's API and the page.
 func (s *Server) Handler() http.Handler { return s.mux }
 
