@@ -21,7 +21,9 @@ type Config struct {
 	// it from each request's Host.
 	BaseURL string
 
-	// Now is the clock behind timestamps, triggers and response URLs.
+	// Now is the workspace's clock. Timestamps, do-not-disturb, response URLs, rate limits and what the page shows go by it. It may jump
+	// ahead of the machine's, as in a scenario that plays days in seconds. What an app has to do within moments doesn't: acknowledgements,
+	// retries, triggers and tickets always go by the machine's own clock.
 	Now func() time.Time
 
 	// Log receives what an operator may want to know; message text is never logged.
@@ -45,6 +47,8 @@ type Config struct {
 	// Pick chooses one of n sockets for an envelope (Slack: any of them).
 	Pick func(n int) int
 
+	machine func() time.Time // the machine's own clock; tests stop it
+
 	// RealRates turns Slack's rate limits on from the start (see Server.SetRealRates).
 	RealRates bool
 }
@@ -52,6 +56,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.machine == nil {
+		c.machine = time.Now
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -271,7 +271,7 @@ func TestATicketOpensOneSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.clock.advance(ticketLives + time.Second)
+	b.ticks.advance(ticketLives + time.Second)
 	if _, status := b.open(url); status != http.StatusForbidden {
 		t.Errorf("an old ticket: %d", status)
 	}

@@ -44,13 +44,14 @@ type bench struct {
 	srv   *Server
 	http  *httptest.Server
 	api   *slack.Client
-	clock *clock
+	clock *clock // the workspace's
+	ticks *clock // the machine's
 }
 
 func newBench(t testing.TB, adjust ...func(*Config)) *bench {
 	t.Helper()
-	b := &bench{t: t, clock: newClock()}
-	cfg := Config{Seed: DemoSeed(), Now: b.clock.Now}
+	b := &bench{t: t, clock: newClock(), ticks: newClock()}
+	cfg := Config{Seed: DemoSeed(), Now: b.clock.Now, machine: b.ticks.Now}
 	for _, f := range adjust {
 		f(&cfg)
 	}

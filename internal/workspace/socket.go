@@ -23,7 +23,7 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	if s.hub.full() {
 		return nil, refuse("too_many_websockets")
 	}
-	now := s.cfg.Now()
+	now := s.cfg.machine()
 	for ticket, expires := range s.tickets {
 		if now.After(expires) {
 			delete(s.tickets, ticket)
@@ -50,7 +50,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	expires, known := s.tickets[ticket]
 	delete(s.tickets, ticket)
 	s.mu.Unlock()
-	if !known || s.cfg.Now().After(expires) {
+	if !known || s.cfg.machine().After(expires) {
 		http.Error(w, "the ticket was used or is too old: call apps.connections.open again", http.StatusForbidden)
 		return
 	}

@@ -19,7 +19,7 @@ var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
 
 // newTrigger makes a trigger for a person's act.
 func (s *Server) newTrigger(user, viewID string) string {
-	now := s.cfg.Now()
+	now := s.cfg.machine()
 	s.lastTS++
 	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), newSecret())
 	t := &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
@@ -39,7 +39,7 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 		return nil, refuse("invalid_trigger_id")
 	case t.used:
 		return nil, refuse("exchanged_trigger_id")
-	case s.cfg.Now().After(t.expires):
+	case s.cfg.machine().After(t.expires):
 		return nil, refuse("expired_trigger_id")
 	}
 	return t, nil

@@ -32,7 +32,7 @@ func textInput(block, action, initial string) *slack.InputBlock {
 func TestTriggersWorkOnceAndForThreeSeconds(t *testing.T) {
 	b := newBench(t)
 	trigger := b.trigger("U0001", "")
-	b.clock.advance(3 * time.Second)
+	b.ticks.advance(3 * time.Second)
 	bad := request("T")
 	bad.Title.Text = "far too long a title for any modal"
 	if _, err := b.api.OpenView(trigger, bad); code(err) != "invalid_arguments" {
@@ -45,7 +45,7 @@ func TestTriggersWorkOnceAndForThreeSeconds(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	late := b.trigger("U0001", "")
-	b.clock.advance(3*time.Second + time.Millisecond)
+	b.ticks.advance(3*time.Second + time.Millisecond)
 	if _, err := b.api.OpenView(late, request("T")); code(err) != "expired_trigger_id" {
 		t.Errorf("after three seconds: %v", err)
 	}
