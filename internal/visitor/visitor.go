@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Visitor is one person. The zero Client is http.DefaultClient.
@@ -137,6 +138,25 @@ func (v Visitor) Say(ctx context.Context, channel, thread, text string) (string,
 	}
 	err := v.call(ctx, http.MethodPost, v.path("messages"), in, &out)
 	return out.TS, err
+}
+
+// Edit changes the text of a message that the person wrote.
+func (v Visitor) Edit(ctx context.Context, channel, ts, text string) error {
+	return v.call(ctx, http.MethodPost, v.path("edit"), map[string]string{"channel": channel, "ts": ts, "text": text}, nil)
+}
+
+// Delete deletes a message that the person wrote.
+func (v Visitor) Delete(ctx context.Context, channel, ts string) error {
+	return v.call(ctx, http.MethodPost, v.path("delete"), map[string]string{"channel": channel, "ts": ts}, nil)
+}
+
+// Snooze pauses the person's notifications until a time by the workspace's clock; the zero time ends the pause.
+func (v Visitor) Snooze(ctx context.Context, until time.Time) error {
+	var seconds int64
+	if !until.IsZero() {
+		seconds = until.Unix()
+	}
+	return v.call(ctx, http.MethodPost, v.path("snooze"), map[string]int64{"until": seconds}, nil)
 }
 
 // Press clicks an element of a message, or chooses in it what e.Value says. It returns when the app has acknowledged it.

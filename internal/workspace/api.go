@@ -66,6 +66,7 @@ var methods = map[string]method{
 	"usergroups.list":       {run: (*Server).usergroupsList, scope: "usergroups:read", tier: tier2},
 	"usergroups.users.list": {run: (*Server).usergroupsUsersList, scope: "usergroups:read", tier: tier2},
 	"dnd.info":              {run: (*Server).dndInfo, scope: "dnd:read", tier: tier3},
+	"dnd.teamInfo":          {run: (*Server).dndTeamInfo, scope: "dnd:read", tier: tier2},
 
 	"views.open":    {run: (*Server).viewsOpen, tier: tier4},
 	"views.push":    {run: (*Server).viewsPush, tier: tier4},

@@ -76,15 +76,19 @@ func (s *Server) deleteMessage(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// erase removes a message. A parent with replies leaves a tombstone, as in Slack.
+// erase removes a message. A parent with replies leaves a tombstone, of which the app hears as of a change; it goes with
+// its last reply. Both as in Slack.
 func (s *Server) erase(ch *channel, m *message) {
 	if !m.reply() && len(ch.replies(m.TS)) > 0 {
 		before := *m
 		*m = message{TS: m.TS, ThreadTS: m.TS, Subtype: "tombstone", Text: "This message was deleted.", User: "USLACKBOT"}
-		s.sendMessageDeleted(ch, &before)
+		s.sendMessageChanged(ch, &before, m)
 	} else {
 		ch.remove(m)
 		s.sendMessageDeleted(ch, m)
 	}
 	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	if parent := ch.byTS[m.ThreadTS]; m.reply() && parent != nil && parent.Subtype == "tombstone" && len(ch.replies(parent.TS)) == 0 {
+		s.erase(ch, parent)
+	}
 }

@@ -15,7 +15,16 @@ func (s *Server) usersInfo(c *call) (object, *apiError) {
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
-	return object{"user": s.userForApp(u)}, nil
+	return object{"user": s.withLocale(c, u)}, nil
+}
+
+// withLocale adds the locale where the call asks for it.
+func (s *Server) withLocale(c *call, u *user) object {
+	out := s.userForApp(u)
+	if c.flag("include_locale") {
+		out["locale"] = u.Locale
+	}
+	return out
 }
 
 // userForApp leaves out the e-mail address of apps that may not read it.
@@ -35,7 +44,7 @@ func (s *Server) usersList(c *call) (object, *apiError) {
 	}
 	members := make([]object, len(ids))
 	for i, id := range ids {
-		members[i] = s.userForApp(s.users[id])
+		members[i] = s.withLocale(c, s.users[id])
 	}
 	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
@@ -95,25 +104,4 @@ func (s *Server) group(id string) *userGroup {
 		}
 	}
 	return nil
-}
-
-// dndInfo is dnd.info.
-func (s *Server) dndInfo(c *call) (object, *apiError) {
-	u := s.botUser
-	if id := c.text("user"); id != "" {
-		u = s.users[id]
-	}
-	if u == nil {
-		return nil, refuse("user_not_found")
-	}
-	now := s.cfg.Now().Unix()
-	start, end := u.DND.NextStart, u.DND.NextEnd
-	if !u.DND.Enabled {
-		start, end = 1, 1 // what Slack answers where no schedule is set
-	}
-	out := object{"dnd_enabled": u.DND.Enabled, "next_dnd_start_ts": start, "next_dnd_end_ts": end, "snooze_enabled": u.DND.SnoozeUntil > now}
-	if u.DND.SnoozeUntil > now {
-		out["snooze_endtime"], out["snooze_remaining"] = u.DND.SnoozeUntil, u.DND.SnoozeUntil-now
-	}
-	return out, nil
 }

@@ -22,7 +22,7 @@ type UserChange struct {
 	SnoozeUntil *int64 `json:"snooze_until,omitempty"`
 }
 
-// ChangeUser changes a person and tells the app (user_change). A deactivated person
+// ChangeUser changes a person and tells the app (user_change, dnd_updated_user). A deactivated person
 // leaves the user groups, as in Slack.
 func (s *Server) ChangeUser(id string, c UserChange) error {
 	if c.TZ != nil {
@@ -36,6 +36,7 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	if u == nil {
 		return fmt.Errorf("there is no person %q", id)
 	}
+	before := *u
 	setBool := func(to *bool, from *bool) {
 		if from != nil {
 			*to = *from
@@ -62,11 +63,19 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	setText(&u.TZ, c.TZ)
 	setTime(&u.DND.NextStart, c.DNDStart)
 	setTime(&u.DND.NextEnd, c.DNDEnd)
-	setTime(&u.DND.SnoozeUntil, c.SnoozeUntil)
 	u.DND.Enabled = u.DND.NextEnd > u.DND.NextStart
-	now := s.cfg.Now()
-	u.Updated = now.Unix()
-	s.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
+	if c.SnoozeUntil != nil {
+		s.snooze(u, *c.SnoozeUntil)
+	}
+	if u.DND != before.DND {
+		s.tellQuiet(u)
+		before.DND = u.DND
+	}
+	if *u != before {
+		now := s.cfg.Now()
+		u.Updated = now.Unix()
+		s.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
+	}
 	if u.Deleted {
 		s.stacks[u.ID] = nil
 		for _, g := range s.groups {

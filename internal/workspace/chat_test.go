@@ -261,6 +261,29 @@ func TestEditsReachTheApp(t *testing.T) {
 	}
 }
 
+// A thread outlives its first message. The app hears of a change then, and of a deletion only when the last reply is gone.
+func TestTheDeletionOfAThread(t *testing.T) {
+	b := newBench(t)
+	app := b.connect(nil)
+	parent := b.say("sam", "C0001", "question", "")
+	reply := b.say("ada", "C0001", "answer", parent)
+	wait(t, app.events)
+	wait(t, app.events)
+	b.must(b.post("/people/sam/delete", obj{"channel": "C0001", "ts": parent}))
+	if e := inner(t, wait(t, app.events)).(*slackevents.MessageEvent); e.SubType != "message_changed" || e.Message.SubType != "tombstone" || !e.Message.Hidden || e.Message.Timestamp != parent || e.PreviousMessage.Text != "question" {
+		t.Errorf("the first message: %+v", e)
+	}
+	b.must(b.post("/people/ada/delete", obj{"channel": "C0001", "ts": reply}))
+	for _, want := range []struct{ ts, subtype string }{{reply, ""}, {parent, "tombstone"}} {
+		if e := inner(t, wait(t, app.events)).(*slackevents.MessageEvent); e.SubType != "message_deleted" || e.DeletedTimeStamp != want.ts || e.PreviousMessage.SubType != want.subtype {
+			t.Errorf("the reply, then what was left: %+v", e)
+		}
+	}
+	if left := b.messages("sam", "C0001", ""); len(left) != 0 {
+		t.Errorf("still there: %v", left)
+	}
+}
+
 func TestPermalinksLeadToThePage(t *testing.T) {
 	b := newBench(t)
 	_, ts, _ := b.api.PostMessage("C0002", text("card"))

@@ -84,6 +84,9 @@ func (m *message) json() object {
 	if m.EphemeralTo != "" {
 		out["is_ephemeral"] = true
 	}
+	if m.Subtype == "tombstone" {
+		out["hidden"] = true
+	}
 	if m.Stream != nil && m.Stream.Open {
 		out["streaming_state"] = "in_progress"
 	}

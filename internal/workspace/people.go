@@ -33,6 +33,7 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	handle("POST /people/{user}/join", s.joinAs)
 	handle("POST /people/{user}/invite", s.invite)
 	handle("POST /people/{user}/leave", s.leaveAs)
+	handle("POST /people/{user}/snooze", s.snoozeAs)
 	handle("GET /faults", s.getFaults)
 	handle("POST /faults", s.postFault)
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {

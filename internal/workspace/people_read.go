@@ -13,7 +13,9 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	people := []object{}
 	for _, id := range s.userIDs {
 		if id != s.botUser.ID {
-			people = append(people, s.users[id].json(now))
+			person := s.users[id].json(now)
+			person["dnd"] = s.quietForPage(s.users[id])
+			people = append(people, person)
 		}
 	}
 	groups := []object{}

@@ -12,33 +12,25 @@ type object = map[string]any
 
 // user is somebody who can be met in the workspace, the bot user included.
 type user struct {
-	ID          string   `json:"id"`
-	Team        string   `json:"team"`
-	Name        string   `json:"name"`
-	RealName    string   `json:"real_name"`
-	DisplayName string   `json:"display_name"`
-	Title       string   `json:"title"`
-	Email       string   `json:"email"`
-	TZ          string   `json:"tz"`
-	Locale      string   `json:"locale"`
-	Admin       bool     `json:"admin"`
-	Restricted  bool     `json:"restricted"`
-	Ultra       bool     `json:"ultra"`
-	Deleted     bool     `json:"deleted"`
-	Stranger    bool     `json:"stranger"`
-	Bot         bool     `json:"bot"`
-	BotID       string   `json:"bot_id"`
-	AppID       string   `json:"app_id"`
-	Updated     int64    `json:"updated"`
-	DND         dndState `json:"dnd"`
-}
-
-// dndState is what dnd.info tells of a person, in Unix seconds.
-type dndState struct {
-	Enabled     bool  `json:"enabled"`
-	NextStart   int64 `json:"next_start"`
-	NextEnd     int64 `json:"next_end"`
-	SnoozeUntil int64 `json:"snooze_until"`
+	ID          string `json:"id"`
+	Team        string `json:"team"`
+	Name        string `json:"name"`
+	RealName    string `json:"real_name"`
+	DisplayName string `json:"display_name"`
+	Title       string `json:"title"`
+	Email       string `json:"email"`
+	TZ          string `json:"tz"`
+	Locale      string `json:"locale"`
+	Admin       bool   `json:"admin"`
+	Restricted  bool   `json:"restricted"`
+	Ultra       bool   `json:"ultra"`
+	Deleted     bool   `json:"deleted"`
+	Stranger    bool   `json:"stranger"`
+	Bot         bool   `json:"bot"`
+	BotID       string `json:"bot_id"`
+	AppID       string `json:"app_id"`
+	Updated     int64  `json:"updated"`
+	DND         quiet  `json:"dnd"`
 }
 
 func newUser(p SeedPerson, team string, now time.Time) *user {
@@ -71,6 +63,14 @@ func loadZone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
+// zone is the person's time zone.
+func (u *user) zone() *time.Location {
+	if loc, err := loadZone(u.TZ); err == nil {
+		return loc
+	}
+	return time.UTC
+}
+
 // shown is the name that people see.
 func (u *user) shown() string {
 	if u.DisplayName != "" {
@@ -84,15 +84,11 @@ func (u *user) person() bool { return !u.Bot }
 
 // json renders the user as users.info does at the time now.
 func (u *user) json(now time.Time) object {
-	loc, err := loadZone(u.TZ)
-	if err != nil {
-		loc = time.UTC
-	}
-	abbreviation, offset := now.In(loc).Zone()
+	_, offset := now.In(u.zone()).Zone()
 	profile := object{
 		"real_name": u.RealName, "real_name_normalized": u.RealName,
 		"display_name": u.DisplayName, "display_name_normalized": u.DisplayName,
-		"title": u.Title, "phone": "", "skype": "", "status_text": "", "status_emoji": "",
+		"title": u.Title, "phone": "", "skype": "", "status_text": "", "status_emoji": "", "status_expiration": 0,
 		"avatar_hash": "g" + strings.ToLower(u.ID), "team": u.Team,
 		"first_name": firstWord(u.RealName), "last_name": lastWord(u.RealName),
 	}
@@ -104,7 +100,7 @@ func (u *user) json(now time.Time) object {
 		"color": "9f69e7", "is_bot": u.Bot, "is_app_user": false, "is_admin": u.Admin, "is_owner": false,
 		"is_primary_owner": false, "is_restricted": u.Restricted, "is_ultra_restricted": u.Ultra,
 		"is_stranger": u.Stranger, "is_email_confirmed": u.Email != "", "has_2fa": false,
-		"tz": u.TZ, "tz_label": abbreviation, "tz_offset": offset, "locale": u.Locale,
+		"tz": u.TZ, "tz_label": zoneLabel(now.In(u.zone())), "tz_offset": offset,
 		"updated": u.Updated, "who_can_share_contact_card": "EVERYONE", "profile": profile,
 	}
 	if u.BotID != "" {
