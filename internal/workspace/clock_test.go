@@ -54,6 +54,20 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	}
 }
 
+// What the page reads bears the workspace's time, which is how the page knows it.
+func TestThePageLearnsTheTime(t *testing.T) {
+	b := newBench(t)
+	b.clock.advance(72 * time.Hour)
+	resp, err := http.Get(b.http.URL + "/people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got, err := http.ParseTime(resp.Header.Get("Date")); err != nil || !got.Equal(b.clock.Now()) {
+		t.Errorf("the answer's date is %s, want %v", resp.Header.Get("Date"), b.clock.Now())
+	}
+}
+
 // Without clocks of its own a workspace goes by the machine's.
 func TestTheMachinesClock(t *testing.T) {
 	cfg := Config{}.withDefaults()

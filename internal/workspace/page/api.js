@@ -1,5 +1,7 @@
 // The page's HTTP API (docs/workspace.md), and what its errors mean in words.
 
+import { hearTime } from './time.js';
+
 export class ApiError extends Error {
   constructor(code, status, body = {}) {
     super(code);
@@ -21,6 +23,7 @@ async function request(method, path, body) {
   } catch {
     throw new ApiError('unreachable', 0);
   }
+  hearTime(response.headers.get('Date'));
   const answer = await response.json().catch(() => ({ ok: false, error: `http_${response.status}` }));
   if (!answer.ok) throw new ApiError(answer.error ?? `http_${response.status}`, response.status, answer);
   return answer;
@@ -50,6 +53,8 @@ export const api = {
   home: (user, quiet) => request('GET', of(user, quiet ? 'home?quiet=true' : 'home')),
   options: (user, question) => request('POST', of(user, 'options'), question),
   react: (user, reaction) => request('POST', of(user, 'reactions'), reaction),
+  // snooze pauses a person's notifications until a time in seconds since 1970; 0 ends the pause.
+  snooze: (user, until) => request('POST', of(user, 'snooze'), { until }),
   join: (user, channel) => request('POST', of(user, 'join'), { channel }),
 };
 
@@ -67,6 +72,7 @@ export function inWords(error, app = 'The app') {
     not_in_channel: 'This person isn’t in the channel.',
     user_not_found: 'There is no such person in this workspace.',
     account_inactive: 'This account is deactivated: it can look at nothing and say nothing.',
+    invalid_snooze: 'Notifications can be paused for up to 31 days.',
     no_text: 'There is nothing to send yet.',
     msg_too_long: 'This message is too long. Slack takes up to 40,000 characters.',
     command_in_thread: 'Slash commands don’t work inside threads. Write it in the channel or in a DM.',

@@ -3,7 +3,9 @@
 import { api, inWords } from './api.js';
 import { avatar, learnColours } from './avatar.js';
 import { Directory, fullNameOf, nameOf, titleOf } from './directory.js';
+import { quietUntil } from './quiet.js';
 import { parseRoute, routeTo } from './route.js';
+import { now } from './time.js';
 import { dropToast, toast } from './toast.js';
 import { concerned, Unread } from './unread.js';
 
@@ -21,6 +23,7 @@ export class App {
     this.unread = new Unread();
     this.lastPlaces = new Map();
     this.namesVersion = 0;
+    this.quiet = '';
     this.views = [];
     this.dirty = new Set();
     this.working = Promise.resolve();
@@ -184,6 +187,7 @@ export class App {
 
   // nudge tells that somebody else is waited for: in the demo the next step is often that person's.
   nudge(user, channel) {
+    if (quietUntil(user, now())) return;
     const title = titleOf(user);
     const other = channel.is_im ? this.people.name(channel.user) : '';
     toast({
@@ -205,6 +209,7 @@ export class App {
       const seen = me && channel === this.channel?.id && document.visibilityState === 'visible';
       if (!user || user.is_bot || user.deleted || seen) continue;
       this.unread.reply(id, { place: channel, thread, ts });
+      if (quietUntil(user, now())) continue;
       toast({
         key: id, face: avatar(user, 'medium'), text: me ? 'New reply in your thread' : [nameOf(user), titleOf(user)].filter(Boolean).join(' · '),
         detail: me ? `#${answer.channel.name}` : `has a new reply in #${answer.channel.name}`,
@@ -236,6 +241,19 @@ export class App {
     } finally {
       this.refresh('messages', 'thread', 'views');
     }
+  }
+
+  // look for quiet times that have begun or ended: nothing tells of that.
+  tick() {
+    const quiet = this.people.everyone.filter((user) => quietUntil(user, now())).map((user) => user.id).join();
+    if (quiet === this.quiet) return;
+    this.quiet = quiet;
+    this.namesVersion += 1;
+    this.refresh('people');
+  }
+
+  snooze(until) {
+    return this.attempt(api.snooze(this.route.user, until), 'people');
   }
 
   // These have no place of their own where an error could stand.

@@ -2,7 +2,9 @@
 // updates the view, a field with the same block_id and action_id keeps what was typed, as in Slack.
 
 export class Form {
-  constructor() {
+  // mended hears of a block whose problem may be gone.
+  constructor(mended = () => {}) {
+    this.mended = mended;
     this.values = new Map();
     this.errors = new Map();
     this.labels = new Map();
@@ -17,6 +19,7 @@ export class Form {
 
   set(block, element, value) {
     this.values.set(fieldKey(block, element), value);
+    if (this.errors.delete(block.block_id)) this.mended(block.block_id);
   }
 
   // collect gathers every field of a view as the API takes it: {block_id: {action_id: string or list}}.

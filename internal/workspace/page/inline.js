@@ -3,7 +3,7 @@
 import { h } from './dom.js';
 import { emojiFor } from './emoji.js';
 import { fromPermalink, routeTo } from './route.js';
-import { formatDate, fullTime } from './time.js';
+import { formatDate, fullTime, now } from './time.js';
 
 // Only these may stand in a link: javascript: and its like are shown as text.
 const safeAddress = /^(?:https?:|mailto:|tel:)/i;
@@ -11,8 +11,6 @@ const safeAddress = /^(?:https?:|mailto:|tel:)/i;
 export function safeUrl(url) {
   return safeAddress.test(String(url ?? '').trim()) ? String(url).trim() : null;
 }
-
-const now = () => Date.now() / 1000;
 
 // renderInline draws nodes; people is the Directory through whose eyes they are seen.
 // opening is whether the first of them begins a line.

@@ -133,7 +133,10 @@ document.addEventListener('visibilitychange', () => {
   // What came while nobody looked is read now.
   if (document.visibilityState === 'visible') app.refresh('messages', 'thread', 'channels');
 });
-setInterval(turnStatuses, 1000);
+setInterval(() => {
+  turnStatuses();
+  app.tick();
+}, 1000);
 // Nothing tells when the app comes: while it isn't there the page asks.
 setInterval(() => app.connected || document.visibilityState === 'hidden' || app.refresh('people'), 3000);
 

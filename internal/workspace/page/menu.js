@@ -3,7 +3,8 @@
 import { h } from './dom.js';
 import { follow } from './floating.js';
 
-// createMenu draws the button and its menu. items are {text, description, value, url}; onchoose gets one of them.
+// createMenu draws the button and its menu. items are {text, description, value, url}, or a function
+// that answers them each time; onchoose gets one of them.
 // With grid they stand side by side.
 export function createMenu({ label, trigger, attributes = {}, items, onchoose, grid = false }) {
   const menu = h('div', { class: grid ? 'menu menu-grid' : 'menu', role: 'menu', popover: 'auto', 'aria-label': label });
@@ -18,7 +19,11 @@ export function createMenu({ label, trigger, attributes = {}, items, onchoose, g
   }, trigger);
 
   // Made when it is first opened: every message of a long list has such menus.
-  const fill = () => menu.childElementCount || menu.append(...items.map(draw));
+  const fill = ({ newState }) => {
+    if (newState !== 'open') return;
+    if (typeof items === 'function') menu.replaceChildren(...items().map(draw));
+    else if (!menu.childElementCount) menu.append(...items.map(draw));
+  };
   const draw = (item) => {
     const props = {
       class: 'menu-item', role: 'menuitem', tabindex: '-1', 'aria-label': item.label, title: item.label, 'data-testid': 'menu-item', 'data-value': item.value,

@@ -9,10 +9,9 @@ import { emojiFor } from './emoji.js';
 import { icon } from './icons.js';
 import { link, safeUrl } from './inline.js';
 import { createMenu } from './menu.js';
+import { drawQuiet } from './quiet.js';
 import { renderMrkdwn } from './richtext.js';
-import { ago, clock, fullTime, shortClock } from './time.js';
-
-const now = () => Date.now() / 1000;
+import { ago, clock, fullTime, now, shortClock } from './time.js';
 
 // authorOf answers a user-like value for whoever wrote a message.
 function authorOf(message, people) {
@@ -52,7 +51,7 @@ export function drawMessage(message, context) {
   message.subtype === 'thread_broadcast' && !context.inThread ? h('div', { class: 'ephemeral-note' }, icon('thread', 14), 'replied in a thread') : null,
   h('div', { class: 'message-gutter' }, grouped ? time : avatar(author, notice ? 'small' : 'medium')),
   h('div', { class: 'message-main' },
-    grouped ? null : h('div', { class: 'message-head' }, h('span', { class: 'message-author' }, name), badges(author), time),
+    grouped ? null : h('div', { class: 'message-head' }, h('span', { class: 'message-author' }, name), badges(author), drawQuiet(author, people), time),
     h('div', { class: 'message-body' }, drawBody(message, context)),
     (message.attachments ?? []).map((attachment, index) => drawAttachment(attachment, message, context, index)),
     (message.files ?? []).map(drawFile),

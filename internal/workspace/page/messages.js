@@ -6,9 +6,7 @@ import { Form } from './form.js';
 import { KeyedList } from './keyed.js';
 import { authorName, continues, drawMessage, drawStatus } from './message.js';
 import { routeTo } from './route.js';
-import { dayKey, dayTitle } from './time.js';
-
-const now = () => Date.now() / 1000;
+import { dayKey, dayTitle, now } from './time.js';
 
 export class MessageList {
   // app is the page's App; inThread says which of the two lists this is.

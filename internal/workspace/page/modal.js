@@ -37,12 +37,15 @@ export class Modals {
       if (this.dialog.open) this.dialog.close();
       return;
     }
-    const signature = JSON.stringify([view.id, view.hash, view.blocks, view.title, view.submit, view.close, view.errors, this.app.namesVersion]);
-    if (signature === this.signature && this.dialog.open) return;
+    const signature = JSON.stringify([view.id, view.hash, view.blocks, view.title, view.submit, view.close, view.errors]);
+    const same = signature === this.signature && this.dialog.open;
+    // Somebody's new name can wait until a list that is open has been used.
+    if (same && (this.names === this.app.namesVersion || this.dialog.querySelector(':popover-open'))) return;
+    this.names = this.app.namesVersion;
     const other = this.shown !== view.id;
     this.signature = signature;
     this.shown = view.id;
-    if (!this.forms.has(view.id)) this.forms.set(view.id, new Form());
+    if (!this.forms.has(view.id)) this.forms.set(view.id, new Form((block) => this.mended(block)));
     const form = this.forms.get(view.id);
     if (view.errors && JSON.stringify(view.errors) !== form.told) this.tell(form, view.errors);
     this.draw(other);
@@ -52,6 +55,15 @@ export class Modals {
     form.told = JSON.stringify(errors);
     form.errors.clear();
     for (const [block, text] of Object.entries(errors ?? {})) form.errors.set(block, text);
+  }
+
+  // mended takes away what was said about a field once it has been changed.
+  mended(block) {
+    const input = this.dialog.querySelector(`.input-invalid[data-block-id="${CSS.escape(block)}"]`);
+    if (!input) return;
+    input.classList.remove('input-invalid');
+    input.querySelector('.field-error').hidden = true;
+    for (const field of input.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
   }
 
   draw(entered) {

@@ -8,6 +8,7 @@ import { Home } from './home.js';
 import { icon } from './icons.js';
 import { drawStatus } from './message.js';
 import { MessageList } from './messages.js';
+import { drawQuiet, inQuiet } from './quiet.js';
 import { renderMrkdwn } from './richtext.js';
 import { routeTo } from './route.js';
 
@@ -79,14 +80,14 @@ export class Place {
     const bot = people.bot;
     const withBot = Boolean(bot) && (app.atHome || channel?.user === bot.id || app.route.place === bot.id);
     const other = withBot ? bot : channel?.is_im ? people.user(channel.user) : null;
-    const about = other && !other.is_bot ? [titleOf(other), kindOf(other)].filter(Boolean).join(' · ') : '';
-    const title = other ? [avatar(other, 'small'), h('span', { 'data-testid': 'place-name' }, fullNameOf(other))]
+    const about = other && !other.is_bot ? [titleOf(other), kindOf(other), inQuiet(other, people.tz)].filter(Boolean).join(' · ') : '';
+    const title = other ? [avatar(other, 'small'), h('span', { 'data-testid': 'place-name' }, fullNameOf(other)), drawQuiet(other, people)]
       : channel ? [icon(channel.is_private ? 'lock' : 'hash', 18), h('span', { 'data-testid': 'place-name' }, channel.name)] : [];
     const waiting = app.persons().some((user) => user.id !== me && app.unread.waiting(user.id));
     const dm = people.channels.find((one) => one.is_im && one.user === bot?.id);
     const tab = (place, text, here, testid) => h('a', { class: 'tab', href: routeTo({ user: me, place }), 'aria-current': here ? 'page' : null, 'data-testid': testid, 'data-key': testid }, text);
     const topic = channel && !withBot ? about || channel.topic?.value : '';
-    const signature = JSON.stringify([me, channel?.id, channel?.name, channel?.num_members, topic, withBot, app.route.place, waiting, dm?.id]);
+    const signature = JSON.stringify([me, channel?.id, channel?.name, channel?.num_members, topic, inQuiet(other, people.tz), withBot, app.route.place, waiting, dm?.id]);
     if (signature === this.headSignature) return;
     this.headSignature = signature;
     replace(this.head,

@@ -3,6 +3,7 @@
 import { avatar } from './avatar.js';
 import { fullNameOf, kindOf, nameOf, titleOf } from './directory.js';
 import { h, replace } from './dom.js';
+import { drawQuiet } from './quiet.js';
 
 export function drawRail(container, app) {
   const people = app.persons();
@@ -32,7 +33,7 @@ function person(user, app) {
     class: me ? 'person person-me' : 'person', href: app.doorOf(user.id), title: about, 'aria-current': me ? 'true' : null,
     'data-testid': 'person', 'data-user': user.id, 'data-key': `person/${user.id}`, 'data-unread': waiting || null,
   },
-  h('span', { class: 'person-face' }, avatar(user, 'large'), waiting ? h('span', { class: 'badge', 'data-testid': 'person-badge' }, String(waiting), h('span', { class: 'visually-hidden' }, ' unread')) : null),
+  h('span', { class: 'person-face' }, avatar(user, 'large'), waiting ? h('span', { class: 'badge', 'data-testid': 'person-badge' }, String(waiting), h('span', { class: 'visually-hidden' }, ' unread')) : null, drawQuiet(user, app.people)),
   h('span', { class: 'person-name' }, nameOf(user).split(/\s+/)[0]),
   h('span', { class: 'person-title' }, titleOf(user) || kindOf(user)));
 }

@@ -4,7 +4,7 @@ import { h, uid } from './dom.js';
 import { follow, place } from './floating.js';
 import { icon } from './icons.js';
 
-// createSelect draws a select. find(text) answers (a promise of) options {value, text, description, group};
+// createSelect draws a select. find(text) answers (a promise of) options {value, text, description, group, face};
 // textOf names a value that was chosen earlier; onchange gets the list of chosen values.
 export function createSelect({ label, placeholder, multiple = false, max = 0, chosen, find, minQuery = 0, textOf, onchange, attributes = {}, clearable = false, describedBy }) {
   let values = [...chosen];
@@ -100,7 +100,7 @@ export function createSelect({ label, placeholder, multiple = false, max = 0, ch
       rows.push(h('div', {
         class: 'option', role: 'option', id: `${listId}-${index}`, 'aria-selected': String(values.includes(option.value)),
         'data-testid': 'option', 'data-value': option.value, onclick: () => pick(index), onmousemove: () => setActive(index),
-      }, h('span', { class: 'option-text' }, option.text, option.description ? h('span', { class: 'option-description' }, option.description) : null),
+      }, option.face?.(), h('span', { class: 'option-text' }, option.text, option.description ? h('span', { class: 'option-description' }, option.description) : null),
       values.includes(option.value) ? icon('check', 16) : null));
     });
     list.replaceChildren(...rows);

@@ -2,7 +2,8 @@
 
 import { changed, markers, plainOf } from './action.js';
 import { initialValue } from './form.js';
-import { fullNameOf, titleOf } from './directory.js';
+import { avatar } from './avatar.js';
+import { fullNameOf, kindOf, titleOf } from './directory.js';
 import { inWords } from './api.js';
 import { createSelect } from './select.js';
 
@@ -73,7 +74,7 @@ async function externalOptions(element, block, surface, text) {
 
 function userOptions(element, block, surface, text) {
   return surface.people.everyone.filter((user) => !user.deleted && has(text, surface.people.name(user.id), fullNameOf(user), user.name))
-    .map((user) => ({ value: user.id, text: surface.people.name(user.id), description: titleOf(user) }));
+    .map((user) => ({ value: user.id, text: surface.people.name(user.id), description: [fullNameOf(user), user.is_bot ? 'App' : titleOf(user) || kindOf(user)].filter((one) => one && one !== surface.people.name(user.id)).join(' · '), face: () => avatar(user, 'small') }));
 }
 
 function channelOptions(element, block, surface, text) {

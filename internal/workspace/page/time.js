@@ -1,5 +1,20 @@
 // Times as the selected person sees them: in their own time zone, in Slack's wording.
 
+// The workspace's clock may be ahead of this machine's, as when a scenario lets days pass.
+let ahead = 0;
+
+// now is the workspace's time in seconds since 1970.
+export function now() {
+  return Date.now() / 1000 + ahead;
+}
+
+// hearTime takes the time that an answer of the workspace bears. Dates have whole seconds, and answers take a while.
+export function hearTime(date) {
+  const heard = Date.parse(date ?? '') / 1000;
+  const difference = heard - Date.now() / 1000;
+  if (Number.isFinite(difference)) ahead = Math.abs(difference) < 5 ? 0 : difference;
+}
+
 const parts = new Map();
 
 // inZone splits a moment (seconds since 1970) into the calendar fields of a time zone.

@@ -6,8 +6,9 @@ import { Directory } from '../page/directory.js';
 import { emojiFor, withEmoji } from '../page/emoji.js';
 import { Form } from '../page/form.js';
 import { readOrder } from '../page/order.js';
+import { inQuiet, pauses, quietUntil } from '../page/quiet.js';
 import { fromPermalink, parseRoute, routeTo } from '../page/route.js';
-import { ago, dayTitle, formatDate, fromZone, inZone } from '../page/time.js';
+import { ago, dayTitle, formatDate, fromZone, hearTime, inZone, now } from '../page/time.js';
 import { concerned, Unread } from '../page/unread.js';
 
 const noon = Date.UTC(2026, 2, 2, 17, 5, 9) / 1000; // Monday, 2 March 2026
@@ -22,6 +23,42 @@ test('dates are written in the time zone of who reads', () => {
   assert.equal(formatDate(noon, '{date_short_pretty}', noon + 10 * 86400, newYork), 'Mar 2, 2026');
   assert.equal(formatDate(noon, '{nonsense} {ago}', noon + 7200, 'No/Such_Zone'), '{nonsense} 2 hours ago');
   assert.equal(ago(noon + 60, noon), 'in 1 minute');
+});
+
+test('the page goes by the workspace’s clock', () => {
+  const here = Date.now() / 1000;
+  const near = (wanted) => assert.ok(Math.abs(now() - wanted) < 3, `${now()} is not ${wanted}`);
+  near(here);
+  hearTime(new Date((here + 3 * 86400) * 1000).toUTCString());
+  near(here + 3 * 86400);
+  hearTime(null);
+  near(here + 3 * 86400);
+  hearTime(new Date((here - 1) * 1000).toUTCString()); // an answer that took its time
+  assert.ok(now() >= here);
+});
+
+test('quiet times', () => {
+  const user = (start, end, enabled = true) => ({ dnd: { dnd_enabled: enabled, next_dnd_start_ts: start, next_dnd_end_ts: end } });
+  assert.equal(quietUntil(user(noon, noon + 60), noon), noon + 60);
+  assert.equal(quietUntil(user(noon, noon + 60), noon + 60), 0);
+  assert.equal(quietUntil(user(noon + 1, noon + 60), noon), 0);
+  assert.equal(quietUntil(user(1, 1, false), noon), 0);
+  assert.equal(quietUntil({}, noon), 0);
+  assert.equal(inQuiet(user(noon, noon + 3600), newYork, noon), 'Notifications paused until 1:05 PM');
+  assert.equal(inQuiet(user(noon, noon + 86400), newYork, noon), 'Notifications paused until tomorrow at 12:05 PM');
+  assert.equal(inQuiet(user(noon, noon + 3 * 86400), newYork, noon), 'Notifications paused until Thursday, March 5th at 12:05 PM');
+  assert.equal(inQuiet(user(1, 1, false), newYork, noon), '');
+});
+
+test('how long one can pause', () => {
+  const at = (one) => { const z = inZone(one.until, newYork); return `${z.month}/${z.day} ${z.hour}:${z.minute}`; };
+  const texts = (from) => pauses(from, newYork).map((one) => one.text.replace('Pause ', ''));
+  assert.deepEqual(pauses(noon, newYork).map(at), ['3/2 12:35', '3/2 13:5', '3/2 14:5', '3/3 9:0', '3/9 9:0']);
+  assert.deepEqual(texts(noon), ['for 30 minutes', 'for 1 hour', 'for 2 hours', 'until tomorrow at 9:00 AM', 'until Monday at 9:00 AM']);
+  // On a Sunday tomorrow is Monday.
+  assert.deepEqual(texts(noon - 86400), ['for 30 minutes', 'for 1 hour', 'for 2 hours', 'until tomorrow at 9:00 AM']);
+  // The night in between is an hour shorter: clocks are put forward on 8 March.
+  assert.equal(at(pauses(noon + 5 * 86400, newYork)[3]), '3/8 9:0');
 });
 
 test('days have names', () => {
@@ -121,6 +158,18 @@ test('a form keeps what was typed, checks it and sends it', () => {
   assert.deepEqual(form.collect(blocks), { amount: { v: '12.5' }, reason: { v: 'héllo' }, tell: { v: [] }, currency: { v: '' } });
   // the view is drawn anew by the app: what was typed stays, what is gone is not sent
   assert.deepEqual(form.collect([amount]), { amount: { v: '12.5' } });
+});
+
+test('what was said about a field goes when it is changed', () => {
+  const mended = [];
+  const form = new Form((block) => mended.push(block));
+  const note = { type: 'input', block_id: 'note', element: { type: 'plain_text_input', action_id: 'v' } };
+  form.check([note]);
+  assert.equal(form.errors.has('note'), true);
+  form.set(note, note.element, 'w');
+  form.set(note, note.element, 'why');
+  assert.equal(form.errors.has('note'), false);
+  assert.deepEqual(mended, ['note']);
 });
 
 test('what was typed goes ahead of a click, once', () => {

@@ -1,0 +1,119 @@
+package pagetest
+
+import (
+	"testing"
+
+	"github.com/slack-go/slack"
+)
+
+const (
+	messages = "[data-testid=messages] [data-testid=message]"
+	modal    = "[data-testid=modal][open]"
+)
+
+// A slash command, a form with a person picker and radio buttons, and somebody's quiet time, in a real browser.
+func TestBrowser(t *testing.T) {
+	b := openBrowser(openOffice(t))
+	b.command()
+	b.form()
+	b.quiet()
+}
+
+func (b *browser) command() {
+	b.become("U0100", "C0001")
+	b.focus("[data-testid=composer]")
+	b.keys("/")
+	b.sees("[data-testid=completion-option]", "/countersign")
+	b.shot("command-offered")
+	b.press("Tab")
+	b.keys("delegate to @ken")
+	b.sees("[data-testid=completion-option]", "Kenji")
+	b.press("Tab")
+	b.keys("until monday")
+	b.press("Enter")
+	b.sees(messages+"[data-ephemeral]", "Only visible to you")
+	b.sees(messages+"[data-ephemeral]", "You wrote: delegate to @Kenji until monday")
+	b.shot("command-answered")
+	if c := b.next().Data.(slack.SlashCommand); c.Text != "delegate to <@U0004|kenji> until monday" || c.ChannelName != "support" || c.UserName != "sam" {
+		b.Errorf("the app heard %+v", c)
+	}
+
+	_, ts, err := b.api.PostMessage("C0001", slack.MsgOptionText("A thread begins.", false))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.become("U0100", "C0001/"+ts)
+	b.focus("[data-testid=thread-composer]")
+	b.keys("/countersign list")
+	b.press("Enter")
+	b.sees("[data-testid=composer-error]", "Slash commands don’t work inside threads")
+	b.shot("command-in-a-thread")
+}
+
+func (b *browser) form() {
+	b.become("U0001", "C0001")
+	b.focus("[data-testid=composer]")
+	b.keys("/countersign form")
+	b.press("Enter")
+	b.sees(modal, "You are away")
+	b.next()
+	b.shot("form")
+	b.focus(modal + " [data-testid=users_select]")
+	b.keys("ken")
+	b.sees("[data-testid=option]", "Kenji")
+	b.shot("form-person")
+	b.press("Enter")
+	b.focus(modal + " [data-testid=multi_users_select]")
+	b.keys("ing")
+	b.sees("[data-testid=option]", "Ingrid")
+	b.press("Enter")
+	b.keys("teo")
+	b.sees("[data-testid=option]", "Teo")
+	b.press("Enter")
+	b.click(modal+" [data-testid=radio_buttons] label", "No")
+	b.click(modal+" [data-testid=checkboxes] label", "Accounts")
+	b.shot("form-chosen")
+	b.click("[data-testid=modal-submit]", "Save")
+	b.sees(modal+" [data-testid=field-error]", "required")
+	b.shot("form-incomplete")
+	b.focus(modal + " [data-testid=static_select]")
+	b.keys("hol")
+	b.press("Enter")
+	b.click(modal+" [data-testid=overflow]", "")
+	b.sees("[data-testid=menu-item]", "The rules")
+	b.shot("form-overflow")
+	b.click("[data-testid=menu-item]", "The rules")
+	if a := b.next().Data.(slack.InteractionCallback).ActionCallback.BlockActions[0]; a.ActionID != "more" || a.SelectedOption.Value != "rules" {
+		b.Errorf("the menu: %+v", a)
+	}
+	b.click("[data-testid=modal-submit]", "Save")
+	state := b.next().Data.(slack.InteractionCallback).View.State.Values
+	if state["delegate"]["delegate"].SelectedUser != "U0004" || len(state["tell"]["tell"].SelectedUsers) != 2 || state["reach"]["reach"].SelectedOption.Value != "no" ||
+		len(state["what"]["what"].SelectedOptions) != 1 || state["kind"]["kind"].SelectedOption.Value != "holiday" || state["until"]["until"].SelectedDate != "2026-03-09" ||
+		state["hours"]["hours"].Value != "8" || state["why"]["why"].Value != "" {
+		b.Errorf("the form: %+v", state)
+	}
+	b.until("the form is closed", `document.querySelector("`+modal+`") === null`)
+}
+
+func (b *browser) quiet() {
+	b.become("U0004", "U0100") // Kenji, with Sam
+	b.focus("[data-testid=composer]")
+	b.keys("I am off.")
+	b.press("Enter")
+	b.sees(messages, "I am off.")
+	b.click("[data-testid=pause]", "")
+	b.sees("[data-testid=menu-item]", "Pause until tomorrow at 9:00 AM")
+	b.shot("pause")
+	b.click("[data-testid=menu-item]", "Pause for 1 hour")
+	b.until("the sign stands by one's own name", `document.querySelector("[data-testid=you] [data-testid=quiet]") !== null`)
+	b.shot("paused")
+	b.become("U0100", "U0004")
+	b.until("others see the sign", `["#sidebar", "#rail", ".place-head", ".message"].every(where => document.querySelector(where + " [data-testid=quiet][data-user=U0004]"))`)
+	b.sees(".place-topic", "Notifications paused until")
+	b.shot("paused-for-others")
+	b.become("U0004", "U0100")
+	b.click("[data-testid=pause]", "")
+	b.click("[data-testid=menu-item]", "Resume notifications")
+	b.until("the sign goes", `document.querySelector("[data-testid=quiet]") === null`)
+}
