@@ -176,8 +176,8 @@ func TestEscalation(t *testing.T) {
 
 	at := start.Add(10 * time.Minute)
 	r, lead, due := r.Escalate(deciding(p, at))
-	if !due || lead.Name != "team-lead" || r.State != approvers.Pending || !r.EscalateAt.Equal(at.Add(10*time.Minute)) {
-		t.Fatalf("%t to %s, %s, next at %s", due, lead.Name, r.State, r.EscalateAt)
+	if !due || lead.Lead.Name != "team-lead" || r.State != approvers.Pending || !r.EscalateAt.Equal(at.Add(10*time.Minute)) {
+		t.Fatalf("%t to %s, %s, next at %s", due, lead.Lead.Name, r.State, r.EscalateAt)
 	}
 	if after, denied := r.Approve(deciding(p, at), moveBy(r, onSupport, at)); denied != nil || after.State != approvers.Approved {
 		t.Errorf("the first role can't decide any more: %s, %v", after.State, denied)
@@ -189,8 +189,8 @@ func TestEscalation(t *testing.T) {
 
 	at = at.Add(10 * time.Minute)
 	r, lead, due = r.Escalate(deciding(p, at))
-	if !due || lead.Name != "finance-director" || !r.EscalateAt.IsZero() {
-		t.Fatalf("%t to %s, next at %s; want the director, and nobody after", due, lead.Name, r.EscalateAt)
+	if !due || lead.Lead.Name != "finance-director" || !r.EscalateAt.IsZero() {
+		t.Fatalf("%t to %s, next at %s; want the director, and nobody after", due, lead.Lead.Name, r.EscalateAt)
 	}
 	if _, _, due = r.Escalate(deciding(p, at.Add(time.Hour))); due {
 		t.Error("escalated to nobody")
@@ -204,8 +204,8 @@ func TestEscalationSkipsNoStageAndLowersNoQuorum(t *testing.T) {
 	r := open(t, p, "issue_refund", large)
 	at := start.Add(10 * time.Minute)
 	r, lead, due := r.Escalate(deciding(p, at))
-	if !due || lead.Name != "finance-director" {
-		t.Fatalf("%t to %s", due, lead.Name)
+	if !due || lead.Lead.Name != "finance-director" {
+		t.Fatalf("%t to %s", due, lead.Lead.Name)
 	}
 	r = mustApprove(t, p, r, onFin1, at)
 	if r.State != approvers.Pending || r.Stage != 0 {
@@ -224,8 +224,8 @@ func TestEscalationPassesOverLeadsWhoCannotDecide(t *testing.T) {
 	p.Approvers[1].CanApprove = []string{"send_email"} // the lead lacks the tool; the lead's lead has it
 	r := open(t, p, "apply_discount", `{}`)
 	_, lead, due := r.Escalate(deciding(p, start.Add(10*time.Minute)))
-	if !due || lead.Name != "finance-director" {
-		t.Errorf("%t to %q; want the director", due, lead.Name)
+	if !due || lead.Lead.Name != "finance-director" {
+		t.Errorf("%t to %q; want the director", due, lead.Lead.Name)
 	}
 	p.Approvers[2].MaxRisk = approvers.Low // the ceiling binds at the last stage
 	if r = open(t, p, "apply_discount", `{}`); !r.EscalateAt.IsZero() {
@@ -236,6 +236,6 @@ func TestEscalationPassesOverLeadsWhoCannotDecide(t *testing.T) {
 	r = open(t, p, "apply_discount", `{}`)
 	r, _, _ = r.Escalate(deciding(p, start.Add(10*time.Minute)))
 	if _, lead, due = r.Escalate(deciding(p, start.Add(time.Hour))); due {
-		t.Errorf("went round in a circle to %s", lead.Name)
+		t.Errorf("went round in a circle to %s", lead.Lead.Name)
 	}
 }

@@ -28,7 +28,13 @@ const (
 	DeniedUnseen       Code = "not_shown"      // the whole arguments must be opened first
 	DeniedNothing      Code = "nothing_to_do"  // the button's purpose is gone
 	DeniedInvalidArgs  Code = "invalid_args"   // edited arguments that the tool would not take
-	DeniedNoReason     Code = "reason_missing" // a rejection needs a reason
+	DeniedNoReason     Code = "reason_missing" // it needs a reason or a text
+	DeniedGroup        Code = "group"          // not in the user group that the stage asks for
+	DeniedNotPeer      Code = "not_a_peer"     // a colleague without the authority that it is handed on for
+	DeniedTyped        Code = "not_typed"      // the value that has to be typed was not
+	DeniedFull         Code = "full"           // no more remarks, or people, fit on the card
+	DeniedNotApprover  Code = "not_approver"   // only whoever approved, or may, can take an approval back
+	DeniedNoGrants     Code = "no_grants"      // the policy allows no grants here, or not these
 )
 
 // Denied is the answer to a person who may not do what they tried. It is an error, and it

@@ -19,3 +19,8 @@ func (l Limit) String() string {
 	}
 	return fmt.Sprintf("%d/%s", l.Count, l.Per)
 }
+
+// looser reports whether l lets more happen than o in some window.
+func (l Limit) looser(o Limit) bool {
+	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
+}

@@ -29,28 +29,27 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 		r.Plan.PolicyHash = plan.PolicyHash
 		return r.close(Voided, "", "", "", "the policy changed: "+plan.Why[len(plan.Why)-1], in.Now)
 	}
-	promised := r.EscalateAt
-	if r.outgrownBy(plan) {
-		r, promised = r.restart(), time.Time{}
+	outgrown := r.outgrownBy(plan)
+	if outgrown {
+		r = r.restart()
 	}
 	r.Plan = plan
-	r = r.armEscalation(in)
-	if !r.EscalateAt.IsZero() && !promised.IsZero() && promised.Before(r.EscalateAt) {
-		r.EscalateAt = promised // however often the policy changes, the lead is told when the card says so
+	if outgrown {
+		return r.begin(in)
 	}
-	return r
+	return r.rearm(in)
 }
 
 // outgrownBy reports whether what was passed so far is not what the plan asks for: the stages up to now are others, the risk is another,
 // or somebody approved who may not any more.
 func (r Request) outgrownBy(plan Plan) bool {
-	return plan.Risk != r.Plan.Risk || !slices.Equal(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1]) ||
+	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
 		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return slices.Contains(plan.barred(), d.By) })
 }
 
 // restart begins the stages again: approvals so far fall.
 func (r Request) restart() Request {
-	r.Stage, r.Joined = 0, nil
+	r.Stage = 0
 	r.Decisions = slices.Clone(r.Decisions)
 	for i := range r.Decisions {
 		r.Decisions[i].Fallen = true
@@ -92,22 +91,33 @@ func (r Request) Approve(in Deciding, m Move) (Request, *Denied) {
 	if r.counted(m.Who.ID) {
 		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
 	}
+	if r.WantsTyping() && !m.Typed {
+		return r, &Denied{Code: DeniedTyped}
+	}
 	return r.count(in, Approve, role, m), nil
+}
+
+// unsay has a person's earlier decision at the current stage count no more: they have changed their mind.
+func (r Request) unsay(who PersonID) Request {
+	r.Decisions = slices.Clone(r.Decisions)
+	for i, d := range r.Decisions {
+		if d.By == who && d.Stage == r.Stage {
+			r.Decisions[i].Fallen = true
+		}
+	}
+	return r
 }
 
 // count adds an approval and advances through every stage that has its quorum.
 func (r Request) count(in Deciding, kind DecisionKind, role Role, m Move) Request {
-	r.Decisions = append(slices.Clone(r.Decisions), Decision{
-		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage,
-		Digest: r.Digest, Rendering: m.Rendering, Reason: m.Reason, At: in.Now,
-	})
+	r = r.unsay(m.Who.ID)
+	r.Decisions = append(r.Decisions, m.decision(kind, role, r, in.Now))
 	if r.At(r.Stage) < r.Plan.Stages[r.Stage].Quorum {
 		return r
 	}
 	if r.Stage < len(r.Plan.Stages)-1 {
 		r.Stage++
-		r.Joined = nil
-		return r.armEscalation(in)
+		return r.begin(in)
 	}
 	r = r.close(Approved, m.Who.ID, m.Who.Name, role.Name, "", in.Now)
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
@@ -115,7 +125,16 @@ func (r Request) count(in Deciding, kind DecisionKind, role Role, m Move) Reques
 	return r
 }
 
-// Reject ends the request. An approver who approved before may still change their mind while it is pending.
+// decision is the move as it is kept.
+func (m Move) decision(kind DecisionKind, role Role, r Request, now time.Time) Decision {
+	return Decision{
+		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage, Digest: r.Digest, Rendering: m.Rendering,
+		Reason: m.Reason, At: now, Typed: m.Typed, Took: m.Took,
+	}
+}
+
+// Reject ends the request, or counts towards the number of rejections that the stage asks for. An approver who approved
+// before may still change their mind while it is pending.
 func (r Request) Reject(in Deciding, m Move) (Request, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, denied
@@ -127,10 +146,14 @@ func (r Request) Reject(in Deciding, m Move) (Request, *Denied) {
 	if m.Reason == "" {
 		return r, &Denied{Code: DeniedNoReason}
 	}
-	r.Decisions = append(slices.Clone(r.Decisions), Decision{
-		Kind: Reject, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage,
-		Digest: r.Digest, Rendering: m.Rendering, Reason: m.Reason, At: in.Now,
-	})
+	if slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == m.Who.ID }) {
+		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
+	}
+	r = r.unsay(m.Who.ID)
+	r.Decisions = append(r.Decisions, m.decision(Reject, role, r, in.Now))
+	if len(r.Against(r.Stage)) < r.Plan.Stages[r.Stage].Rejects {
+		return r, nil
+	}
 	return r.close(Rejected, m.Who.ID, m.Who.Name, role.Name, m.Reason, in.Now), nil
 }
 
@@ -158,7 +181,7 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	if e.Plan.Verdict == Auto {
 		e.Plan.askAfterEdit(in.Policy, r.Tool)
 	}
-	if e.Plan.Verdict == Refuse {
+	if e.Plan.Verdict != Ask {
 		return r, &Denied{Code: DeniedEdit, Detail: e.Plan.Why[len(e.Plan.Why)-1]}
 	}
 	r.Edits = append(slices.Clone(r.Edits), Edit{
@@ -168,20 +191,17 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
 	r.Preview, r.PreviewFault = e.Preview, e.PreviewFault
 	r.Plan = e.Plan
-	t, _ := in.Policy.Tool(r.Tool, r.Agent)
-	r.ExpiresAt = in.Now.Add(t.ExpiresAfter)
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
 		// Whoever was routed to by ceiling may be replaced by the editor, whose ceiling is sufficient.
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
-	r = r.armEscalation(in)
-	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (r.Plan.Risk < Critical || m.Typed) {
+	r = r.begin(in)
+	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) {
 		return r.count(in, Modify, own, m), nil
 	}
-	r.Decisions = append(r.Decisions, Decision{
-		Kind: Modify, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Digest: r.Digest,
-		Rendering: m.Rendering, Reason: m.Reason, At: in.Now, Fallen: true,
-	})
+	edit := m.decision(Modify, role, r, in.Now)
+	edit.Fallen = true
+	r.Decisions = append(r.Decisions, edit)
 	return r, nil
 }
 
@@ -199,10 +219,40 @@ func (r Request) Withdraw(in Deciding, who Identity, waiting bool, reason string
 	return r.close(Withdrawn, who.ID, who.Name, "", reason, in.Now), nil
 }
 
-// Expire rejects a request whose deadline passed: undecided, or approved and not started in time. It reports false while neither is so.
+// Revoke takes an approval back before it ran, with a reason: for good. Whoever approved can, and whoever may decide now.
+func (r Request) Revoke(in Deciding, m Move) (Request, *Denied) {
+	if !r.State.Open() {
+		return r, r.Over()
+	}
+	if code := m.Who.trouble(); code != "" {
+		return r, &Denied{Code: code}
+	}
+	var role string
+	for _, d := range r.Standing() {
+		if d.By == m.Who.ID {
+			role = d.Role
+		}
+	}
+	if own, denied := r.Authority(in.Policy, m.Who); role == "" && r.State == Approved && denied == nil {
+		role = own.Name
+	}
+	if role == "" {
+		return r, &Denied{Code: DeniedNotApprover, Role: r.title(in.Policy)}
+	}
+	if m.Reason == "" {
+		return r, &Denied{Code: DeniedNoReason}
+	}
+	return r.close(Revoked, m.Who.ID, m.Who.Name, role, m.Reason, in.Now), nil
+}
+
+// Expire ends a request whose deadline passed: undecided, or approved and not started in time. Where the policy says so, a stage
+// that nobody decided goes up first, and the request stays pending. It reports false while no deadline has passed.
 func (r Request) Expire(in Deciding) (Request, bool) {
 	switch {
 	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
+		if up, ok := r.goUp(in); ok {
+			return up, true
+		}
 		return r.close(Expired, "", "", "", "nobody decided in time", in.Now), true
 	case r.State == Approved && !in.Now.Before(r.RunBy):
 		return r.close(Expired, "", "", "", "it was approved but could not be started in time", in.Now), true
@@ -236,9 +286,7 @@ func (r Request) Recheck(in Deciding, args map[string]any) Request {
 	}
 	r = r.restart()
 	r.ClosedBy, r.ClosedName, r.ClosedRole, r.ClosedAt, r.RunBy = "", "", "", time.Time{}, time.Time{}
-	t, _ := in.Policy.Tool(r.Tool, r.Agent)
-	r.ExpiresAt = in.Now.Add(t.ExpiresAfter)
-	return r.armEscalation(in)
+	return r.begin(in)
 }
 
 // Consume uses the approval up: it allows one run, now.

@@ -215,7 +215,9 @@ func TestModify(t *testing.T) {
 	t.Run("above it, it goes up, and what is critical now is not approved by the edit", func(t *testing.T) {
 		p := example()
 		r := open(t, p, "issue_refund", small)
-		r, denied := r.Modify(deciding(p, start), moveBy(r, onLead, start), edited(p, r, "exec_2", large))
+		untyped := moveBy(r, onLead, start)
+		untyped.Typed = false
+		r, denied := r.Modify(deciding(p, start), untyped, edited(p, r, "exec_2", large))
 		if denied != nil || r.State != approvers.Pending || r.Stage != 0 || len(r.Standing()) != 0 || r.Plan.Risk != approvers.Critical {
 			t.Fatalf("%s at stage %d, %s, %v", r.State, r.Stage, r.Plan.Risk, denied)
 		}

@@ -3,12 +3,12 @@ package approvers
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Call is a tool call as the policy sees it, before anything was decided.
 type Call struct {
 	Tool       string
+	Effect     Effect // what a run can do; empty counts as Unprotected
 	Facts      Facts
 	Requesters []PersonID // all who spoke since the last answer
 	Authors    []PersonID // everybody whose words the model was given
@@ -17,16 +17,18 @@ type Call struct {
 // Verdict says how a call may proceed.
 type Verdict string
 
-// The three verdicts.
+// The verdicts.
 const (
-	Auto   Verdict = "auto"   // run without asking
-	Ask    Verdict = "ask"    // wait for the stages
-	Refuse Verdict = "refuse" // nobody could allow it
+	Auto     Verdict = "auto"     // run without asking
+	Ask      Verdict = "ask"      // wait for the stages
+	Refuse   Verdict = "refuse"   // nobody could allow it
+	Observed Verdict = "observed" // not run, because of the observe mode; Would says what would have been
 )
 
 // Plan is what the policy says of one call: who must allow it, and why.
 type Plan struct {
 	Verdict    Verdict    `json:"verdict"`
+	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict without the observe mode
 	Risk       Risk       `json:"risk"`
 	Stages     []Stage    `json:"stages,omitempty"`
 	Routed     bool       `json:"routed,omitempty"` // the stage was chosen by ceiling, not named by the policy
@@ -38,7 +40,9 @@ type Plan struct {
 }
 
 // Plan routes a call. It never fails: what can't be routed is refused.
-func (p *Policy) Plan(c Call) Plan {
+func (p *Policy) Plan(c Call) Plan { return p.plan(c, nil) }
+
+func (p *Policy) plan(c Call, note noting) Plan {
 	t, known := p.Tool(c.Tool, c.Facts.Agent)
 	plan := Plan{Risk: t.Risk, Known: known, SelfOK: t.SelfApproval, PolicyHash: p.Hash}
 	confirm := t.Confirm
@@ -48,8 +52,10 @@ func (p *Policy) Plan(c Call) Plan {
 	} else {
 		plan.why("the policy does not know %s, so it counts as %s risk", c.Tool, t.Risk)
 	}
-	for _, rule := range t.Rules {
+	note.tool(p, c, t, known)
+	for i, rule := range t.Rules {
 		matched, err := rule.When.Eval(c.Facts)
+		note.rule(i, rule, matched, err)
 		if err == nil && !matched {
 			continue
 		}
@@ -69,13 +75,23 @@ func (p *Policy) Plan(c Call) Plan {
 	if plan.Risk >= High {
 		plan.Requesters = unionPeople(c.Requesters, c.Authors)
 	}
-	if !confirm {
-		plan.Verdict = Auto
-		return plan
+	plan.Verdict = Auto
+	if confirm {
+		plan.Verdict = Ask
+		plan.route(p, c.Tool, stages, note)
 	}
-	plan.Verdict = Ask
-	plan.route(p, c.Tool, stages)
+	plan.observe(t, c)
+	note.verdict(p, plan, t)
 	return plan
+}
+
+// observe keeps a call with effects from running where the policy only observes.
+func (plan *Plan) observe(t ToolPolicy, c Call) {
+	if t.Mode != Observe || c.Effect == ReadOnly {
+		return
+	}
+	plan.Would, plan.Verdict = plan.Verdict, Observed
+	plan.why("the policy only observes %s: nothing with effects is run", c.Tool)
 }
 
 // AskFor turns an automatic plan into one that waits, for a call that went over its automatic-run limit.
@@ -87,7 +103,7 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	}
 	plan.Verdict = Ask
 	plan.why("more than %s automatic runs in this conversation", limit)
-	plan.route(p, c.Tool, t.Stages)
+	plan.route(p, c.Tool, t.Stages, nil)
 	return plan
 }
 
@@ -95,52 +111,98 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 func (plan *Plan) askAfterEdit(p *Policy, tool string) {
 	plan.Verdict = Ask
 	plan.why("its arguments were edited while it waited")
-	plan.route(p, tool, nil)
+	plan.route(p, tool, nil, nil)
 }
 
 // route fills in the stages: the ones that the policy names, or the lowest sufficient ceiling.
-func (plan *Plan) route(p *Policy, tool string, named []Stage) {
+func (plan *Plan) route(p *Policy, tool string, named []Stage, note noting) {
 	if len(named) > 0 {
-		plan.Stages = named
-		plan.why("the policy names the stages: %s", stageList(p, named))
+		plan.Stages = p.resolve(named, tool, plan.Risk)
+		plan.why("the policy names the stages: %s", stageList(p, plan.Stages))
 		if problem := plan.unsatisfiable(p, tool); problem != "" {
 			plan.refuse(problem)
 		}
 		return
 	}
 	plan.Routed = true
-	best := -1
-	for i, r := range p.Approvers {
-		if r.MaxRisk < plan.Risk || !r.Covers(tool) || !r.canFill(1, plan.barred()) {
+	found := false
+	p.covering(tool, func(r Role) bool {
+		switch {
+		case r.MaxRisk < plan.Risk:
+			note.role(r, "has a ceiling of %s, below %s", r.MaxRisk, plan.Risk)
+		case !p.canFill([]string{r.Name}, 1, plan.barred()):
+			note.role(r, "has no member who did not ask for it")
+		default:
+			found = true
+			note.role(r, "has the lowest sufficient ceiling (%s)", r.MaxRisk)
+			plan.Stages = []Stage{{Approver: r.Name, Quorum: 1}}
+			plan.why("%s has the lowest sufficient ceiling (%s)", r.Title, r.MaxRisk)
+		}
+		return !found
+	})
+	if !found {
+		plan.refuse(fmt.Sprintf("no approver's tool list has %s with a ceiling of %s or above and a member who did not ask for it", tool, plan.Risk))
+	}
+}
+
+// resolve fills in the roles of stages that name only a user group: its people decide by the roles that they hold.
+func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
+	out := slices.Clone(stages)
+	for i, s := range out {
+		if s.Approver != "" {
 			continue
 		}
-		if best < 0 || r.MaxRisk < p.Approvers[best].MaxRisk {
-			best = i
+		var roles []string
+		p.covering(tool, func(r Role) bool {
+			if i < len(out)-1 || r.MaxRisk >= risk {
+				roles = append(roles, r.Name)
+			}
+			return true
+		})
+		if len(roles) > 0 {
+			out[i].Approver, out[i].Or = roles[0], roles[1:]
 		}
 	}
-	if best < 0 {
-		plan.refuse(fmt.Sprintf("no approver's tool list has %s with a ceiling of %s or above and a member who did not ask for it", tool, plan.Risk))
-		return
-	}
-	r := p.Approvers[best]
-	plan.Stages = []Stage{{Approver: r.Name, Quorum: 1}}
-	plan.why("%s has the lowest sufficient ceiling (%s)", r.Title, r.MaxRisk)
+	return out
 }
 
 // unsatisfiable says why named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	for i, s := range plan.Stages {
-		r, ok := p.Role(s.Approver)
-		switch {
-		case !ok:
-			return fmt.Sprintf("stage %d names %q, which is no approver", i+1, s.Approver)
-		case !r.Covers(tool):
-			return fmt.Sprintf("%s, stage %d, does not have %s in its tool list", r.Title, i+1, tool)
-		case i == len(plan.Stages)-1 && r.MaxRisk < plan.Risk:
-			return fmt.Sprintf("%s, the last stage, has a ceiling of %s, below %s", r.Title, r.MaxRisk, plan.Risk)
-		case !r.canFill(s.Quorum, plan.barred()):
-			return fmt.Sprintf("%s has fewer than %d members who did not ask for it", r.Title, s.Quorum)
+		if problem := plan.hopeless(p, tool, i, s); problem != "" {
+			return problem
 		}
+	}
+	if len(plan.Stages) > 1 && !p.distinct(plan.Stages, plan.barred()) {
+		return "the stages together need more distinct people than their approvers have: one person counts once"
+	}
+	return ""
+}
+
+// hopeless says why one stage can never be passed, or "".
+func (plan *Plan) hopeless(p *Policy, tool string, i int, s Stage) string {
+	var able []string
+	var problem string
+	for _, name := range s.Roles() {
+		r, ok := p.Role(name)
+		switch {
+		case !ok && name == "":
+			problem = fmt.Sprintf("stage %d is for @%s, and no approver's tool list has %s with a sufficient ceiling", i+1, s.Group, tool)
+		case !ok:
+			problem = fmt.Sprintf("stage %d names %q, which is no approver", i+1, name)
+		case !r.Covers(tool):
+			problem = fmt.Sprintf("%s, stage %d, does not have %s in its tool list", r.Title, i+1, tool)
+		case i == len(plan.Stages)-1 && r.MaxRisk < plan.Risk:
+			problem = fmt.Sprintf("%s, the last stage, has a ceiling of %s, below %s", r.Title, r.MaxRisk, plan.Risk)
+		default:
+			able = append(able, name)
+		}
+	}
+	switch {
+	case len(able) == 0:
+		return problem
+	case s.Group == "" && !p.canFill(able, s.Quorum, plan.barred()):
+		return fmt.Sprintf("%s has fewer than %d members who did not ask for it", s.Title(p), s.Quorum)
 	}
 	return ""
 }
@@ -159,21 +221,6 @@ func (plan *Plan) refuse(reason string) {
 
 func (plan *Plan) why(format string, args ...any) {
 	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied: never write into a shared array
-}
-
-// canFill reports whether the role could give n distinct people who are not barred. Groups and
-// addresses are resolved at the click, so a role that has any counts as able.
-func (r Role) canFill(n int, barred []PersonID) bool {
-	people := map[string]bool{}
-	for _, m := range r.Members {
-		if m.Kind != MemberUser {
-			return true
-		}
-		if !slices.ContainsFunc(barred, func(b PersonID) bool { return b.User() == m.Value }) {
-			people[m.Value] = true
-		}
-	}
-	return len(people) >= n
 }
 
 // Union is the stricter of two plans, part by part: what a waiting call has to pass when the policy changed meanwhile.
@@ -195,10 +242,10 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 			return int(ra.MaxRisk) - int(rb.MaxRisk)
 		})
 	}
-	if now.Verdict == Refuse {
+	if now.Verdict == Refuse || now.Verdict == Observed {
 		out.Verdict, out.Stages = Refuse, nil
 	}
-	if out.Verdict != plan.Verdict || out.Risk != plan.Risk || !slices.Equal(out.Stages, plan.Stages) {
+	if out.Verdict != plan.Verdict || out.Risk != plan.Risk || !slices.EqualFunc(out.Stages, plan.Stages, Stage.Equal) {
 		out.Why = unionReasons(plan.Why, now.Why)
 	}
 	return out
@@ -222,20 +269,6 @@ func unionReasons(was, now []string) []string {
 	return out
 }
 
-// unionStages keeps a's order, appends what only b has, and takes the larger quorum of what both have.
-func unionStages(a, b []Stage) []Stage {
-	out := slices.Clone(a)
-	for _, s := range b {
-		i := slices.IndexFunc(out, func(o Stage) bool { return o.Approver == s.Approver })
-		if i < 0 {
-			out = append(out, s)
-			continue
-		}
-		out[i].Quorum = max(out[i].Quorum, s.Quorum)
-	}
-	return out
-}
-
 func unionPeople(a, b []PersonID) []PersonID {
 	out := slices.Clone(a)
 	for _, p := range b {
@@ -244,19 +277,4 @@ func unionPeople(a, b []PersonID) []PersonID {
 		}
 	}
 	return out
-}
-
-func stageList(p *Policy, stages []Stage) string {
-	parts := make([]string, len(stages))
-	for i, s := range stages {
-		title := s.Approver
-		if r, ok := p.Role(s.Approver); ok {
-			title = r.Title
-		}
-		parts[i] = title
-		if s.Quorum > 1 {
-			parts[i] = fmt.Sprintf("%d × %s", s.Quorum, title)
-		}
-	}
-	return strings.Join(parts, ", then ")
 }

@@ -1,15 +1,44 @@
 package approvers
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Policy is the operator's policy file as plain values, checked and compiled by package config.
 // It is never changed after it was made; a reload makes a new one.
 type Policy struct {
-	Hash      string // SHA-256 of the file's bytes, in hex: names the version in plans and in the audit
-	Defaults  Defaults
-	Tools     []ToolPolicy // in file order
-	Approvers []Role       // in file order, which breaks routing ties
-	Agents    []Agent      // in file order
+	Hash        string // SHA-256 of the file's bytes, in hex: names the version in plans and in the audit
+	Mode        Mode   // Observe: for the whole bot
+	Defaults    Defaults
+	Tools       []ToolPolicy // in file order
+	Approvers   []Role       // in file order, which breaks routing ties
+	Agents      []Agent      // in file order
+	NeverLoosen []string     // tools whose policy no agent's override makes looser, or "*"
+	Caps        Caps
+	Budgets     Budgets
+	index       *index // see Indexed
+}
+
+// Mode says whether calls with effects run at all.
+type Mode string
+
+// The modes. In observe mode nothing with effects runs: people see who would have been asked.
+const (
+	Enforce Mode = ""
+	Observe Mode = "observe"
+)
+
+// Caps bound how much is put before people. Zero: no cap.
+type Caps struct {
+	Requester Limit // requests that one person causes; beyond it each asks for a typed value
+	Approver  int   // open cards at one place; what comes on top waits in line, and asks for a typed value
+}
+
+// Budgets bound what one person may use up on a day (UTC). Zero: no bound.
+type Budgets struct {
+	Tokens int // of the model, in and out
+	Calls  int // of tools
 }
 
 // Defaults apply wherever a tool says nothing else.
@@ -17,7 +46,11 @@ type Defaults struct {
 	ExpiresAfter  time.Duration // a request that nobody decided is rejected after this
 	EscalateAfter time.Duration // the lead is told after this
 	RunWithin     time.Duration // an approved call that did not start within this expires
-	UnknownTool   ToolPolicy    // what governs a tool that the policy does not name
+	RemindAfter   time.Duration // those who have not decided are reminded this often; zero: never
+	Reminders     int           // at most so many times a stage
+	Repeat        int           // how often the escalation chain is gone through again once it has ended
+	OnExpiry      OnExpiry
+	UnknownTool   ToolPolicy // what governs a tool that the policy does not name
 }
 
 // ToolPolicy is what the operator says of one tool.
@@ -33,8 +66,35 @@ type ToolPolicy struct {
 	ExpiresAfter  time.Duration // zero: the default's
 	EscalateAfter time.Duration
 	RunWithin     time.Duration
+	RemindAfter   time.Duration
+	Reminders     int
+	Repeat        int
+	OnExpiry      OnExpiry
 	SelfApproval  bool // a requester may decide too; off unless the operator names it
+	Mode          Mode
+	Grants        GrantTerms // zero: no grants
+	TrustAfter    int        // propose a grant after so many calls that were approved as they were, in a row; zero: never
 }
+
+// OnExpiry says what happens to a stage that nobody decided in time.
+type OnExpiry string
+
+// The outcomes of silence. None of them approves.
+const (
+	ExpiryRejects   OnExpiry = "reject"
+	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again, until the chain ends: then it is rejected
+)
+
+// GrantTerms are what an approver may grant at most for a tool.
+type GrantTerms struct {
+	Uses   int           // calls
+	Within time.Duration // how long
+	AtMost []string      // arguments that a grant bounds from above; they are numbers
+	Same   []string      // arguments that have to be as in the call that the grant was given on
+}
+
+// Allowed reports whether the policy allows grants at all.
+func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
 // Preview makes a readable statement of what a call would do. Text is the policy's own template.
 type Preview struct {
@@ -80,9 +140,17 @@ type ConversationFacts struct {
 
 // Stage is one level of approval: who, and how many distinct people of theirs.
 type Stage struct {
-	Approver string `json:"approver"` // the role's name
-	Quorum   int    `json:"quorum"`   // at least 1
+	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
+	Or            []string      `json:"or,omitempty"`             // further roles whose people count
+	Group         string        `json:"group,omitempty"`          // a user group: of the roles' people only those in it count
+	Quorum        int           `json:"quorum"`                   // at least 1
+	Rejects       int           `json:"rejects,omitempty"`        // so many rejections end the request; 0 is 1
+	ExpiresAfter  time.Duration `json:"expires_after,omitempty"`  // zero: the tool's
+	EscalateAfter time.Duration `json:"escalate_after,omitempty"` // zero: the tool's
 }
+
+// Roles are the roles whose people count at the stage.
+func (s Stage) Roles() []string { return append([]string{s.Approver}, s.Or...) }
 
 // Role is an approver: a named group of people with a ceiling and a list of tools.
 type Role struct {
@@ -93,6 +161,7 @@ type Role struct {
 	CanApprove []string // tool names, or "*"
 	Cards      string   // "#channel", a channel id, or "dm" (each member by direct message)
 	Lead       string   // the role that escalation goes to; empty: nobody
+	Hours      *Hours   // nil: always
 }
 
 // CardsDM is the value of Role.Cards that sends each member the card by direct message.
@@ -124,7 +193,8 @@ type Agent struct {
 	AllowGuests bool
 	Tools       []string // what the model is offered: names, or "*"
 	Overrides   map[string]Override
-	MaxSteps    int // model calls in a turn
+	MaxSteps    int      // model calls in a turn
+	Budgets     *Budgets // nil: the policy's
 }
 
 // Override replaces parts of a tool's policy for one agent.
@@ -132,6 +202,8 @@ type Override struct {
 	Risk    Risk
 	Confirm *bool
 	MaxAuto *Limit
+	Stages  []Stage
+	Mode    *Mode
 }
 
 // Tool finds the tool's policy for an agent. ok is false for a tool that the policy does not name:
@@ -139,21 +211,29 @@ type Override struct {
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
-	for i := range p.Tools {
-		if p.Tools[i].Name == name {
-			t, ok = p.Tools[i], true
-			break
-		}
+	if known, found := p.tool(name); found {
+		t, ok = known, true
+	} else if builtIn, found := BuiltIn(name); found {
+		t, ok = builtIn, true
 	}
 	if a, found := p.Agent(agent); found {
 		if o, has := a.Overrides[name]; has {
-			t = o.apply(t)
+			t = o.apply(t, p.neverLoosens(name))
 		}
+	}
+	if p.Mode == Observe {
+		t.Mode = Observe
 	}
 	return t.withDefaults(p.Defaults), ok
 }
 
-func (o Override) apply(t ToolPolicy) ToolPolicy {
+func (p *Policy) neverLoosens(tool string) bool {
+	return slices.Contains(p.NeverLoosen, tool) || slices.Contains(p.NeverLoosen, "*")
+}
+
+// apply replaces parts of a tool's policy. What is protected only gets stricter.
+func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
+	was := t
 	if o.Risk != 0 {
 		t.Risk = o.Risk
 	}
@@ -162,6 +242,24 @@ func (o Override) apply(t ToolPolicy) ToolPolicy {
 	}
 	if o.MaxAuto != nil {
 		t.MaxAuto = *o.MaxAuto
+	}
+	if len(o.Stages) > 0 {
+		t.Stages = o.Stages
+	}
+	if o.Mode != nil {
+		t.Mode = *o.Mode
+	}
+	if !protected {
+		return t
+	}
+	t.Risk = max(t.Risk, was.Risk)
+	t.Confirm = t.Confirm || was.Confirm
+	if was.MaxAuto.Count > 0 && (t.MaxAuto.Count == 0 || t.MaxAuto.looser(was.MaxAuto)) {
+		t.MaxAuto = was.MaxAuto
+	}
+	t.Stages = unionStages(was.Stages, o.Stages)
+	if was.Mode == Observe {
+		t.Mode = Observe
 	}
 	return t
 }
@@ -180,11 +278,30 @@ func (t ToolPolicy) withDefaults(d Defaults) ToolPolicy {
 	if t.RunWithin == 0 {
 		t.RunWithin = d.RunWithin
 	}
+	if t.RemindAfter == 0 {
+		t.RemindAfter = d.RemindAfter
+	}
+	if t.Reminders == 0 {
+		t.Reminders = d.Reminders
+	}
+	if t.Repeat == 0 {
+		t.Repeat = d.Repeat
+	}
+	if t.OnExpiry == "" {
+		t.OnExpiry = d.OnExpiry
+	}
 	return t
 }
 
 // Role finds an approver role by name.
 func (p *Policy) Role(name string) (Role, bool) {
+	if p.index != nil {
+		i, ok := p.index.roles[name]
+		if !ok {
+			return Role{}, false
+		}
+		return p.Approvers[i], true
+	}
 	for _, r := range p.Approvers {
 		if r.Name == name {
 			return r, true

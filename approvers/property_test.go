@@ -298,10 +298,10 @@ func (w *world) escalate(t *rapid.T) {
 		t.Fatalf("escalated a %s request at %s, due at %s", w.r.State, w.now, w.r.EscalateAt)
 	}
 	if told {
-		if slices.Contains(w.leads, lead.Name) || lead.Name == w.r.Plan.Stages[w.r.Stage].Approver {
-			t.Fatalf("%s was told twice", lead.Name)
+		if slices.Contains(w.leads, lead.Lead.Name) || lead.Lead.Name == w.r.Plan.Stages[w.r.Stage].Approver {
+			t.Fatalf("%s was told twice", lead.Lead.Name)
 		}
-		w.leads = append(w.leads, lead.Name)
+		w.leads = append(w.leads, lead.Lead.Name)
 	}
 	if after.Stage != w.r.Stage || !reflect.DeepEqual(after.Plan, w.r.Plan) || !reflect.DeepEqual(after.Decisions, w.r.Decisions) {
 		t.Fatal("escalation changed the stage, the plan or the decisions")

@@ -37,16 +37,18 @@ const (
 
 // Decision is one person's decision, bound to what was shown.
 type Decision struct {
-	Kind      DecisionKind `json:"kind"`
-	By        PersonID     `json:"by"`
-	Name      string       `json:"name"`
-	Role      string       `json:"role"` // the role that gave the authority
-	Stage     int          `json:"stage"`
-	Digest    string       `json:"digest"`    // over the execution that was shown
-	Rendering string       `json:"rendering"` // hash of the posted version of the card that was clicked
-	Reason    string       `json:"reason,omitempty"`
-	At        time.Time    `json:"at"`
-	Fallen    bool         `json:"fallen,omitempty"` // an approval that an edit undid
+	Kind      DecisionKind  `json:"kind"`
+	By        PersonID      `json:"by"`
+	Name      string        `json:"name"`
+	Role      string        `json:"role"` // the role that gave the authority
+	Stage     int           `json:"stage"`
+	Digest    string        `json:"digest"`    // over the execution that was shown
+	Rendering string        `json:"rendering"` // hash of the posted version of the card that was clicked
+	Reason    string        `json:"reason,omitempty"`
+	At        time.Time     `json:"at"`
+	Fallen    bool          `json:"fallen,omitempty"` // it counts no more: the arguments or the policy changed, or the person did the opposite since
+	Typed     bool          `json:"typed,omitempty"`  // a value was typed for it
+	Took      time.Duration `json:"took,omitempty"`   // from when the card was first shown to the person; zero: not known
 }
 
 // Edit is one change of the arguments by an approver.
@@ -79,13 +81,21 @@ type Request struct {
 	PreviewFault string          `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
 	Facts        AskFacts        `json:"facts"`
 	Plan         Plan            `json:"plan"`
-	Stage        int             `json:"stage"`            // index into Plan.Stages
-	Joined       []string        `json:"joined,omitempty"` // roles that escalation added to the current stage
+	Stage        int             `json:"stage"`             // index into Plan.Stages
+	Joined       []string        `json:"joined,omitempty"`  // roles that escalation added to the current stage
+	Invited      []Invite        `json:"invited,omitempty"` // people who were added to the current stage
 	Decisions    []Decision      `json:"decisions,omitempty"`
 	Edits        []Edit          `json:"edits,omitempty"`
+	Remarks      []Remark        `json:"remarks,omitempty"`
+	StepUp       string          `json:"step_up,omitempty"` // why approving asks for a typed value although it is not critical
+	Bundle       string          `json:"bundle,omitempty"`  // the address where it is shown in one card with others of its step; empty: on a card of its own
 	CreatedAt    time.Time       `json:"created_at"`
-	ExpiresAt    time.Time       `json:"expires_at"`
+	StageAt      time.Time       `json:"stage_at,omitzero"`    // when the current stage began
+	ExpiresAt    time.Time       `json:"expires_at"`           // of the current stage
 	EscalateAt   time.Time       `json:"escalate_at,omitzero"` // zero: nobody is left to tell
+	RemindAt     time.Time       `json:"remind_at,omitzero"`   // zero: nobody is reminded any more
+	Reminded     int             `json:"reminded,omitempty"`   // reminders of the current stage
+	Rounds       int             `json:"rounds,omitempty"`     // how often the current stage's escalation chain was gone through again
 	RunBy        time.Time       `json:"run_by,omitzero"`      // set when approved
 	ClosedAt     time.Time       `json:"closed_at,omitzero"`
 	ClosedBy     PersonID        `json:"closed_by,omitempty"` // empty: time or policy closed it
@@ -114,12 +124,13 @@ type Move struct {
 	Typed     bool   // the person typed the value that critical calls ask for
 	Rendering string
 	Reason    string
+	Took      time.Duration // since the card was first shown to them
 }
 
 // AsCall is the request's call as the policy sees it, with the arguments as they are now.
 func (r Request) AsCall(args map[string]any) Call {
 	return Call{
-		Tool: r.Tool, Requesters: r.Facts.Requesters, Authors: r.Facts.Authors,
+		Tool: r.Tool, Effect: r.Effect, Requesters: r.Facts.Requesters, Authors: r.Facts.Authors,
 		Facts: Facts{
 			Args: args, Requester: r.Facts.Asker.User(), Conversation: r.Facts.Conversation, Agent: r.Agent, Now: r.CreatedAt,
 		},
@@ -131,14 +142,39 @@ func (r Request) Roles() []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil
 	}
-	return append([]string{r.Plan.Stages[r.Stage].Approver}, r.Joined...)
+	return append(r.stage().Roles(), r.Joined...)
 }
+
+// stage is the current stage; none for a plan that has none.
+func (r Request) stage() Stage {
+	if r.Stage >= len(r.Plan.Stages) {
+		return Stage{}
+	}
+	return r.Plan.Stages[r.Stage]
+}
+
+// last reports whether the request is at its last stage, which the ceiling binds.
+func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
+
+// WantsTyping reports whether approving it asks for a typed value.
+func (r Request) WantsTyping() bool { return r.Plan.Risk >= Critical || r.StepUp != "" }
 
 // Standing lists the approvals that count for the current arguments.
 func (r Request) Standing() []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {
 		if d.Kind != Reject && !d.Fallen && d.Digest == r.Digest {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Against lists the rejections of a stage that count: fewer than end the request.
+func (r Request) Against(stage int) []Decision {
+	var out []Decision
+	for _, d := range r.Decisions {
+		if d.Kind == Reject && !d.Fallen && d.Digest == r.Digest && d.Stage == stage {
 			out = append(out, d)
 		}
 	}
@@ -166,32 +202,34 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 		return Role{}, &Denied{Code: DeniedSelf, Role: r.title(p)}
 	}
 	denied := &Denied{Code: DeniedNotMember, Role: r.title(p)}
-	last := r.Stage == len(r.Plan.Stages)-1
-	for _, name := range r.Roles() {
+	stage := r.stage()
+	for i, name := range r.Roles() {
 		role, ok := p.Role(name)
+		own := i <= len(stage.Or)
 		switch {
 		case !ok || !role.Holds(who):
+		case own && stage.Group != "" && !slices.Contains(who.Groups, stage.Group):
+			denied = &Denied{Code: DeniedGroup, Role: stage.Title(p)}
 		case !role.Covers(r.Tool):
 			denied = &Denied{Code: DeniedTool, Role: role.Title}
-		case last && role.MaxRisk < r.Plan.Risk:
+		case r.last() && role.MaxRisk < r.Plan.Risk:
 			denied = &Denied{Code: DeniedCeiling, Role: role.Title, Need: r.Plan.Risk}
 		default:
 			return role, nil
 		}
 	}
+	if r.invites(who.ID) {
+		return r.Peer(p, who)
+	}
 	return Role{}, denied
 }
 
-// title names the stage's role for people.
+// title names the current stage for people.
 func (r Request) title(p *Policy) string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return ""
 	}
-	name := r.Plan.Stages[r.Stage].Approver
-	if role, ok := p.Role(name); ok {
-		return role.Title
-	}
-	return name
+	return r.stage().Title(p)
 }
 
 // counted reports whether the person's approval stands at any stage.
@@ -207,6 +245,6 @@ func (r Request) Over() *Denied {
 // close ends the request.
 func (r Request) close(s State, who PersonID, name, role, reason string, now time.Time) Request {
 	r.State, r.ClosedBy, r.ClosedName, r.ClosedRole, r.Reason, r.ClosedAt = s, who, name, role, reason, now
-	r.EscalateAt = time.Time{}
+	r.EscalateAt, r.RemindAt = time.Time{}, time.Time{}
 	return r
 }

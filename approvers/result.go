@@ -19,6 +19,7 @@ const (
 	OutcomeVoided    Outcome = "voided"
 	OutcomeRefused   Outcome = "refused"
 	OutcomeUnknown   Outcome = "unknown"
+	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
 )
 
 // Result is the structured tool result of everything but a plain success. It teaches: the
@@ -58,6 +59,7 @@ var guidance = map[Outcome]string{
 	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested anew.",
 	OutcomeRefused:   "It was not run and cannot be approved by anybody as it is. Offer the person an alternative within the policy.",
 	OutcomeUnknown:   "It may or may not have happened. Do not call it again; tell the person that somebody has to check.",
+	OutcomeObserved:  "It was not run: for now the bot only observes. Tell the person what would have been done and who would have been asked. Do not call it again.",
 	OutcomeError:     "It was not run to success. Correct the call if the fault is in its arguments; otherwise tell the person.",
 }
 

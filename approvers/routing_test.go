@@ -129,7 +129,7 @@ func TestRouting(t *testing.T) {
 				tt.change(p, &c)
 			}
 			plan := p.Plan(c)
-			if plan.Verdict != tt.verdict || plan.Risk != tt.risk || !slices.Equal(plan.Stages, tt.stages) {
+			if plan.Verdict != tt.verdict || plan.Risk != tt.risk || !slices.EqualFunc(plan.Stages, tt.stages, approvers.Stage.Equal) {
 				t.Errorf("verdict %s, risk %s, stages %v; want %s, %s, %v\nwhy: %s",
 					plan.Verdict, plan.Risk, plan.Stages, tt.verdict, tt.risk, tt.stages, strings.Join(plan.Why, "; "))
 			}
@@ -150,7 +150,7 @@ func TestAskForAnAutomaticCall(t *testing.T) {
 	p := example()
 	limit := approvers.Limit{Count: 5, Per: time.Hour}
 	plan := p.AskFor(callOf("update_shipping_address", `{}`), limit)
-	if plan.Verdict != approvers.Ask || !slices.Equal(plan.Stages, []approvers.Stage{{Approver: "support-agent", Quorum: 1}}) {
+	if plan.Verdict != approvers.Ask || !slices.EqualFunc(plan.Stages, []approvers.Stage{{Approver: "support-agent", Quorum: 1}}, approvers.Stage.Equal) {
 		t.Errorf("verdict %s, stages %v; want the support agent asked", plan.Verdict, plan.Stages)
 	}
 	if !strings.Contains(strings.Join(plan.Why, "\n"), "more than 5/h automatic runs") {

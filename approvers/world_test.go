@@ -119,7 +119,7 @@ func openCall(p *approvers.Policy, c approvers.Call, args string) approvers.Requ
 
 // moveBy is a person's move on the request as it is shown now.
 func moveBy(r approvers.Request, who approvers.Identity, at time.Time) approvers.Move {
-	return approvers.Move{Who: who, At: at, Digest: r.Digest, Rendering: "rendering-1", Reason: "because"}
+	return approvers.Move{Who: who, At: at, Digest: r.Digest, Rendering: "rendering-1", Reason: "because", Typed: true}
 }
 
 // edited is a changed call with the plan that the policy has for it.

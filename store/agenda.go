@@ -12,6 +12,9 @@ const (
 	TimerRun      TimerKind = "run"      // claim and run; Ref: an execution. It stays until the run is finished
 	TimerExpire   TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
 	TimerEscalate TimerKind = "escalate" // tell the next lead; Ref: a request
+	TimerRemind   TimerKind = "remind"   // remind those who have not decided; Ref: a request
+	TimerMuster   TimerKind = "muster"   // look who of a stage can be reached now; Ref: a request
+	TimerInquiry  TimerKind = "inquiry"  // give up on a question of the model's that nobody answered; Ref: a call
 	TimerLeave    TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
 	TimerShow     TimerKind = "show"     // make Slack show a surface; Ref: a surface
 )

@@ -60,35 +60,39 @@ type Message struct {
 
 // Call is one tool call of a step, and its one result.
 type Call struct {
-	ID           string            `json:"id"` // random
-	Version      uint64            `json:"version"`
-	Conversation string            `json:"conversation"`
-	Turn         string            `json:"turn"`
-	Step         int               `json:"step"`
-	Index        int               `json:"index"`    // order within the step
-	ModelID      string            `json:"model_id"` // the model's call id, made unique within the step
-	Tool         string            `json:"tool"`
-	Args         string            `json:"args"`                // the raw argument text as the model wrote it
-	Execution    string            `json:"execution,omitempty"` // the current one; empty: never to be run
-	Request      string            `json:"request,omitempty"`   // empty: nobody was asked
-	Preview      string            `json:"preview,omitempty"`   // what it would do, for people; made before anything was decided
-	Outcome      approvers.Outcome `json:"outcome,omitempty"`   // empty: no result yet
-	Result       string            `json:"result,omitempty"`    // what the model is given
-	CreatedAt    time.Time         `json:"created_at"`
-	ReturnedAt   time.Time         `json:"returned_at,omitzero"`
+	ID           string             `json:"id"` // random
+	Version      uint64             `json:"version"`
+	Conversation string             `json:"conversation"`
+	Turn         string             `json:"turn"`
+	Step         int                `json:"step"`
+	Index        int                `json:"index"`    // order within the step
+	ModelID      string             `json:"model_id"` // the model's call id, made unique within the step
+	Tool         string             `json:"tool"`
+	Args         string             `json:"args"`                // the raw argument text as the model wrote it
+	Execution    string             `json:"execution,omitempty"` // the current one; empty: never to be run
+	Request      string             `json:"request,omitempty"`   // empty: nobody was asked
+	Preview      string             `json:"preview,omitempty"`   // what it would do, for people; made before anything was decided
+	Inquiry      *approvers.Inquiry `json:"inquiry,omitempty"`   // for a question of the model's to the person
+	Outcome      approvers.Outcome  `json:"outcome,omitempty"`   // empty: no result yet
+	Result       string             `json:"result,omitempty"`    // what the model is given
+	CreatedAt    time.Time          `json:"created_at"`
+	ReturnedAt   time.Time          `json:"returned_at,omitzero"`
 }
 
-// Run marks one run that nobody was asked about, to count a tool's automatic runs in a conversation.
-type Run struct {
-	Tool         string
-	Conversation string
-	At           time.Time
-	Execution    string
+// Tally marks something that is counted over a time: an automatic run of a tool in a conversation, a call or tokens of a
+// person, a request that somebody caused. The desk makes the keys.
+type Tally struct {
+	Key string
+	At  time.Time
+	ID  string // what was counted; counted once for each key and time
+	N   int    // how much it counts for, at least 1
 }
 
 // Setting keys. Values are JSON.
 const (
 	SettingPolicy = "policy" // hash of the policy that everything waiting was held against last
+	SettingLine   = "line/"  // with an address: the cards that are open there, and the requests that wait behind them
+	SettingTrust  = "trust/" // with an agent and a tool: how often its calls were approved as they were, in a row
 )
 
 // Setting is a small value of the installation as a whole.

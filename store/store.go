@@ -37,8 +37,18 @@ type Reader interface {
 	// (zero value: from the start).
 	OpenRequests(after RequestCursor, limit int) ([]approvers.Request, error)
 	Execution(id string) (approvers.Execution, error)
-	// CountRuns counts a tool's automatic runs in a conversation after a time.
-	CountRuns(tool, conversation string, after time.Time) (int, error)
+	// CountTally adds up what was counted under a key after a time.
+	CountTally(key string, after time.Time) (int, error)
+
+	// Grant reads a grant, whatever became of it.
+	Grant(id string) (approvers.Grant, error)
+	// OpenGrants lists a tool's grants that are offered or in force, oldest first; of all tools for an empty one.
+	OpenGrants(tool string) ([]approvers.Grant, error)
+
+	// Absence reads when a person is away. One that is over stays until the next replaces it.
+	Absence(who approvers.PersonID) (approvers.Absence, error)
+	// Absences lists all that are stored, by person.
+	Absences() ([]approvers.Absence, error)
 
 	Timer(kind TimerKind, ref string) (Timer, error)
 	// DueTimers lists a kind's timers that are due, in order of Due, then Ref.
@@ -90,7 +100,11 @@ type Tx interface {
 	PutCall(Call) error
 	PutRequest(approvers.Request) error
 	PutExecution(approvers.Execution) error
-	AddRun(Run) error
+	AddTally(Tally) error
+	// ForgetTallies deletes up to limit tallies from before the time, and says how many.
+	ForgetTallies(before time.Time, limit int) (int, error)
+	PutGrant(approvers.Grant) error
+	PutAbsence(approvers.Absence) error
 
 	SetTimer(Timer) error
 	// ClearTimer removes a timer; one that isn't there is no error.

@@ -14,6 +14,23 @@ const (
 	SurfaceProblem    SurfaceKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
 	SurfaceQueued     SurfaceKind = "queued"     // tells a sender that the message waits; Ref: a turn
 	SurfaceUnknown    SurfaceKind = "unknown"    // asks whether a run happened; Ref: an execution
+	SurfaceBundle     SurfaceKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
+	SurfaceLine       SurfaceKind = "line"       // how many requests wait behind the cards that are open at an address; Ref: the address
+	SurfaceNotice     SurfaceKind = "notice"     // tells a person something about a request, as Note says; Ref: a request
+	SurfaceQuestion   SurfaceKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: which remark
+	SurfaceGrant      SurfaceKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
+	SurfaceInquiry    SurfaceKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
+)
+
+// Note says what a notice tells somebody about a request.
+type Note string
+
+// The notes.
+const (
+	NoteFallen   Note = "fallen"   // your approval does not count any more, and why
+	NoteReminder Note = "reminder" // this still waits for you
+	NoteInvited  Note = "invited"  // a colleague handed this on to you, or you stand in for one who is away
+	NoteAnswered Note = "answered" // the requester answered your question
 )
 
 // SurfaceState says whether Slack shows what it should.
@@ -37,6 +54,7 @@ type Surface struct {
 	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
 	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
 	Role      string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
+	Note      Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
 	State     SurfaceState `json:"state"`
 	Want      uint64       `json:"want"`              // raised with each change of what it shows
 	Shown     uint64       `json:"shown"`             // the Want that Slack shows
@@ -51,10 +69,26 @@ type Surface struct {
 // Rendering is one posted version of a surface, kept so that anybody can see later what was shown.
 type Rendering struct {
 	Surface string    `json:"surface"`
-	Post    uint64    `json:"post"`             // from 1, rising
-	Hash    string    `json:"hash"`             // SHA-256 of Body, in hex
-	Digest  string    `json:"digest,omitempty"` // of the execution that it showed
-	Whole   bool      `json:"whole,omitempty"`  // the execution's arguments were shown whole, so it can be approved from here
-	Body    []byte    `json:"body"`             // text and blocks as JSON, as sent
+	Post    uint64    `json:"post"`            // from 1, rising
+	Hash    string    `json:"hash"`            // SHA-256 of Body, in hex
+	Shows   []Shown   `json:"shows,omitempty"` // the requests that can be decided from it
+	Body    []byte    `json:"body"`            // text and blocks as JSON, as sent
 	At      time.Time `json:"at"`
+}
+
+// Shown is one request as a rendering showed it.
+type Shown struct {
+	Request string `json:"request"`
+	Digest  string `json:"digest"`          // of the execution that was shown
+	Whole   bool   `json:"whole,omitempty"` // its arguments were shown whole, so it can be approved from here
+}
+
+// Of is how a rendering showed a request; zero if it did not.
+func (r Rendering) Of(request string) Shown {
+	for _, s := range r.Shows {
+		if s.Request == request {
+			return s
+		}
+	}
+	return Shown{}
 }

@@ -1,0 +1,78 @@
+package approvers
+
+import (
+	"slices"
+	"time"
+)
+
+// Invite adds one person to the current stage: a colleague handed the request on, or they stand in for somebody who is away. It
+// gives nobody authority. Whoever is invited decides by a role of their own, which is looked at again at the click.
+type Invite struct {
+	Who    PersonID  `json:"who"`
+	Name   string    `json:"name"`
+	Role   string    `json:"role"` // the role of theirs that made them a peer
+	By     PersonID  `json:"by"`
+	ByName string    `json:"by_name"`
+	At     time.Time `json:"at"`
+	Away   bool      `json:"away,omitempty"` // because By is away
+}
+
+func (r Request) invites(who PersonID) bool {
+	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
+}
+
+// Peer finds the role by which a person could take the place of the current stage's own people: its tool list has the tool, and
+// its ceiling is no lower than the lowest of the stage's roles, and at the last stage no lower than the risk.
+func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
+	if code := who.trouble(); code != "" {
+		return Role{}, &Denied{Code: code}
+	}
+	if !r.Plan.SelfOK && slices.Contains(r.Plan.Requesters, who.ID) {
+		return Role{}, &Denied{Code: DeniedSelf, Role: r.title(p)}
+	}
+	if r.Stage >= len(r.Plan.Stages) {
+		return Role{}, r.Over()
+	}
+	need := Critical
+	for _, name := range r.Plan.Stages[r.Stage].Roles() {
+		if role, ok := p.Role(name); ok {
+			need = min(need, role.MaxRisk)
+		}
+	}
+	if r.last() {
+		need = max(need, r.Plan.Risk)
+	}
+	for _, role := range p.Approvers {
+		if role.MaxRisk >= need && role.Covers(r.Tool) && role.Holds(who) {
+			return role, nil
+		}
+	}
+	return Role{}, &Denied{Code: DeniedNotPeer, Role: r.title(p), Need: need}
+}
+
+// HandOn invites a colleague to the current stage. Whoever hands on keeps their own say.
+func (r Request) HandOn(in Deciding, m Move, to Identity) (Request, *Denied) {
+	if r.State != Pending {
+		return r, r.Over()
+	}
+	if _, denied := r.Authority(in.Policy, m.Who); denied != nil {
+		return r, denied
+	}
+	role, denied := r.Peer(in.Policy, to)
+	if denied != nil {
+		return r, &Denied{Code: DeniedNotPeer, Role: r.title(in.Policy), Need: denied.Need, Detail: string(denied.Code)}
+	}
+	if _, already := r.Authority(in.Policy, to); already == nil && r.invites(to.ID) || r.counted(to.ID) {
+		return r, &Denied{Code: DeniedNothing}
+	}
+	if len(r.Invited) >= maxInvited {
+		return r, &Denied{Code: DeniedFull}
+	}
+	r.Invited = append(r.Invited[:len(r.Invited):len(r.Invited)], Invite{
+		Who: to.ID, Name: to.Name, Role: role.Name, By: m.Who.ID, ByName: m.Who.Name, At: in.Now,
+	})
+	return r, nil
+}
+
+// maxInvited bounds how many people one stage's request is handed on to.
+const maxInvited = 20

@@ -1,0 +1,133 @@
+package approvers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sameRoles reports whether two stages are passed by the same people.
+func (s Stage) sameRoles(o Stage) bool {
+	return s.Approver == o.Approver && s.Group == o.Group && slices.Equal(s.Or, o.Or)
+}
+
+// Equal reports whether two stages ask for the same.
+func (s Stage) Equal(o Stage) bool {
+	return s.sameRoles(o) && s.Quorum == o.Quorum && max(s.Rejects, 1) == max(o.Rejects, 1) &&
+		s.ExpiresAfter == o.ExpiresAfter && s.EscalateAfter == o.EscalateAfter
+}
+
+// Title names the stage for people: its roles' titles, and the group that they have to be in.
+func (s Stage) Title(p *Policy) string {
+	titles := make([]string, 0, 1+len(s.Or))
+	for _, name := range s.Roles() {
+		if r, ok := p.Role(name); ok && r.Title != "" {
+			name = r.Title
+		}
+		titles = append(titles, name)
+	}
+	const most = 3
+	if len(titles) > most {
+		titles = append(titles[:most], fmt.Sprintf("%d others", len(titles)-most))
+	}
+	title := strings.Join(titles, " or ")
+	if s.Group == "" {
+		return title
+	}
+	return "@" + s.Group + " (" + title + ")"
+}
+
+// unionStages keeps a's order, appends what only b has, and takes the stricter of what both have.
+func unionStages(a, b []Stage) []Stage {
+	out := slices.Clone(a)
+	for _, s := range b {
+		i := slices.IndexFunc(out, s.sameRoles)
+		if i < 0 {
+			out = append(out, s)
+			continue
+		}
+		out[i].Quorum = max(out[i].Quorum, s.Quorum)
+		out[i].Rejects = min(max(out[i].Rejects, 1), max(s.Rejects, 1))
+		out[i].ExpiresAfter = sooner(out[i].ExpiresAfter, s.ExpiresAfter)
+		out[i].EscalateAfter = sooner(out[i].EscalateAfter, s.EscalateAfter)
+	}
+	return out
+}
+
+// sooner is the shorter of two times, where zero says nothing.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// stageList writes stages as people read them.
+func stageList(p *Policy, stages []Stage) string {
+	parts := make([]string, len(stages))
+	for i, s := range stages {
+		parts[i] = s.Title(p)
+		if s.Quorum > 1 {
+			parts[i] = fmt.Sprintf("%d × %s", s.Quorum, parts[i])
+		}
+	}
+	return strings.Join(parts, ", then ")
+}
+
+// people are the user ids of roles' members who are not barred. open says that there may be more: groups and addresses are
+// resolved at the click, so a role that has any counts as able.
+func (p *Policy) people(roles []string, barred []PersonID) (ids []string, open bool) {
+	for _, name := range roles {
+		r, _ := p.Role(name)
+		for _, m := range r.Members {
+			if m.Kind != MemberUser {
+				return nil, true
+			}
+			if !slices.ContainsFunc(barred, func(b PersonID) bool { return b.User() == m.Value }) && !slices.Contains(ids, m.Value) {
+				ids = append(ids, m.Value)
+			}
+		}
+	}
+	return ids, false
+}
+
+// canFill reports whether the roles could give n distinct people who are not barred.
+func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
+	ids, open := p.people(roles, barred)
+	return open || len(ids) >= n
+}
+
+// distinct reports whether all stages together can be passed by people who count once each: it finds each place of each quorum
+// somebody of its own, by augmenting paths.
+func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
+	taken := map[string]int{} // person → place
+	var able [][]string       // place → people
+	var find func(place int, seen map[string]bool) bool
+	find = func(place int, seen map[string]bool) bool {
+		for _, id := range able[place] {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			if other, busy := taken[id]; !busy || find(other, seen) {
+				taken[id] = place
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range stages {
+		ids, open := p.people(s.Roles(), barred)
+		if open || s.Group != "" {
+			continue
+		}
+		for range s.Quorum {
+			able = append(able, ids)
+			if !find(len(able)-1, map[string]bool{}) {
+				return false
+			}
+		}
+	}
+	return true
+}
