@@ -25,6 +25,14 @@ var (
 	errReplaced = errors.New("what was clicked was replaced")
 )
 
+// was is how what was clicked showed the request that it is about.
+func (s seen) was() store.Shown {
+	if s.Request == nil {
+		return store.Shown{}
+	}
+	return s.shown.Of(s.Request.ID)
+}
+
 // seen finds what a mark names, and holds the mark against what was posted under that name.
 func (b *Bot) seen(ctx context.Context, m mark) (seen, error) {
 	shown, err := b.Desk.Rendering(ctx, m.Surface, m.Post)
@@ -91,7 +99,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 		return b.unknownClicker(ctx, d, w, err)
 	}
 	c.Inbox, c.At, c.Who = d.id, d.at, who
-	c.Digest, c.Whole, c.Rendering = s.shown.Digest, s.shown.Whole, s.shown.Hash
+	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.was().Digest, s.was().Whole, s.shown.Hash, s.Surface.FirstShown
 	r := s.Request
 	switch action {
 	case actApprove:

@@ -84,7 +84,23 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 		return say("The change was not taken, because the tool would refuse the new arguments: ").say(clip(visible(d.Detail), maxSentence)).
 			say(" The request waits as it was.")
 	case approvers.DeniedNoReason:
-		return say("Nothing was decided: a rejection needs a reason. The person who asked and the agent are told it.")
+		return say("Nothing was decided: write a text. The people concerned are told it.")
+	case approvers.DeniedGroup:
+		return say("Nothing was changed: this waits for ").strong(role).say(", and you are not in that user group.")
+	case approvers.DeniedNotPeer:
+		return say("It was not handed on: your colleague may not decide this in place of ").strong(role).
+			say(". It takes a role whose tool list has this tool, with a ceiling that is high enough, and nobody who asked for it.")
+	case approvers.DeniedTyped:
+		return say("Nothing was decided: approving this asks for a value to be typed. Use Approve… on the card.")
+	case approvers.DeniedFull:
+		return say("Nothing was changed: no more fits on this card. Go on in the thread.")
+	case approvers.DeniedNotApprover:
+		return say("Nothing was changed: only somebody whose approval counts can take it back, and only before it runs.")
+	case approvers.DeniedNoGrants:
+		if d.Detail != "" {
+			return say("Nothing was granted: ").say(clip(visible(d.Detail), maxSentence)).say(".")
+		}
+		return say("Nothing was granted: the policy does not allow it for this call.")
 	}
 	return say("Nothing was changed (" + string(d.Code) + ").")
 }

@@ -26,8 +26,7 @@ type scene struct {
 // drawing is a surface drawn: one message, or several for a very long answer.
 type drawing struct {
 	messages []message
-	digest   string // of the execution that it shows, if it shows one
-	whole    bool   // its arguments are all there
+	shows    []store.Shown // the requests that it shows, each with whether its arguments are all there
 }
 
 // draw draws a surface. It is pure: the same sight gives the same drawing.

@@ -40,7 +40,7 @@ func argumentsForm(r approvers.Request, f formMark, may bool) slack.ModalViewReq
 		p.buttons("", row...)
 	}
 	approvable := last && may
-	if approvable && r.Plan.Risk >= approvers.Critical {
+	if approvable && r.WantsTyping() {
 		p.blocks = append(p.blocks, typedInput(r))
 	}
 	v := modal(formTitles[actArguments], p)

@@ -40,7 +40,7 @@ func (s scene) card() drawing {
 	} else {
 		s.aftermath(p, r)
 	}
-	return drawing{messages: []message{p.message()}, digest: r.Digest, whole: whole}
+	return drawing{messages: []message{p.message()}, shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: whole}}}
 }
 
 // hadTheirSay reports whether whom this copy is for has had their say already. One person counts once.
@@ -207,7 +207,7 @@ func (s scene) choices(p *page, r approvers.Request, whole bool) {
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	var row []slack.BlockElement
 	switch {
-	case whole && r.Plan.Risk >= approvers.Critical:
+	case whole && r.WantsTyping():
 		row = append(row, button(actTyped, "Approve…", value, slack.StylePrimary))
 	case whole:
 		ask := confirm("Approve this?", clip(what, maxConfirm-width(risk)-3)+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)

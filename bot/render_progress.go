@@ -93,9 +93,12 @@ func (s scene) otherwise(r approvers.Request) *prose {
 
 // lead names who is told next, by asking what an escalation at that time would do.
 func (s scene) lead(r approvers.Request) string {
-	_, role, ok := r.Escalate(approvers.Deciding{Policy: s.Policy, Now: r.EscalateAt})
-	if !ok {
+	_, told, ok := r.Escalate(approvers.Deciding{Policy: s.Policy, Now: r.EscalateAt})
+	switch {
+	case !ok:
 		return "the next approver up"
+	case told.Again:
+		return "everybody"
 	}
-	return s.title(role.Name)
+	return s.title(told.Lead.Name)
 }

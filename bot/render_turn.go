@@ -6,6 +6,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // problem says that a turn could not go on, with a way to try again.
@@ -74,7 +75,7 @@ func (s scene) unknown() drawing {
 	text := argumentText(e.Args)
 	if e.State != approvers.ExecutionUnknown {
 		s.ran(p, e)
-		return drawing{messages: []message{p.message()}, digest: e.Digest, whole: fitsCard(text)}
+		return drawing{messages: []message{p.message()}, shows: []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: fitsCard(text)}}}
 	}
 	p.para(say("❓ This was started, ").at(e.StartedAt, dayTime).
 		say(", and nobody knows how it ended: the bot stopped meanwhile, or no answer came. The tool can't be run twice safely. It will not be run again by itself. Please check in ").code(name(e.Tool)).
@@ -91,5 +92,5 @@ func (s scene) unknown() drawing {
 			what+"\n\nThe agent is told that it was not done. It may then ask for it again, as a new request.", "It did not happen", "Cancel", slack.StyleDanger)),
 		button(actLeave, "Leave it, tell the agent", value, slack.StyleDefault),
 	)
-	return drawing{messages: []message{p.message()}, digest: e.Digest, whole: whole}
+	return drawing{messages: []message{p.message()}, shows: []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}}
 }

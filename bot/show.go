@@ -69,7 +69,7 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 			if err != nil {
 				return err
 			}
-			return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Digest: d.digest, Whole: d.whole})
+			return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
 		}
 		b.Log.Warn("a message can't be changed any more; posting it anew", "surface", string(s.Kind), "request", s.Request, "cause", errorCode(err))
 		if _, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS); err != nil { // its buttons do nothing any more; better they are gone
@@ -91,7 +91,7 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if s.Channel, s.TS, err = b.post(ctx, s, d, at, sent); err != nil {
 		return err
 	}
-	return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Digest: d.digest, Whole: d.whole})
+	return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
 }
 
 // spot is where a surface is posted.

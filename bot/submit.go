@@ -102,7 +102,7 @@ func hindrance(r approvers.Request, s seen, who approvers.Identity) *approvers.D
 	if r.State != approvers.Pending {
 		return r.Over()
 	}
-	if s.shown.Digest != r.Digest {
+	if s.was().Digest != r.Digest {
 		return &approvers.Denied{Code: approvers.DeniedStale}
 	}
 	_, d := r.Authority(s.Policy, who)
@@ -143,7 +143,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 			faults = map[string]string{fieldTyped: "This must be exactly " + visible(r.Tool) + ", or empty."}
 		}
 	case actTyped, actArguments:
-		if r.Plan.Risk < approvers.Critical {
+		if !r.WantsTyping() {
 			break
 		}
 		if fault := mistyped(r, i.filled(fieldTyped)); fault != "" {
@@ -181,17 +181,18 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.unknownClicker(ctx, d, w, err)
 	}
 	c := desk.Click{
-		Inbox: d.id, At: d.at, Who: who, Request: f.Ref, Digest: s.shown.Digest, Whole: s.shown.Whole, Rendering: s.shown.Hash,
-		Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
+		Inbox: d.id, At: d.at, Who: who, Request: f.Ref, Digest: s.was().Digest, Whole: s.was().Whole, Rendering: s.shown.Hash,
+		FirstSeen: s.Surface.FirstShown, Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
 	}
 	switch i.View.Callback {
 	case actTyped:
-		c.Kind = approvers.Approve
+		c.Kind, c.Typed = approvers.Approve, mistyped(*s.Request, i.filled(fieldTyped)) == ""
 	case actReject:
 		c.Kind = approvers.Reject
 	case actModify:
 		return b.submitEdit(ctx, w, s, f, i, c)
 	case actArguments:
+		c.Typed = mistyped(*s.Request, i.filled(fieldTyped)) == ""
 		return b.approveWhole(ctx, w, s, f, c)
 	case actHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(fieldResult))
@@ -207,7 +208,7 @@ func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i i
 	c.Kind = approvers.Modify
 	r := *s.Request
 	if r.Execution != f.Execution || r.State != approvers.Pending { // the desk says which, and records that somebody tried
-		c.Args, c.Digest = r.Args, s.shown.Digest
+		c.Args, c.Digest = r.Args, s.was().Digest
 		return b.decide(ctx, w, s, c)
 	}
 	tool, _ := b.Tools.Tool(r.Tool)
@@ -221,7 +222,7 @@ func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i i
 		return b.Desk.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
 	}
 	c.Args = args
-	c.Whole = s.shown.Whole || !hasLocked(tool.Schema, r.Args)
+	c.Whole = s.was().Whole || !hasLocked(tool.Schema, r.Args)
 	c.Typed = strings.TrimSpace(i.filled(fieldTyped)) == r.Tool
 	return b.decide(ctx, w, s, c)
 }

@@ -81,8 +81,9 @@ func ParsePolicy(name string, data []byte) (*File, error) {
 	r := &reader{file: file}
 	root, ok := r.parse(data)
 	if ok {
-		file.Policy = r.policy(root)
-		file.Policy.Hash = Hash(data)
+		policy := r.policy(root)
+		policy.Hash = Hash(data)
+		file.Policy = policy.Indexed()
 	}
 	if err := r.problems.inOrder().err(); err != nil {
 		return nil, err

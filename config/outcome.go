@@ -44,7 +44,7 @@ func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p.Tools = nil
 	i := slices.IndexFunc(c.policy.Tools, func(t approvers.ToolPolicy) bool { return t.Name == tool })
 	if i < 0 {
-		return &p
+		return p.Indexed()
 	}
 	t := c.policy.Tools[i]
 	t.Rules = nil
@@ -54,7 +54,7 @@ func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 		t.Rules = append(t.Rules, rule)
 	}
 	p.Tools = []approvers.ToolPolicy{t}
-	return &p
+	return p.Indexed()
 }
 
 // combinations are the sets of indexes below n, the smaller ones first.

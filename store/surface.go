@@ -46,24 +46,25 @@ const (
 
 // Surface is one thing that Slack must show, rendered from the stored state by one function of its kind.
 type Surface struct {
-	ID        string       `json:"id"` // random; also in the message's metadata, so that a lost post is found again
-	Version   uint64       `json:"version"`
-	Kind      SurfaceKind  `json:"kind"`
-	Ref       string       `json:"ref"`
-	Step      int          `json:"step,omitempty"`
-	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
-	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
-	Role      string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
-	Note      Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
-	State     SurfaceState `json:"state"`
-	Want      uint64       `json:"want"`              // raised with each change of what it shows
-	Shown     uint64       `json:"shown"`             // the Want that Slack shows
-	Posts     uint64       `json:"posts"`             // how many renderings were posted
-	Hash      string       `json:"hash,omitempty"`    // of the rendering that Slack shows
-	Channel   string       `json:"channel,omitempty"` // where Slack shows it: the real channel id
-	TS        string       `json:"ts,omitempty"`      // the message
-	LastError string       `json:"last_error,omitempty"`
-	CreatedAt time.Time    `json:"created_at"`
+	ID         string       `json:"id"` // random; also in the message's metadata, so that a lost post is found again
+	Version    uint64       `json:"version"`
+	Kind       SurfaceKind  `json:"kind"`
+	Ref        string       `json:"ref"`
+	Step       int          `json:"step,omitempty"`
+	Request    string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
+	To         string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
+	Role       string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
+	Note       Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
+	State      SurfaceState `json:"state"`
+	Want       uint64       `json:"want"`                 // raised with each change of what it shows
+	Shown      uint64       `json:"shown"`                // the Want that Slack shows
+	Posts      uint64       `json:"posts"`                // how many renderings were posted
+	Hash       string       `json:"hash,omitempty"`       // of the rendering that Slack shows
+	Channel    string       `json:"channel,omitempty"`    // where Slack shows it: the real channel id
+	TS         string       `json:"ts,omitempty"`         // the message
+	FirstShown time.Time    `json:"first_shown,omitzero"` // when Slack showed it first
+	LastError  string       `json:"last_error,omitempty"`
+	CreatedAt  time.Time    `json:"created_at"`
 }
 
 // Rendering is one posted version of a surface, kept so that anybody can see later what was shown.

@@ -29,7 +29,8 @@ type bells map[store.TimerKind]chan struct{}
 func newBells() bells {
 	b := bells{}
 	for _, k := range []store.TimerKind{
-		store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave, store.TimerShow,
+		store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
+		store.TimerMuster, store.TimerInquiry, store.TimerLeave, store.TimerShow,
 	} {
 		b[k] = make(chan struct{}, 1)
 	}

@@ -44,7 +44,7 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	if p.MaxAuto.Count == 0 {
 		return true, nil
 	}
-	n, err := t.CountRuns(e.Tool, call.Conversation, t.now.Add(-p.MaxAuto.Per))
+	n, err := t.CountTally(tallyAuto(e.Tool, call.Conversation), t.now.Add(-p.MaxAuto.Per))
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 		r.Plan = t.policy.AskFor(r.AsCall(args), p.MaxAuto)
 		return false, t.askInstead(call, e, r)
 	}
-	return true, t.AddRun(store.Run{Tool: e.Tool, Conversation: call.Conversation, At: t.now, Execution: e.ID})
+	return true, t.AddTally(store.Tally{Key: tallyAuto(e.Tool, call.Conversation), At: t.now, ID: e.ID, N: 1})
 }
 
 // authors lists everybody whose words the model may have been given in a conversation.

@@ -22,7 +22,8 @@ type Click struct {
 	Args      json.RawMessage // for approvers.Modify: the exact new bytes
 	Digest    string          // of the execution that the rendering showed
 	Whole     bool            // the rendering showed the arguments whole
-	Typed     bool            // the value that critical calls ask for was typed
+	Typed     bool            // the value that has to be typed was
+	FirstSeen time.Time       // when what was clicked was first shown there; zero: not known
 	Rendering string          // the rendering's hash
 	Channel   string          // where it was clicked
 	MessageTS string

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"countersign/approvers"
@@ -40,6 +41,9 @@ func (d *Desk) Expire(ctx context.Context, timer store.Timer) error {
 			timer.Tries++
 			return t.SetTimer(timer)
 		}
+		if after.State == approvers.Pending {
+			return t.escalated(r, after, approvers.Escalation{Lead: t.lastJoined(after)})
+		}
 		return t.follow(r, after)
 	})
 }
@@ -60,7 +64,7 @@ func (d *Desk) Escalate(ctx context.Context, timer store.Timer) error {
 		if err != nil || r.ID == "" {
 			return err
 		}
-		after, lead, due := r.Escalate(t.deciding())
+		after, told, due := r.Escalate(t.deciding())
 		if !due {
 			if after.State == approvers.Pending && after.EscalateAt.IsZero() && !r.EscalateAt.IsZero() {
 				return t.follow(r, after) // the policy has no lead any more: the cards must not promise one
@@ -70,12 +74,27 @@ func (d *Desk) Escalate(ctx context.Context, timer store.Timer) error {
 			}
 			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: after.EscalateAt})
 		}
-		if err := t.audit(r.ID, approvers.AuditEscalated, "", map[string]string{"role": lead.Name, "digest": r.Digest}, nil); err != nil {
-			return err
-		}
-		if err := t.follow(r, after); err != nil {
-			return err
-		}
-		return t.wantAt(after, store.SurfaceEscalation, toRole+lead.Name, lead.Name)
+		return t.escalated(r, after, told)
 	})
+}
+
+// escalated writes an escalation, and has those who are told by it told.
+func (t *tx) escalated(before, after approvers.Request, told approvers.Escalation) error {
+	facts := map[string]string{"role": told.Lead.Name, "digest": after.Digest}
+	if told.Again {
+		facts["again"] = strconv.Itoa(after.Rounds)
+	}
+	if err := t.audit(after.ID, approvers.AuditEscalated, "", facts, nil); err != nil {
+		return err
+	}
+	if err := t.follow(before, after); err != nil || told.Again {
+		return err
+	}
+	return t.wantAt(after, store.SurfaceEscalation, toRole+told.Lead.Name, told.Lead.Name)
+}
+
+// lastJoined is the role that escalation added last.
+func (t *tx) lastJoined(r approvers.Request) approvers.Role {
+	role, _ := t.policy.Role(r.Joined[len(r.Joined)-1])
+	return role
 }

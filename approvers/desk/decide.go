@@ -72,7 +72,7 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers
 	if c.At.IsZero() {
 		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
 	}
-	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
+	m := c.move()
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
 		return r, denied // before anything is said of the arguments
 	}
@@ -92,6 +92,15 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers
 		return r.Modify(t.deciding(), m, edited)
 	}
 	return r, &approvers.Denied{Code: approvers.DeniedNothing}
+}
+
+// move is a click as the domain sees it.
+func (c Click) move() approvers.Move {
+	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
+	if !c.FirstSeen.IsZero() {
+		m.Took = max(0, c.At.Sub(c.FirstSeen))
+	}
+	return m
 }
 
 // auditDecided records a decision with what was shown to whoever made it.

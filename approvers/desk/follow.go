@@ -3,6 +3,7 @@ package desk
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -61,15 +62,15 @@ func (t *tx) arm(before, r approvers.Request) error {
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}); err != nil {
 			return err
 		}
-		if r.EscalateAt.IsZero() {
-			return t.ClearTimer(store.TimerEscalate, r.ID)
+		if err := t.setOrClear(store.TimerRemind, r.ID, r.RemindAt); err != nil {
+			return err
 		}
-		return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: r.EscalateAt})
+		return t.setOrClear(store.TimerEscalate, r.ID, r.EscalateAt)
 	case approvers.Approved:
 		if before.State == approvers.Approved {
 			return nil
 		}
-		if err := t.ClearTimer(store.TimerEscalate, r.ID); err != nil {
+		if err := t.quiet(r.ID); err != nil {
 			return err
 		}
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
@@ -77,7 +78,7 @@ func (t *tx) arm(before, r approvers.Request) error {
 		}
 		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now})
 	}
-	if err := t.ClearTimer(store.TimerEscalate, r.ID); err != nil {
+	if err := t.quiet(r.ID); err != nil {
 		return err
 	}
 	return t.ClearTimer(store.TimerExpire, r.ID)
@@ -86,7 +87,7 @@ func (t *tx) arm(before, r approvers.Request) error {
 // auditReplanned records that a policy which changed meanwhile asks for something else than the one under which the call was proposed.
 func (t *tx) auditReplanned(before, r approvers.Request) error {
 	if before.State != approvers.Pending || before.Execution != r.Execution || before.Plan.PolicyHash == r.Plan.PolicyHash ||
-		before.Plan.Risk == r.Plan.Risk && slices.Equal(before.Plan.Stages, r.Plan.Stages) && !fell(before, r) {
+		before.Plan.Risk == r.Plan.Risk && slices.EqualFunc(before.Plan.Stages, r.Plan.Stages, approvers.Stage.Equal) && !fell(before, r) {
 		return nil
 	}
 	return t.audit(r.ID, approvers.AuditReplanned, "", map[string]string{
@@ -102,6 +103,24 @@ func fell(before, r approvers.Request) bool {
 		}
 	}
 	return false
+}
+
+// setOrClear sets a timer, or clears it where there is no time for it.
+func (t *tx) setOrClear(kind store.TimerKind, ref string, due time.Time) error {
+	if due.IsZero() {
+		return t.ClearTimer(kind, ref)
+	}
+	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
+}
+
+// quiet clears what would tell more people about a request.
+func (t *tx) quiet(request string) error {
+	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerMuster} {
+		if err := t.ClearTimer(kind, request); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // auditMove records what became true of the request by this move.

@@ -12,9 +12,8 @@ import (
 
 // Posted is one version of a surface as it was sent to Slack.
 type Posted struct {
-	Body   []byte // text and blocks as JSON
-	Digest string // of the execution that it showed, if it showed one
-	Whole  bool   // the execution's arguments were shown whole
+	Body  []byte        // text and blocks as JSON
+	Shows []store.Shown // the requests that it showed
 }
 
 // Shown records that Slack shows a surface: s as it was read, with Channel and TS set. Every posted version is kept.
@@ -28,6 +27,9 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 		}
 		cur.Channel, cur.TS, cur.Shown, cur.Hash, cur.LastError = s.Channel, s.TS, s.Want, hash, ""
 		cur.Posts++
+		if cur.FirstShown.IsZero() {
+			cur.FirstShown = t.now
+		}
 		if cur.Want == s.Want {
 			cur.State = store.SurfaceShown
 			err = t.ClearTimer(store.TimerShow, s.ID)
@@ -40,21 +42,28 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 		if err := t.PutSurface(cur); err != nil {
 			return err
 		}
-		shown := store.Rendering{Surface: s.ID, Post: cur.Posts, Hash: hash, Digest: p.Digest, Whole: p.Whole, Body: p.Body, At: t.now}
+		shown := store.Rendering{Surface: s.ID, Post: cur.Posts, Hash: hash, Shows: p.Shows, Body: p.Body, At: t.now}
 		if err := t.PutRendering(shown); err != nil {
 			return err
 		}
-		if s.Request == "" {
-			return nil
+		for _, one := range p.Shows {
+			if one.Request == "" {
+				continue // a run that nobody was asked about
+			}
+			facts := map[string]string{
+				"surface": string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
+			}
+			if err := t.audit(one.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
+				return err
+			}
+			if cur.Posts > 1 {
+				continue
+			}
+			if err := t.linkCard(one.Request); err != nil { // the asker's thread links to the card as soon as there is one
+				return err
+			}
 		}
-		facts := map[string]string{"surface": string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": p.Digest}
-		if err := t.audit(s.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
-			return err
-		}
-		if cur.Posts > 1 {
-			return nil
-		}
-		return t.linkCard(s.Request) // the asker's thread links to the card as soon as there is one
+		return nil
 	})
 }
 
