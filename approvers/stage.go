@@ -18,6 +18,18 @@ func (s Stage) Equal(o Stage) bool {
 		s.ExpiresAfter == o.ExpiresAfter && s.EscalateAfter == o.EscalateAfter
 }
 
+// String is the stage as fixtures and the audit write it: "team-lead", "2 x finance-director", "a or b in @group".
+func (s Stage) String() string {
+	text := strings.Join(s.Roles(), " or ")
+	if s.Group != "" {
+		text += " in @" + s.Group
+	}
+	if s.Quorum > 1 {
+		text = fmt.Sprintf("%d x %s", s.Quorum, text)
+	}
+	return text
+}
+
 // Title names the stage for people: its roles' titles, and the group that they have to be in.
 func (s Stage) Title(p *Policy) string {
 	titles := make([]string, 0, 1+len(s.Or))

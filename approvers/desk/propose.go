@@ -240,7 +240,7 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 // auditProposed records a call, its digest and its plan.
 func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan) error {
 	return t.audit(chain, approvers.AuditProposed, "", map[string]string{
-		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "risk": plan.Risk.String(),
+		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
 		"stages": stageFacts(plan), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
 	}, []byte(e.Args))
 }
@@ -249,7 +249,7 @@ func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.P
 func stageFacts(plan approvers.Plan) string {
 	stages := make([]string, len(plan.Stages))
 	for i, s := range plan.Stages {
-		stages[i] = fmt.Sprintf("%s×%d", s.Approver, s.Quorum)
+		stages[i] = s.String()
 	}
 	return strings.Join(stages, ",")
 }
