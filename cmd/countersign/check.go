@@ -15,16 +15,40 @@ import (
 )
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var fixtures, against string
+	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "What is wrong with the environment and the policy, and who approves what",
 		Long: `Reads the environment and the policy file (FILE, or COUNTERSIGN_POLICY) and prints everything that is wrong, with file,
 line and column and what to write instead; then the tools that need confirmation, and who can approve each.
 
-Exit codes: 0 nothing is wrong · 1 the policy can be read but has findings · 2 the environment or the file can't be used.`,
+With --replay the policy is tried instead: each call of the file of fixtures (or, with --replay stored, of the store's history) is planned, and
+what is not as expected is printed with the reasons. With --against another policy file, what the two say differently is printed.
+
+Exit codes: 0 nothing is wrong, or nothing differs · 1 the policy has findings, or something differs · 2 the environment or a file can't
+be used.`,
+		Example: `  countersign check
+  countersign check --replay fixtures.yaml
+  countersign check new.yaml --replay stored --against countersign.yaml`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return check(cmd.OutOrStdout(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case fixtures != "":
+				path := ""
+				if len(args) == 1 {
+					path = args[0]
+				}
+				return replay(cmd.Context(), cmd.OutOrStdout(), path, fixtures, against)
+			case against != "":
+				return misused("--against goes with --replay: say which calls the two policies are held against")
+			}
+			return check(cmd.OutOrStdout(), args)
+		},
 	}
+	f := cmd.Flags()
+	f.StringVar(&fixtures, "replay", "", "a file of fixtures, or \"stored\" for the calls of the store's history")
+	f.StringVar(&against, "against", "", "with --replay: another policy file, to see what changes from it")
+	return cmd
 }
 
 func check(out io.Writer, args []string) error {
