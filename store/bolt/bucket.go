@@ -15,7 +15,7 @@ const (
 	requests
 	requestOpen
 	executions
-	runs
+	_ // was runs, which are tallies since version 2
 	timers
 	timerRef
 	inbox
@@ -28,10 +28,16 @@ const (
 	audit
 	auditPayloads
 	settings
+	tallies
+	tallyTime
+	grants
+	grantOpen
+	absences
 
 	bucketEnd
 )
 
+// bucketNames has no name for a bucket that is gone.
 var bucketNames = [bucketEnd]string{
 	conversations:     "conversations",
 	conversationPlace: "conversation_place",
@@ -42,7 +48,6 @@ var bucketNames = [bucketEnd]string{
 	requests:          "requests",
 	requestOpen:       "request_open",
 	executions:        "executions",
-	runs:              "runs",
 	timers:            "timers",
 	timerRef:          "timer_ref",
 	inbox:             "inbox",
@@ -55,10 +60,24 @@ var bucketNames = [bucketEnd]string{
 	audit:             "audit",
 	auditPayloads:     "audit_payloads",
 	settings:          "settings",
+	tallies:           "tallies",
+	tallyTime:         "tally_time",
+	grants:            "grants",
+	grantOpen:         "grant_open",
+	absences:          "absences",
+}
+
+// allBuckets goes through the buckets that a store has.
+func allBuckets(yield func(bucket) bool) {
+	for b := bucket(1); b < bucketEnd; b++ {
+		if bucketNames[b] != "" && !yield(b) {
+			return
+		}
+	}
 }
 
 func (b bucket) String() string {
-	if b == 0 || b >= bucketEnd {
+	if b >= bucketEnd || bucketNames[b] == "" {
 		return fmt.Sprintf("bucket(%d)", byte(b))
 	}
 	return bucketNames[b]

@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -31,9 +32,12 @@ func (s *Store) Check(ctx context.Context) error {
 		checkTable(c, inboxTable)
 		checkTable(c, surfaceTable)
 		checkTable(c, settingTable)
+		checkTable(c, grantTable)
+		checkTable(c, absenceTable)
 		checkRecords(c, messages, func(m *store.Message) []byte { return number(text(nil, m.Conversation), m.Seq) })
 		checkRecords(c, renderings, func(r *store.Rendering) []byte { return number(text(nil, r.Surface), r.Post) })
 		c.timers()
+		c.tallies()
 		c.audit()
 		return c.outcome()
 	})
@@ -165,6 +169,21 @@ func (c *checker) timers() {
 		ref, rest, ok2 := cutText(rest)
 		if !ok || !ok2 || len(rest) > 0 || c.rows.get(timers, timerKey(store.TimerKind(kind), due, ref)) == nil {
 			c.fault("%s: row %x names a timer that is not there", timerRef, k)
+		}
+	}
+}
+
+func (c *checker) tallies() {
+	for k, n := range c.rows.scan(tallies, nil, nil) {
+		key, at, id, ok := cutTally(k)
+		if !ok || len(n) != 8 || binary.BigEndian.Uint64(n) == 0 || c.rows.get(tallyTime, tallyTimeKey(at, key, id)) == nil {
+			c.fault("%s: row %x is damaged, or has no row in %s", tallies, k, tallyTime)
+		}
+	}
+	for k := range c.rows.scan(tallyTime, nil, nil) {
+		at, key, id, ok := cutTallyTime(k)
+		if !ok || c.rows.get(tallies, tallyKey(key, at, id)) == nil {
+			c.fault("%s: row %x names a tally that is not there", tallyTime, k)
 		}
 	}
 }

@@ -72,6 +72,8 @@ func makeCodec(t reflect.Type) *codec {
 		return sliceCodec(makeCodec(t.Elem()))
 	case reflect.Struct:
 		return structCodec(fieldsOf(t))
+	case reflect.Pointer:
+		return pointerCodec(makeCodec(t.Elem()))
 	}
 	panic(fmt.Sprintf("store/bolt: this codec does not know the type %s", t))
 }

@@ -57,6 +57,11 @@ func drawValue(t *rapid.T, v reflect.Value) {
 		for i := range n {
 			drawValue(t, v.Index(i))
 		}
+	case reflect.Pointer:
+		if rapid.Bool().Draw(t, "there") {
+			v.Set(reflect.New(v.Type().Elem()))
+			drawValue(t, v.Elem())
+		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			drawValue(t, v.Field(i))
@@ -67,14 +72,16 @@ func drawValue(t *rapid.T, v reflect.Value) {
 }
 
 // reference decodes with another codec.
-var reference = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, raw *stdjson.RawMessage) error {
+var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, raw *stdjson.RawMessage) error {
 	tok, err := d.ReadToken()
 	if err != nil || tok.Kind() == 'n' {
 		return err
 	}
 	*raw, err = base64.StdEncoding.DecodeString(tok.String())
 	return err
-}))
+}), json.UnmarshalFromFunc(func(d *jsontext.Decoder, duration *time.Duration) error {
+	return json.UnmarshalDecode(d, (*int64)(duration))
+})))
 
 // same holds the codec to reading back what it wrote, to writing what another codec reads as the same record, and to
 // refusing every part of it.
@@ -121,6 +128,8 @@ func TestCodec(t *testing.T) {
 	t.Run("audit record", same[approvers.AuditRecord])
 	t.Run("audit payload", same[approvers.AuditPayload])
 	t.Run("setting", same[store.Setting])
+	t.Run("grant", same[approvers.Grant])
+	t.Run("absence", same[approvers.Absence])
 }
 
 // A later version may add fields, and drop some.

@@ -45,7 +45,7 @@ func fill(path string, opts Options) error {
 		if err != nil {
 			return err
 		}
-		for b := bucket(1); b < bucketEnd; b++ {
+		for b := range allBuckets {
 			if _, err := tx.CreateBucket([]byte(bucketNames[b])); err != nil {
 				return err
 			}

@@ -67,6 +67,25 @@ func sliceCodec(element *codec) *codec {
 	}
 }
 
+func pointerCodec(target *codec) *codec {
+	return &codec{
+		encode: func(b []byte, v reflect.Value) ([]byte, error) {
+			if v.IsNil() {
+				return append(b, "null"...), nil
+			}
+			return target.encode(b, v.Elem())
+		},
+		decode: func(p *parser, v reflect.Value) error {
+			if p.take("null") {
+				v.SetZero()
+				return nil
+			}
+			v.Set(reflect.New(v.Type().Elem()))
+			return target.decode(p, v.Elem())
+		},
+	}
+}
+
 // quote appends a string. What is not valid UTF-8 becomes U+FFFD.
 func quote(b []byte, s string) []byte {
 	for i := range len(s) {

@@ -136,7 +136,7 @@ func verify(db *bbolt.DB, path string, file *os.File) error {
 			return fmt.Errorf("%w: %s has version %d, and this program reads versions up to %d. Start the newer program again, or put a backup from before the upgrade in its place",
 				store.ErrNewer, path, version, schema)
 		}
-		for b := bucket(1); b < bucketEnd; b++ {
+		for b := range allBuckets {
 			if tx.Bucket([]byte(bucketNames[b])) == nil {
 				return fmt.Errorf("%w: %s is damaged: it has no bucket %s. Put a backup in its place", store.ErrForeign, path, b)
 			}

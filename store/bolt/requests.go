@@ -1,9 +1,10 @@
 package bolt
 
 import (
+	"time"
+
 	"countersign/approvers"
 	"countersign/store"
-	"time"
 )
 
 var requestTable = &table[approvers.Request]{
@@ -42,22 +43,3 @@ func (t reader) Execution(id string) (approvers.Execution, error) {
 }
 
 func (t *tx) PutExecution(e approvers.Execution) error { return executionTable.write(t.rows, e) }
-
-func runPrefix(tool, conversation string) []byte { return text(text(nil, tool), conversation) }
-
-func (t reader) CountRuns(tool, conversation string, after time.Time) (int, error) {
-	prefix := runPrefix(tool, conversation)
-	n := 0
-	for range t.rows.scan(runs, prefix, moment(prefix[:len(prefix):len(prefix)], after.Add(time.Microsecond))) {
-		n++
-	}
-	return n, nil
-}
-
-func (t *tx) AddRun(run store.Run) error {
-	if err := keyable("run's execution", run.Execution); err != nil {
-		return err
-	}
-	key := text(moment(runPrefix(run.Tool, run.Conversation), run.At), run.Execution)
-	return t.rows.set(runs, key, t.rows.get(runs, key), []byte{})
-}

@@ -49,6 +49,23 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	return out, nil
 }
 
+// every reads all records of the bucket, by id.
+func (t *table[T]) every(r *rows) ([]T, error) {
+	var out []T
+	for id, v := range r.scan(t.in, nil, nil) {
+		_, js, err := cutHeader(v)
+		var rec T
+		if err == nil {
+			err = decode(js, &rec)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", t.name, id, err)
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
+
 // all reads the records whose ids a scan of an index finds, up to a limit.
 func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	var out []T

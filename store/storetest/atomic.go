@@ -3,8 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -28,7 +30,12 @@ func scribble(tx store.Tx) error {
 		tx.PutRequest(approvers.Request{ID: "x", Version: 1, State: approvers.Rejected, CreatedAt: at(0)}),
 		tx.PutRequest(approvers.Request{ID: "y", State: approvers.Pending, CreatedAt: at(1)}),
 		tx.PutExecution(approvers.Execution{ID: "x", Version: 1, Owner: "changed"}),
-		tx.AddRun(store.Run{Tool: "x", Conversation: "x", At: at(2), Execution: "y"}),
+		tx.AddTally(store.Tally{Key: "x", At: at(2), ID: "y", N: 2}),
+		forgetOne(tx, at(2)),
+		tx.PutGrant(approvers.Grant{ID: "x", Version: 1, State: approvers.GrantRevoked, Tool: "x"}),
+		tx.PutGrant(approvers.Grant{ID: "y", State: approvers.GrantLive, Tool: "x"}),
+		tx.PutAbsence(approvers.Absence{Who: "x", Version: 1, Name: "changed"}),
+		tx.PutAbsence(approvers.Absence{Who: "y"}),
 		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "x", Due: at(9)}),
 		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "y", Due: at(2)}),
 		tx.ClearTimer(store.TimerShow, "x"),
@@ -41,6 +48,15 @@ func scribble(tx store.Tx) error {
 	)
 }
 
+// forgetOne deletes the oldest tally.
+func forgetOne(tx store.Tx, before time.Time) error {
+	n, err := tx.ForgetTallies(before, 1)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d tallies are forgotten, want 1", n)
+	}
+	return err
+}
+
 func seed(tx store.Tx) error {
 	a := approvers.AuditRecord{Chain: "x", At: at(0), Kind: approvers.AuditProposed}
 	return errors.Join(
@@ -50,7 +66,10 @@ func seed(tx store.Tx) error {
 		tx.PutCall(store.Call{ID: "x", Turn: "x"}),
 		tx.PutRequest(approvers.Request{ID: "x", State: approvers.Pending, CreatedAt: at(0)}),
 		tx.PutExecution(approvers.Execution{ID: "x"}),
-		tx.AddRun(store.Run{Tool: "x", Conversation: "x", At: at(1), Execution: "x"}),
+		tx.AddTally(store.Tally{Key: "x", At: at(1), ID: "x", N: 7}),
+		tx.AddTally(store.Tally{Key: "x", At: at(3), ID: "x", N: 5}),
+		tx.PutGrant(approvers.Grant{ID: "x", State: approvers.GrantOffered, Tool: "x"}),
+		tx.PutAbsence(approvers.Absence{Who: "x"}),
 		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "x", Due: at(0)}),
 		tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "x", Due: at(0)}),
 		tx.PutInbox(store.Inbox{ID: "x", ReceivedAt: at(0)}),
@@ -83,7 +102,12 @@ func look(r store.Reader) (p []any) {
 	see(r.Request("x"))
 	see(r.OpenRequests(store.RequestCursor{}, 10))
 	see(r.Execution("x"))
-	see(r.CountRuns("x", "x", at(0)))
+	see(r.CountTally("x", at(0)))
+	see(r.Grant("x"))
+	see(r.OpenGrants("x"))
+	see(r.OpenGrants(""))
+	see(r.Absence("x"))
+	see(r.Absences())
 	see(r.Timers(store.TimerRun, 10))
 	see(r.Timer(store.TimerRun, "x"))
 	see(r.Timers(store.TimerShow, 10))

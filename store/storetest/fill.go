@@ -62,6 +62,9 @@ func (f *filler) fill(v reflect.Value, path string) {
 			f.fill(value, path)
 			v.SetMapIndex(key, value)
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem(), path)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {

@@ -40,6 +40,14 @@ var guarded = map[string]struct {
 		func(tx store.Tx, v uint64) error { return tx.PutSurface(store.Surface{ID: "x", Version: v}) },
 		func(r store.Reader) (uint64, error) { s, err := r.Surface("x"); return s.Version, err },
 	},
+	"grant": {
+		func(tx store.Tx, v uint64) error { return tx.PutGrant(approvers.Grant{ID: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { g, err := r.Grant("x"); return g.Version, err },
+	},
+	"absence": {
+		func(tx store.Tx, v uint64) error { return tx.PutAbsence(approvers.Absence{Who: "x", Version: v}) },
+		func(r store.Reader) (uint64, error) { a, err := r.Absence("x"); return a.Version, err },
+	},
 	"setting": {
 		func(tx store.Tx, v uint64) error {
 			return tx.PutSetting(store.Setting{Key: "x", Version: v, Value: []byte("1")})

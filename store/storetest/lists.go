@@ -129,20 +129,3 @@ func openRequests(h *house) {
 		return errors.Join(err, err2)
 	})
 }
-
-func runs(h *house) {
-	add := func(tool, conversation, execution string, when int) func(store.Tx) error {
-		return func(tx store.Tx) error {
-			return tx.AddRun(store.Run{Tool: tool, Conversation: conversation, Execution: execution, At: at(when)})
-		}
-	}
-	h.write(add("t", "c", "1", -5), add("t", "c", "2", 0), add("t", "c", "3", 0), add("t", "c", "4", 7), add("t", "d", "5", 0), add("u", "c", "6", 0))
-	h.write(add("t", "c", "4", 7)) // the same one
-	for after, want := range map[int]int{-100: 4, -6: 4, -5: 3, -1: 3, 0: 1, 6: 1, 7: 0} {
-		h.view(func(r store.Reader) error {
-			n, err := r.CountRuns("t", "c", at(after))
-			h.same(fmt.Sprintf("runs after %d µs", after), n, want)
-			return err
-		})
-	}
-}

@@ -20,7 +20,10 @@ type memory struct {
 	calls         map[string]store.Call
 	requests      map[string]approvers.Request
 	executions    map[string]approvers.Execution
-	runs          map[store.Run]bool
+	tallies       map[tallyKey]int
+	grants        map[string]approvers.Grant
+	granted       []string // ids of grants, in order of creation
+	absences      map[string]approvers.Absence
 	timers        map[timerKey]store.Timer
 	inbox         map[string]store.Inbox
 	surfaces      map[string]store.Surface
@@ -36,6 +39,12 @@ type timerKey struct {
 	ref  string
 }
 
+type tallyKey struct {
+	key string
+	at  time.Time
+	id  string
+}
+
 type payloadKey struct {
 	chain string
 	seq   uint64
@@ -47,7 +56,8 @@ func newMemory() *memory {
 	return &memory{
 		conversations: map[string]store.Conversation{}, messages: map[string]map[uint64]store.Message{}, turns: map[string]approvers.Turn{},
 		calls: map[string]store.Call{}, requests: map[string]approvers.Request{}, executions: map[string]approvers.Execution{},
-		runs: map[store.Run]bool{}, timers: map[timerKey]store.Timer{}, inbox: map[string]store.Inbox{}, surfaces: map[string]store.Surface{},
+		tallies: map[tallyKey]int{}, grants: map[string]approvers.Grant{}, absences: map[string]approvers.Absence{},
+		timers: map[timerKey]store.Timer{}, inbox: map[string]store.Inbox{}, surfaces: map[string]store.Surface{},
 		renderings: map[string]map[uint64]store.Rendering{}, audit: map[string][]approvers.AuditRecord{},
 		payloads: map[payloadKey]approvers.AuditPayload{}, settings: map[string]store.Setting{},
 	}
@@ -58,7 +68,8 @@ func (m *memory) clone() *memory {
 	c := *m
 	c.conversations, c.places = maps.Clone(m.conversations), slices.Clone(m.places)
 	c.turns, c.calls, c.requests, c.executions = maps.Clone(m.turns), maps.Clone(m.calls), maps.Clone(m.requests), maps.Clone(m.executions)
-	c.runs, c.timers, c.inbox = maps.Clone(m.runs), maps.Clone(m.timers), maps.Clone(m.inbox)
+	c.tallies, c.timers, c.inbox = maps.Clone(m.tallies), maps.Clone(m.timers), maps.Clone(m.inbox)
+	c.grants, c.granted, c.absences = maps.Clone(m.grants), slices.Clone(m.granted), maps.Clone(m.absences)
 	c.surfaces, c.born = maps.Clone(m.surfaces), slices.Clone(m.born)
 	c.payloads, c.settings = maps.Clone(m.payloads), maps.Clone(m.settings)
 	c.messages, c.renderings, c.audit = maps.Clone(m.messages), maps.Clone(m.renderings), maps.Clone(m.audit)
@@ -205,18 +216,6 @@ func (m *memory) PutExecution(e approvers.Execution) error {
 	}
 	return err
 }
-
-func (m *memory) CountRuns(tool, conversation string, after time.Time) (int, error) {
-	n := 0
-	for run := range m.runs {
-		if run.Tool == tool && run.Conversation == conversation && run.At.After(after) {
-			n++
-		}
-	}
-	return n, nil
-}
-
-func (m *memory) AddRun(run store.Run) error { m.runs[run] = true; return nil }
 
 func (m *memory) Timer(kind store.TimerKind, ref string) (store.Timer, error) {
 	return find(m.timers, timerKey{kind, ref})

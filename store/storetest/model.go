@@ -18,6 +18,7 @@ var (
 	moments = []int{-7, 0, 1, 300}
 	kinds   = []store.TimerKind{store.TimerRun, store.TimerShow}
 	states  = []approvers.State{approvers.Pending, approvers.Approved, approvers.Rejected}
+	grants  = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
 )
 
 // step is one operation with what it was drawn with. It is run on the backend and on the model, and returns what it learned.
@@ -139,15 +140,21 @@ func everything(r store.Reader) (out []string) {
 		see("payload 1 of "+n, p, err)
 		setting, err := r.Setting(n)
 		see("setting "+n, setting, err)
+		grant, err := r.Grant(n)
+		see("grant "+n, grant, err)
+		granted, err := r.OpenGrants(n)
+		see("open grants of "+n, granted, err)
+		away, err := r.Absence(approvers.PersonID(n))
+		see("absence of "+n, away, err)
 		chains, err := r.AuditChains(n, 2)
 		see("chains after "+n, chains, err)
 		for _, m := range names {
 			s, err := r.SurfaceAt(n, m)
 			see(fmt.Sprintf("surface at %q %q", n, m), s, err)
-			for _, when := range moments {
-				count, err := r.CountRuns(n, m, at(when))
-				see(fmt.Sprintf("runs of %q in %q after %d", n, m, when), count, err)
-			}
+		}
+		for _, when := range moments {
+			count, err := r.CountTally(n, at(when))
+			see(fmt.Sprintf("tally of %q after %d", n, when), count, err)
 		}
 		for _, k := range kinds {
 			timer, err := r.Timer(k, n)
@@ -172,5 +179,9 @@ func everything(r store.Reader) (out []string) {
 	}
 	open, err := r.OpenRequests(store.RequestCursor{}, 100)
 	see("open requests", open, err)
+	granted, err := r.OpenGrants("")
+	see("open grants", granted, err)
+	away, err := r.Absences()
+	see("absences", away, err)
 	return out
 }

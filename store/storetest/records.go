@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"countersign/approvers"
@@ -56,6 +57,12 @@ func keepAll(h *house, rough bool) {
 	surface, surface2 := fill[store.Surface](rough), fill[store.Surface](false)
 	surface2.Version = 1
 	keep(h, surface, surface2, store.Tx.PutSurface, func(r store.Reader) (store.Surface, error) { return r.Surface(surface.ID) })
+	grant, grant2 := fill[approvers.Grant](rough), fill[approvers.Grant](false)
+	grant2.Version = 1
+	keep(h, grant, grant2, store.Tx.PutGrant, func(r store.Reader) (approvers.Grant, error) { return r.Grant(grant.ID) })
+	absence, absence2 := fill[approvers.Absence](rough), fill[approvers.Absence](false)
+	absence2.Version = 1
+	keep(h, absence, absence2, store.Tx.PutAbsence, func(r store.Reader) (approvers.Absence, error) { return r.Absence(absence.Who) })
 	rendering := fill[store.Rendering](rough)
 	keep(h, rendering, fill[store.Rendering](false), store.Tx.PutRendering, func(r store.Reader) (store.Rendering, error) {
 		return r.Rendering(rendering.Surface, rendering.Post)
@@ -125,6 +132,8 @@ func notThere(h *house) {
 			"Call":           func() error { _, err := r.Call("x"); return err },
 			"Request":        func() error { _, err := r.Request("x"); return err },
 			"Execution":      func() error { _, err := r.Execution("x"); return err },
+			"Grant":          func() error { _, err := r.Grant("x"); return err },
+			"Absence":        func() error { _, err := r.Absence("x"); return err },
 			"Timer":          func() error { _, err := r.Timer(store.TimerRun, "x"); return err },
 			"NextTimer":      func() error { _, err := r.NextTimer(store.TimerRun); return err },
 			"Inbox":          func() error { _, err := r.Inbox("x"); return err },
@@ -141,14 +150,14 @@ func notThere(h *house) {
 			}
 		}
 		n, err := lengths(r)
-		h.same("lists of nothing", n, [9]int{})
+		h.same("lists of nothing", n, [12]int{})
 		return err
 	})
 }
 
 // lengths is how long every list is.
-func lengths(r store.Reader) (n [9]int, err error) {
-	var errs [9]error
+func lengths(r store.Reader) (n [12]int, err error) {
+	var errs [12]error
 	count := func(i, length int, err error) { n[i], errs[i] = length, err }
 	messages, err := r.Messages("x", 0)
 	count(0, len(messages), err)
@@ -168,6 +177,12 @@ func lengths(r store.Reader) (n [9]int, err error) {
 	count(7, len(audit), err)
 	chains, err := r.AuditChains("", 10)
 	count(8, len(chains), err)
+	grants, err := r.OpenGrants("x")
+	count(9, len(grants), err)
+	absences, err := r.Absences()
+	count(10, len(absences), err)
+	tally, err := r.CountTally("x", at(0))
+	count(11, tally, err)
 	return n, errors.Join(errs[:]...)
 }
 
@@ -181,7 +196,10 @@ func withoutID(h *house) {
 		"call":          func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
 		"request":       func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
 		"execution":     func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
-		"run":           func(tx store.Tx) error { return tx.AddRun(store.Run{Tool: "t", Conversation: "c"}) },
+		"tally":         func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: "k", N: 1}) },
+		"tally's key":   func(tx store.Tx) error { return tx.AddTally(store.Tally{ID: "i", N: 1}) },
+		"grant":         func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
+		"absence":       func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
 		"timer":         func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
 		"timer's kind":  func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
 		"inbox":         func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
@@ -213,7 +231,9 @@ func anyText(h *house) {
 				tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: id}),
 				tx.PutCall(store.Call{ID: id, Turn: id}),
 				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: at(0)}),
-				tx.AddRun(store.Run{Tool: id, Conversation: id, At: at(1), Execution: id}),
+				tx.AddTally(store.Tally{Key: id, At: at(1), ID: id, N: 1}),
+				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: id}),
+				tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id), Name: id}),
 				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: at(0)}),
 				tx.SetTimer(store.Timer{Kind: store.TimerKind(id), Ref: id, Due: at(0)}),
 				tx.PutInbox(store.Inbox{ID: id, ReceivedAt: at(0), HandledAt: at(1)}),
@@ -233,31 +253,39 @@ func anyText(h *house) {
 			c, err1 := r.ConversationAt(id)
 			m, err2 := r.Messages(id, 0)
 			calls, err3 := r.Calls(id)
-			n, err4 := r.CountRuns(id, id, at(0))
+			n, err4 := r.CountTally(id, at(0))
 			timer, err5 := r.Timer(store.TimerKind(id), id)
 			timers, err6 := r.Timers(store.TimerKind(id), 10)
 			s, err7 := r.SurfaceAt(id, id)
 			of, err8 := r.SurfacesOf(id)
 			posts, err9 := r.Renderings(id)
 			chain, err10 := r.Audit(id)
-			if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
+			grants, err11 := r.OpenGrants(id)
+			away, err12 := r.Absence(approvers.PersonID(id))
+			if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12); err != nil {
 				return err
 			}
-			if len(m) != 1 || len(calls) != 1 || n != 1 || len(timers) != 1 || len(of) != 1 || len(posts) != 1 || len(chain) != 1 {
-				h.Errorf("%q: %d messages, %d calls, %d runs, %d timers, %d surfaces, %d renderings, %d records; want one of each",
-					id, len(m), len(calls), n, len(timers), len(of), len(posts), len(chain))
+			if len(m) != 1 || len(calls) != 1 || n != 1 || len(timers) != 1 || len(of) != 1 || len(posts) != 1 || len(chain) != 1 || len(grants) != 1 {
+				h.Errorf("%q: %d messages, %d calls, %d tallied, %d timers, %d surfaces, %d renderings, %d records, %d grants; want one of each",
+					id, len(m), len(calls), n, len(timers), len(of), len(posts), len(chain), len(grants))
 				continue
 			}
-			h.same("what belongs to "+id, []string{c.ID, m[0].Text, calls[0].ID, timer.Ref, s.ID, of[0].ID, posts[0].Hash, chain[0].Chain},
-				[]string{id, id, id, id, id, id, id, id})
+			h.same("what belongs to "+id, []string{c.ID, m[0].Text, calls[0].ID, timer.Ref, s.ID, of[0].ID, posts[0].Hash, chain[0].Chain, grants[0].ID, away.Name},
+				[]string{id, id, id, id, id, id, id, id, id, id})
 		}
 		open, err := r.OpenRequests(store.RequestCursor{}, 100)
 		h.same("how many open requests", len(open), len(texts))
-		return err
+		granted, err2 := r.OpenGrants("")
+		h.same("the open grants", ids(granted, func(g approvers.Grant) string { return g.ID }), texts)
+		away, err3 := r.Absences()
+		h.same("who is away", ids(away, func(a approvers.Absence) string { return string(a.Who) }), slices.Sorted(slices.Values(texts)))
+		return errors.Join(err, err2, err3)
 	})
 	h.update(func(tx store.Tx) error {
 		n, err := tx.ForgetInbox(at(2), 100)
 		h.same("how many inbox rows are forgotten", n, len(texts))
-		return err
+		counted, err2 := tx.ForgetTallies(at(2), 100)
+		h.same("how many tallies are forgotten", counted, len(texts))
+		return errors.Join(err, err2)
 	})
 }

@@ -25,7 +25,7 @@ func drawStep(t *rapid.T) step {
 			func(tx store.Tx) (any, error) { return nil, run(tx) }}
 	}
 	switch rapid.SampledFrom([]string{
-		"conversation", "message", "turn", "call", "request", "request", "execution", "run", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
+		"conversation", "message", "turn", "call", "request", "request", "execution", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
 	}).Draw(t, "what") {
 	case "conversation":
@@ -58,9 +58,22 @@ func drawStep(t *rapid.T) step {
 			old, _ := tx.Execution(id)
 			return tx.PutExecution(approvers.Execution{ID: id, Version: old.Version + stale, Owner: other})
 		})
-	case "run":
-		return put("add run", func(tx store.Tx) error {
-			return tx.AddRun(store.Run{Tool: id, Conversation: other, At: when, Execution: third})
+	case "tally":
+		return put("add tally", func(tx store.Tx) error {
+			return tx.AddTally(store.Tally{Key: id, At: when, ID: third, N: n + 1})
+		})
+	case "untally":
+		return step{fmt.Sprint("forget tallies ", when, n), func(tx store.Tx) (any, error) { return tx.ForgetTallies(when, n) }}
+	case "grant":
+		tool := rapid.SampledFrom(append(names, "")).Draw(t, "tool")
+		return put("put grant of "+tool, func(tx store.Tx) error {
+			old, _ := tx.Grant(id)
+			return tx.PutGrant(approvers.Grant{ID: id, Version: old.Version + stale, State: grants[n], Tool: tool, At: when})
+		})
+	case "absence":
+		return put("put absence", func(tx store.Tx) error {
+			old, _ := tx.Absence(approvers.PersonID(id))
+			return tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id), Version: old.Version + stale, Name: other, From: when})
 		})
 	case "timer":
 		return put("set timer", func(tx store.Tx) error {

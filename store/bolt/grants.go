@@ -1,0 +1,42 @@
+package bolt
+
+import (
+	"countersign/approvers"
+)
+
+var grantTable = &table[approvers.Grant]{
+	in: grants, name: "grant",
+	id:      func(g *approvers.Grant) (string, *uint64) { return g.ID, &g.Version },
+	indexes: []bucket{grantOpen},
+	index: func(g *approvers.Grant, birth uint64) []row {
+		if !g.State.Open() {
+			return nil
+		}
+		rows := []row{{grantOpen, number(text(nil, ""), birth)}} // among those of all tools
+		if g.Tool != "" {
+			rows = append(rows, row{grantOpen, number(text(nil, g.Tool), birth)})
+		}
+		return rows
+	},
+}
+
+var absenceTable = &table[approvers.Absence]{
+	in: absences, name: "absence",
+	id: func(a *approvers.Absence) (string, *uint64) { return string(a.Who), &a.Version },
+}
+
+func (t reader) Grant(id string) (approvers.Grant, error) { return grantTable.read(t.rows, id) }
+
+func (t reader) OpenGrants(tool string) ([]approvers.Grant, error) {
+	return grantTable.all(t.rows, t.rows.scan(grantOpen, text(nil, tool), nil), noLimit)
+}
+
+func (t *tx) PutGrant(g approvers.Grant) error { return grantTable.write(t.rows, g) }
+
+func (t reader) Absence(who approvers.PersonID) (approvers.Absence, error) {
+	return absenceTable.read(t.rows, string(who))
+}
+
+func (t reader) Absences() ([]approvers.Absence, error) { return absenceTable.every(t.rows) }
+
+func (t *tx) PutAbsence(a approvers.Absence) error { return absenceTable.write(t.rows, a) }

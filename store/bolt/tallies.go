@@ -1,0 +1,107 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"countersign/store"
+)
+
+// A tally is two rows: one by its key, to be counted, and one by its time, to be forgotten.
+
+func tallyKey(key string, at []byte, id string) []byte {
+	return text(append(text(nil, key), at...), id)
+}
+
+func tallyTimeKey(at []byte, key, id string) []byte {
+	return text(text(append([]byte(nil), at...), key), id)
+}
+
+// cutTally reads the parts of a key of tallies. at is as it lies in the key.
+func cutTally(k []byte) (key string, at []byte, id string, ok bool) {
+	key, rest, ok := cutText(k)
+	if !ok || len(rest) < 8 {
+		return "", nil, "", false
+	}
+	at = rest[:8]
+	id, rest, ok = cutText(rest[8:])
+	return key, at, id, ok && len(rest) == 0
+}
+
+// cutTallyTime reads the parts of a key of tally_time.
+func cutTallyTime(k []byte) (at []byte, key, id string, ok bool) {
+	if len(k) < 8 {
+		return nil, "", "", false
+	}
+	key, rest, ok := cutText(k[8:])
+	if !ok {
+		return nil, "", "", false
+	}
+	id, rest, ok = cutText(rest)
+	return k[:8], key, id, ok && len(rest) == 0
+}
+
+func (t reader) CountTally(key string, after time.Time) (int, error) {
+	prefix := text(nil, key)
+	sum := uint64(0)
+	for k, n := range t.rows.scan(tallies, prefix, moment(prefix[:len(prefix):len(prefix)], after.Add(time.Microsecond))) {
+		if len(n) != 8 {
+			return 0, fmt.Errorf("store: the row %x of %s is damaged", k, tallies)
+		}
+		sum += binary.BigEndian.Uint64(n)
+	}
+	return int(sum), nil
+}
+
+func (t *tx) AddTally(tally store.Tally) error {
+	if err := keyable("tally's key", tally.Key); err != nil {
+		return err
+	}
+	if err := keyable("tally's id", tally.ID); err != nil {
+		return err
+	}
+	if tally.N < 1 {
+		return fmt.Errorf("store: the tally %q of %q counts for %d: the least is 1", tally.ID, tally.Key, tally.N)
+	}
+	return t.rows.addTally(tally.Key, moment(nil, tally.At), tally.ID, uint64(tally.N))
+}
+
+func (r *rows) addTally(key string, at []byte, id string, n uint64) error {
+	row, byTime := tallyKey(key, at, id), tallyTimeKey(at, key, id)
+	old := r.get(tallies, row)
+	if err := r.set(tallies, row, old, number(nil, n)); err != nil || old != nil {
+		return err
+	}
+	return r.set(tallyTime, byTime, nil, []byte{})
+}
+
+func (t *tx) ForgetTallies(before time.Time, limit int) (int, error) {
+	var old [][]byte
+	bound := moment(nil, before)
+	for k := range t.rows.scan(tallyTime, nil, nil) {
+		if len(old) >= limit || bytes.Compare(k, bound) >= 0 {
+			break
+		}
+		old = append(old, bytes.Clone(k))
+	}
+	for i, k := range old {
+		if err := t.rows.forgetTally(k); err != nil {
+			return i, err
+		}
+	}
+	return len(old), nil
+}
+
+func (r *rows) forgetTally(byTime []byte) error {
+	at, key, id, ok := cutTallyTime(byTime)
+	if !ok {
+		return fmt.Errorf("store: the key %x of %s is damaged", byTime, tallyTime)
+	}
+	if err := r.remove(tallyTime, byTime, []byte{}); err != nil {
+		return err
+	}
+	row := tallyKey(key, at, id)
+	return r.remove(tallies, row, r.get(tallies, row))
+}

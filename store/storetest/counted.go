@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"countersign/store"
+)
+
+func tallies(h *house) {
+	add := func(key, id string, when, n int) func(store.Tx) error {
+		return func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: key, ID: id, At: at(when), N: n}) }
+	}
+	h.write(add("t/c", "1", -5, 1), add("t/c", "2", 0, 20), add("t/c", "3", 0, 300), add("t/c", "4", 7, 4000), add("t/d", "5", 0, 1), add("t", "6", 0, 1))
+	h.write(add("t/c", "4", 7, 4000)) // the same one
+	for after, want := range map[int]int{-100: 4321, -6: 4321, -5: 4320, -1: 4320, 0: 4000, 6: 4000, 7: 0} {
+		counted(h, "t/c", at(after), want)
+	}
+	counted(h, "t/c", time.Time{}, 4321)
+	counted(h, "t/c", at(6).Add(time.Nanosecond), 4000)
+	counted(h, "t/c", at(7).Add(-time.Nanosecond), 4000)
+	counted(h, "t/", time.Time{}, 0)
+	h.write(add("t/c", "4", 9, 1)) // counted at another time, it is another one
+	counted(h, "t/c", time.Time{}, 4322)
+	h.write(add("big", "1", 0, math.MaxInt)) // as many tokens as there may be
+	counted(h, "big", time.Time{}, math.MaxInt)
+	for _, n := range []int{0, -1, math.MinInt} {
+		if err := h.try(add("t/c", "none", 0, n)); err == nil {
+			h.Errorf("a tally that counts for %d was stored", n)
+		}
+	}
+	counted(h, "t/c", time.Time{}, 4322)
+}
+
+func counted(h *house, key string, after time.Time, want int) {
+	h.Helper()
+	h.view(func(r store.Reader) error {
+		n, err := r.CountTally(key, after)
+		h.same(fmt.Sprintf("what is counted under %q after %s", key, after), n, want)
+		return err
+	})
+}
+
+// forgotten: the oldest go first, whatever their keys, and a limit holds.
+func forgotten(h *house) {
+	add := func(key string, when, n int) func(store.Tx) error {
+		return func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: key, ID: "x", At: at(when), N: n}) }
+	}
+	forget := func(before time.Time, limit, want int) {
+		h.Helper()
+		h.update(func(tx store.Tx) error {
+			n, err := tx.ForgetTallies(before, limit)
+			h.same(fmt.Sprintf("at most %d forgotten before %s", limit, before), n, want)
+			return err
+		})
+	}
+	left := func(a, b int) {
+		h.Helper()
+		counted(h, "a", time.Time{}, a)
+		counted(h, "b", time.Time{}, b)
+	}
+	forget(at(1000), 10, 0)
+	h.write(add("a", 5, 1), add("b", 3, 10), add("a", 4, 100), add("b", -70, 1000), add("b", 6, 10000))
+	left(101, 11010)
+	forget(at(1000), 0, 0)
+	forget(at(1000), -1, 0)
+	forget(at(-70), 10, 0) // not its own time
+	forget(at(5), 1, 1)
+	left(101, 10010)
+	forget(at(5), 1, 1)
+	left(101, 10000)
+	forget(at(5), 10, 1)
+	left(1, 10000)
+	forget(at(5).Add(time.Nanosecond), 10, 0) // kept to the microsecond, which is not before this one
+	h.write(add("b", 3, 7))                   // counted anew
+	left(1, 10007)
+	h.update(func(tx store.Tx) error { // what was counted in the same transaction, twice, goes once
+		for range 2 {
+			if err := add("a", 2, 50)(tx); err != nil {
+				return err
+			}
+		}
+		n, err := tx.ForgetTallies(at(3), 10)
+		h.same("forgotten in the transaction that counted it", n, 1)
+		return err
+	})
+	forget(at(1000), 10, 3)
+	left(0, 0)
+	forget(at(1000), 10, 0)
+}

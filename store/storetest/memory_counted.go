@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+func (m *memory) CountTally(key string, after time.Time) (int, error) {
+	sum := 0
+	for t, n := range m.tallies {
+		if t.key == key && t.at.After(after) {
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
+func (m *memory) AddTally(t store.Tally) error {
+	m.tallies[tallyKey{t.Key, t.At, t.ID}] = t.N
+	return nil
+}
+
+func (m *memory) ForgetTallies(before time.Time, limit int) (int, error) {
+	old := slices.SortedFunc(maps.Keys(m.tallies), func(a, b tallyKey) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.key, b.key), cmp.Compare(a.id, b.id))
+	})
+	old = slices.DeleteFunc(old, func(t tallyKey) bool { return !t.at.Before(before) })
+	old = old[:min(len(old), max(limit, 0))]
+	for _, t := range old {
+		delete(m.tallies, t)
+	}
+	return len(old), nil
+}
+
+func (m *memory) Grant(id string) (approvers.Grant, error) { return find(m.grants, id) }
+
+func (m *memory) OpenGrants(tool string) ([]approvers.Grant, error) {
+	var out []approvers.Grant
+	for _, id := range m.granted {
+		if g := m.grants[id]; g.State.Open() && (tool == "" || g.Tool == tool) {
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) PutGrant(g approvers.Grant) error {
+	created := g.Version == 0
+	err := guard(m.grants, g.ID, &g.Version, func(g approvers.Grant) uint64 { return g.Version })
+	if err != nil {
+		return err
+	}
+	if created {
+		m.granted = append(m.granted, g.ID)
+	}
+	m.grants[g.ID] = g
+	return nil
+}
+
+func (m *memory) Absence(who approvers.PersonID) (approvers.Absence, error) {
+	return find(m.absences, string(who))
+}
+
+func (m *memory) Absences() ([]approvers.Absence, error) {
+	return sorted(m.absences, func(approvers.Absence) bool { return true },
+		func(a, b approvers.Absence) int { return cmp.Compare(a.Who, b.Who) }, noLimit), nil
+}
+
+func (m *memory) PutAbsence(a approvers.Absence) error {
+	err := guard(m.absences, string(a.Who), &a.Version, func(a approvers.Absence) uint64 { return a.Version })
+	if err == nil {
+		m.absences[string(a.Who)] = a
+	}
+	return err
+}
