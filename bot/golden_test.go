@@ -117,11 +117,11 @@ func TestCards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
 			golden(t, name, d.messages[0])
-			if want := name != "card_long"; d.whole != want {
-				t.Errorf("whole is %v, want %v", d.whole, want)
+			if want := name != "card_long"; d.shows[0].Whole != want {
+				t.Errorf("whole is %v, want %v", d.shows[0].Whole, want)
 			}
-			if d.digest != s.Request.Digest {
-				t.Errorf("the card's digest is %q, not the request's", d.digest)
+			if d.shows[0].Digest != s.Request.Digest {
+				t.Errorf("the card's digest is %q, not the request's", d.shows[0].Digest)
 			}
 			live := bytes.Contains(encode(t, d), []byte(`"type":"button"`))
 			if live != (s.Request.State == approvers.Pending) {

@@ -154,7 +154,7 @@ func (w *outside) handle(ctx context.Context, t store.Timer) error {
 	w.ok(err)
 	var a act
 	w.ok(json.Unmarshal(row.Payload, &a))
-	c := desk.Click{Inbox: row.ID, At: row.ReceivedAt, Who: a.Who, Request: a.Ref, Execution: a.Ref, Kind: a.Click, Reason: "because", Digest: a.Digest, Whole: true}
+	c := desk.Click{Inbox: row.ID, At: row.ReceivedAt, Who: a.Who, Request: a.Ref, Execution: a.Ref, Kind: a.Click, Reason: "because", Digest: a.Digest, Whole: true, Typed: true}
 	var denied *approvers.Denied
 	switch {
 	case a.Say != "":
@@ -207,7 +207,7 @@ func (w *outside) showAt(ctx context.Context, t store.Timer) error {
 	p.kind, p.ref, p.posts = s.Surface.Kind, s.Surface.Ref, p.posts+1
 	p.shown = desk.Posted{Body: fmt.Appendf(nil, `{"n":%d}`, p.posts)}
 	if s.Execution != nil {
-		p.shown.Digest, p.shown.Whole = s.Execution.Digest, true
+		p.shown.Shows = []store.Shown{{Request: s.Execution.Request, Digest: s.Execution.Digest, Whole: true}}
 	}
 	w.posts[s.Surface.ID] = p
 	s.Surface.Channel, s.Surface.TS = "C", s.Surface.ID
@@ -231,9 +231,9 @@ func (w *outside) people() bool {
 		}
 		switch r := w.request(p.ref); r.Tool {
 		case "cancel_account":
-			w.slack(act{Who: fin1, Click: approvers.Reject, Ref: r.ID, Digest: p.shown.Digest})
+			w.slack(act{Who: fin1, Click: approvers.Reject, Ref: r.ID, Digest: p.shown.Shows[0].Digest})
 		default:
-			w.slack(act{Who: lead, Click: approvers.Approve, Ref: r.ID, Digest: p.shown.Digest})
+			w.slack(act{Who: lead, Click: approvers.Approve, Ref: r.ID, Digest: p.shown.Shows[0].Digest})
 		}
 		return true
 	}

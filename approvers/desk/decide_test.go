@@ -34,7 +34,7 @@ func TestTwoClickersOneWinner(t *testing.T) {
 		for i, c := range o.propose(turn, specs...) {
 			all[i].request = c.Request
 			a := desk.Click{
-				At: o.clock.Now(), Who: fin1, Request: c.Request, Kind: approvers.Approve, Reason: "because", Whole: true,
+				At: o.clock.Now(), Who: fin1, Request: c.Request, Kind: approvers.Approve, Reason: "because", Whole: true, Typed: true,
 				Digest: o.request(c.Request).Digest,
 			}
 			b := a

@@ -236,7 +236,7 @@ func (o *office) clickOn(who approvers.Identity, kind approvers.DecisionKind, re
 	o.t.Helper()
 	c := desk.Click{
 		Inbox: o.id("click"), At: o.clock.Now(), Who: who, Request: request, Kind: kind, Reason: "because",
-		Digest: o.request(request).Digest, Whole: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
+		Digest: o.request(request).Digest, Whole: true, Typed: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
 	}
 	o.receive(c)
 	return c
@@ -266,7 +266,7 @@ func (o *office) reject(who approvers.Identity, request string) approvers.Reques
 func (o *office) edit(who approvers.Identity, request, args string) desk.Click {
 	o.t.Helper()
 	c := o.clickOn(who, approvers.Modify, request)
-	c.Args = json.RawMessage(args)
+	c.Args, c.Typed = json.RawMessage(args), false
 	return c
 }
 

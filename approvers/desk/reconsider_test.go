@@ -196,7 +196,7 @@ func TestReconsiderDuringReloads(t *testing.T) {
 		if rejected := r.State == approvers.Rejected; rejected != (i < 10) || !rejected && r.Plan.PolicyHash != last {
 			t.Errorf("request %d is %s under %s, the last policy is %s", i, r.State, r.Plan.PolicyHash, last)
 		}
-		if want := []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}; i >= 10 && !slices.Equal(r.Plan.Stages, want) {
+		if want := []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}; i >= 10 && !slices.EqualFunc(r.Plan.Stages, want, approvers.Stage.Equal) {
 			t.Errorf("request %d waits for %v", i, r.Plan.Stages)
 		}
 	}

@@ -25,7 +25,7 @@ func (o *office) posted(s store.Surface) desk.Posted {
 	if sight, err := o.See(o.ctx(), s.ID); err != nil {
 		o.t.Fatal(err)
 	} else if sight.Request != nil && sight.Execution != nil {
-		p.Digest, p.Whole = sight.Execution.Digest, true
+		p.Shows = []store.Shown{{Request: sight.Request.ID, Digest: sight.Execution.Digest, Whole: true}}
 	}
 	return p
 }
@@ -94,7 +94,7 @@ func TestSurfacesFollowTheState(t *testing.T) {
 
 	found, shown, err := o.Showing(o.ctx(), card.Channel, card.TS)
 	o.ok(err)
-	if found.ID != card.ID || shown.Post != 3 || shown.Hash != card.Hash || !shown.Whole || shown.Digest != r.Digest {
+	if found.ID != card.ID || shown.Post != 3 || shown.Hash != card.Hash || shown.Of(r.ID) != (store.Shown{Request: r.ID, Digest: r.Digest, Whole: true}) {
 		t.Errorf("the message shows %s, version %d, %s", found.ID, shown.Post, shown.Hash)
 	}
 	first, err := o.Rendering(o.ctx(), card.ID, 1)
