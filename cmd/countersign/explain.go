@@ -180,6 +180,15 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 		up = next
 	}
 	fmt.Fprintln(out)
+	t, _ := p.Tool(c.Tool, c.Facts.Agent)
+	silence := "it is rejected"
+	if t.OnExpiry == approvers.ExpiryEscalates {
+		silence = "it goes to the next lead; when there is none, it is rejected"
+	}
+	fmt.Fprintf(out, "  silence       %s\n", silence)
+	if len(c.Requesters) > 0 && !plan.SelfOK {
+		fmt.Fprintf(out, "  barred        %s, who asked\n", c.Requesters[0].User())
+	}
 }
 
 // waiting is a plan as if the policy did not only observe.
