@@ -10,12 +10,13 @@ const (
 	maxPrompt = 32 << 10
 )
 
-func (r *reader) agent(e entry) approvers.Agent {
+// agent reads one agent. budgets are the policy's, which hold where the agent's say nothing.
+func (r *reader) agent(e entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.key) {
 		r.wrongAt(e.at, e.value.path+": no agent can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.value.fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps")
+	f := e.value.fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps", "budgets")
 	if v, ok := f["channels"]; ok {
 		a.Channels = v.channels()
 	}
@@ -44,6 +45,10 @@ func (r *reader) agent(e entry) approvers.Agent {
 		if n, ok := v.whole(1, mostSteps); ok {
 			a.MaxSteps = n
 		}
+	}
+	if v, ok := f["budgets"]; ok {
+		own := v.budgets(budgets)
+		a.Budgets = &own
 	}
 	return a
 }
@@ -74,22 +79,27 @@ func (r *reader) overrides(v value) map[string]approvers.Override {
 	out := map[string]approvers.Override{}
 	for _, e := range v.entries("overrides: tool: {confirm: true}") {
 		var o approvers.Override
-		f := e.value.fields("risk", "confirm", "max_auto")
+		f := e.value.fields("risk", "confirm", "max_auto", "stages", "mode")
 		f.risk("risk", &o.Risk)
+		f.stages("stages", &o.Stages)
 		var confirm bool
 		switch {
 		case f.flag("confirm", &confirm):
 			o.Confirm = &confirm
-		case o.Risk >= approvers.High && !f.has("confirm"):
-			confirm = true // as for a tool of that risk: silence is the careful answer
+		case (o.Risk >= approvers.High || len(o.Stages) > 0) && !f.has("confirm"):
+			confirm = true // as for a tool of that risk, or with stages: silence is the careful answer
 			o.Confirm = &confirm
 		}
 		var limit approvers.Limit
 		if f.limit("max_auto", &limit) {
 			o.MaxAuto = &limit
 		}
+		var mode approvers.Mode
+		if f.mode(&mode) {
+			o.Mode = &mode
+		}
 		if e.value.isMapping() && len(f) == 0 {
-			e.value.wrong("changes nothing", "add risk, confirm or max_auto")
+			e.value.wrong("changes nothing", "add risk, confirm, max_auto, stages or mode")
 		}
 		out[e.key] = o
 	}

@@ -9,7 +9,7 @@ import (
 // Check finds what can be read and still makes no sense. known are the names of the tools that are registered; nil: not known.
 // A problem of severity Error means that some call could never be allowed, or that something named does not exist.
 func (f *File) Check(known []string) Problems {
-	c := &checker{file: f, policy: f.Policy, known: known, used: map[string]bool{}, broken: map[string]bool{}, crowded: map[string]bool{}, escalates: map[string][]string{}}
+	c := &checker{file: f, policy: f.Policy, known: known, used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
 	c.stages()
 	c.agents()
@@ -28,7 +28,6 @@ type checker struct {
 	used      map[string]bool     // roles that some call can come to
 	broken    map[string]bool     // tool and role: the stage has a finding of its own
 	escalates map[string][]string // by role: calls that it would pass to a lead of whom none may decide
-	crowded   map[string]bool     // tool and stages that have fewer people than seats, reported already
 	orphans   []outcome           // calls of tools that the policy does not name, of which nobody could allow one
 	problems  Problems
 }
@@ -39,6 +38,13 @@ func (c *checker) wrong(path, message, hint string) {
 
 func (c *checker) odd(path, message, hint string) {
 	c.problems = append(c.problems, c.file.problem(Warning, path, message, hint))
+}
+
+// oddOnce warns of what several outcomes come to.
+func (c *checker) oddOnce(path, message, hint string) {
+	if p := c.file.problem(Warning, path, message, hint); !slices.Contains(c.problems, p) {
+		c.problems = append(c.problems, p)
+	}
 }
 
 func (c *checker) roleNames() []string {

@@ -58,6 +58,7 @@ func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached 
 
 // names checks every place that names a tool.
 func (c *checker) names() {
+	c.toolList("never_loosen", c.policy.NeverLoosen)
 	for _, r := range c.policy.Approvers {
 		c.toolList("approvers."+r.Name+".can_approve", r.CanApprove)
 	}
@@ -73,7 +74,7 @@ func (c *checker) names() {
 		}
 	}
 	for _, t := range c.policy.Tools {
-		if c.known != nil && !slices.Contains(c.known, t.Name) {
+		if _, builtIn := approvers.BuiltIn(t.Name); c.known != nil && !builtIn && !slices.Contains(c.known, t.Name) {
 			c.odd("tools."+t.Name, "no tool of this name is registered, so this governs nothing", orHint(didYouMean(t.Name, c.unnamed()), "remove it, or register the tool"))
 		}
 	}
@@ -103,7 +104,8 @@ func (c *checker) toolList(path string, list []string) {
 }
 
 func (c *checker) exists(tool string) bool {
-	return slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
+	_, builtIn := approvers.BuiltIn(tool)
+	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
 }
 
 // unknown reports a name that is no tool. While it is not known which tools are registered, it may be one that the policy leaves to unknown_tool.

@@ -28,10 +28,18 @@ func (c *checker) roles() {
 }
 
 func memberText(m approvers.Member) string {
-	if m.Kind == approvers.MemberGroup && !groupID.MatchString(m.Value) {
-		return "@" + m.Value
+	if m.Kind == approvers.MemberGroup {
+		return groupText(m.Value)
 	}
 	return m.Value
+}
+
+// groupText is a user group as the policy writes it: an id, or a handle with its @.
+func groupText(group string) string {
+	if groupID.MatchString(group) {
+		return group
+	}
+	return "@" + group
 }
 
 // lead checks that the lead exists and that the way up has an end.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"countersign/approvers"
@@ -16,95 +17,110 @@ func (c *checker) stages() {
 			c.stageList(fmt.Sprintf("tools.%s.rules[%d].stages", t.Name, i), t.Name, r.Stages)
 		}
 	}
+	for _, a := range c.policy.Agents {
+		for tool, o := range a.Overrides {
+			c.stageList("agents."+a.Name+".overrides."+tool+".stages", tool, o.Stages)
+		}
+	}
 }
 
 func (c *checker) stageList(path, tool string, stages []approvers.Stage) {
 	for i, s := range stages {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		role, ok := c.policy.Role(s.Approver)
-		people, exact := headcount(role)
-		switch {
-		case !ok:
-			c.wrong(at, quote(s.Approver)+" is no approver", orHint(didYouMean(s.Approver, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
-		case tool != "" && !role.Covers(tool):
-			c.wrong(at, fmt.Sprintf("%s may not approve %s, so this stage could never be passed", role.Title, tool), fmt.Sprintf("add %s to can_approve of %s", tool, role.Name))
-		case exact && s.Quorum > people && people > 0:
-			c.wrong(at, fmt.Sprintf("asks for %d people, and %s has %d", s.Quorum, role.Title, people), "lower the quorum, or add members")
-		default:
-			continue
+		if !c.stageRoles(at, tool, s) || !c.stagePeople(at, s) {
+			c.broken[tool+" "+stageName(s)] = true
 		}
-		c.broken[tool+" "+s.Approver] = true
 	}
 }
 
-// headcount is how many people a role has. It is exact where all of them are named by their id: the members of groups and the owners of
-// addresses are known to Slack alone.
-func headcount(r approvers.Role) (n int, exact bool) {
-	people := map[string]bool{}
-	for _, m := range r.Members {
-		if m.Kind != approvers.MemberUser {
-			return 0, false
+// stageRoles checks that the roles of a stage exist and may approve the tool. It reports whether one of them does.
+func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool) {
+	if s.Approver == "" {
+		if tool != "" && !slices.ContainsFunc(c.policy.Approvers, func(r approvers.Role) bool { return r.Covers(tool) }) {
+			c.wrong(at, fmt.Sprintf("no approver's can_approve has %s, so nobody of %s could pass this stage: a group's people decide by the roles that they hold", tool, groupText(s.Group)),
+				fmt.Sprintf("add an approver with members: [%q] and can_approve: [%s]", groupText(s.Group), tool))
+			return false
 		}
-		people[m.Value] = true
+		return true
+	}
+	var unfit []int
+	known := true
+	for i, name := range s.Roles() {
+		role, ok := c.policy.Role(name)
+		if !ok {
+			known = false
+			c.wrong(stageRolePath(c.file, at, i), quote(name)+" is no approver", orHint(didYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+		} else if tool != "" && !role.Covers(tool) {
+			unfit = append(unfit, i)
+		}
+	}
+	for _, i := range unfit {
+		role, _ := c.policy.Role(s.Roles()[i])
+		hint := fmt.Sprintf("add %s to can_approve of %s", tool, role.Name)
+		if len(unfit) < len(s.Roles()) {
+			c.odd(stageRolePath(c.file, at, i), fmt.Sprintf("%s may not approve %s, so its people don't count at this stage", role.Title, tool), hint+", or take it out of approvers")
+			continue
+		}
+		c.wrong(stageRolePath(c.file, at, i), fmt.Sprintf("%s may not approve %s, so this stage could never be passed", role.Title, tool), hint)
+	}
+	return known && len(unfit) < len(s.Roles())
+}
+
+// stageRolePath is where a stage's role is written.
+func stageRolePath(f *File, at string, i int) string {
+	if path := fmt.Sprintf("%s.approvers[%d]", at, i); f.marks[path] != (mark{}) {
+		return path
+	}
+	return at
+}
+
+// stagePeople checks that a stage has the people that it asks for, where they are known. It reports false where the quorum can't be reached.
+func (c *checker) stagePeople(at string, s approvers.Stage) bool {
+	roles := c.rolesOf(s)
+	people, exact := headcount(roles)
+	if !exact || people == 0 || s.Group != "" {
+		return true
+	}
+	title := s.Title(c.policy)
+	if s.Quorum > people {
+		c.wrong(at, fmt.Sprintf("asks for %d people, and %s has %d", s.Quorum, title, people), "lower the quorum, or add members")
+		return false
+	}
+	switch enough := people - s.Quorum + 1; {
+	case s.Rejects > people:
+		c.wrong(at+".rejects", fmt.Sprintf("asks for %d rejections, and %s has %s, so nobody could ever reject it", s.Rejects, title, persons(people)), "lower rejects, or add members")
+	case s.Rejects > enough:
+		c.odd(at+".rejects", fmt.Sprintf("after %s the quorum of %d can't be reached any more, and it would still wait: %s has %s", rejections(enough), s.Quorum, title, persons(people)),
+			fmt.Sprintf("write rejects: %d, or add members", enough))
+	}
+	return true
+}
+
+// headcount is how many people roles have together. It is exact where all of them are named by their id: the members of groups and the
+// owners of addresses are known to Slack alone.
+func headcount(roles []approvers.Role) (n int, exact bool) {
+	people := map[string]bool{}
+	for _, r := range roles {
+		for _, m := range r.Members {
+			if m.Kind != approvers.MemberUser {
+				return 0, false
+			}
+			people[m.Value] = true
+		}
 	}
 	return len(people), true
 }
 
-// distinct reports stages that could not all be passed because one person counts once: the same few people are needed in several. Leads
-// count too, as they may decide in place of whom they were told of.
-func (c *checker) distinct(o outcome) {
-	var seats [][]string // who could sit in each
-	for i, s := range o.plan.Stages {
-		role, _ := c.policy.Role(s.Approver)
-		roles := append([]approvers.Role{role}, c.able(c.leadsOf(role), o, i == len(o.plan.Stages)-1)...)
-		var people []string
-		for _, r := range roles {
-			if _, exact := headcount(r); !exact {
-				people = nil
-				break
-			}
-			for _, m := range r.Members {
-				people = append(people, m.Value)
-			}
-		}
-		if people == nil {
-			continue // somebody will be there whom only Slack knows
-		}
-		for range s.Quorum {
-			seats = append(seats, people)
-		}
+func persons(n int) string {
+	if n == 1 {
+		return "one person"
 	}
-	same := o.tool + fmt.Sprint(o.plan.Stages) // an agent's override need not be blamed for the tool's own stages
-	if filled := seat(seats); filled < len(seats) && !c.crowded[same] {
-		c.crowded[same] = true
-		c.wrong(o.path(c.file), fmt.Sprintf("the stages need %d different people, and their members are only enough for %d: one person counts once", len(seats), filled),
-			"add members, or lower a quorum")
-	}
+	return fmt.Sprintf("%d people", n)
 }
 
-// seat finds how many of the seats can be filled by different people.
-func seat(seats [][]string) int {
-	holder := map[string]int{} // by person: the seat
-	var place func(seat int, tried map[string]bool) bool
-	place = func(seat int, tried map[string]bool) bool {
-		for _, person := range seats[seat] {
-			if tried[person] {
-				continue
-			}
-			tried[person] = true
-			other, taken := holder[person]
-			if !taken || place(other, tried) {
-				holder[person] = seat
-				return true
-			}
-		}
-		return false
+func rejections(n int) string {
+	if n == 1 {
+		return "one rejection"
 	}
-	filled := 0
-	for i := range seats {
-		if place(i, map[string]bool{}) {
-			filled++
-		}
-	}
-	return filled
+	return fmt.Sprintf("%d rejections", n)
 }

@@ -21,7 +21,7 @@ func (c *checker) tools() {
 			}
 		}
 	}
-	c.use(outcome{plan: c.policy.Plan(approvers.Call{}), policy: c.policy.Defaults.UnknownTool}) // a tool that nobody thought of
+	c.use(outcome{plan: c.policy.Plan(asked("", "")), policy: c.policy.Defaults.UnknownTool}) // a tool that nobody thought of
 	c.unnamedTools()
 	c.unknownSense()
 	for _, t := range c.policy.Tools {
@@ -52,7 +52,6 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 		}
 		c.use(o)
 		if o.plan.Verdict == approvers.Ask {
-			c.distinct(o)
 			c.silence(o)
 		}
 	}
@@ -61,7 +60,7 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 
 // refused reports an outcome that is always refused, unless a stage of it was reported already.
 func (c *checker) refused(o outcome, reason string) {
-	if slices.ContainsFunc(o.named(), func(role string) bool { return c.broken[o.tool+" "+role] }) {
+	if slices.ContainsFunc(o.named(), func(s approvers.Stage) bool { return c.broken[o.tool+" "+stageName(s)] }) {
 		return
 	}
 	if o.agent == "" && !slices.Contains(c.toolNames(), o.tool) {
@@ -118,87 +117,4 @@ func (c *checker) remedy(o outcome) string {
 		return fmt.Sprintf("add an approver with max_risk: %s and can_approve: [%s]", o.plan.Risk, o.tool)
 	}
 	return strings.Join(near, "; ")
-}
-
-// use notes which approvers a call can come to, and which of them would have nobody to pass it on to.
-func (c *checker) use(o outcome) {
-	if o.plan.Verdict != approvers.Ask {
-		return
-	}
-	for i, s := range o.plan.Stages {
-		last := i == len(o.plan.Stages)-1
-		role, _ := c.policy.Role(s.Approver)
-		c.used[role.Name] = true
-		chain := c.leadsOf(role)
-		able := c.able(chain, o, last)
-		for _, lead := range able {
-			c.used[lead.Name] = true
-		}
-		if len(chain) > 0 && len(able) == 0 && o.tool != "" {
-			c.escalates[role.Name] = append(c.escalates[role.Name], fmt.Sprintf("%s at %s risk", o.tool, o.plan.Risk))
-		}
-	}
-	if !o.plan.Routed {
-		return
-	}
-	for _, r := range c.policy.Approvers { // whoever else could be routed to, where the first is the requester
-		if r.Covers(o.tool) && r.MaxRisk >= o.plan.Risk {
-			c.used[r.Name] = true
-		}
-	}
-}
-
-// leadsOf follows a role's leads to the top.
-func (c *checker) leadsOf(role approvers.Role) []approvers.Role {
-	var out []approvers.Role
-	for ok := true; ok && role.Lead != ""; {
-		role, ok = c.policy.Role(role.Lead)
-		if !ok || slices.ContainsFunc(out, func(o approvers.Role) bool { return o.Name == role.Name }) {
-			return out
-		}
-		out = append(out, role)
-	}
-	return out
-}
-
-// able are those of the roles that may decide the outcome's stage, as escalation sees it.
-func (c *checker) able(roles []approvers.Role, o outcome, last bool) []approvers.Role {
-	var out []approvers.Role
-	for _, r := range roles {
-		if r.Covers(o.tool) && (!last || r.MaxRisk >= o.plan.Risk) {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// silence warns where a request would expire before anybody is told that it waits.
-func (c *checker) silence(o outcome) {
-	if len(c.escalating(o)) == 0 || o.policy.EscalateAfter < o.policy.ExpiresAfter {
-		return
-	}
-	path := o.path(c.file)
-	for _, p := range []string{"tools." + o.tool + ".escalate_after", "tools." + o.tool + ".expires_after", "defaults.escalate_after", "defaults.expires_after"} {
-		if _, ok := c.file.marks[p]; ok {
-			path = p
-			break
-		}
-	}
-	p := c.file.problem(Warning, path, fmt.Sprintf("no lead is ever told: a request expires after %s, and a lead would be told after %s", span(o.policy.ExpiresAfter), span(o.policy.EscalateAfter)),
-		"let escalate_after be shorter than expires_after")
-	if !slices.Contains(c.problems, p) {
-		c.problems = append(c.problems, p)
-	}
-}
-
-// escalating are the stages that have a lead who could be told.
-func (c *checker) escalating(o outcome) []approvers.Stage {
-	var out []approvers.Stage
-	for i, s := range o.plan.Stages {
-		role, _ := c.policy.Role(s.Approver)
-		if len(c.able(c.leadsOf(role), o, i == len(o.plan.Stages)-1)) > 0 {
-			out = append(out, s)
-		}
-	}
-	return out
 }

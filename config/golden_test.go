@@ -101,7 +101,7 @@ func reported(r config.Report) string {
 			b.WriteString(" refused, " + g.Refused)
 		}
 		for _, s := range g.Stages {
-			fmt.Fprintf(&b, " [%d of %s %v by %s, then %v]", s.Quorum, s.Title, s.Members, s.Cards, s.Leads)
+			fmt.Fprintf(&b, " [%d of %s %v by %s, then %v]", s.Quorum, s.Title, s.Members, strings.Join(s.Cards, " and "), s.Leads)
 		}
 		b.WriteByte('\n')
 	}

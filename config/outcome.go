@@ -27,7 +27,7 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	var out []outcome
 	for _, matching := range combinations(len(t.Rules)) {
 		p := c.matching(tool, matching)
-		call := approvers.Call{Tool: tool, Facts: approvers.Facts{Agent: agent}}
+		call := asked(tool, agent)
 		o := outcome{tool: tool, agent: agent, rules: matching, plan: p.Plan(call), policy: t}
 		if o.plan.Verdict == approvers.Auto && t.MaxAuto.Count > 0 {
 			o.plan, o.limited = p.AskFor(call, t.MaxAuto), true
@@ -35,6 +35,11 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 		out = append(out, o)
 	}
 	return out
+}
+
+// asked is a call that is planned as if the policy did not only observe.
+func asked(tool, agent string) approvers.Call {
+	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
 // matching is the policy with this tool and those of its rules that are said to match, and no others. What they mean together is left to
@@ -124,19 +129,11 @@ func (o outcome) when() string {
 	return text
 }
 
-// named are the approvers that the policy names as stages for the outcome.
-func (o outcome) named() []string {
-	var names []string
-	add := func(stages []approvers.Stage) {
-		for _, s := range stages {
-			if !slices.Contains(names, s.Approver) {
-				names = append(names, s.Approver)
-			}
-		}
-	}
-	add(o.policy.Stages)
+// named are the stages that the policy names for the outcome.
+func (o outcome) named() []approvers.Stage {
+	named := slices.Clone(o.policy.Stages)
 	for _, n := range o.rules {
-		add(o.policy.Rules[n].Stages)
+		named = append(named, o.policy.Rules[n].Stages...)
 	}
-	return names
+	return named
 }

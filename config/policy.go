@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -12,13 +13,24 @@ const (
 	escalateAfter = 10 * time.Minute
 	runWithin     = 15 * time.Minute
 	maxSteps      = 10
+	reminders     = 3 // where something says after which time people are reminded
 )
 
 // policy reads the whole file.
 func (r *reader) policy(root value) *approvers.Policy {
-	f := root.fields("version", "defaults", "tools", "approvers", "agents")
+	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "caps", "budgets")
 	r.version(root, f)
 	p := &approvers.Policy{Defaults: r.defaults(f["defaults"])}
+	f.mode(&p.Mode)
+	if v, ok := f["never_loosen"]; ok {
+		p.NeverLoosen = v.texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
+	}
+	if v, ok := f["caps"]; ok {
+		p.Caps = v.caps()
+	}
+	if v, ok := f["budgets"]; ok {
+		p.Budgets = v.budgets(approvers.Budgets{})
+	}
 	for _, e := range section(f["tools"], "the tools: name: {risk: low}") {
 		p.Tools = append(p.Tools, r.tool(e))
 	}
@@ -26,7 +38,7 @@ func (r *reader) policy(root value) *approvers.Policy {
 		p.Approvers = append(p.Approvers, r.role(e))
 	}
 	for _, e := range section(f["agents"], `the agents: name: {channels: ["#support"], tools: ["*"]}`) {
-		p.Agents = append(p.Agents, r.agent(e))
+		p.Agents = append(p.Agents, r.agent(e, p.Budgets))
 	}
 	return p
 }
@@ -54,15 +66,13 @@ func (r *reader) version(root value, f fieldset) {
 }
 
 func (r *reader) defaults(v value) approvers.Defaults {
-	d := approvers.Defaults{ExpiresAfter: expiresAfter, EscalateAfter: escalateAfter, RunWithin: runWithin}
+	d := approvers.Defaults{ExpiresAfter: expiresAfter, EscalateAfter: escalateAfter, RunWithin: runWithin, Reminders: reminders, OnExpiry: approvers.ExpiryRejects}
 	d.UnknownTool = approvers.ToolPolicy{Risk: approvers.Critical, Confirm: true, WithPreview: true}
 	if v.node == nil || v.empty() {
 		return d
 	}
-	f := v.fields("expires_after", "escalate_after", "run_within", "unknown_tool")
-	f.duration("expires_after", &d.ExpiresAfter)
-	f.duration("escalate_after", &d.EscalateAfter)
-	f.duration("run_within", &d.RunWithin)
+	f := v.fields(append(slices.Clone(clockKeys), "unknown_tool")...)
+	f.clocks(defaultClocks(&d))
 	if u, ok := f["unknown_tool"]; ok {
 		d.UnknownTool = r.unknownTool(u, d.UnknownTool)
 	}

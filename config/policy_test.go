@@ -56,7 +56,7 @@ agents:
 	yes := true
 	want := &approvers.Policy{
 		Defaults: approvers.Defaults{
-			ExpiresAfter: time.Hour, EscalateAfter: 90 * time.Second, RunWithin: 36 * time.Hour,
+			ExpiresAfter: time.Hour, EscalateAfter: 90 * time.Second, RunWithin: 36 * time.Hour, Reminders: 3, OnExpiry: approvers.ExpiryRejects,
 			UnknownTool: approvers.ToolPolicy{Risk: approvers.High, Confirm: true, Stages: []approvers.Stage{{Approver: "lead", Quorum: 1}}},
 		},
 		Tools: []approvers.ToolPolicy{
@@ -97,6 +97,7 @@ agents:
 	}
 	ignore := []cmp.Option{
 		cmpopts.IgnoreFields(approvers.Policy{}, "Hash"), cmpopts.IgnoreFields(approvers.Preview{}, "Render"), cmpopts.IgnoreFields(approvers.Condition{}, "Eval"),
+		cmpopts.IgnoreUnexported(approvers.Policy{}), cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() }),
 	}
 	if diff := cmp.Diff(want, f.Policy, ignore...); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -25,12 +25,11 @@ type Gate struct {
 
 // GateStage is one level of approval.
 type GateStage struct {
-	Approver string
-	Title    string
-	Quorum   int
-	Members  []string // as the policy names them
-	Cards    string   // a channel, or dm
-	Leads    []string // titles of those who are told in turn when nobody decides, and may decide then
+	approvers.Stage
+	Title   string
+	Members []string // of its roles, as the policy names them
+	Cards   []string // channels, or dm
+	Leads   []string // titles of those who are told in turn when nobody decides, and may decide then
 }
 
 // Automatic is a tool of which some calls run without anybody being asked.
@@ -64,7 +63,7 @@ func (f *File) Report(known []string) Report {
 func (c *checker) differs(tool, agent string) bool {
 	a, _ := c.policy.Tool(tool, "")
 	b, _ := c.policy.Tool(tool, agent)
-	return a.Risk != b.Risk || a.Confirm != b.Confirm || a.MaxAuto != b.MaxAuto
+	return a.Risk != b.Risk || a.Confirm != b.Confirm || a.MaxAuto != b.MaxAuto || a.Mode != b.Mode || !slices.EqualFunc(a.Stages, b.Stages, approvers.Stage.Equal)
 }
 
 func (c *checker) report(out *Report, tool, agent string) {
@@ -102,12 +101,15 @@ func (c *checker) gate(o outcome) Gate {
 		g.Refused = c.reason(o)
 	}
 	for i, s := range o.plan.Stages {
-		role, _ := c.policy.Role(s.Approver)
-		stage := GateStage{Approver: s.Approver, Title: role.Title, Quorum: s.Quorum, Cards: role.Cards}
-		for _, m := range role.Members {
-			stage.Members = append(stage.Members, memberText(m))
+		stage := GateStage{Stage: s, Title: s.Title(c.policy)}
+		for _, role := range c.rolesOf(s) {
+			for _, m := range role.Members {
+				stage.Members = append(stage.Members, memberText(m))
+			}
+			stage.Cards = append(stage.Cards, role.Cards)
 		}
-		for _, lead := range c.able(c.leadsOf(role), o, i == len(o.plan.Stages)-1) {
+		stage.Members, stage.Cards = once(stage.Members), once(stage.Cards)
+		for _, lead := range c.leadsAt(o, i) {
 			stage.Leads = append(stage.Leads, lead.Title)
 		}
 		g.Stages = append(g.Stages, stage)
@@ -117,7 +119,16 @@ func (c *checker) gate(o outcome) Gate {
 
 // same reports whether two gates differ in nothing but when they apply.
 func (g Gate) same(h Gate) bool {
-	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool {
-		return a.Approver == b.Approver && a.Quorum == b.Quorum
-	})
+	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Stage.Equal(b.Stage) })
+}
+
+// once is the list without those that are there already.
+func once(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }

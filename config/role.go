@@ -23,7 +23,7 @@ func (r *reader) role(e entry) approvers.Role {
 	if !roleName.MatchString(e.key) {
 		r.wrongAt(e.at, e.value.path+": no approver can be called that", "a name has 1 to 64 letters, digits, _ and -; the title can be anything")
 	}
-	f := e.value.fields("title", "members", "max_risk", "can_approve", "cards", "lead")
+	f := e.value.fields("title", "members", "max_risk", "can_approve", "cards", "lead", "hours")
 	if v, ok := f["title"]; ok {
 		role.Title = v.title(role.Title)
 	}
@@ -49,6 +49,9 @@ func (r *reader) role(e entry) approvers.Role {
 	}
 	if v, ok := f["lead"]; ok {
 		role.Lead, _ = v.free("the name of another approver")
+	}
+	if v, ok := f["hours"]; ok {
+		role.Hours = v.hours()
 	}
 	return role
 }

@@ -183,6 +183,11 @@ var windows = map[string]time.Duration{
 const maxCount = 1_000_000
 
 func (v value) limit() (approvers.Limit, bool) {
+	return v.limitOr("would let nothing run by itself", "write confirm: true instead")
+}
+
+// limitOr reads a limit. The texts say what a limit of none at all would mean, and what to write instead.
+func (v value) limitOr(nothing, instead string) (approvers.Limit, bool) {
 	const hint = "write a count per minute, hour or day, such as 10/min, 5/h or 3/d"
 	if n, ok := v.node.(*ast.IntegerNode); ok {
 		v.wrongf("write "+n.GetToken().Value+"/h for an hour, or /min or /d", "%s does not say in which time", n.GetToken().Value)
@@ -199,7 +204,7 @@ func (v value) limit() (approvers.Limit, bool) {
 	case err != nil || !known || n < 0 || n > maxCount:
 		v.wrong(quote(text)+" is not a limit", hint)
 	case n == 0:
-		v.wrong(quote(text)+" would let nothing run by itself", "write confirm: true instead")
+		v.wrong(quote(text)+" "+nothing, instead)
 	default:
 		return approvers.Limit{Count: n, Per: per}, true
 	}

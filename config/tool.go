@@ -9,9 +9,7 @@ import (
 // toolName is what a tool may be called; package agent holds registered tools to the same.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-var toolKeys = []string{
-	"risk", "confirm", "preview", "max_auto", "rules", "stages", "expires_after", "escalate_after", "run_within", "self_approval",
-}
+var toolKeys = append([]string{"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "mode", "grants", "trust"}, clockKeys...)
 
 func (r *reader) tool(e entry) approvers.ToolPolicy {
 	t := approvers.ToolPolicy{Name: e.key}
@@ -34,10 +32,15 @@ func (r *reader) tool(e entry) approvers.ToolPolicy {
 		t.WithPreview, t.Preview = v.preview()
 	}
 	f.limit("max_auto", &t.MaxAuto)
-	f.duration("expires_after", &t.ExpiresAfter)
-	f.duration("escalate_after", &t.EscalateAfter)
-	f.duration("run_within", &t.RunWithin)
+	f.clocks(clocksOf(&t))
 	f.flag("self_approval", &t.SelfApproval)
+	f.mode(&t.Mode)
+	if v, ok := f["grants"]; ok {
+		t.Grants = v.grants()
+	}
+	if v, ok := f["trust"]; ok {
+		t.TrustAfter = v.trust(f.has("grants"))
+	}
 	if v, ok := f["rules"]; ok {
 		items, _ := v.list("- when: args.amount > 500")
 		for _, item := range items {

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+)
+
+// use notes which approvers a call can come to, and which of them would have nobody to pass it on to.
+func (c *checker) use(o outcome) {
+	if o.plan.Verdict != approvers.Ask {
+		return
+	}
+	for i, s := range o.plan.Stages {
+		able := c.leadsAt(o, i)
+		for _, lead := range able {
+			c.used[lead.Name] = true
+		}
+		for _, role := range c.rolesOf(s) {
+			c.used[role.Name] = true
+			if len(able) == 0 && len(c.leadsOf(role, s)) > 0 && o.tool != "" {
+				c.escalates[role.Name] = append(c.escalates[role.Name], fmt.Sprintf("%s at %s risk", o.tool, o.plan.Risk))
+			}
+		}
+	}
+	if !o.plan.Routed {
+		return
+	}
+	for _, r := range c.policy.Approvers { // whoever else could be routed to, where the first is the requester
+		if r.Covers(o.tool) && r.MaxRisk >= o.plan.Risk {
+			c.used[r.Name] = true
+		}
+	}
+}
+
+// rolesOf are the roles of a stage that exist.
+func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
+	var out []approvers.Role
+	for _, name := range s.Roles() {
+		if role, ok := c.policy.Role(name); ok {
+			out = append(out, role)
+		}
+	}
+	return out
+}
+
+// leadsOf follows a role's leads to the top, past those whose people count at the stage anyway.
+func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Role {
+	var out []approvers.Role
+	seen := []string{role.Name}
+	for ok := true; ok && role.Lead != ""; {
+		role, ok = c.policy.Role(role.Lead)
+		if !ok || slices.Contains(seen, role.Name) {
+			return out
+		}
+		seen = append(seen, role.Name)
+		if !slices.Contains(s.Roles(), role.Name) {
+			out = append(out, role)
+		}
+	}
+	return out
+}
+
+// leadsAt are those who are told in turn while nobody decides a stage of the outcome, as escalation sees it: who may decide it.
+func (c *checker) leadsAt(o outcome, stage int) []approvers.Role {
+	var out []approvers.Role
+	s := o.plan.Stages[stage]
+	for _, role := range c.rolesOf(s) {
+		for _, lead := range c.leadsOf(role, s) {
+			able := lead.Covers(o.tool) && (stage < len(o.plan.Stages)-1 || lead.MaxRisk >= o.plan.Risk)
+			if able && !slices.ContainsFunc(out, func(r approvers.Role) bool { return r.Name == lead.Name }) {
+				out = append(out, lead)
+			}
+		}
+	}
+	return out
+}
