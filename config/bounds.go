@@ -68,11 +68,14 @@ func (f fieldset) names(key string, others []string) []string {
 		if !ok {
 			continue
 		}
-		if slices.Contains(others, name) || slices.Contains(out, name) {
-			item.wrong(name+" is named twice", "name it once: an argument that has to be the same needs no greatest value")
-			continue
+		switch {
+		case slices.Contains(out, name):
+			item.wrong(name+" is named twice", "remove one of them")
+		case slices.Contains(others, name):
+			item.wrong(name+" is in at_most already", "remove one of them: an argument that has to be the same needs no greatest value")
+		default:
+			out = append(out, name)
 		}
-		out = append(out, name)
 	}
 	return out
 }

@@ -31,7 +31,6 @@ func (v value) hours() *approvers.Hours {
 	from, okFrom := f.clock("from", &h.From)
 	to, okTo := f.clock("to", &h.To)
 	if okFrom && okTo && h.From >= h.To {
-		v.r.file.marks[v.path+".to"] = v.r.file.at(to.path)
 		to.wrongf("write the earlier time as from; who works over midnight needs two approvers, one until 24:00 and one from 00:00",
 			"the working day ends at %s, and it begins at %s", to.shown(), from.shown())
 	}

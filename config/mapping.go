@@ -70,7 +70,11 @@ func (v value) key(pair *ast.MappingValueNode) (string, bool) {
 // fields reads a mapping whose keys are fixed. Unknown ones are reported; those that begin with x- are for anchors and ignored at the top of the file.
 func (v value) fields(known ...string) fieldset {
 	out := fieldset{}
-	for _, e := range v.entries("the keys " + oneOf(known)) {
+	what := "the keys " + oneOf(known)
+	if len(known) == 1 {
+		what = known[0] + ": and its value"
+	}
+	for _, e := range v.entries(what) {
 		if v.path == "" && strings.HasPrefix(e.key, "x-") {
 			continue
 		}

@@ -128,8 +128,11 @@ func (v value) risk() (approvers.Risk, bool) {
 // maxDuration is the longest time that a policy may name. Nobody waits a year; it was meant to be something else.
 const maxDuration = 365 * 24 * time.Hour
 
-func (v value) duration() (time.Duration, bool) {
-	const hint = "write a time such as 90s, 30m, 1h30m or 2d"
+func (v value) duration() (time.Duration, bool) { return v.durationOr("") }
+
+// durationOr reads a time. The text is added to the hint where it is none.
+func (v value) durationOr(otherwise string) (time.Duration, bool) {
+	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
 	if n, ok := v.node.(*ast.IntegerNode); ok {
 		v.wrongf("write "+n.GetToken().Value+"m for minutes; the units are s, m, h and d", "%s has no unit", n.GetToken().Value)
 		return 0, false

@@ -3,6 +3,8 @@ package config
 import (
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"countersign/approvers"
 )
 
@@ -37,15 +39,28 @@ func (f fieldset) clocks(to clocks) {
 	f.duration("expires_after", to.expiresAfter)
 	f.duration("escalate_after", to.escalateAfter)
 	f.duration("run_within", to.runWithin)
-	if v, ok := f["remind_after"]; ok && v.is("never") {
-		*to.remindAfter = none
-	} else {
-		f.duration("remind_after", to.remindAfter)
+	if v, ok := f["remind_after"]; ok {
+		v.remindAfter(to.remindAfter)
 	}
 	f.times("reminders", to.reminders, mostReminders)
 	f.times("repeat", to.repeat, mostRepeats)
 	if text, ok := f.choice("on_expiry", outcomesOfSilence); ok {
 		*to.onExpiry = approvers.OnExpiry(text)
+	}
+}
+
+// remindAfter reads a time, or never.
+func (v value) remindAfter(to *time.Duration) {
+	if n, zero := v.node.(*ast.IntegerNode); zero && n.GetToken().Value == "0" {
+		v.wrong("0 is no time after which somebody is reminded", "write never, or a time such as 5m")
+		return
+	}
+	if v.is("never") {
+		*to = none
+		return
+	}
+	if d, ok := v.durationOr(", or never"); ok {
+		*to = d
 	}
 }
 
