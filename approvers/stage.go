@@ -7,9 +7,16 @@ import (
 	"time"
 )
 
-// sameRoles reports whether two stages are passed by the same people.
+// sameRoles reports whether two stages are passed by the same people, in whichever order their roles are named.
 func (s Stage) sameRoles(o Stage) bool {
-	return s.Approver == o.Approver && s.Group == o.Group && slices.Equal(s.Or, o.Or)
+	if s.Group != o.Group || len(s.Or) != len(o.Or) {
+		return false
+	}
+	if len(s.Or) == 0 {
+		return s.Approver == o.Approver
+	}
+	roles := s.Roles()
+	return !slices.ContainsFunc(o.Roles(), func(name string) bool { return !slices.Contains(roles, name) })
 }
 
 // Equal reports whether two stages ask for the same.

@@ -1,0 +1,52 @@
+package approvers_test
+
+import (
+	"slices"
+	"testing"
+
+	"countersign/approvers"
+)
+
+// TestSameStage: the order in which a stage's roles are named makes no other stage of it, so that the larger quorum holds for both.
+func TestSameStage(t *testing.T) {
+	either := func(quorum int, group string, roles ...string) approvers.Stage {
+		return approvers.Stage{Approver: roles[0], Or: roles[1:], Group: group, Quorum: quorum}
+	}
+	base := either(1, "", "team-lead", "finance-director")
+	for _, c := range []struct {
+		name  string
+		rule  approvers.Stage
+		equal bool
+		want  []int // quorums
+	}{
+		{name: "the same", rule: either(1, "", "team-lead", "finance-director"), equal: true, want: []int{1}},
+		{name: "in another order", rule: either(1, "", "finance-director", "team-lead"), equal: true, want: []int{1}},
+		{name: "in another order, of more people", rule: either(2, "", "finance-director", "team-lead"), want: []int{2}},
+		{name: "with another role", rule: either(2, "", "team-lead", "support-agent"), want: []int{1, 2}},
+		{name: "with fewer roles", rule: either(2, "", "finance-director"), want: []int{1, 2}},
+		{name: "within a group", rule: either(2, "finance", "team-lead", "finance-director"), want: []int{1, 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := base.Equal(c.rule); got != c.equal {
+				t.Errorf("equal: %t", got)
+			}
+			p := example()
+			p.Tools = []approvers.ToolPolicy{{
+				Name: "wipe", Risk: approvers.Medium, Confirm: true, Stages: []approvers.Stage{base},
+				Rules: []approvers.Rule{{When: approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}, Stages: []approvers.Stage{c.rule}}},
+			}}
+			for i := range p.Approvers {
+				p.Approvers[i].CanApprove = []string{"*"}
+				p.Approvers[i].Members = []approvers.Member{{Kind: approvers.MemberGroup, Value: p.Approvers[i].Name}}
+			}
+			plan := p.Plan(approvers.Call{Tool: "wipe"})
+			var quorums []int
+			for _, s := range plan.Stages {
+				quorums = append(quorums, s.Quorum)
+			}
+			if !slices.Equal(quorums, c.want) {
+				t.Errorf("quorums %v, want %v (%v)", quorums, c.want, plan.Why)
+			}
+		})
+	}
+}
