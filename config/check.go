@@ -15,6 +15,8 @@ func (f *File) Check(known []string) Problems {
 	c.agents()
 	c.names()
 	c.tools()
+	c.unused()
+	c.loosening()
 	c.leads()
 	c.idle()
 	return c.problems.inOrder()

@@ -24,6 +24,9 @@ func (c *checker) roles() {
 			c.odd(path+".can_approve", "is empty, so no call ever comes to "+r.Title, `name tools, or "*" for every tool`)
 		}
 		c.lead(r)
+		if r.Lead == "" && r.Hours != nil && r.Hours.Outside == approvers.OutsideEscalates {
+			c.odd(path+".hours.outside", "outside of these hours nobody is told: "+r.Title+" has no lead, so calls wait", "add a lead, or write outside: wait")
+		}
 	}
 }
 

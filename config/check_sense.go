@@ -34,6 +34,10 @@ func (c *checker) sense(t approvers.ToolPolicy) {
 			c.odd(fmt.Sprintf("%s.rules[%d].confirm", path, i), fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
 		}
 	}
+	if c.policy.Mode == approvers.Observe && t.Mode == approvers.Enforce && c.written(path+".mode") {
+		c.odd(path+".mode", "does nothing, because the whole bot only observes", "remove it, or write mode: enforce at the top of the file and mode: observe for single tools")
+	}
+	c.grants(t)
 	for _, a := range c.policy.Agents {
 		c.overrideSense(a, t)
 	}
@@ -65,8 +69,11 @@ func (c *checker) overrideSense(a approvers.Agent, t approvers.ToolPolicy) {
 	if !now.Confirm && now.Risk >= approvers.High && (t.Confirm || t.Risk < approvers.High) {
 		c.odd(path, fmt.Sprintf("%s is %s risk and runs for %s without anybody being asked", t.Name, now.Risk, a.Name), "remove confirm: false unless that is meant")
 	}
-	if o.Risk != 0 && o.Risk < t.Risk {
+	if o.Risk != 0 && o.Risk < t.Risk && !c.protects(t.Name) {
 		c.odd(path+".risk", fmt.Sprintf("lowers %s from %s to %s for %s", t.Name, t.Risk, o.Risk, a.Name), "remove it unless that is meant")
+	}
+	if o.Mode != nil && *o.Mode != t.Mode && c.policy.Mode == approvers.Observe {
+		c.odd(path+".mode", "does nothing, because the whole bot only observes", "remove it")
 	}
 	if now.Confirm && o.MaxAuto != nil {
 		c.odd(path+".max_auto", "does nothing, because every call is confirmed", "remove it")

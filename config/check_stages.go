@@ -66,6 +66,22 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 	return known && len(unfit) < len(s.Roles())
 }
 
+// ceilings warns of roles that are named for an outcome's last stage and whose ceiling is too low for it, while another's suffices.
+func (c *checker) ceilings(o outcome) {
+	last := o.plan.Stages[len(o.plan.Stages)-1]
+	at := c.stagePath(o, last)
+	if len(last.Or) == 0 || at == "" {
+		return
+	}
+	for i, name := range last.Roles() {
+		role, _ := c.policy.Role(name)
+		if path := stageRolePath(c.file, at, i); role.Covers(o.tool) && role.MaxRisk < o.plan.Risk && path != at {
+			c.oddOnce(path, fmt.Sprintf("%s may allow up to %s risk, so its people don't count for %s, which is %s", role.Title, role.MaxRisk, o.subject(), o.plan.Risk),
+				"raise max_risk of "+role.Name+", or name it at an earlier stage")
+		}
+	}
+}
+
 // stageRolePath is where a stage's role is written.
 func stageRolePath(f *File, at string, i int) string {
 	if path := fmt.Sprintf("%s.approvers[%d]", at, i); f.marks[path] != (mark{}) {

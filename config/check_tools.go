@@ -52,7 +52,8 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 		}
 		c.use(o)
 		if o.plan.Verdict == approvers.Ask {
-			c.silence(o)
+			c.times(o)
+			c.ceilings(o)
 		}
 	}
 	return reasons
@@ -67,14 +68,7 @@ func (c *checker) refused(o outcome, reason string) {
 		c.orphans = append(c.orphans, o)
 		return
 	}
-	subject := "nobody can approve " + o.tool
-	switch when := o.when(); {
-	case o.limited:
-		subject += " " + when
-	case when != "":
-		subject += " when " + when
-	}
-	c.wrong(o.path(c.file), subject+": "+reason, c.remedy(o))
+	c.wrong(o.path(c.file), "nobody can approve "+o.subject()+": "+reason, c.remedy(o))
 }
 
 // unnamedTools warns of the registered tools that the policy does not name and that nobody could approve.

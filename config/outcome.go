@@ -129,6 +129,17 @@ func (o outcome) when() string {
 	return text
 }
 
+// subject names the calls of the outcome: the tool, and when it is so.
+func (o outcome) subject() string {
+	switch when := o.when(); {
+	case o.limited:
+		return o.tool + " " + when
+	case when != "":
+		return o.tool + " when " + when
+	}
+	return o.tool
+}
+
 // named are the stages that the policy names for the outcome.
 func (o outcome) named() []approvers.Stage {
 	named := slices.Clone(o.policy.Stages)

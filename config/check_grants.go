@@ -1,0 +1,51 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+)
+
+// grants warns of grants that could never be given, and of those that would cover everything.
+func (c *checker) grants(t approvers.ToolPolicy) {
+	if !t.Grants.Allowed() {
+		return
+	}
+	path := "tools." + t.Name + ".grants"
+	var possible []outcome
+	why := ""
+	for _, o := range c.outcomes(t.Name, "") {
+		if reason := ungrantable(o); reason == "" {
+			possible = append(possible, o)
+		} else if why == "" {
+			why = reason
+		}
+	}
+	if len(possible) == 0 {
+		c.odd(path, "does nothing: "+why, "remove it")
+		return
+	}
+	if t.TrustAfter > 0 && !slices.ContainsFunc(possible, func(o outcome) bool { return len(c.leadsAt(o, 0)) > 0 }) {
+		c.odd("tools."+t.Name+".trust", fmt.Sprintf("does nothing: a grant is proposed to the lead, and %s has none who may decide %s", possible[0].plan.Stages[0].Title(c.policy), t.Name),
+			"add a lead, or remove trust")
+	}
+	if t.Risk >= approvers.High && len(t.Grants.AtMost)+len(t.Grants.Same) == 0 {
+		c.odd(path, fmt.Sprintf("a grant covers calls of %s with any arguments, and it is %s risk", t.Name, t.Risk), "add at_most or same, such as at_most: [amount], same: [currency]")
+	}
+}
+
+// ungrantable says why nothing can be granted on the outcome, or "".
+func ungrantable(o outcome) string {
+	switch {
+	case o.plan.Verdict == approvers.Refuse:
+		return "nobody could allow the call"
+	case o.plan.Verdict == approvers.Auto:
+		return "calls of " + o.tool + " run without anybody being asked"
+	case o.plan.Risk >= approvers.Critical:
+		return "critical calls always ask"
+	case len(o.plan.Stages) > 1 || o.plan.Stages[0].Quorum > 1:
+		return "the call needs more than one person, and a grant stands for one"
+	}
+	return ""
+}
