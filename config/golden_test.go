@@ -95,18 +95,35 @@ func files(t *testing.T, pattern string) []string {
 // reported is a report as text, one call on a line.
 func reported(r config.Report) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "usually: %s (observed: %t)\n", r.Usually, r.Observe)
 	for _, g := range r.Gates {
 		fmt.Fprintf(&b, "waits: %s, %s risk, when %q:", called(g.Tool, g.Agent, g.Known), g.Risk, g.When)
 		if g.Refused != "" {
 			b.WriteString(" refused, " + g.Refused)
 		}
 		for _, s := range g.Stages {
-			fmt.Fprintf(&b, " [%d of %s %v by %s, then %v]", s.Quorum, s.Title, s.Members, strings.Join(s.Cards, " and "), s.Leads)
+			fmt.Fprintf(&b, " [%d of %s %v by %s, then %v%s]", s.Quorum, s.Title, s.Members, strings.Join(s.Cards, " and "), s.Leads, listed(", ", s.Terms))
 		}
+		b.WriteString(listed("\n  note: ", g.Notes))
 		b.WriteByte('\n')
 	}
 	for _, a := range r.Automatic {
-		fmt.Fprintf(&b, "runs: %s, %s risk, limit %d, preview %t, rules %t\n", called(a.Tool, a.Agent, a.Known), a.Risk, a.Limit.Count, a.Preview, a.Rules)
+		fmt.Fprintf(&b, "runs: %s, %s risk, limit %d, preview %t, rules %t, observed %t\n", called(a.Tool, a.Agent, a.Known), a.Risk, a.Limit.Count, a.Preview, a.Rules, a.Observe)
+	}
+	for _, w := range r.Working {
+		fmt.Fprintf(&b, "works: %s, %s\n", w.Title, w.Hours)
+	}
+	for _, bound := range r.Bounds {
+		fmt.Fprintf(&b, "bound: %s\n", bound)
+	}
+	return b.String()
+}
+
+// listed puts the same text before each part.
+func listed(before string, parts []string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(before + p)
 	}
 	return b.String()
 }

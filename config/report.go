@@ -8,8 +8,12 @@ import (
 
 // Report says what every tool's calls come to: which run by themselves, which wait, and for whom.
 type Report struct {
+	Observe   bool        // nothing with effects runs at all
+	Usually   string      // how long calls wait where their gate says nothing else
 	Gates     []Gate      // calls that wait or are refused
 	Automatic []Automatic // tools of which some calls run by themselves
+	Working   []Working   // approvers with working hours
+	Bounds    []string    // caps and budgets
 }
 
 // Gate is one kind of call that waits: a tool, under a condition.
@@ -20,7 +24,8 @@ type Gate struct {
 	When    string // empty: always
 	Risk    approvers.Risk
 	Stages  []GateStage
-	Refused string // why nobody can allow it; empty: the stages can
+	Refused string   // why nobody can allow it; empty: the stages can
+	Notes   []string // times that are not the usual ones, grants, and whether it is only observed
 }
 
 // GateStage is one level of approval.
@@ -30,7 +35,11 @@ type GateStage struct {
 	Members []string // of its roles, as the policy names them
 	Cards   []string // channels, or dm
 	Leads   []string // titles of those who are told in turn when nobody decides, and may decide then
+	Terms   []string // what is otherwise at this stage: how many rejections end it, its own times
 }
+
+// Working is an approver's working hours.
+type Working struct{ Title, Hours string }
 
 // Automatic is a tool of which some calls run without anybody being asked.
 type Automatic struct {
@@ -41,12 +50,15 @@ type Automatic struct {
 	Limit   approvers.Limit // zero: none
 	Preview bool
 	Rules   bool // some calls wait, as a rule says
+	Observe bool // it is only observed, and so does not run where it has effects
 }
 
 // Report lists the tools of the policy, then those that are only registered, then any other.
 func (f *File) Report(known []string) Report {
 	c := &checker{file: f, policy: f.Policy, known: known}
-	var out Report
+	out := Report{
+		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: bounds(f.Policy),
+	}
 	for _, tool := range c.allTools() {
 		c.report(&out, tool, "")
 		for _, a := range f.Policy.Agents {
@@ -91,17 +103,17 @@ func (r *Report) automatic(o outcome) {
 	}
 	t := o.policy
 	r.Automatic = append(r.Automatic, Automatic{
-		Tool: o.tool, Known: o.plan.Known, Agent: o.agent, Risk: o.plan.Risk, Limit: t.MaxAuto, Preview: t.WithPreview, Rules: asksByRule(t),
+		Tool: o.tool, Known: o.plan.Known, Agent: o.agent, Risk: o.plan.Risk, Limit: t.MaxAuto, Preview: t.WithPreview, Rules: asksByRule(t), Observe: t.Mode == approvers.Observe,
 	})
 }
 
 func (c *checker) gate(o outcome) Gate {
-	g := Gate{Tool: o.tool, Known: o.plan.Known, Agent: o.agent, When: o.when(), Risk: o.plan.Risk}
+	g := Gate{Tool: o.tool, Known: o.plan.Known, Agent: o.agent, When: o.when(), Risk: o.plan.Risk, Notes: c.notes(o)}
 	if o.plan.Verdict == approvers.Refuse {
 		g.Refused = c.reason(o)
 	}
 	for i, s := range o.plan.Stages {
-		stage := GateStage{Stage: s, Title: s.Title(c.policy)}
+		stage := GateStage{Stage: s, Title: stageTitle(c.policy, s), Terms: stageTerms(s)}
 		for _, role := range c.rolesOf(s) {
 			for _, m := range role.Members {
 				stage.Members = append(stage.Members, memberText(m))

@@ -13,9 +13,13 @@ import (
 func printReport(out io.Writer, r config.Report) {
 	if len(r.Gates) > 0 {
 		fmt.Fprintln(out, "Calls that wait for a countersignature")
+		fmt.Fprintf(out, "  Usually, %s.\n", r.Usually)
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, g := range r.Gates {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", gateName(g), g.Risk, gateStages(g))
+			for _, note := range g.Notes {
+				fmt.Fprintf(w, "  \t\t  %s\n", note)
+			}
 		}
 		w.Flush()
 	}
@@ -26,6 +30,23 @@ func printReport(out io.Writer, r config.Report) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", forAgent(toolName(a.Tool, a.Known), a.Agent), a.Risk, automaticNotes(a))
 		}
 		w.Flush()
+	}
+	if len(r.Working) > 0 {
+		fmt.Fprintln(out, "\nWorking hours")
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, h := range r.Working {
+			fmt.Fprintf(w, "  %s\t%s\n", h.Title, h.Hours)
+		}
+		w.Flush()
+	}
+	for i, bound := range r.Bounds {
+		if i == 0 {
+			fmt.Fprintln(out, "\nBounds")
+		}
+		fmt.Fprintln(out, "  "+bound)
+	}
+	if r.Observe {
+		fmt.Fprintln(out, "\nThe whole bot only observes: nothing with effects is run, and nobody is asked.")
 	}
 }
 
@@ -71,6 +92,9 @@ func gateStages(g config.Gate) string {
 		if len(s.Leads) > 0 {
 			parts[i] += ", escalates to " + strings.Join(s.Leads, ", then ")
 		}
+		if len(s.Terms) > 0 {
+			parts[i] += ", " + strings.Join(s.Terms, ", ")
+		}
 	}
 	return strings.Join(parts, "; then ")
 }
@@ -82,6 +106,9 @@ func automaticNotes(a config.Automatic) string {
 	}
 	if a.Preview {
 		notes = append(notes, "with a preview")
+	}
+	if a.Observe {
+		notes = append(notes, "only observed where it has effects")
 	}
 	if a.Rules {
 		notes = append(notes, "unless a rule matches")
