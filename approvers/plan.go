@@ -251,15 +251,15 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 	return out
 }
 
-// changedMeanwhile stands between the reasons of the first plan and those that came since.
-const changedMeanwhile = "the policy changed while this waited"
+// ChangedMeanwhile is the reason that stands between the reasons of the first plan and those that came since.
+const ChangedMeanwhile = "the policy changed while this waited"
 
 // unionReasons appends what is new, so that the reasons don't pile up however often the policy changes. The last of them stays last: for what is
 // refused it says why.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
-	if !slices.Contains(was, changedMeanwhile) {
-		out = append(out, changedMeanwhile)
+	if !slices.Contains(was, ChangedMeanwhile) {
+		out = append(out, ChangedMeanwhile)
 	}
 	for i, reason := range now {
 		if i == len(now)-1 || !slices.Contains(was, reason) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
 	"countersign/config"
@@ -90,7 +89,11 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return err
 	}
 	defer remove()
-	st, err := openStage(dir, o.addr, env, log)
+	c := new(clock)
+	if script != nil && !script.begins.IsZero() {
+		c.set(script.begins)
+	}
+	st, err := openStage(dir, o.addr, env, c.now, log)
 	if err != nil {
 		return err
 	}
@@ -98,12 +101,20 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
+	if o.policy == "" && script != nil {
+		o.policy = script.policy
+	}
 	policies, err := demoPolicies(o.policy, tools, log)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
 	s := demoSetup(st, env, policies, log)
-	err = st.around(ctx, func(ctx context.Context) error { return perform(ctx, s, st, o, script, out) })
+	err = st.around(ctx, func(ctx context.Context) error {
+		if script != nil {
+			return rehearse(ctx, &player{script: *script, setup: s, stage: st, clock: c, out: out, team: "T0001"})
+		}
+		return perform(ctx, s, st, o, out)
+	})
 	return errors.Join(err, st.store.Close())
 }
 
@@ -111,40 +122,34 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 func demoSetup(st stage, env config.Env, policies *policies, log *slog.Logger) setup {
 	return setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/",
-		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log,
+		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now,
 	}
 }
 
-// perform runs the bot on the stage, and plays the script if there is one.
-func perform(ctx context.Context, s setup, st stage, o demoOptions, script *scenario, out io.Writer) error {
+// perform runs the bot on the stage until ctx ends.
+func perform(ctx context.Context, s setup, st stage, o demoOptions, out io.Writer) error {
 	p := s.assemble()
 	if err := reach(ctx, p, s.log); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var g errgroup.Group
-	g.Go(func() error {
-		defer stop()
-		return s.run(ctx, p)
-	})
-	g.Go(func() error {
-		if script == nil {
-			announce(out, st, s.model, o)
-			return nil
-		}
-		defer stop()
-		if err := connected(ctx, p); err != nil {
-			return err
-		}
-		pl := player{base: st.base, team: "T0001", store: st.store, out: out}
-		differ, err := pl.play(ctx, *script)
-		if err == nil && differ > 0 {
-			err = answerNo("%s: %d lines differ from what was expected", script.name, differ)
-		}
+	announce(out, st, s.model, o)
+	return s.run(ctx, p)
+}
+
+// rehearse plays a scenario with a bot on the stage.
+func rehearse(ctx context.Context, p *player) error {
+	if err := reach(ctx, p.setup.assemble(), p.setup.log); err != nil {
 		return err
-	})
-	return g.Wait()
+	}
+	p.lasting, p.bot = ctx, p.setup.begin(ctx)
+	if err := connected(ctx, p.bot.parts); err != nil {
+		return errors.Join(err, p.bot.end())
+	}
+	differ, err := p.play(ctx)
+	if err == nil && differ > 0 {
+		err = answerNo("%s: %d lines differ from what was expected", p.script.name, differ)
+	}
+	return errors.Join(err, p.bot.end())
 }
 
 // connected waits until the bot receives from the workspace.

@@ -3,48 +3,54 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"countersign/approvers"
 	"countersign/store"
 )
 
-// describe says where a call stands, in one line, and whether it waits for people who have its card.
-func describe(r store.Reader, c store.Call) (line string, waits bool, err error) {
+// describe says where a call stands, in one line; "" while there is nothing to say.
+func describe(r store.Reader, c store.Call) (string, error) {
 	about := c.Tool
 	if c.Preview != "" {
 		about += ": " + c.Preview
 	}
 	if c.Request == "" {
 		if c.Outcome == "" {
-			return "", false, nil
+			return "", nil
 		}
-		return verdict(about, c, " ran without asking"), false, nil
+		return verdict(about, c, " ran without asking"), nil
 	}
 	req, err := r.Request(c.Request)
 	if err != nil {
-		return "", false, err
-	}
-	surfaces, err := r.SurfacesOf(req.ID)
-	if err != nil {
-		return "", false, err
-	}
-	for _, s := range surfaces {
-		if s.State == store.SurfaceWanted {
-			return "", false, nil
-		}
+		return "", err
 	}
 	if req.State == approvers.Pending {
-		progress := ""
-		if quorum := req.Plan.Stages[req.Stage].Quorum; quorum > 1 {
-			progress = fmt.Sprintf(" (%d of %d)", req.At(req.Stage), quorum)
-		}
-		return fmt.Sprintf("%s waits for %s%s%s", c.Tool, strings.Join(req.Roles(), " or "), progress, strings.TrimPrefix(about, c.Tool)), true, nil
+		return fmt.Sprintf("%s waits for %s%s%s", c.Tool, strings.Join(req.Roles(), " or "), progress(req), strings.TrimPrefix(about, c.Tool)), nil
 	}
 	if c.Outcome == "" {
-		return "", false, nil
+		return "", nil
 	}
-	return decided(c, req), false, nil
+	return decided(c, req), nil
+}
+
+// progress says how far a stage is, and what follows it where the policy made that so while people were asked.
+func progress(req approvers.Request) string {
+	var notes []string
+	if quorum := req.Plan.Stages[req.Stage].Quorum; quorum > 1 {
+		notes = append(notes, fmt.Sprintf("%d of %d", req.At(req.Stage), quorum))
+	}
+	if slices.Contains(req.Plan.Why, approvers.ChangedMeanwhile) {
+		for _, next := range req.Plan.Stages[req.Stage+1:] {
+			notes = append(notes, "then "+next.Approver)
+		}
+		notes = append(notes, approvers.ChangedMeanwhile)
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(notes, "; ") + ")"
 }
 
 func verdict(about string, c store.Call, ran string) string {

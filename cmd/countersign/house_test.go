@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
 	"countersign/config"
+	"countersign/internal/visitor"
 	"countersign/store"
 )
 
@@ -23,7 +25,7 @@ type house struct {
 func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	st, err := openStage(dir, "127.0.0.1:0", config.Env{}, log)
+	st, err := openStage(dir, "127.0.0.1:0", config.Env{}, time.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +64,27 @@ func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// fills waits for the form that a person's click opens, and sends it with one field filled in.
+func (h *house) fills(user, field, value string) {
+	h.Helper()
+	v := visitor.Visitor{Base: h.base, User: user}
+	err := v.Await(within(h.T), "the form", func() (bool, error) {
+		views, err := v.Views(h.Context())
+		if err != nil || len(views) == 0 || views[len(views)-1].Submit == nil {
+			return false, err
+		}
+		form := views[len(views)-1]
+		input, ok := visitor.Input(form.Blocks, field)
+		if !ok {
+			return false, fmt.Errorf("the form has no field %s", field)
+		}
+		return true, v.Submit(h.Context(), form.ID, map[string]string{input.BlockID: value})
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
 }
 
 // within is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -16,35 +17,88 @@ import (
 // sceneTimeout bounds how long one scene of a scenario may take until everything that it leads to is shown.
 const sceneTimeout = 30 * time.Second
 
-// player plays a scenario against a running demo: it does what people do through the page's API, and reads what became of it.
+// player plays a scenario with a demo: it does what people do through the page's API, and reads what became of it.
 type player struct {
-	base   string
-	team   string
-	store  store.Store
-	out    io.Writer
-	place  string             // of the conversation: team, channel, thread
-	root   string             // ts of the thread's root; empty in a DM
-	to     string             // the channel as people name it
-	told   map[string]string  // what was printed of each call
-	answer map[string]bool    // surfaces of answers that were printed
-	last   store.Conversation // as it was seen last
+	script  scenario
+	setup   setup
+	stage   stage
+	clock   *clock
+	out     io.Writer
+	lasting context.Context // of the whole play: the bot lives longer than a scene
+	bot     *running
+	team    string
+	people  []visitor.Person
+	talks   []talk   // conversations, in order of their beginning; the last is the one that goes on
+	clicked []string // channels
+	asides  []string
+	known   known
 }
 
-// play runs a scenario and prints its transcript. It reports how many lines differ from what was expected.
-func (p *player) play(ctx context.Context, s scenario) (differ int, err error) {
-	p.told, p.answer = map[string]string{}, map[string]bool{}
-	for _, sc := range s.scene {
+// talk is a conversation with the bot.
+type talk struct {
+	place   string // team, channel, thread
+	channel string // as people name it
+	root    string // ts of the thread's root; empty in a DM
+}
+
+// talkLines are what people say.
+var talkLines = []line{
+	{"NAME in #channel: text · NAME in a DM: text", regexp.MustCompile(`^(\w+) in (#[\w-]+|a DM): (.+)$`), func(m []string) (scene, error) {
+		return said(m[1], m[2], m[3])
+	}},
+	{"NAME: text", regexp.MustCompile(`^(\w+): (.+)$`), func(m []string) (scene, error) { return said(m[1], "", m[2]) }},
+}
+
+func said(who, where, text string) (scene, error) {
+	return scene{where: where, play: func(ctx context.Context, p *player) error {
+		if strings.HasPrefix(text, "/") {
+			return p.command(ctx, who, where, text)
+		}
+		return p.say(ctx, who, where, text)
+	}}, nil
+}
+
+// play plays a scenario and prints its transcript. It reports how many lines differ from what was expected.
+func (p *player) play(ctx context.Context) (differ int, err error) {
+	if p.people, err = p.as("").People(ctx); err != nil {
+		return 0, couldNot("the workspace does not say who is in it: %w", err)
+	}
+	if _, err := p.news(ctx); err != nil { // what is there already is no news
+		return 0, err
+	}
+	for _, sc := range p.script.scene {
 		fmt.Fprintln(p.out, sc.text)
-		ctx, cancel := context.WithTimeout(ctx, sceneTimeout)
 		seen, err := p.act(ctx, sc)
-		cancel()
 		if err != nil {
-			return differ, answerNo("%s:%d: %s: %w", s.name, sc.line, sc.text, err)
+			return differ, answerNo("%s:%d: %s: %w", p.script.name, sc.line, sc.text, err)
 		}
 		differ += p.compare(sc.expect, seen)
 	}
 	return differ, nil
 }
+
+// as is a person at the page.
+func (p *player) as(name string) visitor.Visitor {
+	return visitor.Visitor{Base: p.stage.base, User: strings.ToLower(name)}
+}
+
+// act plays a scene, waits until it has had its effect, and returns what is new.
+func (p *player) act(ctx context.Context, sc scene) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sceneTimeout)
+	defer cancel()
+	p.asides = nil
+	if err := sc.play(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := p.settle(ctx); err != nil {
+		return nil, err
+	}
+	news, err := p.news(ctx)
+	return append(p.asides, news...), err
+}
+
+// aside notes something that is seen of the scene itself, and not of what follows from it.
+func (p *player) aside(line string) { p.asides = append(p.asides, line) }
 
 // compare prints what was seen, and marks what is not as expected.
 func (p *player) compare(expect, seen []string) (differ int) {
@@ -68,184 +122,94 @@ func (p *player) compare(expect, seen []string) (differ int) {
 	return differ
 }
 
-// act does what the scene says, waits until it has had its effect, and returns what is new.
-func (p *player) act(ctx context.Context, sc scene) ([]string, error) {
-	who := visitor.Visitor{Base: p.base, User: strings.ToLower(sc.who)}
-	do := p.press
-	if sc.does == "says" {
-		do = p.say
-	}
-	if err := do(ctx, who, sc); err != nil {
-		return nil, err
-	}
-	var lines []string
-	err := who.Await(ctx, "everything that follows from it", func() (bool, error) {
-		var settled bool
-		err := p.store.View(ctx, func(r store.Reader) (err error) {
-			lines, settled, err = p.look(r, sc)
-			return err
-		})
-		return settled, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return lines, p.remember(ctx)
-}
-
-func (p *player) say(ctx context.Context, who visitor.Visitor, sc scene) error {
-	channel, thread := p.to, p.root
-	switch sc.where {
+func (p *player) say(ctx context.Context, who, where, text string) error {
+	t := talk{channel: where}
+	switch where {
 	case "":
+		t = p.talks[len(p.talks)-1]
 	case "a DM":
-		channel, thread = "countersign", ""
-	default:
-		channel, thread = sc.where, ""
+		t.channel = "countersign"
 	}
-	ts, err := who.Say(ctx, channel, thread, sc.detail)
-	if err != nil || sc.where == "" {
+	me := p.as(who)
+	ts, err := me.Say(ctx, t.channel, t.root, text)
+	if err != nil || where == "" {
 		return err
 	}
-	p.to, p.root = channel, ts
-	messages, err := who.Messages(ctx, channel, "")
+	messages, err := me.Messages(ctx, t.channel, "")
 	if err != nil {
 		return err
 	}
 	if len(messages) == 0 {
-		return fmt.Errorf("the message is not to be seen in %s", channel)
+		return fmt.Errorf("the message is not to be seen in %s", t.channel)
 	}
-	id := messages[0].Channel
-	p.place = p.team + "/" + id + "/" + ts
-	if sc.where == "a DM" {
-		p.place, p.root = p.team+"/"+id+"/", ""
+	if where != "a DM" {
+		t.root = ts
 	}
-	p.last = store.Conversation{}
+	t.place = p.team + "/" + messages[0].Channel + "/" + t.root
+	p.talks = append(p.talks, t)
 	return nil
 }
 
-// look reads what is new in the conversation, and whether nothing more will happen by itself.
-func (p *player) look(r store.Reader, sc scene) (lines []string, settled bool, err error) {
-	conv, err := r.ConversationAt(p.place)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, false, nil // not heard yet
+// command sends a slash command. Slack takes none in threads: without a place it goes to the channel of the thread.
+func (p *player) command(ctx context.Context, who, where, text string) error {
+	switch where {
+	case "":
+		where = p.talks[len(p.talks)-1].channel
+	case "a DM":
+		where = "countersign"
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	if sc.does == "says" && conv.Messages == p.last.Messages {
-		return nil, false, nil
-	}
-	messages, err := r.Messages(conv.ID, 0)
-	if err != nil {
-		return nil, false, err
-	}
-	seen := map[string]bool{}
-	for _, m := range messages {
-		if m.Turn == "" || seen[m.Turn] {
-			continue
-		}
-		seen[m.Turn] = true
-		said, done, err := p.lookTurn(r, m.Turn)
-		if err != nil {
-			return nil, false, err
-		}
-		lines = append(lines, said...)
-		settled = done // of the last turn
-	}
-	return lines, settled, nil
+	name, rest, _ := strings.Cut(text, " ")
+	_, err := p.as(who).Command(ctx, where, name, rest) // what it is answered with is among what is new
+	return err
 }
 
-// lookTurn reads what is new in a turn: its calls, then what was answered. done says that it ended or waits for people, and that Slack shows it.
-func (p *player) lookTurn(r store.Reader, id string) (lines []string, done bool, err error) {
-	turn, err := r.Turn(id)
-	if err != nil {
-		return nil, false, err
-	}
-	calls, err := r.Calls(id)
-	if err != nil {
-		return nil, false, err
-	}
-	done = turn.Ended() || turn.State == approvers.TurnWaiting
-	for _, c := range calls {
-		line, waits, err := describe(r, c)
-		if err != nil {
-			return nil, false, err
+// settle waits until nothing more happens by itself: everything was delivered and handled, and every turn ended or waits for people.
+func (p *player) settle(ctx context.Context) error {
+	for {
+		settled, err := p.settled(ctx)
+		if err != nil || settled {
+			return err
 		}
-		if line == "" || (turn.State == approvers.TurnWaiting && c.Outcome == "" && !waits) {
-			done = false
-			continue
-		}
-		if p.told[c.ID] != line {
-			lines = append(lines, line)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain for everything that follows from it: %w", ctx.Err())
+		case <-p.bot.done:
+			return fmt.Errorf("the bot ended: %w", p.bot.err)
+		case <-time.After(3 * time.Millisecond):
 		}
 	}
-	surfaces, err := r.SurfacesOf(id)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, s := range surfaces {
-		if s.State == store.SurfaceWanted {
-			done = false
-		}
-		if p.answer[s.ID] {
-			continue
-		}
-		switch s.Kind {
-		case store.SurfaceAnswer, store.SurfaceProblem:
-			lines = append(lines, "Countersign: "+p.said(r, turn, s))
-		case store.SurfaceQueued:
-			lines = append(lines, "Countersign says that the message waits")
-		}
-	}
-	return lines, done, nil
 }
 
-// said is what a surface of the agent's says, on one line.
-func (p *player) said(r store.Reader, turn approvers.Turn, s store.Surface) string {
-	text := turn.Problem
-	if s.Kind == store.SurfaceAnswer {
-		messages, err := r.Messages(turn.Conversation, 0)
-		if err != nil {
-			return err.Error()
-		}
-		for _, m := range messages {
-			if m.Turn == turn.ID && m.Role == store.RoleAssistant && m.Step == s.Step {
-				text = m.Text
+func (p *player) settled(ctx context.Context) (bool, error) {
+	sent, all := p.stage.ws.Delivered()
+	if !all {
+		return false, nil
+	}
+	idle, err := p.bot.desk.Idle(ctx)
+	if err != nil || !idle {
+		return false, err
+	}
+	if now, all := p.stage.ws.Delivered(); now != sent || !all {
+		return false, nil // what was handled meanwhile led to something
+	}
+	resting := true
+	err = p.stage.store.View(ctx, func(r store.Reader) error {
+		resting = true
+		for _, t := range p.talks {
+			conv, err := r.ConversationAt(t.place)
+			if errors.Is(err, store.ErrNotFound) || err == nil && conv.Turn == "" {
+				continue // nobody answers there, or nothing is under way
 			}
-		}
-	}
-	return strings.Join(strings.Fields(text), " ")
-}
-
-// remember notes what was printed, so that the next scene shows only what is new.
-func (p *player) remember(ctx context.Context) error {
-	return p.store.View(ctx, func(r store.Reader) error {
-		var err error
-		if p.last, err = r.ConversationAt(p.place); err != nil {
-			return err
-		}
-		messages, err := r.Messages(p.last.ID, 0)
-		if err != nil {
-			return err
-		}
-		for _, m := range messages {
-			calls, err := r.Calls(m.Turn)
 			if err != nil {
 				return err
 			}
-			for _, c := range calls {
-				if p.told[c.ID], _, err = describe(r, c); err != nil {
-					return err
-				}
-			}
-			surfaces, err := r.SurfacesOf(m.Turn)
+			turn, err := r.Turn(conv.Turn)
 			if err != nil {
 				return err
 			}
-			for _, s := range surfaces {
-				p.answer[s.ID] = true
-			}
+			resting = resting && (turn.Ended() || turn.State == approvers.TurnWaiting)
 		}
 		return nil
 	})
+	return resting, err
 }

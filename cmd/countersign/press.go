@@ -4,173 +4,263 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"countersign/internal/visitor"
 	"countersign/store"
 )
 
-// buttons are the labels that a scenario's words stand for.
-var buttons = map[string]string{
-	"approves": "Approve", "rejects": "Reject", "modifies": "Modify", "withdraws": "Withdraw", "goes on": "Withdraw and go on",
-}
-
-// target is what a click is about: a request, or the turn whose waiting is given up.
-type target struct {
-	id      string
-	places  []store.Surface                    // everything that shows it
-	version func(store.Reader) (uint64, error) // rises when the click had its effect
-	before  uint64
-}
-
-// press finds the button for what a scene does, where the person can see it, clicks it, and fills in the form that opens.
-func (p *player) press(ctx context.Context, who visitor.Visitor, sc scene) error {
-	t, err := p.find(ctx, sc)
+// press finds the button where the person can see it, clicks it, and fills in the form that opens.
+func (p *player) press(ctx context.Context, do press) error {
+	who := p.as(do.who)
+	message, button, err := p.button(ctx, do)
 	if err != nil {
 		return err
 	}
-	message, button, err := p.button(ctx, who, sc, t)
-	if err != nil {
-		return err
+	if button.ActionID == "" {
+		if do.tries {
+			p.aside(do.who + " sees no such button")
+			return nil
+		}
+		return fmt.Errorf("%s sees no %s button for it", do.who, do.label)
 	}
 	if err := who.Press(ctx, message, button); err != nil {
 		return err
 	}
-	if strings.HasSuffix(button.Text.Text, "…") { // it opens a form
-		if err := fill(ctx, who, sc); err != nil {
-			return err
-		}
+	if !slices.Contains(p.clicked, message.Channel) {
+		p.clicked = append(p.clicked, message.Channel)
 	}
-	return who.Await(ctx, "the click to count", func() (moved bool, err error) {
-		err = p.store.View(ctx, func(r store.Reader) error {
-			now, err := t.version(r)
-			moved = now != t.before
-			return err
-		})
-		return moved, err
-	})
-}
-
-// find finds what a scene is about in the conversation.
-func (p *player) find(ctx context.Context, sc scene) (t target, err error) {
-	err = p.store.View(ctx, func(r store.Reader) error {
-		if t, err = p.findTarget(r, sc); err != nil {
-			return err
-		}
-		t.before, err = t.version(r)
+	if err := p.settle(ctx); err != nil {
 		return err
-	})
-	return t, err
-}
-
-func (p *player) findTarget(r store.Reader, sc scene) (target, error) {
-	if sc.does == "goes on" {
-		return p.turnTarget(r, p.last.Turn)
 	}
-	open, err := r.OpenRequests(store.RequestCursor{}, 1000)
+	views, err := who.Views(ctx)
 	if err != nil {
-		return target{}, err
+		return err
 	}
-	for _, o := range open {
-		if o.Tool != sc.tool || o.Conversation != p.last.ID {
-			continue
-		}
-		t, err := p.turnTarget(r, o.Turn)
-		if err != nil {
-			return t, err
-		}
-		cards, err := r.SurfacesOf(o.ID)
-		return target{id: o.ID, places: append(cards, t.places...), version: func(r store.Reader) (uint64, error) {
-			now, err := r.Request(o.ID)
-			return now.Version, err
-		}}, err
+	if len(views) > 0 {
+		return p.fillIn(ctx, do, views)
 	}
-	return target{}, fmt.Errorf("nothing in this conversation waits for %s", sc.tool)
+	if do.text != "" {
+		return fmt.Errorf("no form asked for %q", do.text)
+	}
+	return nil
 }
 
-func (p *player) turnTarget(r store.Reader, turn string) (target, error) {
-	if turn == "" {
-		return target{}, errors.New("nothing in this conversation waits")
+// fillIn fills in the form that a click opened and sends it. What it says instead, or in the end, is seen by the person.
+func (p *player) fillIn(ctx context.Context, do press, views []visitor.View) error {
+	who, form := p.as(do.who), views[len(views)-1]
+	if form.Submit == nil {
+		p.aside(p.aloneTo(do.who, visitor.Text(form.Blocks)))
+		return closeAll(ctx, who)
 	}
-	steps, err := r.SurfacesOf(turn)
-	return target{id: turn, places: steps, version: func(r store.Reader) (uint64, error) {
-		now, err := r.Turn(turn)
-		return now.Version, err
-	}}, err
+	values, err := do.values(form)
+	if err != nil {
+		return err
+	}
+	err = who.Submit(ctx, form.ID, values)
+	var refused *visitor.Refusal
+	if errors.As(err, &refused) && len(refused.Errors) > 0 {
+		for _, field := range slices.Sorted(maps.Keys(refused.Errors)) {
+			p.aside(p.aloneTo(do.who, refused.Errors[field]))
+		}
+		return closeAll(ctx, who)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	return closeAll(ctx, who)
 }
 
-// button looks through what the person can see for the button that names the target.
-func (p *player) button(ctx context.Context, who visitor.Visitor, sc scene, t target) (visitor.Message, visitor.Element, error) {
-	for _, s := range t.places {
-		if s.TS == "" {
+// aloneTo is what the bot says to somebody where nobody else sees it.
+func (p *player) aloneTo(name, text string) string {
+	return "Countersign to " + name + ": " + oneLine(visitor.Plain(text, p.called))
+}
+
+func closeAll(ctx context.Context, who visitor.Visitor) error {
+	views, err := who.Views(ctx)
+	for _, v := range slices.Backward(views) {
+		err = errors.Join(err, who.Close(ctx, v.ID))
+	}
+	return err
+}
+
+// values are what goes into a form, by block.
+func (do press) values(form visitor.View) (map[string]string, error) {
+	values := map[string]string{}
+	put := func(field, value string) error {
+		input, ok := visitor.Input(form.Blocks, field)
+		if !ok {
+			return fmt.Errorf("the form has no field for %q", field)
+		}
+		values[input.BlockID] = value
+		return nil
+	}
+	if do.person != "" {
+		picker, ok := pickerIn(form)
+		if !ok {
+			return nil, errors.New("the form asks for no person")
+		}
+		values[picker.BlockID] = do.person
+	}
+	switch {
+	case do.field == "" && do.text != "":
+		for _, change := range strings.Split(do.text, ", ") {
+			name, value, _ := strings.Cut(change, "=")
+			if err := put(name, value); err != nil {
+				return nil, err
+			}
+		}
+	case do.text != "":
+		return values, put(do.field, do.text)
+	case do.field == "typed":
+		if _, asked := visitor.Input(form.Blocks, do.field); asked {
+			return nil, errors.New("this asks for a value to be typed: write it after a colon")
+		}
+	}
+	return values, nil
+}
+
+// pickerIn finds the field in which a person is chosen.
+func pickerIn(form visitor.View) (visitor.Element, bool) {
+	for _, e := range visitor.Elements(form.Blocks) {
+		if e.Type == "users_select" || e.Type == "multi_users_select" {
+			return e, true
+		}
+	}
+	return visitor.Element{}, false
+}
+
+// button looks for a button through all that a person can see: in the bot's direct messages, in the threads where there is talk, in the person's
+// channels; the newest message first. One that belongs to the conversation that goes on is preferred. None has no action.
+func (p *player) button(ctx context.Context, do press) (visitor.Message, visitor.Element, error) {
+	who := p.as(do.who)
+	channels, err := who.Channels(ctx)
+	if err != nil {
+		return visitor.Message{}, visitor.Element{}, err
+	}
+	places := []talk{{channel: "countersign"}}
+	for _, t := range slices.Backward(p.talks) {
+		places = append(places, t)
+	}
+	for _, id := range channels {
+		places = append(places, talk{channel: id})
+	}
+	var elsewhere sighting
+	for _, place := range places {
+		messages, err := who.Messages(ctx, place.channel, place.root)
+		var refused *visitor.Refusal
+		if errors.As(err, &refused) {
 			continue
 		}
-		messages, err := p.read(ctx, who, s)
 		if err != nil {
 			return visitor.Message{}, visitor.Element{}, err
 		}
-		for _, m := range messages {
-			if m.TS != s.TS {
-				continue
+		for _, m := range slices.Backward(messages) {
+			found, err := p.buttonOn(ctx, do, m)
+			if err != nil || found.here {
+				return found.message, found.button, err
 			}
-			for _, e := range visitor.Elements(m.Blocks) {
-				if e.Type == "button" && strings.HasPrefix(e.Text.Text, buttons[sc.does]) && strings.Contains(e.Value, t.id) {
-					return m, e, nil
+			if elsewhere.button.ActionID == "" {
+				elsewhere = found
+			}
+		}
+	}
+	return elsewhere.message, elsewhere.button, nil
+}
+
+// sighting is a button that was found; here says that it belongs to the conversation that goes on.
+type sighting struct {
+	message visitor.Message
+	button  visitor.Element
+	here    bool
+}
+
+func (p *player) buttonOn(ctx context.Context, do press, m visitor.Message) (found sighting, err error) {
+	for _, e := range visitor.Elements(m.Blocks) {
+		if e.Type != "button" || !do.names(e.Text.Text) {
+			continue
+		}
+		about, err := p.about(ctx, e.Value)
+		if err != nil {
+			return found, err
+		}
+		if do.tool != "" && about.tool != do.tool || !strings.Contains(about.words, do.like) {
+			continue
+		}
+		here, err := p.goesOn(ctx, about)
+		if err != nil || here {
+			return sighting{m, e, here}, err
+		}
+		if found.button.ActionID == "" {
+			found = sighting{m, e, false}
+		}
+	}
+	return found, nil
+}
+
+// names reports whether a button is the one that is meant: by its whole label, with or without the dots of what opens a form.
+func (do press) names(label string) bool { return strings.TrimSuffix(label, "…") == do.label }
+
+// subject is what a button is about.
+type subject struct {
+	tool         string
+	words        string // its preview and arguments
+	conversation string
+}
+
+// about reads what a button is about from its value, which names a request, an execution, a call or a turn.
+func (p *player) about(ctx context.Context, value string) (s subject, err error) {
+	err = p.stage.store.View(ctx, func(r store.Reader) error {
+		for _, id := range strings.Fields(value) {
+			for _, look := range []func(store.Reader, string) (subject, error){aboutRequest, aboutExecution, aboutCall, aboutTurn} {
+				if s, err = look(r, id); !errors.Is(err, store.ErrNotFound) {
+					return err
 				}
 			}
 		}
-	}
-	return visitor.Message{}, visitor.Element{}, fmt.Errorf("%s sees no %s button for it", sc.who, buttons[sc.does])
-}
-
-// read reads where a surface is shown, as far as the person may see it.
-func (p *player) read(ctx context.Context, who visitor.Visitor, s store.Surface) ([]visitor.Message, error) {
-	thread := ""
-	if strings.HasPrefix(s.To, "conversation:") {
-		thread = p.root
-	}
-	messages, err := who.Messages(ctx, s.Channel, thread)
-	var refused *visitor.Refusal
-	if errors.As(err, &refused) {
-		return nil, nil
-	}
-	return messages, err
-}
-
-// fill fills in the form that a click opened, and sends it.
-func fill(ctx context.Context, who visitor.Visitor, sc scene) error {
-	values := map[string]string{}
-	var form visitor.View
-	err := who.Await(ctx, "the form", func() (bool, error) {
-		views, err := who.Views(ctx)
-		if err != nil || len(views) == 0 || views[len(views)-1].Submit == nil {
-			return false, err
-		}
-		form = views[len(views)-1]
-		return true, nil
+		s = subject{}
+		return nil
 	})
-	if err != nil {
+	return s, err
+}
+
+func aboutRequest(r store.Reader, id string) (subject, error) {
+	req, err := r.Request(id)
+	return subject{req.Tool, req.Preview + " " + string(req.Args), req.Conversation}, err
+}
+
+func aboutExecution(r store.Reader, id string) (subject, error) {
+	e, err := r.Execution(id)
+	return subject{e.Tool, string(e.Args), e.Conversation}, err
+}
+
+func aboutCall(r store.Reader, id string) (subject, error) {
+	c, err := r.Call(id)
+	return subject{c.Tool, c.Preview + " " + c.Args, c.Conversation}, err
+}
+
+func aboutTurn(r store.Reader, id string) (subject, error) {
+	t, err := r.Turn(id)
+	return subject{conversation: t.Conversation}, err
+}
+
+// goesOn reports whether something belongs to the conversation that goes on.
+func (p *player) goesOn(ctx context.Context, s subject) (here bool, err error) {
+	if len(p.talks) == 0 {
+		return false, nil
+	}
+	err = p.stage.store.View(ctx, func(r store.Reader) error {
+		conv, err := r.ConversationAt(p.talks[len(p.talks)-1].place)
+		here = err == nil && conv.ID == s.conversation
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
 		return err
-	}
-	var changes []string
-	switch sc.does {
-	case "approves":
-		if sc.detail == "" {
-			return fmt.Errorf("this approval asks for a value to be typed: \"%s: VALUE\"", sc.text)
-		}
-		changes = []string{"typed=" + sc.detail}
-	case "rejects":
-		changes = []string{"reason=" + sc.detail}
-	case "modifies":
-		changes = strings.Split(sc.detail, ", ")
-	}
-	for _, change := range changes {
-		name, value, _ := strings.Cut(change, "=")
-		input, ok := visitor.Input(form.Blocks, name)
-		if !ok {
-			return fmt.Errorf("the form has no field for %q", name)
-		}
-		values[input.BlockID] = value
-	}
-	return who.Submit(ctx, form.ID, values)
+	})
+	return here, err
 }

@@ -26,6 +26,7 @@ type setup struct {
 	tools                        *agent.Registry
 	admin                        net.Listener // nil: no admin address
 	log                          *slog.Logger
+	now                          func() time.Time // nil: time.Now
 }
 
 // Workers of the agenda. Model calls and tools mostly wait for others; cards wait for Slack.
@@ -45,16 +46,42 @@ type parts struct {
 
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
-	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log})
+	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Now: s.now})
 	return parts{
 		desk: d,
 		bot: bot.New(bot.Config{
-			BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log,
+			BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
 		}),
 		agent: agent.New(agent.Config{
-			Desk: d, Tools: s.tools, Model: s.model, Log: s.log, HistoryTokens: s.historyTokens,
+			Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, HistoryTokens: s.historyTokens,
 		}),
 	}
+}
+
+// running is the bot at work.
+type running struct {
+	parts
+	stop context.CancelFunc
+	done chan struct{} // closed when it has ended, with err set
+	err  error
+}
+
+// begin has the bot work beside the caller, until ctx ends or it is ended.
+func (s setup) begin(ctx context.Context) *running {
+	ctx, stop := context.WithCancel(ctx)
+	r := &running{parts: s.assemble(), stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = s.run(ctx, r.parts)
+	}()
+	return r
+}
+
+// end stops the bot and waits for what is under way.
+func (r *running) end() error {
+	r.stop()
+	<-r.done
+	return r.err
 }
 
 // run works until ctx ends, and then waits for what is under way.

@@ -22,6 +22,7 @@ import (
 // stage is what the demo starts around the bot: the workspace, the model and the shop, at one address.
 type stage struct {
 	base  string
+	now   func() time.Time
 	ws    *workspace.Server
 	shop  *shop.Shop
 	store *bolt.Store
@@ -30,7 +31,7 @@ type stage struct {
 }
 
 // openStage opens everything around the bot. Nothing is served yet.
-func openStage(dir, addr string, env config.Env, log *slog.Logger) (st stage, err error) {
+func openStage(dir, addr string, env config.Env, now func() time.Time, log *slog.Logger) (st stage, err error) {
 	if st.l, err = listen("the demo", "--addr", addr); err != nil {
 		return st, err
 	}
@@ -39,15 +40,16 @@ func openStage(dir, addr string, env config.Env, log *slog.Logger) (st stage, er
 			st.l.Close()
 		}
 	}()
+	st.now = now
 	st.base = "http://" + st.l.Addr().String()
 	if st.store, err = openStore(filepath.Join(dir, "countersign.db")); err != nil {
 		return st, err
 	}
-	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), time.Now); err != nil {
+	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), now); err != nil {
 		return st, errors.Join(couldNot("the sample shop can't be opened: %w", err), st.store.Close())
 	}
 	st.ws, err = workspace.New(workspace.Config{
-		Seed: workspace.DemoSeed(), DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Log: log,
+		Seed: workspace.DemoSeed(), DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Now: now, Log: log,
 	})
 	if err != nil {
 		return st, errors.Join(couldNot("the workspace can't be opened: %w", err), st.store.Close())
@@ -67,7 +69,7 @@ func (st stage) close() error {
 // around serves the stage while fn runs, and takes it down afterwards.
 func (st stage) around(ctx context.Context, fn func(context.Context) error) error {
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{}))
+	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{Now: st.now}))
 	mux.Handle("/shop/", http.StripPrefix("/shop", st.shop.Handler()))
 	mux.Handle("/", st.ws.Handler())
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -45,6 +45,11 @@ func (v Visitor) Submit(ctx context.Context, view string, values map[string]stri
 	return v.call(ctx, http.MethodPost, v.path("views", view, "submit"), map[string]any{"values": sent}, nil)
 }
 
+// Close closes a modal.
+func (v Visitor) Close(ctx context.Context, view string) error {
+	return v.call(ctx, http.MethodPost, v.path("views", view, "close"), map[string]any{}, nil)
+}
+
 // takesSeveral tells elements in which more than one thing can be chosen.
 func (e Element) takesSeveral() bool {
 	return e.Type == "checkboxes" || strings.HasPrefix(e.Type, "multi_")

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+// known is what was seen already.
+type known struct {
+	calls    map[string]string // what was said of each call
+	surfaces map[string]bool   // of what the agent said
+	messages map[string]bool   // by person, channel and ts
+}
+
+// news is what a person could newly see: where calls stand, what the agent says, and what people are told beside that.
+func (p *player) news(ctx context.Context) (lines []string, err error) {
+	if p.known.calls == nil {
+		p.known = known{calls: map[string]string{}, surfaces: map[string]bool{}, messages: map[string]bool{}}
+	}
+	seen := known{calls: map[string]string{}, surfaces: map[string]bool{}}
+	err = p.stage.store.View(ctx, func(r store.Reader) error {
+		lines = nil
+		clear(seen.calls)
+		clear(seen.surfaces)
+		for i, t := range p.talks {
+			if slices.ContainsFunc(p.talks[:i], func(o talk) bool { return o.place == t.place }) {
+				continue
+			}
+			said, err := p.newsIn(r, t, seen)
+			if err != nil {
+				return err
+			}
+			lines = append(lines, said...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for id, line := range seen.calls {
+		p.known.calls[id] = line
+	}
+	for id := range seen.surfaces {
+		p.known.surfaces[id] = true
+	}
+	told, err := p.told(ctx)
+	return append(lines, told...), err
+}
+
+// newsIn is what is new in a conversation.
+func (p *player) newsIn(r store.Reader, t talk, seen known) (lines []string, err error) {
+	conv, err := r.ConversationAt(t.place)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	messages, err := r.Messages(conv.ID, 0)
+	if err != nil {
+		return nil, err
+	}
+	turns := map[string]bool{}
+	for _, m := range messages {
+		if m.Turn == "" || turns[m.Turn] {
+			continue
+		}
+		turns[m.Turn] = true
+		said, err := p.newsOf(r, m.Turn, messages, seen)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, said...)
+	}
+	return lines, nil
+}
+
+// newsOf is what is new in a turn: its calls, then what was answered.
+func (p *player) newsOf(r store.Reader, id string, messages []store.Message, seen known) (lines []string, err error) {
+	turn, err := r.Turn(id)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := r.Calls(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range calls {
+		line, err := describe(r, c)
+		if err != nil {
+			return nil, err
+		}
+		if line != "" && line != p.known.calls[c.ID] {
+			lines = append(lines, line)
+			seen.calls[c.ID] = line
+		}
+	}
+	surfaces, err := r.SurfacesOf(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range surfaces {
+		if p.known.surfaces[s.ID] {
+			continue
+		}
+		seen.surfaces[s.ID] = true
+		switch s.Kind {
+		case store.SurfaceAnswer:
+			lines = append(lines, "Countersign: "+oneLine(answerIn(messages, turn, s)))
+		case store.SurfaceProblem:
+			lines = append(lines, "Countersign: "+oneLine(turn.Problem))
+		case store.SurfaceQueued:
+			lines = append(lines, "Countersign says that the message waits")
+		}
+	}
+	return lines, nil
+}
+
+// answerIn is what the agent said in a step.
+func answerIn(messages []store.Message, turn approvers.Turn, s store.Surface) string {
+	for _, m := range messages {
+		if m.Turn == turn.ID && m.Role == store.RoleAssistant && m.Step == s.Step {
+			return m.Text
+		}
+	}
+	return ""
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// told is what people are told beside the conversation, by person and in order of time.
+func (p *player) told(ctx context.Context) (lines []string, err error) {
+	people := slices.Clone(p.people)
+	slices.SortFunc(people, func(a, b visitor.Person) int { return strings.Compare(a.Called(), b.Called()) })
+	for _, who := range people {
+		if who.Bot || who.Deleted {
+			continue
+		}
+		found, err := p.fresh(ctx, who)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			line, err := p.tells(ctx, who, m)
+			if err != nil {
+				return nil, err
+			}
+			if line != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines, nil
+}
+
+// fresh reads the bot's messages to a person that are new: direct ones, and those that only this person sees where there is talk or
+// something was clicked.
+func (p *player) fresh(ctx context.Context, who visitor.Person) (found []visitor.Message, err error) {
+	places := []talk{{channel: "countersign"}}
+	for _, channel := range p.clicked {
+		places = append(places, talk{channel: channel})
+	}
+	for _, t := range p.talks {
+		places = append(places, talk{channel: t.channel}, t)
+	}
+	for _, place := range places {
+		messages, err := p.as(who.Name).Messages(ctx, place.channel, place.root)
+		var refused *visitor.Refusal
+		if errors.As(err, &refused) {
+			continue // somebody who is not there
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range messages {
+			key := who.ID + " " + m.Channel + " " + m.TS
+			if m.BotID == "" || p.known.messages[key] || !m.Ephemeral && place.channel != "countersign" {
+				continue
+			}
+			p.known.messages[key] = true
+			found = append(found, m)
+		}
+	}
+	return found, nil
+}
+
+// tells is what a message to a person says, or "" for what goes without saying. A card says first what it is about, and then why it comes.
+func (p *player) tells(ctx context.Context, who visitor.Person, m visitor.Message) (line string, err error) {
+	text := strings.TrimSpace(visitor.Plain(m.Text, p.called))
+	if m.Ephemeral {
+		return "Countersign to " + who.Called() + ": " + oneLine(text), nil
+	}
+	lines := strings.SplitN(text, "\n", 3)
+	err = p.stage.store.View(ctx, func(r store.Reader) error {
+		s, err := r.SurfaceAt(m.Channel, m.TS)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		line = ""
+		switch {
+		case s.Kind == store.SurfaceCard || strings.HasPrefix(s.To, "conversation:"):
+			return nil
+		case s.Kind == store.SurfaceEscalation:
+			line = strings.Join(lines[:min(len(lines), 2)], " · ")
+		default:
+			line = lines[0]
+		}
+		return nil
+	})
+	if line != "" {
+		line = who.Called() + " is told: " + line
+	}
+	return line, err
+}
+
+// called is the name of the person with an id.
+func (p *player) called(id string) string {
+	for _, who := range p.people {
+		if who.ID == id {
+			return who.Called()
+		}
+	}
+	return id
+}

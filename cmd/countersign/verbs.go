@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// verb is something that people do with a button.
+type verb struct {
+	words  string // as a scenario says it. TOOL, NAME and LABEL stand for one of these; what follows a colon goes into the form
+	button string // the button's label, without the dots of what opens a form; empty: LABEL
+	field  string // the form's field that takes what follows the colon, by label or block id; empty: it names them, field=value, …
+	needs  string // an example of what follows the colon, where it can't be left out
+}
+
+// verbs are all of them. Where a line suits several, the first is meant.
+var verbs = []verb{
+	{words: "approves all", button: "Approve all", field: "typed"},
+	{words: "approves TOOL", button: "Approve", field: "typed"},
+	{words: "rejects TOOL", button: "Reject", field: "reason", needs: "too much"},
+	{words: "modifies TOOL", button: "Modify", needs: "amount=20"},
+	{words: "withdraws TOOL", button: "Withdraw"},
+	{words: "goes on", button: "Withdraw and go on with this"},
+	{words: "tries again", button: "Try again"},
+	{words: "asks about TOOL", button: "Ask", field: "question", needs: "is it the blue one?"},
+	{words: "answers", button: "Answer", field: "answer", needs: "yes, it is"},
+	{words: "comments on TOOL", button: "Comment", field: "comment", needs: "the third this week"},
+	{words: "hands TOOL on to NAME", button: "Hand on", field: "reason"},
+	{words: "takes back TOOL", button: "Take back", field: "reason", needs: "the wrong order"},
+	{words: "allows more TOOL", button: "Allow more"},
+	{words: "revokes the grant", button: "Revoke", field: "reason"},
+	{words: "accepts the grant", button: "Accept"},
+	{words: "declines the grant", button: "Decline", field: "reason"},
+	{words: "chooses LABEL", button: ""},
+	{words: "reports that TOOL happened", button: "It happened", field: "result", needs: "refund RF-9"},
+	{words: "reports that TOOL did not happen", button: "It did not"},
+	{words: "leaves TOOL unknown", button: "Leave it, tell the agent"},
+}
+
+// press is a verb as it stands in a scenario.
+type press struct {
+	verb
+	who    string
+	tool   string
+	like   string // words that tell the call from others of the same tool
+	person string // for NAME
+	label  string // of the button
+	text   string // what followed the colon
+	tries  bool   // it need not be possible
+}
+
+// pressForm matches a verb in a line.
+type pressForm struct {
+	verb
+	match *regexp.Regexp
+}
+
+var pressForms = func() (forms []pressForm) {
+	for _, v := range verbs {
+		first, rest, _ := strings.Cut(v.words, " ")
+		words := "(?:" + first + "|tries to " + infinitive(first) + ")"
+		if rest != "" {
+			words += " " + rest
+		}
+		words = strings.NewReplacer(
+			"TOOL", `(?P<tool>[\w.-]+)(?: \((?P<like>[^)]+)\))?`, "NAME", `(?P<person>\w+)`, "LABEL", `(?P<label>[^:]+)`,
+		).Replace(words)
+		forms = append(forms, pressForm{v, regexp.MustCompile(`^(?P<who>\w+) ` + words + `(?:: (?P<text>.+))?$`)})
+	}
+	return forms
+}()
+
+// infinitive is the form of a verb that follows "tries to".
+func infinitive(third string) string {
+	switch {
+	case strings.HasSuffix(third, "ies"):
+		return strings.TrimSuffix(third, "ies") + "y"
+	case strings.HasSuffix(third, "oes"):
+		return strings.TrimSuffix(third, "es")
+	}
+	return strings.TrimSuffix(third, "s")
+}
+
+// read reads a line that the form matches.
+func (f pressForm) read(text string) (press, error) {
+	m := f.match.FindStringSubmatch(text)
+	part := func(name string) string {
+		if i := f.match.SubexpIndex(name); i >= 0 {
+			return m[i]
+		}
+		return ""
+	}
+	do := press{
+		verb: f.verb, who: part("who"), tool: part("tool"), like: part("like"), person: part("person"), label: f.button, text: part("text"),
+		tries: strings.HasPrefix(text, part("who")+" tries to "),
+	}
+	if f.button == "" {
+		do.label = part("label")
+	}
+	if f.needs != "" && do.text == "" {
+		return do, fmt.Errorf("say it in full: \"%s: %s\"", text, f.needs)
+	}
+	if f.field == "" && do.text != "" && !strings.Contains(do.text, "=") {
+		return do, fmt.Errorf("name the field: \"%s: %s\"", strings.TrimSuffix(text, ": "+do.text), "amount=20")
+	}
+	return do, nil
+}
+
+// verbLines are what people do with buttons.
+var verbLines = func() (lines []line) {
+	for _, f := range pressForms {
+		form := "NAME " + f.words
+		if f.needs != "" {
+			form += ": " + f.needs
+		}
+		lines = append(lines, line{form, f.match, func(m []string) (scene, error) {
+			do, err := f.read(m[0])
+			return scene{where: nowhere, play: func(ctx context.Context, p *player) error { return p.press(ctx, do) }}, err
+		}})
+	}
+	return lines
+}()

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var itIs = regexp.MustCompile(`^It is (.+)$`)
+
+const span = `(\d+) (second|minute|hour|day)s?`
+
+// worldLines are what happens by itself.
+var worldLines = []line{
+	{"12 minutes pass", regexp.MustCompile(`^` + span + ` pass(?:es)?$`), func(m []string) (scene, error) {
+		return happens(func(ctx context.Context, p *player) error { return p.pass(ctx, p.clock.now().Add(lasting(m[1], m[2]))) })
+	}},
+	{"It is Monday 2026-12-21 09:00 Europe/Berlin", itIs, func(m []string) (scene, error) {
+		t, err := readTime(m[1])
+		if err != nil {
+			return scene{}, err
+		}
+		return happens(func(ctx context.Context, p *player) error {
+			if now := p.clock.now(); t.Before(now) {
+				return fmt.Errorf("time does not go back: it is %s already", now.In(t.Location()).Format(timeForm))
+			}
+			return p.pass(ctx, t)
+		})
+	}},
+	{"The bot restarts", regexp.MustCompile(`^The bot restarts$`), func([]string) (scene, error) {
+		return happens(func(ctx context.Context, p *player) error { return p.away(ctx, 0) })
+	}},
+	{"The bot is down for 2 hours", regexp.MustCompile(`^The bot is down for ` + span + `$`), func(m []string) (scene, error) {
+		return happens(func(ctx context.Context, p *player) error { return p.away(ctx, lasting(m[1], m[2])) })
+	}},
+	{"The policy becomes FILE", regexp.MustCompile(`^The policy becomes (\S+)$`), func(m []string) (scene, error) {
+		return happens(func(ctx context.Context, p *player) error { return p.reload(ctx, m[1]) })
+	}},
+}
+
+func happens(play func(context.Context, *player) error) (scene, error) {
+	return scene{where: nowhere, play: play}, nil
+}
+
+func lasting(n, unit string) time.Duration {
+	count, _ := strconv.Atoi(n) // digits only
+	return time.Duration(count) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[unit]
+}
+
+// timeForm is how a scenario writes a time, with the name of the place after it.
+const timeForm = "Monday 2006-01-02 15:04"
+
+// readTime reads a time such as "Friday 2026-12-25 09:00 Europe/Berlin".
+func readTime(text string) (time.Time, error) {
+	wrong := fmt.Errorf("%q is not a time such as %q", text, "Friday 2026-12-25 09:00 Europe/Berlin")
+	cut := strings.LastIndexByte(text, ' ')
+	if cut < 0 {
+		return time.Time{}, wrong
+	}
+	zone, err := time.LoadLocation(text[cut+1:])
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", wrong, err)
+	}
+	t, err := time.ParseInLocation(timeForm, text[:cut], zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", wrong, err)
+	}
+	if day := t.Weekday().String(); !strings.HasPrefix(text, day) {
+		return time.Time{}, fmt.Errorf("that day is a %s", day)
+	}
+	return t, nil
+}
+
+// maxSteps bounds how many things may fall due, one after the other, while time passes.
+const maxSteps = 1000
+
+// pass lets time pass. What falls due meanwhile is done when it is due.
+func (p *player) pass(ctx context.Context, until time.Time) error {
+	for range maxSteps {
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+		due, err := p.bot.desk.NextDue(ctx)
+		if err != nil {
+			return err
+		}
+		if due.IsZero() || due.After(until) {
+			p.clock.set(until)
+			p.bot.desk.Wake()
+			return nil
+		}
+		p.clock.set(due)
+		p.bot.desk.Wake()
+	}
+	return fmt.Errorf("more than %d things fell due meanwhile", maxSteps)
+}
+
+// away stops the bot, lets time pass without it, and starts another one that goes on with what is stored.
+func (p *player) away(ctx context.Context, d time.Duration) error {
+	if err := p.bot.end(); err != nil {
+		return err
+	}
+	p.clock.set(p.clock.now().Add(d))
+	p.bot = p.setup.begin(p.lasting)
+	return connected(ctx, p.bot.parts)
+}
+
+// reload puts another policy file into force. One that is refused is seen.
+func (p *player) reload(ctx context.Context, file string) error {
+	if err := p.setup.policies.become(p.script.beside(file)); err != nil {
+		for _, problem := range problemsIn(err) {
+			p.aside("the policy is refused: " + strings.TrimPrefix(problem.Error(), p.script.beside("")+"/"))
+		}
+		return nil
+	}
+	return p.bot.desk.Reconsider(ctx)
+}
