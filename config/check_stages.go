@@ -104,9 +104,9 @@ func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	}
 	switch enough := people - s.Quorum + 1; {
 	case s.Rejects > people:
-		c.wrong(at+".rejects", fmt.Sprintf("asks for %d rejections, and %s has %s, so nobody could ever reject it", s.Rejects, title, persons(people)), "lower rejects, or add members")
+		c.wrong(at+".rejects", fmt.Sprintf("asks for %d rejections, and %s has %d, so nobody could ever reject it", s.Rejects, title, people), "lower rejects, or add members")
 	case s.Rejects > enough:
-		c.odd(at+".rejects", fmt.Sprintf("after %s the quorum of %d can't be reached any more, and it would still wait: %s has %s", rejections(enough), s.Quorum, title, persons(people)),
+		c.odd(at+".rejects", fmt.Sprintf("after %s the quorum of %d can't be reached any more, and it would still wait: %s has %d", counted(enough, "rejection"), s.Quorum, title, people),
 			fmt.Sprintf("write rejects: %d, or add members", enough))
 	}
 	return true
@@ -125,18 +125,4 @@ func headcount(roles []approvers.Role) (n int, exact bool) {
 		}
 	}
 	return len(people), true
-}
-
-func persons(n int) string {
-	if n == 1 {
-		return "one person"
-	}
-	return fmt.Sprintf("%d people", n)
-}
-
-func rejections(n int) string {
-	if n == 1 {
-		return "one rejection"
-	}
-	return fmt.Sprintf("%d rejections", n)
 }

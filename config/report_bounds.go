@@ -13,17 +13,17 @@ import (
 func bounds(p *approvers.Policy) []string {
 	var out []string
 	if p.Caps.Requester.Count > 0 {
-		out = append(out, fmt.Sprintf("one person may cause %s requests; beyond it each asks for a typed value", p.Caps.Requester))
+		out = append(out, fmt.Sprintf("requests that one person causes: %s; beyond it each asks for a typed value", p.Caps.Requester))
 	}
 	if p.Caps.Approver > 0 {
-		out = append(out, fmt.Sprintf("%d open cards at one place; what comes on top waits in line, and asks for a typed value", p.Caps.Approver))
+		out = append(out, fmt.Sprintf("open cards at one place: %d; what comes on top waits in line, and asks for a typed value", p.Caps.Approver))
 	}
 	if text := budgetText(p.Budgets); text != "" {
-		out = append(out, "one person may use up "+text)
+		out = append(out, "one person and day (UTC): "+text)
 	}
 	for _, a := range p.Agents {
 		if a.Budgets != nil && *a.Budgets != p.Budgets {
-			out = append(out, "one person may use up "+budgetText(*a.Budgets)+" with agent "+a.Name)
+			out = append(out, "one person and day (UTC), with agent "+a.Name+": "+budgetText(*a.Budgets))
 		}
 	}
 	return out
@@ -32,15 +32,20 @@ func bounds(p *approvers.Policy) []string {
 func budgetText(b approvers.Budgets) string {
 	var parts []string
 	if b.Tokens > 0 {
-		parts = append(parts, grouped(strconv.Itoa(b.Tokens))+" tokens")
+		parts = append(parts, counted(b.Tokens, "token"))
 	}
 	if b.Calls > 0 {
-		parts = append(parts, fmt.Sprintf("%s tool calls", grouped(strconv.Itoa(b.Calls))))
+		parts = append(parts, counted(b.Calls, "tool call"))
 	}
-	if len(parts) == 0 {
-		return ""
+	return strings.Join(parts, ", ")
+}
+
+// counted is a number with its noun: 1 token, 200,000 tokens.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
 	}
-	return strings.Join(parts, " and ") + " a day (UTC)"
+	return grouped(strconv.Itoa(n)) + " " + noun
 }
 
 // workingHours are the roles that have some, in file order.

@@ -79,7 +79,7 @@ func (c *checker) notes(o outcome) []string {
 	if g := o.policy.Grants; g.Allowed() && ungrantable(o) == "" {
 		text := grantText(g)
 		if n := o.policy.TrustAfter; n > 0 && c.hasLead(o) {
-			text += fmt.Sprintf("; proposed to the lead after %s in a row that were approved as they were", calls(n))
+			text += fmt.Sprintf("; proposed to the lead after %s in a row that were approved as they were", counted(n, "call"))
 		}
 		out = append(out, text)
 	}
@@ -127,7 +127,7 @@ func stageTerms(s approvers.Stage) []string {
 
 // grantText says what may be granted.
 func grantText(g approvers.GrantTerms) string {
-	text := fmt.Sprintf("can be granted for up to %s within %s", calls(g.Uses), span(g.Within))
+	text := fmt.Sprintf("can be granted for up to %s within %s", counted(g.Uses, "call"), span(g.Within))
 	if len(g.AtMost) > 0 {
 		text += ", bounded by " + strings.Join(g.AtMost, ", ")
 	}
@@ -135,11 +135,4 @@ func grantText(g approvers.GrantTerms) string {
 		text += ", for the same " + strings.Join(g.Same, ", ")
 	}
 	return text
-}
-
-func calls(n int) string {
-	if n == 1 {
-		return "one call"
-	}
-	return fmt.Sprintf("%d calls", n)
 }

@@ -17,7 +17,7 @@ func printReport(out io.Writer, r config.Report) {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, g := range r.Gates {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", gateName(g), g.Risk, gateStages(g))
-			for _, note := range g.Notes {
+			for _, note := range append(stageTerms(g), g.Notes...) {
 				fmt.Fprintf(w, "  \t\t  %s\n", note)
 			}
 		}
@@ -92,11 +92,23 @@ func gateStages(g config.Gate) string {
 		if len(s.Leads) > 0 {
 			parts[i] += ", escalates to " + strings.Join(s.Leads, ", then ")
 		}
-		if len(s.Terms) > 0 {
-			parts[i] += ", " + strings.Join(s.Terms, ", ")
-		}
 	}
 	return strings.Join(parts, "; then ")
+}
+
+// stageTerms are what is otherwise at single stages.
+func stageTerms(g config.Gate) []string {
+	var out []string
+	for i, s := range g.Stages {
+		switch text := strings.Join(s.Terms, "; "); {
+		case text == "":
+		case len(g.Stages) == 1:
+			out = append(out, text)
+		default:
+			out = append(out, fmt.Sprintf("stage %d: %s", i+1, text))
+		}
+	}
+	return out
 }
 
 func automaticNotes(a config.Automatic) string {
