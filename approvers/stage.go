@@ -82,6 +82,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
+// StageList names the plan's stages in order, for people.
+func (plan Plan) StageList(p *Policy) string { return stageList(p, plan.Stages) }
+
 // stageList writes stages as people read them.
 func stageList(p *Policy, stages []Stage) string {
 	parts := make([]string, len(stages))

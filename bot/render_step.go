@@ -136,6 +136,8 @@ func (s scene) outcome(c desk.CallSight) (string, *prose) {
 		return "✅", s.decided(c).say("Done.").also(s.edited(c))
 	case approvers.OutcomeError:
 		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(reasonOf(c)), maxCallText))
+	case approvers.OutcomeObserved:
+		return "👁️", say("Not run, because the bot only observes this for now: ").say(clip(oneLine(reasonOf(c)), maxCallText)).say(".")
 	case approvers.OutcomeUnknown:
 		return "❓", s.decided(c).say("It was started, and nobody knows how it ended. The agent was told so.")
 	}

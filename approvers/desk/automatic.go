@@ -36,8 +36,11 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	if err != nil { // it was taken under a policy that did not compute with its arguments
 		return false, t.voidCall(call, e, "the policy changed: "+plainFault(err))
 	}
-	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Preview: call.Preview, CreatedAt: t.now}
+	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}
 	r.Plan = t.policy.Plan(r.AsCall(args))
+	if r.Plan.Verdict == approvers.Observed {
+		return false, t.observe(call, e, r.Plan)
+	}
 	if r.Plan.Verdict != approvers.Auto {
 		return false, t.askInstead(call, e, r)
 	}

@@ -45,6 +45,9 @@ func (t *tx) claim(e *approvers.Execution) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if call.Outcome != "" { // it has its one result: nothing of it runs any more
+		return false, t.ClearTimer(store.TimerRun, e.ID)
+	}
 	allowed := false
 	if e.Request != "" {
 		allowed, err = t.consume(*e)

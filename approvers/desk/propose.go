@@ -137,7 +137,7 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 	}
 	e := t.newExecution(call, tool, json.RawMessage(call.Args))
 	ask := approvers.Call{
-		Tool: call.Tool, Requesters: facts.Requesters, Authors: facts.Authors,
+		Tool: call.Tool, Effect: tool.Effect, Requesters: facts.Requesters, Authors: facts.Authors,
 		Facts: approvers.Facts{
 			Args: args, Requester: facts.Asker.User(), Conversation: facts.Conversation, Agent: turn.Agent, Now: t.now,
 		},
@@ -156,6 +156,9 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 			return false, err
 		}
 		return false, t.runNow(e)
+	}
+	if plan.Verdict == approvers.Observed {
+		return false, t.observe(call, e, plan)
 	}
 	r := approvers.Request{Preview: preview, PreviewFault: previewFault, Facts: facts, Plan: plan, Agent: turn.Agent}
 	return true, t.ask(call, e, r)

@@ -43,10 +43,13 @@ func explainObserved(ctx context.Context, out io.Writer, since time.Duration) er
 func observedCalls(ctx context.Context, s store.Store, from time.Time) ([]seen, error) {
 	var all []seen
 	err := eachChain(ctx, s, func(records []approvers.AuditRecord) error {
-		r := records[0]
-		if r.Kind != approvers.AuditProposed || r.Facts["verdict"] != string(approvers.Observed) || r.At.Before(from) {
+		at := slices.IndexFunc(records, func(r approvers.AuditRecord) bool {
+			return r.Kind == approvers.AuditProposed && r.Facts["verdict"] == string(approvers.Observed) && !r.At.Before(from)
+		})
+		if at < 0 {
 			return nil
 		}
+		r := records[at]
 		i := slices.IndexFunc(all, func(o seen) bool {
 			return o.tool == r.Facts["tool"] && o.would == r.Facts["would"] && o.stages == r.Facts["stages"]
 		})
