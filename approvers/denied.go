@@ -34,6 +34,8 @@ const (
 	DeniedTyped        Code = "not_typed"      // the value that has to be typed was not
 	DeniedFull         Code = "full"           // no more remarks, or people, fit on the card
 	DeniedNotApprover  Code = "not_approver"   // only whoever approved, or may, can take an approval back
+	DeniedDates        Code = "dates"          // an absence that ends before it begins, is over, or is too far ahead
+	DeniedStandIn      Code = "no_stand_in"    // whoever was named can't stand in for anybody; Detail is the reason's code
 	DeniedNoGrants     Code = "no_grants"      // the policy allows no grants here, or not these
 )
 
@@ -46,7 +48,7 @@ type Denied struct {
 	By     PersonID  // who decided, for DeniedResolved
 	State  State     // how the request ended, for DeniedResolved
 	At     time.Time // when it ended or fell due
-	Detail string    // the fault in edited arguments, for DeniedInvalidArgs
+	Detail string    // the fault in edited arguments, for DeniedInvalidArgs; a code where another person's trouble is the reason
 }
 
 func (d *Denied) Error() string { return "denied: " + string(d.Code) }

@@ -19,7 +19,7 @@ func Open(in Deciding, r Request) Request {
 
 // begin starts the clocks of the current stage. Nobody is added to it yet.
 func (r Request) begin(in Deciding) Request {
-	r.Joined, r.Invited, r.Reminded, r.Rounds = nil, nil, 0, 0
+	r.Joined, r.Invited, r.Owed, r.Reminded, r.Rounds, r.Told = nil, nil, nil, 0, 0, 0
 	r.StageAt = in.Now
 	t := r.times(in)
 	r.ExpiresAt = r.worked(in, r.stage().Roles(), t.ExpiresAfter)
@@ -58,29 +58,6 @@ func (r Request) worked(in Deciding, roles []string, d time.Duration) time.Time 
 	return at
 }
 
-// nextReminder is when those who have not decided are reminded next; zero: not any more.
-func (r Request) nextReminder(in Deciding) time.Time {
-	t := r.times(in)
-	if t.RemindAfter <= 0 || r.Reminded >= t.Reminders {
-		return time.Time{}
-	}
-	at := r.worked(in, r.Roles(), t.RemindAfter)
-	if !at.Before(r.ExpiresAt) {
-		return time.Time{}
-	}
-	return at
-}
-
-// Remind counts a reminder that is due. It reports false while none is.
-func (r Request) Remind(in Deciding) (Request, bool) {
-	if r.State != Pending || r.RemindAt.IsZero() || in.Now.Before(r.RemindAt) {
-		return r, false
-	}
-	r.Reminded++
-	r.RemindAt = r.nextReminder(in)
-	return r, true
-}
-
 // armEscalation sets when the next lead is told, or everybody once more, if there is anybody to tell.
 func (r Request) armEscalation(in Deciding) Request {
 	r.EscalateAt = time.Time{}
@@ -101,13 +78,13 @@ func (r Request) armEscalation(in Deciding) Request {
 	return r
 }
 
-// rearm sets the escalation anew where a changed policy has other leads, and leaves a clock that is running alone.
+// rearm sets the escalation and the reminders anew where a changed policy has others, and leaves a clock that is running alone.
 func (r Request) rearm(in Deciding) Request {
 	armed := r.armEscalation(in)
 	if !armed.EscalateAt.IsZero() && !r.EscalateAt.IsZero() && r.EscalateAt.Before(armed.EscalateAt) {
 		armed.EscalateAt = r.EscalateAt
 	}
-	if !r.RemindAt.IsZero() {
+	if r.RemindAt.IsZero() || !r.reminds(in) && r.Told == r.Rounds {
 		armed.RemindAt = r.nextReminder(in)
 	}
 	return armed
@@ -153,10 +130,13 @@ type Escalation struct {
 	Again bool // nobody was left to add: everybody who was told is told once more
 }
 
+// late reports whether the stage's deadline has passed: then nobody else is told, and what becomes of it is Expire's.
+func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
+
 // Escalate adds the next lead to the current stage, or has everybody told again as often as the policy says. It skips no stage and
 // lowers no quorum. It reports false while it is not due or nobody is left to tell.
 func (r Request) Escalate(in Deciding) (Request, Escalation, bool) {
-	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) {
+	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, Escalation{}, false
 	}
 	if up, lead, ok := r.join(in); ok {
@@ -164,6 +144,7 @@ func (r Request) Escalate(in Deciding) (Request, Escalation, bool) {
 	}
 	if r.Rounds < r.times(in).Repeat {
 		r.Rounds++
+		r.RemindAt = in.Now
 		return r.armEscalation(in), Escalation{Again: true}, true
 	}
 	r.EscalateAt = time.Time{}
@@ -191,5 +172,8 @@ func (r Request) goUp(in Deciding) (Request, bool) {
 		return r, false
 	}
 	up.ExpiresAt = up.worked(in, []string{lead.Name}, t.ExpiresAfter)
+	if up.RemindAt.IsZero() {
+		up.RemindAt = up.nextReminder(in)
+	}
 	return up, true
 }

@@ -23,28 +23,40 @@ const (
 	OutsideEscalates Outside = "escalate" // the lead is told at once
 )
 
-// maxDays bounds how many days are looked at for the next working time: more than a year of holidays is no plan.
-const maxDays = 400
+// maxDays bounds how many days are looked at for the next working time: whatever is not over by then goes on without a pause.
+const maxDays = 3 * 366
 
 // Open reports whether the role works at a time.
 func (h *Hours) Open(t time.Time) bool {
 	if h == nil {
 		return true
 	}
-	from, to, works := h.day(t.In(h.Zone))
+	from, to, works := h.day(t.In(h.Zone).Date())
 	return works && !t.Before(from) && t.Before(to)
 }
 
-// day is the working time of the day that a time in h's zone lies in.
-func (h *Hours) day(t time.Time) (from, to time.Time, works bool) {
-	if !h.Days[t.Weekday()] || slices.Contains(h.Holidays, t.Format(time.DateOnly)) {
+// day is the working time of a date in h's zone.
+func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool) {
+	noon := time.Date(y, m, d, 12, 0, 0, 0, h.Zone) // not midnight, which a change of clocks can leave out
+	if !h.Days[noon.Weekday()] || slices.Contains(h.Holidays, noon.Format(time.DateOnly)) {
 		return from, to, false
 	}
-	y, m, d := t.Date()
-	at := func(since time.Duration) time.Time { // by the wall clock: an hour that a change of clocks leaves out is not worked
-		return time.Date(y, m, d, int(since.Hours()), int(since.Minutes())%60, int(since.Seconds())%60, 0, h.Zone)
+	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
+}
+
+// at is a time of day by the wall clock. One that a change of clocks leaves out is the moment of the change.
+func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
+	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)
+	asked := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, time.UTC)
+	_, offset := t.Zone()
+	start, end := t.ZoneBounds()
+	switch got := t.Add(time.Duration(offset) * time.Second); {
+	case got.After(asked):
+		return start
+	case got.Before(asked):
+		return end
 	}
-	return at(h.From), at(h.To), true
+	return t
 }
 
 // After is when so much working time will have passed since a time. Without hours, time is working time.
@@ -52,25 +64,21 @@ func (h *Hours) After(t time.Time, d time.Duration) time.Time {
 	if h == nil {
 		return t.Add(d)
 	}
-	local := t.In(h.Zone)
-	for range maxDays {
-		from, to, works := h.day(local)
-		if works && t.Before(to) {
-			if t.Before(from) {
-				t = from
-			}
-			if left := to.Sub(t); d <= left {
-				return t.Add(d).UTC()
-			} else if left > 0 {
-				d -= left
-			}
-			t = to
+	y, m, day := t.In(h.Zone).Date()
+	for i := range maxDays {
+		from, to, works := h.day(y, m, day+i)
+		if !works || !t.Before(to) {
+			continue
 		}
-		y, m, day := local.Date()
-		local = time.Date(y, m, day+1, 0, 0, 0, 0, h.Zone)
-		if local.After(t) {
-			t = local
+		if t.Before(from) {
+			t = from
 		}
+		left := to.Sub(t)
+		if d <= left {
+			return t.Add(d).UTC()
+		}
+		d -= left
+		t = to
 	}
 	return t.Add(d).UTC()
 }

@@ -22,7 +22,8 @@ func (r Request) invites(who PersonID) bool {
 }
 
 // Peer finds the role by which a person could take the place of the current stage's own people: its tool list has the tool, and
-// its ceiling is no lower than the lowest of the stage's roles, and at the last stage no lower than the risk.
+// its ceiling is no lower than the lowest of the stage's roles, and at the last stage no lower than the risk. A stage that asks for a user group
+// asks it of them too.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -33,8 +34,12 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if r.Stage >= len(r.Plan.Stages) {
 		return Role{}, r.Over()
 	}
+	stage := r.stage()
+	if stage.Group != "" && !slices.Contains(who.Groups, stage.Group) {
+		return Role{}, &Denied{Code: DeniedGroup, Role: r.title(p)}
+	}
 	need := Critical
-	for _, name := range r.Plan.Stages[r.Stage].Roles() {
+	for _, name := range stage.Roles() {
 		if role, ok := p.Role(name); ok {
 			need = min(need, role.MaxRisk)
 		}

@@ -95,7 +95,9 @@ type Request struct {
 	EscalateAt   time.Time       `json:"escalate_at,omitzero"` // zero: nobody is left to tell
 	RemindAt     time.Time       `json:"remind_at,omitzero"`   // zero: nobody is reminded any more
 	Reminded     int             `json:"reminded,omitempty"`   // reminders of the current stage
+	Owed         []Owed          `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
 	Rounds       int             `json:"rounds,omitempty"`     // how often the current stage's escalation chain was gone through again
+	Told         int             `json:"told,omitempty"`       // how many of those rounds everybody was told of
 	RunBy        time.Time       `json:"run_by,omitzero"`      // set when approved
 	ClosedAt     time.Time       `json:"closed_at,omitzero"`
 	ClosedBy     PersonID        `json:"closed_by,omitempty"` // empty: time or policy closed it
@@ -245,6 +247,6 @@ func (r Request) Over() *Denied {
 // close ends the request.
 func (r Request) close(s State, who PersonID, name, role, reason string, now time.Time) Request {
 	r.State, r.ClosedBy, r.ClosedName, r.ClosedRole, r.Reason, r.ClosedAt = s, who, name, role, reason, now
-	r.EscalateAt, r.RemindAt = time.Time{}, time.Time{}
+	r.EscalateAt, r.RemindAt, r.Owed = time.Time{}, time.Time{}, nil
 	return r
 }

@@ -1,0 +1,235 @@
+package approvers_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+// policyWith is the example's policy, changed: discounts go to support, whose lead is team-lead, whose lead is finance-director.
+func policyWith(change ...func(*approvers.Policy)) *approvers.Policy {
+	p := example()
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func repeats(n int) func(*approvers.Policy) {
+	return func(p *approvers.Policy) { p.Defaults.Repeat, p.Defaults.ExpiresAfter = n, 4*hour }
+}
+
+func remindsEvery(d time.Duration, n int) func(*approvers.Policy) {
+	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
+}
+
+func silenceEscalates(p *approvers.Policy) { p.Defaults.OnExpiry = approvers.ExpiryEscalates }
+
+// works gives a role its hours.
+func works(role string, h *approvers.Hours) func(*approvers.Policy) {
+	return func(p *approvers.Policy) {
+		for i := range p.Approvers {
+			if p.Approvers[i].Name == role {
+				p.Approvers[i].Hours = h
+			}
+		}
+	}
+}
+
+// TestTheChainIsGoneThroughAgain: once nobody is left to add, everybody is told again as often as the policy says, and no more.
+func TestTheChainIsGoneThroughAgain(t *testing.T) {
+	p := policyWith(repeats(2))
+	r := open(t, p, "apply_discount", `{}`)
+	var told []string
+	for range 10 {
+		if r.EscalateAt.IsZero() {
+			break
+		}
+		at := r.EscalateAt
+		after, e, due := r.Escalate(deciding(p, at))
+		if !due {
+			t.Fatalf("nothing was due at %s", at)
+		}
+		if _, _, again := after.Escalate(deciding(p, at)); again {
+			t.Fatal("the same step is due twice")
+		}
+		if e.Again {
+			told = append(told, "again")
+			if !after.RemindAt.Equal(at) {
+				t.Errorf("everybody is told at %s; want at once", after.RemindAt)
+			}
+		} else {
+			told = append(told, e.Lead.Name)
+		}
+		r = after
+	}
+	if want := []string{"team-lead", "finance-director", "again", "again"}; !slices.Equal(told, want) {
+		t.Errorf("told %v; want %v", told, want)
+	}
+	if want := start.Add(40 * time.Minute); r.Rounds != 2 || !r.RemindAt.Equal(want) {
+		t.Errorf("%d rounds, the last at %s; want 2, at %s", r.Rounds, r.RemindAt, want)
+	}
+	if r.Stage != 0 || r.Plan.Stages[0].Quorum != 1 || r.State != approvers.Pending {
+		t.Errorf("escalation changed what has to be passed: %+v", r.Plan.Stages)
+	}
+}
+
+// TestSilenceGoesUp until the chain ends. Each lead has the whole time, and may decide; then silence rejects.
+func TestSilenceGoesUp(t *testing.T) {
+	p := policyWith(silenceEscalates, remindsEvery(20*time.Minute, 5), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 2 * hour })
+	r := open(t, p, "apply_discount", `{}`)
+	for i, lead := range []string{"team-lead", "finance-director"} {
+		if early, expired := r.Expire(deciding(p, r.ExpiresAt.Add(-time.Microsecond))); expired {
+			t.Fatalf("expired early: %+v", early)
+		}
+		at := r.ExpiresAt
+		if !at.Equal(start.Add(time.Duration(i+1) * 30 * time.Minute)) {
+			t.Fatalf("the time ends at %s", at)
+		}
+		r, _, _ = r.Remind(deciding(p, r.RemindAt), nil)
+		up, ok := r.Expire(deciding(p, at))
+		if !ok || up.State != approvers.Pending || up.Joined[len(up.Joined)-1] != lead || !up.ExpiresAt.Equal(at.Add(30*time.Minute)) {
+			t.Fatalf("step %d: %t, %s, joined by %v, until %s", i, ok, up.State, up.Joined, up.ExpiresAt)
+		}
+		if !up.RemindAt.Equal(at.Add(20 * time.Minute)) {
+			t.Errorf("step %d: reminds at %s; want after its 20 minutes again", i, up.RemindAt)
+		}
+		r = up
+	}
+	if decided := mustApprove(t, p, r, onFin1, r.ExpiresAt.Add(-time.Minute)); decided.State != approvers.Approved {
+		t.Errorf("a lead who was added could not decide: %s", decided.State)
+	}
+	if end, ok := r.Expire(deciding(p, r.ExpiresAt)); !ok || end.State != approvers.Expired {
+		t.Errorf("after the last lead it is %s", end.State)
+	}
+}
+
+// TestAfterTheDeadlineNobodyElseIsTold: a process that slept over everything goes on with the expiry alone.
+func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
+	p := policyWith(remindsEvery(5*time.Minute, 3))
+	r := open(t, p, "apply_discount", `{}`)
+	for _, late := range []time.Duration{30 * time.Minute, 31 * time.Minute, 7 * 24 * hour} {
+		in := deciding(p, start.Add(late))
+		if after, _, due := r.Escalate(in); due || after.EscalateAt.IsZero() {
+			t.Errorf("%s on: escalated %t, next at %s", late, due, after.EscalateAt)
+		}
+		if after, told, due := r.Remind(in, here(onSupport)); due || len(told) > 0 || after.Reminded != 0 {
+			t.Errorf("%s on: reminded %v", late, told)
+		}
+		if after, m := r.Muster(in, nil); len(m.Invited) > 0 || !m.Again.IsZero() || !after.EscalateAt.Equal(r.EscalateAt) {
+			t.Errorf("%s on: mustered %+v", late, m)
+		}
+		if after, ok := r.Expire(in); !ok || after.State != approvers.Expired {
+			t.Errorf("%s on: %s", late, after.State)
+		}
+	}
+}
+
+// TestAClockThatIsSetBack repeats nothing: what was done is done, and the rest waits for its time.
+func TestAClockThatIsSetBack(t *testing.T) {
+	p := policyWith(remindsEvery(5*time.Minute, 3))
+	r := open(t, p, "apply_discount", `{}`)
+	r, told, due := r.Remind(deciding(p, start.Add(5*time.Minute)), here(onSupport))
+	if !due || len(told) != 1 {
+		t.Fatalf("reminded %v", told)
+	}
+	r, _, _ = r.Escalate(deciding(p, start.Add(10*time.Minute)))
+	for _, back := range []time.Duration{-7 * 24 * hour, -hour, 0, 9 * time.Minute} {
+		in := deciding(p, start.Add(back))
+		_, _, escalated := r.Escalate(in)
+		_, _, reminded := r.Remind(in, here(onSupport))
+		_, expired := r.Expire(in)
+		if escalated || reminded || expired {
+			t.Errorf("at %s from the start: escalated %t, reminded %t, expired %t", back, escalated, reminded, expired)
+		}
+	}
+	if _, _, due := r.Remind(deciding(p, start.Add(10*time.Minute)), here(onSupport)); !due {
+		t.Error("the next reminder is lost")
+	}
+}
+
+// TestHoursOfAStage: its clocks stand still while its role does not work, and run in the lead's time once the lead is told.
+func TestHoursOfAStage(t *testing.T) {
+	friday := moment(t, "2026-11-20T16:55:00+01:00")
+	monday := moment(t, "2026-11-23T09:00:00+01:00")
+	p := policyWith(works("support-agent", office(t, "Europe/Berlin", 9*hour, 17*hour)), remindsEvery(10*time.Minute, 1))
+	r := openAt(t, p, friday)
+	if want := monday.Add(25 * time.Minute); !r.ExpiresAt.Equal(want) {
+		t.Errorf("expires at %s; want %s", r.ExpiresAt, want)
+	}
+	if want := monday.Add(5 * time.Minute); !r.EscalateAt.Equal(want) || !r.RemindAt.Equal(want) {
+		t.Errorf("escalates at %s, reminds at %s; want both at %s", r.EscalateAt, r.RemindAt, want)
+	}
+	// A request at night waits too, where the policy does not say otherwise.
+	if r = openAt(t, p, friday.Add(8*hour)); !r.EscalateAt.Equal(monday.Add(10 * time.Minute)) {
+		t.Errorf("escalates at %s", r.EscalateAt)
+	}
+}
+
+// TestOutsideItGoesUpAtOnce where the policy says so, past every lead who does not work either.
+func TestOutsideItGoesUpAtOnce(t *testing.T) {
+	escalates := func() *approvers.Hours {
+		h := office(t, "Europe/Berlin", 9*hour, 17*hour)
+		h.Outside = approvers.OutsideEscalates
+		return h
+	}
+	night := moment(t, "2026-11-20T23:00:00+01:00")
+	p := policyWith(works("support-agent", escalates()), works("team-lead", escalates()))
+	r := openAt(t, p, night)
+	for _, lead := range []string{"team-lead", "finance-director"} {
+		after, e, due := r.Escalate(deciding(p, night))
+		if !due || e.Lead.Name != lead {
+			t.Fatalf("at once to %q (%t); want %s", e.Lead.Name, due, lead)
+		}
+		r = after
+	}
+	if !r.EscalateAt.IsZero() {
+		t.Errorf("escalates again at %s", r.EscalateAt)
+	}
+	if r = openAt(t, p, night.Add(-8*hour)); r.EscalateAt.Equal(night.Add(-8 * hour)) {
+		t.Error("it goes up at once during working hours")
+	}
+}
+
+// TestAStageOfSeveralRoles counts by the clock of the role that is through first.
+func TestAStageOfSeveralRoles(t *testing.T) {
+	berlin, tokyo := office(t, "Europe/Berlin", 9*hour, 17*hour), office(t, "Asia/Tokyo", 9*hour, 17*hour)
+	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {
+		p.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
+	})
+	night := moment(t, "2026-11-23T23:00:00Z") // eight in the morning in Tokyo
+	r := openAt(t, p, night)
+	if want := night.Add(90 * time.Minute); !r.ExpiresAt.Equal(want) {
+		t.Errorf("expires at %s; want half an hour into the day of Tokyo, %s", r.ExpiresAt, want)
+	}
+}
+
+// TestAChangedPolicyLeavesRunningClocksAlone, and takes up what it newly asks for.
+func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
+	p := policyWith(remindsEvery(12*time.Minute, 3))
+	r := open(t, p, "apply_discount", `{}`)
+	again := func(r approvers.Request, hash string, at time.Duration, change ...func(*approvers.Policy)) approvers.Request {
+		q := policyWith(change...)
+		q.Hash = hash
+		return r.Refresh(deciding(q, start.Add(at)), map[string]any{})
+	}
+	same := again(r, "policy-2", 8*time.Minute, remindsEvery(12*time.Minute, 3))
+	if !same.RemindAt.Equal(r.RemindAt) || !same.EscalateAt.Equal(r.EscalateAt) || !same.ExpiresAt.Equal(r.ExpiresAt) {
+		t.Errorf("the clocks moved: remind %s, escalate %s, expire %s", same.RemindAt, same.EscalateAt, same.ExpiresAt)
+	}
+	if never := again(r, "policy-3", 8*time.Minute); !never.RemindAt.IsZero() {
+		t.Errorf("reminds at %s, which the policy does not ask for any more", never.RemindAt)
+	}
+	plain := open(t, policyWith(), "apply_discount", `{}`)
+	if now := again(plain, "policy-4", 8*time.Minute, remindsEvery(12*time.Minute, 3)); !now.RemindAt.Equal(start.Add(20 * time.Minute)) {
+		t.Errorf("reminds at %s; the policy asks for it now", now.RemindAt)
+	}
+}
+
+// openAt opens a discount request at a time.
+func openAt(t testing.TB, p *approvers.Policy, at time.Time) approvers.Request {
+	t.Helper()
+	return approvers.Open(deciding(p, at), open(t, p, "apply_discount", `{}`))
+}

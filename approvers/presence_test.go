@@ -1,0 +1,165 @@
+package approvers_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+// here are people who can be reached.
+func here(people ...approvers.Identity) (out []approvers.Presence) {
+	for _, who := range people {
+		out = append(out, approvers.Presence{Who: who})
+	}
+	return out
+}
+
+func quiet(who approvers.Identity, until time.Time) approvers.Presence {
+	return approvers.Presence{Who: who, QuietUntil: until}
+}
+
+func away(who approvers.Identity, standIn ...approvers.Presence) approvers.Presence {
+	p := approvers.Presence{Who: who, Away: true}
+	if len(standIn) > 0 {
+		p.StandIn = &standIn[0]
+	}
+	return p
+}
+
+func TestMuster(t *testing.T) {
+	second := person("U0005") // another team lead
+	stranger := person("U0300")
+	p := policyWith(func(p *approvers.Policy) {
+		p.Approvers = append(p.Approvers, approvers.Role{Name: "deputies", Title: "Deputies", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"}})
+	})
+	at := start.Add(time.Minute)
+	tests := []struct {
+		name    string
+		people  []approvers.Presence
+		invited []string
+		up      bool // the lead is told at once
+	}{
+		{"everybody is here", here(onLead), nil, false},
+		{"in do-not-disturb", []approvers.Presence{quiet(onLead, at.Add(hour))}, nil, true},
+		{"do-not-disturb ends now", []approvers.Presence{quiet(onLead, at)}, nil, false},
+		{"away without a stand-in", []approvers.Presence{away(onLead)}, nil, true},
+		{"away with a peer", []approvers.Presence{away(onLead, here(second)[0])}, []string{"U0005 for U0002 by deputies"}, false},
+		{"the peer is in do-not-disturb", []approvers.Presence{away(onLead, quiet(second, at.Add(hour)))}, []string{"U0005 for U0002 by deputies"}, true},
+		{"the peer is away too", []approvers.Presence{away(onLead, away(second))}, nil, true},
+		{"the peer is away too, and has a stand-in", []approvers.Presence{away(onLead, away(stranger, here(second)[0]))}, []string{"U0005 for U0002 by deputies"}, false},
+		{"the stand-in has no such role", []approvers.Presence{away(onLead, here(onSupport)[0])}, nil, true},
+		{"the stand-in asked for it", []approvers.Presence{away(onLead, here(asker)[0])}, nil, true},
+		{"the stand-in is a guest", []approvers.Presence{away(onLead, approvers.Presence{Who: approvers.Identity{ID: second.ID, Guest: true}})}, nil, true},
+		{"somebody who may not decide is away", []approvers.Presence{here(onLead)[0], away(stranger, here(second)[0])}, nil, false},
+		{"nobody is in the role", nil, nil, true},
+		{"only somebody of no role is here", here(stranger), nil, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := open(t, p, "issue_refund", `{"amount":1}`)
+			after, m := r.Muster(deciding(p, at), tt.people)
+			var invited []string
+			for _, i := range m.Invited {
+				invited = append(invited, i.Name+" for "+i.ByName+" by "+i.Role)
+				if !i.Away || !i.At.Equal(at) {
+					t.Errorf("%+v", i)
+				}
+			}
+			if !slices.Equal(invited, tt.invited) || len(after.Invited) != len(tt.invited) {
+				t.Errorf("invited %v, stored %v; want %v", invited, after.Invited, tt.invited)
+			}
+			if up := after.EscalateAt.Equal(at); up != tt.up {
+				t.Errorf("goes up at once: %t; want %t", up, tt.up)
+			}
+			again, n := after.Muster(deciding(p, at), append(tt.people, here(identities(after.Invited)...)...))
+			if len(n.Invited) != 0 || len(again.Invited) != len(after.Invited) {
+				t.Errorf("mustered once more, it invites %v", n.Invited)
+			}
+		})
+	}
+}
+
+func identities(invited []approvers.Invite) (out []approvers.Identity) {
+	for _, i := range invited {
+		out = append(out, approvers.Identity{ID: i.Who, Name: i.Name})
+	}
+	return out
+}
+
+// TestAStandInOfTheStage is not invited: they are one of its people already, and one person counts once.
+func TestAStandInOfTheStage(t *testing.T) {
+	p := policyWith()
+	r := open(t, p, "cancel_account", `{}`)
+	after, m := r.Muster(deciding(p, start), []approvers.Presence{away(onFin1, here(onFin2)[0]), here(onFin2)[0]})
+	if len(m.Invited) != 0 || after.EscalateAt.Equal(start) {
+		t.Errorf("invited %v, escalates at %s", m.Invited, after.EscalateAt)
+	}
+}
+
+// TestAStandInHasToBeInTheGroup that the stage asks for.
+func TestAStandInHasToBeInTheGroup(t *testing.T) {
+	p := policyWith(func(p *approvers.Policy) {
+		p.Tools[5].Rules = nil
+		p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Group: "oncall", Quorum: 1}}
+		p.Approvers = append(p.Approvers, approvers.Role{Name: "deputies", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"}})
+	})
+	oncall := func(user string, groups ...string) approvers.Identity {
+		who := person(user)
+		who.Groups = groups
+		return who
+	}
+	r := open(t, p, "issue_refund", `{"amount":1}`)
+	if _, m := r.Muster(deciding(p, start), []approvers.Presence{away(oncall("U0002", "oncall"), here(oncall("U0005"))[0])}); len(m.Invited) != 0 {
+		t.Errorf("invited %v, who is not in the group", m.Invited)
+	}
+	after, m := r.Muster(deciding(p, start), []approvers.Presence{away(oncall("U0002", "oncall"), here(oncall("U0005", "oncall"))[0])})
+	if len(m.Invited) != 1 {
+		t.Fatal("a peer in the group was not invited")
+	}
+	at := start.Add(time.Minute)
+	_, denied := after.Approve(deciding(p, at), moveBy(after, oncall("U0005"), at)) // out of the group by then
+	wantDenied(t, denied, approvers.DeniedGroup)
+}
+
+// TestMusterOutsideOfWorkingHours: nobody has to be reachable at night. It is looked at again when the role works.
+func TestMusterOutsideOfWorkingHours(t *testing.T) {
+	p := policyWith(works("support-agent", office(t, "Europe/Berlin", 9*hour, 17*hour)))
+	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
+	r := openAt(t, p, night)
+	asleep := []approvers.Presence{quiet(onSupport, night.Add(9*hour))}
+	after, m := r.Muster(deciding(p, night), asleep)
+	if !m.Again.Equal(opens) || after.EscalateAt.Equal(night) {
+		t.Errorf("looked at again at %s, escalates at %s; want at %s, and no sooner than the policy says", m.Again, after.EscalateAt, opens)
+	}
+	after, m = after.Muster(deciding(p, opens), []approvers.Presence{away(onSupport)})
+	if !m.Again.IsZero() || !after.EscalateAt.Equal(opens) {
+		t.Errorf("in the morning nobody is here: looked at again at %s, escalates at %s", m.Again, after.EscalateAt)
+	}
+}
+
+// TestMusterWithoutALead: there is nobody to tell, and the rounds of a chain that has ended are not used up for it.
+func TestMusterWithoutALead(t *testing.T) {
+	p := policyWith(repeats(1))
+	r := open(t, p, "cancel_account", `{}`)
+	after, _ := r.Muster(deciding(p, start), []approvers.Presence{away(onFin1), away(onFin2)})
+	if !after.EscalateAt.Equal(r.EscalateAt) {
+		t.Errorf("escalates at %s; was %s", after.EscalateAt, r.EscalateAt)
+	}
+}
+
+// TestSomebodyWhoseSayIsHad is not waited for: with one of two approvals given and the other person away, the lead is told.
+func TestSomebodyWhoseSayIsHad(t *testing.T) {
+	p := policyWith(func(p *approvers.Policy) {
+		p.Approvers[1].Members = users("U0002", "U0005")
+		p.Tools[5].Rules = nil
+		p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+	})
+	r := open(t, p, "issue_refund", `{"amount":1}`)
+	at := start.Add(time.Minute)
+	r = mustApprove(t, p, r, onLead, at)
+	if after, _ := r.Muster(deciding(p, at), []approvers.Presence{here(onLead)[0], away(person("U0005"))}); !after.EscalateAt.Equal(at) {
+		t.Errorf("escalates at %s; want at once", after.EscalateAt)
+	}
+}

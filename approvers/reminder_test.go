@@ -1,0 +1,123 @@
+package approvers_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+func names(people []approvers.Identity) []string {
+	out := []string{}
+	for _, p := range people {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func TestReminders(t *testing.T) {
+	p := policyWith(remindsEvery(8*time.Minute, 3))
+	r := open(t, p, "cancel_account", `{}`)
+	people := append(here(onFin1, onFin2, bystander), away(person("U0001")))
+	for i := range 3 {
+		at := start.Add(time.Duration(i+1) * 8 * time.Minute)
+		if !r.RemindNext().Equal(at) {
+			t.Fatalf("reminder %d is due at %s; want %s", i+1, r.RemindNext(), at)
+		}
+		if _, _, due := r.Remind(deciding(p, at.Add(-time.Microsecond)), people); due {
+			t.Fatal("reminded too early")
+		}
+		after, told, due := r.Remind(deciding(p, at), people)
+		if !due || !slices.Equal(names(told), []string{"U0003", "U0004"}) || after.Reminded != i+1 {
+			t.Fatalf("reminder %d: %t, %v, counted as %d", i+1, due, names(told), after.Reminded)
+		}
+		r = after
+	}
+	if !r.RemindNext().IsZero() {
+		t.Errorf("one more reminder at %s than the policy says", r.RemindNext())
+	}
+}
+
+// TestWhoHasDecidedIsNotReminded, nor who rejected where more rejections are needed.
+func TestWhoHasDecidedIsNotReminded(t *testing.T) {
+	p := policyWith(remindsEvery(8*time.Minute, 3), func(p *approvers.Policy) {
+		p.Approvers[2].Members = users("U0003", "U0004", "U0006")
+		p.Tools[6].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2, Rejects: 2}}
+	})
+	r := open(t, p, "cancel_account", `{}`)
+	at := start.Add(8 * time.Minute)
+	r = mustApprove(t, p, r, onFin1, at)
+	r, denied := r.Reject(deciding(p, at), moveBy(r, onFin2, at))
+	if denied != nil {
+		t.Fatal(denied)
+	}
+	_, told, _ := r.Remind(deciding(p, at), here(onFin1, onFin2, person("U0006")))
+	if !slices.Equal(names(told), []string{"U0006"}) {
+		t.Errorf("reminded %v; want who has not decided", names(told))
+	}
+}
+
+// TestDoNotDisturb: the reminder comes when it ends, once, if it still waits then; and if it was extended, later.
+func TestDoNotDisturb(t *testing.T) {
+	p := policyWith(remindsEvery(8*time.Minute, 1))
+	r := open(t, p, "cancel_account", `{}`)
+	at, ends, later := start.Add(8*time.Minute), start.Add(12*time.Minute), start.Add(15*time.Minute)
+	r, told, _ := r.Remind(deciding(p, at), []approvers.Presence{here(onFin1)[0], quiet(onFin2, ends)})
+	if !slices.Equal(names(told), []string{"U0003"}) || !r.RemindNext().Equal(ends) {
+		t.Fatalf("reminded %v, next at %s; want U0003, and the other at %s", names(told), r.RemindNext(), ends)
+	}
+	r, told, due := r.Remind(deciding(p, ends), []approvers.Presence{here(onFin1)[0], quiet(onFin2, later)})
+	if !due || len(told) != 0 || !r.RemindNext().Equal(later) {
+		t.Fatalf("extended: reminded %v, next at %s", names(told), r.RemindNext())
+	}
+	end, told, due := r.Remind(deciding(p, later), here(onFin1, onFin2))
+	if !due || !slices.Equal(names(told), []string{"U0004"}) || !end.RemindNext().IsZero() || end.Reminded != 1 {
+		t.Errorf("reminded %v, next at %s, counted %d; want U0004 alone, once, as part of the first", names(told), end.RemindNext(), end.Reminded)
+	}
+	// Who has decided meanwhile, or is away by then, is owed nothing.
+	for _, p2 := range [][]approvers.Presence{{away(onFin2)}, nil} {
+		if end, told, _ := r.Remind(deciding(p, later), p2); len(told) != 0 || !end.RemindNext().IsZero() {
+			t.Errorf("reminded %v, next at %s", names(told), end.RemindNext())
+		}
+	}
+	if done, denied := r.Withdraw(deciding(p, at), asker, false, ""); denied != nil || !done.RemindNext().IsZero() {
+		t.Errorf("withdrawn, and %v are still owed a reminder", done.Owed)
+	}
+}
+
+// TestTwoAreOwed: each when their own do-not-disturb ends.
+func TestTwoAreOwed(t *testing.T) {
+	p := policyWith(remindsEvery(8*time.Minute, 1))
+	r := open(t, p, "cancel_account", `{}`)
+	first, second := start.Add(10*time.Minute), start.Add(11*time.Minute)
+	people := []approvers.Presence{quiet(onFin1, second), quiet(onFin2, first)}
+	r, _, _ = r.Remind(deciding(p, start.Add(8*time.Minute)), people)
+	r, told, _ := r.Remind(deciding(p, first), people)
+	if !slices.Equal(names(told), []string{"U0004"}) || !r.RemindNext().Equal(second) {
+		t.Fatalf("reminded %v, next at %s", names(told), r.RemindNext())
+	}
+	_, told, _ = r.Remind(deciding(p, second), people)
+	if !slices.Equal(names(told), []string{"U0003"}) {
+		t.Errorf("reminded %v", names(told))
+	}
+}
+
+// TestARoundIsNoReminder: telling everybody again, because the chain has ended, does not use the reminders up.
+func TestARoundIsNoReminder(t *testing.T) {
+	p := policyWith(repeats(1), remindsEvery(25*time.Minute, 1))
+	r := open(t, p, "cancel_account", `{}`)
+	at := start.Add(10 * time.Minute)
+	r, e, _ := r.Escalate(deciding(p, at))
+	if !e.Again {
+		t.Fatal("not told again")
+	}
+	r, told, due := r.Remind(deciding(p, at), here(onFin1, onFin2))
+	if !due || len(told) != 2 || r.Reminded != 0 || !r.RemindAt.Equal(at.Add(25*time.Minute)) {
+		t.Fatalf("told %v, %d reminders used up, next at %s", names(told), r.Reminded, r.RemindAt)
+	}
+	r, told, _ = r.Remind(deciding(p, r.RemindAt), here(onFin1))
+	if len(told) != 1 || r.Reminded != 1 || !r.RemindAt.IsZero() {
+		t.Errorf("told %v, %d reminders, next at %s", names(told), r.Reminded, r.RemindAt)
+	}
+}
