@@ -72,10 +72,18 @@ func (d *Desk) Escalate(ctx context.Context, timer store.Timer) error {
 			if after.EscalateAt.IsZero() || after.State != approvers.Pending {
 				return t.ClearTimer(store.TimerEscalate, r.ID)
 			}
-			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: after.EscalateAt})
+			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: t.notYet(after.EscalateAt)})
 		}
 		return t.escalated(r, after, told)
 	})
+}
+
+// notYet is when to look again at what was not due: at its time, or, where that has passed and the deadline too, soon. It is the expiry's turn then.
+func (t *tx) notYet(due time.Time) time.Time {
+	if due.After(t.now) {
+		return due
+	}
+	return t.now.Add(maxGrace)
 }
 
 // escalated writes an escalation, and has those who are told by it told.

@@ -68,7 +68,7 @@ func TestEveryOutcome(t *testing.T) {
 		{"rejected", refund, func(o *office, c store.Call) { o.reject(lead, c.Request) },
 			approvers.OutcomeRejected, "proposed decided closed returned"},
 		{"expired", refund, func(o *office, c store.Call) { o.clock.pass(expiresAfter); o.due() },
-			approvers.OutcomeExpired, "proposed escalated closed returned"},
+			approvers.OutcomeExpired, "proposed closed returned"},
 		{"approved and not started in time", refund, func(o *office, c store.Call) {
 			o.approve(lead, c.Request)
 			o.clock.pass(runWithin)
