@@ -32,6 +32,11 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	if _, status := b.open(ticket); status != http.StatusSwitchingProtocols {
 		t.Errorf("the ticket went by the workspace's clock: %d", status)
 	}
+	later := b.trigger("U0001", "")
+	b.ticks.advance(3*time.Second + time.Millisecond)
+	if _, err := b.api.OpenView(later, request("T")); code(err) != "expired_trigger_id" {
+		t.Errorf("a trigger from after the jump, three seconds later: %v", err)
+	}
 	resp, err := http.Post(command.ResponseURL, "application/json", bytes.NewReader([]byte(`{"text":"x"}`)))
 	if err != nil {
 		t.Fatal(err)

@@ -125,7 +125,7 @@ func TestACommandAnsweredLater(t *testing.T) {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != 200 {
+		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d %s", answer, resp.StatusCode, body)
 		}
 	}

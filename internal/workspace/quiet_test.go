@@ -87,6 +87,22 @@ func TestSnoozing(t *testing.T) {
 	}
 }
 
+// An app hears of quiet times only if it asked for them.
+func TestQuietTimesAreSubscribedTo(t *testing.T) {
+	for _, event := range []string{"dnd_updated_user", "user_change"} {
+		b := newBench(t, func(c *Config) { c.Seed.App.Events = []string{event} })
+		app := b.connect(nil)
+		b.must(b.post("/people/kenji/snooze", obj{"minutes": 30}))
+		title := "Director"
+		if err := b.srv.ChangeUser("U0004", UserChange{Title: &title}); err != nil {
+			t.Fatal(err)
+		}
+		if got := wait(t, app.events).Data.(slackevents.EventsAPIEvent).InnerEvent.Type; got != event {
+			t.Errorf("subscribed to %s, the app heard %s", event, got)
+		}
+	}
+}
+
 func TestTeamDND(t *testing.T) {
 	b := newBench(t)
 	b.must(b.post("/people/kenji/snooze", obj{"minutes": 30}))
