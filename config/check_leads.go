@@ -34,6 +34,20 @@ func (c *checker) use(o outcome) {
 	}
 }
 
+// alone warns of stages that a single person can pass and nobody in their place.
+func (c *checker) alone(o outcome) {
+	for i, s := range o.plan.Stages {
+		roles := c.rolesOf(s)
+		people, exact := headcount(roles)
+		if !exact || people != 1 || s.Group != "" || len(c.leadsAt(o, i)) > 0 {
+			continue
+		}
+		c.oddOnce("approvers."+roles[0].Name+".members",
+			fmt.Sprintf("nobody but %s can decide as %s, and there is no lead who may: while they are away, or ask for a call themselves, it waits in vain",
+				memberText(roles[0].Members[0]), roles[0].Title), "add members, or a lead")
+	}
+}
+
 // rolesOf are the roles of a stage that exist.
 func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	var out []approvers.Role

@@ -54,6 +54,7 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 		if o.plan.Verdict == approvers.Ask {
 			c.times(o)
 			c.ceilings(o)
+			c.alone(o)
 		}
 	}
 	return reasons
