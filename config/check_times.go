@@ -23,8 +23,9 @@ func (c *checker) times(o outcome) {
 				"let escalate_after be shorter than expires_after")
 			continue
 		}
-		if again := time.Duration(leads+1) * t.EscalateAfter; t.Repeat > 0 && again >= t.ExpiresAfter {
-			c.oddOnce(c.timeAt(o, s, "repeat", "escalate_after", "expires_after"),
+		repeat := "tools." + o.tool + ".repeat" // what the defaults say is for those with a short chain of leads
+		if again := time.Duration(leads+1) * t.EscalateAfter; t.Repeat > 0 && again >= t.ExpiresAfter && c.written(repeat) {
+			c.oddOnce(repeat,
 				fmt.Sprintf("nobody is ever told again: a request expires after %s, and %s would be told again after %s", span(t.ExpiresAfter), s.Title(c.policy), span(again)),
 				"give it more time, or remove repeat")
 		}

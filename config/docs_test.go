@@ -53,6 +53,19 @@ func TestTheExample(t *testing.T) {
 	golden(t, "testdata/example.yaml", reported(f.Report(shopTools)))
 }
 
+// TestTheLargeExample: the example with every key has nothing to complain of either.
+func TestTheLargeExample(t *testing.T) {
+	_, section, ok := strings.Cut(read(t, "../docs/policy.md"), "## An example with all of it")
+	if !ok {
+		t.Fatal("there is none")
+	}
+	f := parse(t, yamlBlock.FindStringSubmatch(section)[1])
+	if found := f.Check(nil); len(found) > 0 {
+		t.Errorf("findings:\n%s", found.Excerpts())
+	}
+	golden(t, "testdata/large_example.yaml", reported(f.Report(nil)))
+}
+
 // TestDocumentedMessages: what the documentation says that check says, it does say.
 func TestDocumentedMessages(t *testing.T) {
 	var said strings.Builder

@@ -58,10 +58,10 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 
 // notes are what is to be said of an outcome beside its stages.
 func (c *checker) notes(o outcome) []string {
-	var out []string
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
-		out = append(out, "only observed: it is not run, and nobody is asked")
+		return []string{"only observed: it is not run, and nobody is asked"}
 	}
+	var out []string
 	usual := waitingText(defaultTimes(c.policy.Defaults))
 	var differs []string
 	for i, part := range waitingText(o.policy) {
