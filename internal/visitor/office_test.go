@@ -48,6 +48,10 @@ func openOffice(t *testing.T, answer func(envelope) any) *office {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
+	var hello envelope // the socket is taken in only when it has been greeted
+	if err := conn.ReadJSON(&hello); err != nil || hello.Type != "hello" {
+		t.Fatalf("the first frame is %+v %v", hello, err)
+	}
 	var reading sync.WaitGroup
 	reading.Go(func() { o.listen(conn) })
 	t.Cleanup(func() { conn.Close(); reading.Wait() })
@@ -60,9 +64,6 @@ func (o *office) listen(conn *websocket.Conn) {
 		var e envelope
 		if conn.ReadJSON(&e) != nil {
 			return
-		}
-		if e.ID == "" { // hello
-			continue
 		}
 		ack := object{"envelope_id": e.ID}
 		if o.answer != nil {
