@@ -14,7 +14,7 @@ import (
 type Desk interface {
 	Begin(ctx context.Context, turn string) (desk.Brief, error)
 	Propose(ctx context.Context, p desk.Proposal) error
-	Answer(ctx context.Context, turn string, step int, text string) error
+	Answer(ctx context.Context, turn string, step int, text string, tokens int) error
 	Postpone(ctx context.Context, turn string, step int, until time.Time) error
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)

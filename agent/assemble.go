@@ -27,6 +27,7 @@ type assembly struct {
 	dropped int // calls beyond those
 	finish  openai.FinishReason
 	cutText bool // the text went over its limit
+	tokens  int  // that the server says it counted; zero: it does not say
 }
 
 // piecedCall is one tool call while its pieces arrive.

@@ -116,6 +116,7 @@ type fakeDesk struct {
 	brief     desk.Brief
 	proposals []desk.Proposal
 	answers   []string
+	tokens    []int
 	postponed []time.Time
 	stops     []stop
 
@@ -136,8 +137,8 @@ func (d *fakeDesk) Propose(_ context.Context, p desk.Proposal) error {
 	return nil
 }
 
-func (d *fakeDesk) Answer(_ context.Context, _ string, _ int, text string) error {
-	d.answers = append(d.answers, text)
+func (d *fakeDesk) Answer(_ context.Context, _ string, _ int, text string, tokens int) error {
+	d.answers, d.tokens = append(d.answers, text), append(d.tokens, tokens)
 	return nil
 }
 

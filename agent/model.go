@@ -85,6 +85,7 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	if f != nil {
 		return reply{}, f
 	}
+	out.tokens = a.tokens
 	return out, nil
 }
 
@@ -140,6 +141,9 @@ func (a *assembly) event(raw []byte) error {
 			return &api
 		}
 		return again(causeDown, "the stream says: "+cutText(string(ch.Error), 300))
+	}
+	if ch.Usage != nil && ch.Usage.TotalTokens > 0 {
+		a.tokens = ch.Usage.TotalTokens
 	}
 	for _, choice := range ch.Choices {
 		if choice.Index == 0 {

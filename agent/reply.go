@@ -11,9 +11,22 @@ import (
 
 // reply is one whole answer of the model: calls, or words for people.
 type reply struct {
-	text  string
-	calls []desk.ModelCall
-	cut   bool // the words end where a limit was reached
+	text   string
+	calls  []desk.ModelCall
+	cut    bool // the words end where a limit was reached
+	tokens int  // in and out, as the server counted them; zero: it does not say
+}
+
+// spent is how many tokens the step cost: what the server counted, or else an estimate, which is rather too high.
+func (r reply) spent(q question) int {
+	if r.tokens > 0 {
+		return r.tokens
+	}
+	n := q.tokens + estimate(r.text)
+	for _, c := range r.calls {
+		n += estimate(c.Tool) + estimate(c.Args)
+	}
+	return n
 }
 
 // The reasons for which a server ends an answer before the model was done, beside the interface's own.

@@ -49,9 +49,9 @@ func (a *Agent) step(ctx context.Context, b desk.Brief) error {
 	log.Info("model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
 		"took", a.Now().Sub(began))
 	if len(r.calls) > 0 {
-		return a.Desk.Propose(ctx, desk.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors})
+		return a.Desk.Propose(ctx, desk.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
 	}
-	return a.Desk.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last))
+	return a.Desk.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
 }
 
 func (a *Agent) maxSteps(agent approvers.Agent) int {

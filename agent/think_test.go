@@ -33,6 +33,30 @@ func TestThinkProposes(t *testing.T) {
 	}
 }
 
+// A step costs what the server counted, or else what its question and its answer are estimated at.
+func TestThinkCosts(t *testing.T) {
+	counted := `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":12,"total_tokens":42}}`
+	for _, tt := range []struct {
+		name   string
+		events []string
+		most   int
+		least  int
+	}{
+		{"as the server counted", []string{delta(`{"content":"All right."}`, ""), end("stop"), counted, "[DONE]"}, 42, 42},
+		{"as estimated", []string{delta(`{"content":"All right."}`, ""), end("stop"), "[DONE]"}, 10_000, 43},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := &fakeDesk{brief: asked("Refund A")}
+			if err := newAgent(d, answers(200, nil, strings.NewReader(stream(tt.events...)))).Think(t.Context(), timer); err != nil {
+				t.Fatal(err)
+			}
+			if len(d.tokens) != 1 || d.tokens[0] < tt.least || d.tokens[0] > tt.most {
+				t.Errorf("cost %v, want %d to %d", d.tokens, tt.least, tt.most)
+			}
+		})
+	}
+}
+
 // What is asked: the model of the agent, its tools only, in a stable order, and the prompt.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()

@@ -170,7 +170,7 @@ func (w *workbench) think(ctx context.Context, t store.Timer) error {
 		if w.answer != "" {
 			text = w.answer
 		}
-		return w.desk.Answer(ctx, b.Turn.ID, b.Turn.Step, text)
+		return w.desk.Answer(ctx, b.Turn.ID, b.Turn.Step, text, 1)
 	}
 	p := desk.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Authors: b.Turn.Requesters}
 	for i, line := range strings.Split(last, "\n") {

@@ -182,7 +182,7 @@ func (w *outside) think(ctx context.Context, t store.Timer) error {
 	if b.Turn.Step == 0 {
 		return w.Propose(ctx, desk.Proposal{Turn: t.Ref, Step: 0, Text: "Let me see.", Calls: calls(w.script...), Authors: []approvers.PersonID{alice.ID}})
 	}
-	return w.Answer(ctx, t.Ref, b.Turn.Step, "Done.")
+	return w.Answer(ctx, t.Ref, b.Turn.Step, "Done.", 1)
 }
 
 func (w *outside) runTool(ctx context.Context, t store.Timer) error {

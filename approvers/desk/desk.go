@@ -175,18 +175,24 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget drops deliveries that were handled longer ago than the given time.
+// Forget drops deliveries that were handled longer ago than the given time, and what is not counted any more.
 func (d *Desk) Forget(ctx context.Context, after time.Duration) error {
-	for {
-		n := 0
-		err := d.update(ctx, "forget", func(t *tx) (err error) {
-			n, err = t.ForgetInbox(t.now.Add(-after), forgetBatch)
-			return err
-		})
-		if err != nil || n < forgetBatch {
-			return err
+	drop := []func(*tx) (int, error){
+		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
+		func(t *tx) (int, error) { return t.ForgetTallies(t.now.Add(-tallied), forgetBatch) },
+	}
+	for _, batch := range drop {
+		for n := forgetBatch; n == forgetBatch; {
+			err := d.update(ctx, "forget", func(t *tx) (err error) {
+				n, err = batch(t)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // forgetBatch bounds how many rows one transaction deletes.

@@ -208,7 +208,7 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	o.ok(o.Propose(o.ctx(), p))
 	for name, again := range map[string]func() error{
 		"propose":  func() error { return o.Propose(o.ctx(), p) },
-		"answer":   func() error { return o.Answer(o.ctx(), turn, b.Turn.Step, "x") },
+		"answer":   func() error { return o.Answer(o.ctx(), turn, b.Turn.Step, "x", 1) },
 		"stop":     func() error { return o.Stop(o.ctx(), turn, b.Turn.Step, "x", true) },
 		"postpone": func() error { return o.Postpone(o.ctx(), turn, b.Turn.Step, o.clock.Now()) },
 		"begin":    func() error { _, err := o.Begin(o.ctx(), turn); return err },

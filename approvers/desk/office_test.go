@@ -318,7 +318,7 @@ func (o *office) due() {
 func (o *office) answer(turn string) {
 	o.t.Helper()
 	b := o.begin(turn)
-	o.ok(o.Answer(o.ctx(), turn, b.Turn.Step, "Done."))
+	o.ok(o.Answer(o.ctx(), turn, b.Turn.Step, "Done.", 1))
 }
 
 // kinds are the kinds of a chain's records, joined.

@@ -26,6 +26,7 @@ type Proposal struct {
 	Text    string
 	Calls   []ModelCall
 	Authors []approvers.PersonID // of every message that the model was given
+	Tokens  int                  // that the model call cost
 }
 
 // Propose writes a step down and decides, call by call, whether it runs, waits for people, or is refused.
@@ -54,6 +55,9 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) error {
 			return err
 		}
 		if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
+			return err
+		}
+		if err := t.spend(turn, p.Tokens); err != nil {
 			return err
 		}
 		step := store.Surface{Kind: store.SurfaceStep, Ref: turn.ID, Step: turn.Step, To: toConversation + conv.ID}
@@ -128,6 +132,11 @@ func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []ap
 // propose decides one call. It reports whether people were asked.
 func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
+	if problem == "" {
+		if problem, err = t.spendCall(turn, call, facts.Asker); err != nil {
+			return false, err
+		}
+	}
 	if problem != "" {
 		res := approvers.NewResult(approvers.OutcomeError, call.Tool, problem, "")
 		if err := t.audit(call.ID, approvers.AuditProposed, "", map[string]string{"tool": call.Tool, "verdict": "error"}, []byte(call.Args)); err != nil {

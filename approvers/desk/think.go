@@ -37,6 +37,14 @@ func (d *Desk) Begin(ctx context.Context, turn string) (Brief, error) {
 			t.d.Log.Error("the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
 			return t.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
 		}
+		spent, err := t.overBudget(b.Turn, agent)
+		if err != nil {
+			return err
+		}
+		if spent != "" {
+			due = false
+			return t.stop(b.Turn, b.Conversation, spent, true)
+		}
 		b.Agent = agent
 		return b.read(t)
 	})
@@ -129,9 +137,12 @@ func (d *Desk) onStep(ctx context.Context, what, turn string, step int, fn func(
 	return err
 }
 
-// Answer ends a turn with the agent's answer. Messages that waited begin the next turn.
-func (d *Desk) Answer(ctx context.Context, turn string, step int, text string) error {
+// Answer ends a turn with the agent's answer, which cost so many tokens. Messages that waited begin the next turn.
+func (d *Desk) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
 	return d.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
+		if err := t.spend(tn, tokens); err != nil {
+			return err
+		}
 		tn, err := tn.Answer(t.now)
 		if err != nil {
 			return err
