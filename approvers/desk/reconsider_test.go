@@ -50,12 +50,15 @@ func TestReconsider(t *testing.T) {
 // A request says once that the policy changed, however often it does, and keeps what it said of time.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	o := newOffice(t)
+	const remindAfter = escalateAfter / 2
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = remindAfter, 3 }))
 	r := o.ask(`issue_refund {"amount":10}`)
 	quorum := 1
 	again := func(hash string) approvers.Request {
 		o.clock.pass(escalateAfter / 10)
 		o.policy.Store(policy(hash, func(p *approvers.Policy) {
 			p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: quorum}}
+			p.Defaults.RemindAfter, p.Defaults.Reminders = remindAfter, 3
 		}))
 		o.ok(o.Reconsider(o.ctx()))
 		return o.request(r.ID)
@@ -74,8 +77,9 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 	if n != 1 || len(last.Plan.Why) != len(second.Plan.Why)+1 {
 		t.Errorf("first changed it gave the reasons %q, and after another change %q", second.Plan.Why, last.Plan.Why)
 	}
-	if !last.EscalateAt.Equal(r.EscalateAt) || !last.ExpiresAt.Equal(r.ExpiresAt) {
-		t.Errorf("escalates at %s and expires at %s; it said %s and %s", last.EscalateAt, last.ExpiresAt, r.EscalateAt, r.ExpiresAt)
+	if r.RemindAt.IsZero() || !last.RemindAt.Equal(r.RemindAt) || !last.EscalateAt.Equal(r.EscalateAt) || !last.ExpiresAt.Equal(r.ExpiresAt) {
+		t.Errorf("reminds at %s, escalates at %s and expires at %s; it said %s, %s and %s",
+			last.RemindAt, last.EscalateAt, last.ExpiresAt, r.RemindAt, r.EscalateAt, r.ExpiresAt)
 	}
 	o.wantKinds(r.ID, "proposed replanned replanned")
 }
