@@ -20,7 +20,8 @@ func describe(r store.Reader, c store.Call) (string, error) {
 		if c.Outcome == "" {
 			return "", nil
 		}
-		return verdict(about, c, " ran without asking"), nil
+		ran, err := unasked(r, c)
+		return verdict(about, c, " ran "+ran), err
 	}
 	req, err := r.Request(c.Request)
 	if err != nil {
@@ -33,6 +34,31 @@ func describe(r store.Reader, c store.Call) (string, error) {
 		return "", nil
 	}
 	return decided(c, req), nil
+}
+
+// unasked says why a call ran although nobody was asked about it.
+func unasked(r store.Reader, c store.Call) (string, error) {
+	if c.Execution == "" {
+		return "without asking", nil
+	}
+	e, err := r.Execution(c.Execution)
+	if err != nil || e.Grant == "" {
+		return "without asking", err
+	}
+	g, err := r.Grant(e.Grant)
+	return fmt.Sprintf("under the grant of %s (%s)", g.Name, g.Role), err
+}
+
+// remarked says what somebody said about a request without deciding it.
+func remarked(tool string, m approvers.Remark) string {
+	who := m.Name
+	if m.Role != "" {
+		who += " (" + m.Role + ")"
+	}
+	verb := map[approvers.RemarkKind]string{
+		approvers.Question: " asked about ", approvers.Answer: " answered about ", approvers.Comment: " commented on ",
+	}[m.Kind]
+	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
 // progress says how far a stage is, and what follows it where the policy made that so while people were asked.

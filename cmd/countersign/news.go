@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,24 +15,24 @@ import (
 // known is what was seen already.
 type known struct {
 	calls    map[string]string // what was said of each call
+	remarks  map[string]int    // how many on each request
 	surfaces map[string]bool   // of what the agent said
-	messages map[string]bool   // by person, channel and ts
+	messages map[string]bool   // by channel and ts
+}
+
+func newKnown() known {
+	return known{calls: map[string]string{}, remarks: map[string]int{}, surfaces: map[string]bool{}, messages: map[string]bool{}}
 }
 
 // news is what a person could newly see: where calls stand, what the agent says, and what people are told beside that.
 func (p *player) news(ctx context.Context) (lines []string, err error) {
 	if p.known.calls == nil {
-		p.known = known{calls: map[string]string{}, surfaces: map[string]bool{}, messages: map[string]bool{}}
+		p.known = newKnown()
 	}
-	seen := known{calls: map[string]string{}, surfaces: map[string]bool{}}
+	seen := newKnown()
 	err = p.stage.store.View(ctx, func(r store.Reader) error {
-		lines = nil
-		clear(seen.calls)
-		clear(seen.surfaces)
-		for i, t := range p.talks {
-			if slices.ContainsFunc(p.talks[:i], func(o talk) bool { return o.place == t.place }) {
-				continue
-			}
+		lines, seen = nil, newKnown()
+		for _, t := range p.talks {
 			said, err := p.newsIn(r, t, seen)
 			if err != nil {
 				return err
@@ -43,11 +44,15 @@ func (p *player) news(ctx context.Context) (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for id, line := range seen.calls {
-		p.known.calls[id] = line
-	}
-	for id := range seen.surfaces {
-		p.known.surfaces[id] = true
+	maps.Copy(p.known.calls, seen.calls)
+	maps.Copy(p.known.remarks, seen.remarks)
+	maps.Copy(p.known.surfaces, seen.surfaces)
+	for _, t := range p.talks {
+		said, err := p.saidIn(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, said...)
 	}
 	told, err := p.told(ctx)
 	return append(lines, told...), err
@@ -100,6 +105,11 @@ func (p *player) newsOf(r store.Reader, id string, messages []store.Message, see
 			lines = append(lines, line)
 			seen.calls[c.ID] = line
 		}
+		said, err := p.newRemarks(r, c, seen)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, said...)
 	}
 	surfaces, err := r.SurfacesOf(id)
 	if err != nil {
@@ -122,6 +132,22 @@ func (p *player) newsOf(r store.Reader, id string, messages []store.Message, see
 	return lines, nil
 }
 
+// newRemarks are what was said about a call on its card since.
+func (p *player) newRemarks(r store.Reader, c store.Call, seen known) (lines []string, err error) {
+	if c.Request == "" {
+		return nil, nil
+	}
+	req, err := r.Request(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range req.Remarks[p.known.remarks[req.ID]:] {
+		lines = append(lines, remarked(c.Tool, m))
+	}
+	seen.remarks[req.ID] = len(req.Remarks)
+	return lines, nil
+}
+
 // answerIn is what the agent said in a step.
 func answerIn(messages []store.Message, turn approvers.Turn, s store.Surface) string {
 	for _, m := range messages {
@@ -133,6 +159,44 @@ func answerIn(messages []store.Message, turn approvers.Turn, s store.Surface) st
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// saidIn is what else the bot newly said in a conversation: questions, and whatever is neither the agent's answer nor where its calls stand.
+func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error) {
+	messages, err := p.as(t.who).Messages(ctx, t.channel, t.root)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		if m.BotID == "" || m.Ephemeral || p.known.messages[m.Channel+" "+m.TS] {
+			continue
+		}
+		s, err := p.surface(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if t.root == "" && !strings.HasPrefix(s.To, "conversation:") {
+			continue // in the same direct messages, and no part of the conversation
+		}
+		p.known.messages[m.Channel+" "+m.TS] = true
+		switch s.Kind {
+		case "", store.SurfaceStep, store.SurfaceAnswer, store.SurfaceProblem, store.SurfaceQueued: // none: what a very long answer goes on in
+		default:
+			lines = append(lines, "Countersign: "+oneLine(visitor.Plain(m.Text, p.called)))
+		}
+	}
+	return lines, nil
+}
+
+// surface is what a message shows; one without a kind is no surface.
+func (p *player) surface(ctx context.Context, m visitor.Message) (s store.Surface, err error) {
+	err = p.stage.store.View(ctx, func(r store.Reader) error {
+		if s, err = r.SurfaceAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {
+			s, err = store.Surface{}, nil
+		}
+		return err
+	})
+	return s, err
+}
 
 // told is what people are told beside the conversation, by person and in order of time.
 func (p *player) told(ctx context.Context) (lines []string, err error) {
@@ -179,7 +243,7 @@ func (p *player) fresh(ctx context.Context, who visitor.Person) (found []visitor
 			return nil, err
 		}
 		for _, m := range messages {
-			key := who.ID + " " + m.Channel + " " + m.TS
+			key := m.Channel + " " + m.TS
 			if m.BotID == "" || p.known.messages[key] || !m.Ephemeral && place.channel != "countersign" {
 				continue
 			}
@@ -191,32 +255,20 @@ func (p *player) fresh(ctx context.Context, who visitor.Person) (found []visitor
 }
 
 // tells is what a message to a person says, or "" for what goes without saying. A card says first what it is about, and then why it comes.
-func (p *player) tells(ctx context.Context, who visitor.Person, m visitor.Message) (line string, err error) {
+func (p *player) tells(ctx context.Context, who visitor.Person, m visitor.Message) (string, error) {
 	text := strings.TrimSpace(visitor.Plain(m.Text, p.called))
 	if m.Ephemeral {
 		return "Countersign to " + who.Called() + ": " + oneLine(text), nil
 	}
 	lines := strings.SplitN(text, "\n", 3)
-	err = p.stage.store.View(ctx, func(r store.Reader) error {
-		s, err := r.SurfaceAt(m.Channel, m.TS)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		line = ""
-		switch {
-		case s.Kind == store.SurfaceCard || strings.HasPrefix(s.To, "conversation:"):
-			return nil
-		case s.Kind == store.SurfaceEscalation:
-			line = strings.Join(lines[:min(len(lines), 2)], " · ")
-		default:
-			line = lines[0]
-		}
-		return nil
-	})
-	if line != "" {
-		line = who.Called() + " is told: " + line
+	s, err := p.surface(ctx, m)
+	switch {
+	case err != nil, s.Kind == store.SurfaceCard, s.Kind == store.SurfaceBundle, strings.HasPrefix(s.To, "conversation:"):
+		return "", err
+	case s.Kind == store.SurfaceEscalation:
+		lines = []string{strings.Join(lines[:min(len(lines), 2)], " · ")}
 	}
-	return line, err
+	return who.Called() + " is told: " + lines[0], nil
 }
 
 // called is the name of the person with an id.

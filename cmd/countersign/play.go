@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type player struct {
 
 // talk is a conversation with the bot.
 type talk struct {
+	who     string // began it
 	place   string // team, channel, thread
 	channel string // as people name it
 	root    string // ts of the thread's root; empty in a DM
@@ -123,7 +125,7 @@ func (p *player) compare(expect, seen []string) (differ int) {
 }
 
 func (p *player) say(ctx context.Context, who, where, text string) error {
-	t := talk{channel: where}
+	t := talk{who: who, channel: where}
 	switch where {
 	case "":
 		t = p.talks[len(p.talks)-1]
@@ -146,7 +148,7 @@ func (p *player) say(ctx context.Context, who, where, text string) error {
 		t.root = ts
 	}
 	t.place = p.team + "/" + messages[0].Channel + "/" + t.root
-	p.talks = append(p.talks, t)
+	p.talks = append(slices.DeleteFunc(p.talks, func(o talk) bool { return o.place == t.place }), t)
 	return nil
 }
 
