@@ -92,43 +92,48 @@ func closeAll(ctx context.Context, who visitor.Visitor) error {
 // values are what goes into a form, by block.
 func (do press) values(form visitor.View) (map[string]string, error) {
 	values := map[string]string{}
-	put := func(field, value string) error {
-		input, ok := visitor.Input(form.Blocks, field)
-		if !ok {
-			return fmt.Errorf("the form has no field for %q", field)
-		}
-		values[input.BlockID] = value
-		return nil
-	}
 	if do.person != "" {
-		picker, ok := pickerIn(form)
+		picker, ok := inputIn(form, "users_select", "multi_users_select")
 		if !ok {
 			return nil, errors.New("the form asks for no person")
 		}
 		values[picker.BlockID] = do.person
 	}
+	if do.named {
+		return values, do.fields(form, values)
+	}
+	input, ok := inputIn(form, "plain_text_input", "number_input")
 	switch {
-	case do.field == "" && do.text != "":
-		for _, change := range strings.Split(do.text, ", ") {
-			name, value, _ := strings.Cut(change, "=")
-			if err := put(name, value); err != nil {
-				return nil, err
-			}
-		}
+	case ok && do.text != "":
+		values[input.BlockID] = do.text
 	case do.text != "":
-		return values, put(do.field, do.text)
-	case do.field == "typed":
-		if _, asked := visitor.Input(form.Blocks, do.field); asked {
-			return nil, errors.New("this asks for a value to be typed: write it after a colon")
-		}
+		return nil, fmt.Errorf("the form has nowhere to write %q", do.text)
+	case ok && !input.Optional:
+		return nil, fmt.Errorf("the form asks for %q: write it after a colon", input.Label)
 	}
 	return values, nil
 }
 
-// pickerIn finds the field in which a person is chosen.
-func pickerIn(form visitor.View) (visitor.Element, bool) {
+// fields are values that name their fields.
+func (do press) fields(form visitor.View, values map[string]string) error {
+	if do.text == "" {
+		return nil
+	}
+	for _, change := range strings.Split(do.text, ", ") {
+		name, value, _ := strings.Cut(change, "=")
+		input, ok := visitor.Input(form.Blocks, name)
+		if !ok {
+			return fmt.Errorf("the form has no field for %q", name)
+		}
+		values[input.BlockID] = value
+	}
+	return nil
+}
+
+// inputIn finds the first field of one of the types.
+func inputIn(form visitor.View, types ...string) (visitor.Element, bool) {
 	for _, e := range visitor.Elements(form.Blocks) {
-		if e.Type == "users_select" || e.Type == "multi_users_select" {
+		if slices.Contains(types, e.Type) {
 			return e, true
 		}
 	}

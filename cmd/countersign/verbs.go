@@ -9,32 +9,33 @@ import (
 
 // verb is something that people do with a button.
 type verb struct {
-	words  string // as a scenario says it. TOOL, NAME and LABEL stand for one of these; what follows a colon goes into the form
+	words  string // as a scenario says it. TOOL, NAME and LABEL stand for one of these; what follows a colon goes into the form that opens
 	button string // the button's label, without the dots of what opens a form; empty: LABEL
-	field  string // the form's field that takes what follows the colon, by label or block id; empty: it names them, field=value, …
 	needs  string // an example of what follows the colon, where it can't be left out
+	named  bool   // it names the form's fields: field=value, field=value; otherwise it is typed into the form's field for text
 }
 
 // verbs are all of them. Where a line suits several, the first is meant.
 var verbs = []verb{
-	{words: "approves all", button: "Approve all", field: "typed"},
-	{words: "approves TOOL", button: "Approve", field: "typed"},
-	{words: "rejects TOOL", button: "Reject", field: "reason", needs: "too much"},
-	{words: "modifies TOOL", button: "Modify", needs: "amount=20"},
+	{words: "approves all", button: "Approve all"},
+	{words: "approves TOOL", button: "Approve"},
+	{words: "reads and approves TOOL", button: "Open all arguments"},
+	{words: "rejects TOOL", button: "Reject", needs: "too much"},
+	{words: "modifies TOOL", button: "Modify", needs: "amount=20", named: true},
 	{words: "withdraws TOOL", button: "Withdraw"},
 	{words: "goes on", button: "Withdraw and go on with this"},
 	{words: "tries again", button: "Try again"},
-	{words: "asks about TOOL", button: "Ask", field: "question", needs: "is it the blue one?"},
-	{words: "answers", button: "Answer", field: "answer", needs: "yes, it is"},
-	{words: "comments on TOOL", button: "Comment", field: "comment", needs: "the third this week"},
-	{words: "hands TOOL on to NAME", button: "Hand on", field: "reason"},
-	{words: "takes back TOOL", button: "Take back", field: "reason", needs: "the wrong order"},
-	{words: "allows more TOOL", button: "Allow more"},
-	{words: "revokes the grant", button: "Revoke", field: "reason"},
+	{words: "asks about TOOL", button: "Ask", needs: "is it the blue one?"},
+	{words: "answers", button: "Answer", needs: "yes, it is"},
+	{words: "comments on TOOL", button: "Comment", needs: "the third this week"},
+	{words: "hands TOOL on to NAME", button: "Hand on"},
+	{words: "takes back TOOL", button: "Take back", needs: "the wrong order"},
+	{words: "allows more TOOL", button: "Allow more", named: true},
+	{words: "revokes the grant", button: "Revoke"},
 	{words: "accepts the grant", button: "Accept"},
-	{words: "declines the grant", button: "Decline", field: "reason"},
+	{words: "declines the grant", button: "Decline"},
 	{words: "chooses LABEL", button: ""},
-	{words: "reports that TOOL happened", button: "It happened", field: "result", needs: "refund RF-9"},
+	{words: "reports that TOOL happened", button: "It happened", needs: "refund RF-9"},
 	{words: "reports that TOOL did not happen", button: "It did not"},
 	{words: "leaves TOOL unknown", button: "Leave it, tell the agent"},
 }
@@ -102,7 +103,7 @@ func (f pressForm) read(text string) (press, error) {
 	if f.needs != "" && do.text == "" {
 		return do, fmt.Errorf("say it in full: \"%s: %s\"", text, f.needs)
 	}
-	if f.field == "" && do.text != "" && !strings.Contains(do.text, "=") {
+	if f.named && do.text != "" && !strings.Contains(do.text, "=") {
 		return do, fmt.Errorf("name the field: \"%s: %s\"", strings.TrimSuffix(text, ": "+do.text), "amount=20")
 	}
 	return do, nil

@@ -13,6 +13,7 @@ type Element struct {
 	Value    string `json:"value"`
 	Text     struct{ Text string }
 	Label    string `json:"-"` // an input's label
+	Optional bool   `json:"-"` // an input that may stay empty
 }
 
 // Elements lists the buttons and inputs of blocks, in order.
@@ -24,6 +25,7 @@ func Elements(blocks json.RawMessage) []Element {
 		Accessory json.RawMessage   `json:"accessory"`
 		Element   json.RawMessage   `json:"element"`
 		Label     struct{ Text string }
+		Optional  bool
 	}
 	if len(blocks) == 0 || json.Unmarshal(blocks, &list) != nil {
 		return nil
@@ -40,7 +42,7 @@ func Elements(blocks json.RawMessage) []Element {
 			if len(raw) == 0 || json.Unmarshal(raw, &e) != nil || e.ActionID == "" {
 				continue
 			}
-			e.BlockID, e.Label = b.BlockID, b.Label.Text
+			e.BlockID, e.Label, e.Optional = b.BlockID, b.Label.Text, b.Optional
 			out = append(out, e)
 		}
 	}
