@@ -1,24 +1,19 @@
 package config
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/ext"
-	"github.com/goccy/go-yaml/ast"
 
 	"countersign/approvers"
 )
 
-const (
-	// maxCondition is the longest condition, in bytes.
-	maxCondition = 4 << 10
-	// conditionCost bounds one evaluation, in steps as CEL counts them. A comparison costs a handful; a long text costs a tenth
-	// of its bytes. Beyond it the condition fails, and so counts as matched.
-	conditionCost = 100_000
-)
+// maxCondition is the longest condition, in bytes.
+const maxCondition = 4 << 10
 
 // The facts that a condition can read. A conversation's are declared one by one, so that a misspelt one is an error.
 const factNames = "args, requester, agent, now, conversation.id, conversation.channel and conversation.dm"
@@ -33,10 +28,18 @@ var conditions = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("conversation.id", cel.StringType),
 		cel.Variable("conversation.channel", cel.StringType),
 		cel.Variable("conversation.dm", cel.BoolType),
+		cel.CrossTypeNumericComparisons(true), // args.amount * 2.0 > 500
 		ext.Strings(),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 	)
 })
+
+// condition is a compiled condition with what is needed to hold it against a tool's schema.
+type condition struct {
+	text    string
+	checked *ast.AST
+	places  places
+}
 
 // condition compiles a rule's condition.
 func (v value) condition() approvers.Condition {
@@ -69,12 +72,24 @@ func (v value) compile(text string) approvers.Condition {
 	if !v.isCondition(compiled) {
 		return none
 	}
-	program, err := env.Program(compiled, cel.CostLimit(conditionCost))
+	program, err := program(env, compiled)
 	if err != nil {
-		v.wrong("can't be evaluated: "+err.Error(), "")
+		v.notReady(text, compiled, err)
 		return none
 	}
+	v.r.file.conditions[v.path] = condition{text, compiled.NativeRep(), v.places(text)}
 	return approvers.Condition{Text: text, Eval: func(f approvers.Facts) (bool, error) { return evaluate(program, f) }}
+}
+
+// notReady reports a condition that compiles and still can't be evaluated.
+func (v value) notReady(text string, compiled *cel.Ast, err error) {
+	var zone errZone
+	if !errors.As(err, &zone) {
+		v.wrong("can't be evaluated: "+err.Error(), "docs/policy.md says what a condition can do")
+		return
+	}
+	at := compiled.NativeRep().SourceInfo().GetStartLocation(zone.id)
+	v.r.wrongAt(v.places(text).at(text, at.Line(), at.Column()), v.path+": "+err.Error(), `write a name such as "Europe/Berlin", or an offset such as "+02:00"`)
 }
 
 // isCondition makes sure that the expression is true or false, and computes with nothing that would fail at every call.
@@ -104,29 +119,9 @@ func typeName(t *cel.Type) string {
 	return "of type " + t.String()
 }
 
-// evaluate computes a condition. A missing argument, a wrong type and too much work are errors, which count as matched.
-func evaluate(program cel.Program, f approvers.Facts) (bool, error) {
-	args := f.Args
-	if args == nil {
-		args = map[string]any{}
-	}
-	out, _, err := program.Eval(map[string]any{
-		"args": args, "requester": f.Requester, "agent": f.Agent, "now": f.Now,
-		"conversation.id": f.Conversation.ID, "conversation.channel": f.Conversation.Channel, "conversation.dm": f.Conversation.DM,
-	})
-	if err != nil {
-		return false, err
-	}
-	matched, ok := out.Value().(bool)
-	if !ok {
-		return false, fmt.Errorf("neither true nor false, but %s", out.Type().TypeName())
-	}
-	return matched, nil
-}
-
 // conditionProblems reports what the compiler found, each at its place in the file where that can be told.
 func (v value) conditionProblems(text string, issues *cel.Issues) {
-	syntax := false
+	places, syntax := v.places(text), false
 	for _, e := range issues.Errors() {
 		message, hint := explainCondition(text, e.Message)
 		if strings.HasPrefix(e.Message, "Syntax error") {
@@ -135,22 +130,6 @@ func (v value) conditionProblems(text string, issues *cel.Issues) {
 			}
 			syntax = true
 		}
-		at := v.within(text, e.Location.Line(), e.Location.Column())
-		v.r.wrongAt(at, v.path+": "+message, hint)
+		v.r.wrongAt(places.at(text, e.Location.Line(), e.Location.Column()), v.path+": "+message, hint)
 	}
-}
-
-// within is the place in the file of a place in a condition. Texts with escapes or folded lines are pointed at as a whole.
-func (v value) within(text string, line, column int) mark {
-	at := v.r.file.at(v.path)
-	s, plain := v.node.(*ast.StringNode)
-	if plain && line == 1 && s.Token != nil {
-		for skip := range 2 { // 1: after the quotation mark
-			m := mark{at.line, at.column + skip}
-			if strings.HasPrefix(v.r.rest(m), text) {
-				return mark{m.line, m.column + column}
-			}
-		}
-	}
-	return at
 }

@@ -12,12 +12,16 @@ import (
 
 var undeclared = regexp.MustCompile(`undeclared reference to '([^']*)'`)
 
+var mixedNumbers = regexp.MustCompile(`applied to '\((int, double|double, int)\)'`)
+
 // explainCondition puts the compiler's message into words that say what to write.
 func explainCondition(text, said string) (message, hint string) {
 	if m := undeclared.FindStringSubmatch(said); m != nil {
 		return explainName(m[1], text)
 	}
 	switch {
+	case mixedNumbers.MatchString(said):
+		return "combines a whole number with a decimal one", "write 2.0 for 2, and double(…) around what is whole, such as double(size(args.items))"
 	case strings.Contains(said, "no matching overload"):
 		return "compares or combines things of different types: " + said, `numbers are compared with numbers, text with "text"`
 	case strings.Contains(said, "token recognition error at: '=") || strings.Contains(said, "at: '= "):

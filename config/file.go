@@ -22,6 +22,8 @@ type File struct {
 	Policy *approvers.Policy
 	lines  []string
 	marks  map[string]mark // by path, such as tools.issue_refund.rules[0]
+
+	conditions map[string]condition // by path, such as tools.issue_refund.rules[0].when
 }
 
 // mark is a place in the file, from 1.
@@ -77,7 +79,7 @@ func plainCause(err error) string {
 
 // ParsePolicy reads a policy from a file's content. name is what problems call it.
 func ParsePolicy(name string, data []byte) (*File, error) {
-	file := &File{Name: name, marks: map[string]mark{}}
+	file := &File{Name: name, marks: map[string]mark{}, conditions: map[string]condition{}}
 	r := &reader{file: file}
 	root, ok := r.parse(data)
 	if ok {
