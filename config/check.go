@@ -1,15 +1,24 @@
 package config
 
 import (
+	"encoding/json"
 	"slices"
 
 	"countersign/approvers"
 )
 
-// Check finds what can be read and still makes no sense. known are the names of the tools that are registered; nil: not known.
-// A problem of severity Error means that some call could never be allowed, or that something named does not exist.
-func (f *File) Check(known []string) Problems {
-	c := &checker{file: f, policy: f.Policy, known: known, used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
+// Tool is a tool that is registered, as far as a policy is held against it.
+type Tool struct {
+	Name string
+	// Schema is the JSON Schema of its arguments, as it was registered. What conditions read is held against it. Nil: it is not known.
+	Schema json.RawMessage
+}
+
+// Check finds what can be read and still makes no sense. tools are those that are registered; nil: it is not known which.
+// A problem of severity Error means that some call could never be allowed, that something named does not exist, or that a
+// condition can't mean what it says.
+func (f *File) Check(tools []Tool) Problems {
+	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
 	c.stages()
 	c.agents()
@@ -17,6 +26,7 @@ func (f *File) Check(known []string) Problems {
 	c.tools()
 	c.unused()
 	c.loosening()
+	c.typedRules()
 	c.leads()
 	c.idle()
 	return c.problems.inOrder()
@@ -24,14 +34,15 @@ func (f *File) Check(known []string) Problems {
 
 // checker gathers findings. The later checks leave out what follows from earlier findings.
 type checker struct {
-	file      *File
-	policy    *approvers.Policy
-	known     []string
-	used      map[string]bool     // roles that some call can come to
-	broken    map[string]bool     // tool and role: the stage has a finding of its own
-	escalates map[string][]string // by role: calls that it would pass to a lead of whom none may decide
-	orphans   []outcome           // calls of tools that the policy does not name, of which nobody could allow one
-	problems  Problems
+	file       *File
+	policy     *approvers.Policy
+	registered []Tool
+	known      []string            // their names; nil: not known
+	used       map[string]bool     // roles that some call can come to
+	broken     map[string]bool     // tool and role: the stage has a finding of its own
+	escalates  map[string][]string // by role: calls that it would pass to a lead of whom none may decide
+	orphans    []outcome           // calls of tools that the policy does not name, of which nobody could allow one
+	problems   Problems
 }
 
 func (c *checker) wrong(path, message, hint string) {
@@ -82,4 +93,16 @@ func orHint(suggestion, otherwise string) string {
 		return suggestion
 	}
 	return otherwise
+}
+
+// namesOf is nil where it is not known which tools there are.
+func namesOf(tools []Tool) []string {
+	if tools == nil {
+		return nil
+	}
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
 }

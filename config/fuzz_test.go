@@ -44,8 +44,10 @@ func FuzzParsePolicy(f *testing.F) {
 			}
 			return
 		}
-		_ = file.Check(nil).Excerpts()
-		_ = file.Report([]string{"x"})
+		if text := file.Check(append(shopTools, config.Tool{Name: "refund", Schema: richSchema})).Excerpts(); !utf8.ValidString(text) {
+			t.Fatalf("the finding is no text: %q", text)
+		}
+		_ = file.Report([]config.Tool{{Name: "x"}})
 		for _, tool := range file.Policy.Tools {
 			if !tool.Risk.Valid() {
 				t.Fatalf("a tool without a risk: %+v", tool)

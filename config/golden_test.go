@@ -6,19 +6,31 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"countersign/config"
+	"countersign/internal/shop"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// shopTools are the registered tools of the findings' policies.
-var shopTools = []string{
-	"apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address",
+// shopTools are the registered tools of the findings' policies: those of the sample shop that the documentation's policy names.
+var shopTools = shopToolsNamed("apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address")
+
+// shopToolsNamed are the sample shop's tools of these names, or all.
+func shopToolsNamed(names ...string) []config.Tool {
+	var out []config.Tool
+	for _, t := range shop.New(time.Now).Tools() {
+		if len(names) == 0 || slices.Contains(names, t.Name) {
+			out = append(out, config.Tool{Name: t.Name, Schema: t.Schema})
+		}
+	}
+	return out
 }
 
 // golden compares what was said of a file with what lies beside it.

@@ -206,7 +206,7 @@ approvers:
 agents: {s: {tools: ["*"], overrides: {pay: {confirm: true}}}}
 `, risks[pick(4)], risks[pick(4)], []string{"a, b", "b, a", "{approver: b, quorum: 2}"}[pick(3)], risks[pick(4)], []string{"pay", `"*"`, "other"}[pick(3)])
 		f := parse(t, text)
-		clean := len(f.Check([]string{"pay", "other"}).Errors()) == 0
+		clean := len(f.Check([]config.Tool{{Name: "pay"}, {Name: "other"}}).Errors()) == 0
 		some := false
 		for _, agent := range []string{"", "s"} {
 			for _, x := range []float64{0, 2} {

@@ -54,8 +54,8 @@ type Automatic struct {
 }
 
 // Report lists the tools of the policy, then those that are only registered, then any other.
-func (f *File) Report(known []string) Report {
-	c := &checker{file: f, policy: f.Policy, known: known}
+func (f *File) Report(tools []Tool) Report {
+	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
 	out := Report{
 		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: bounds(f.Policy),
 	}

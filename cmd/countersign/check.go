@@ -77,11 +77,11 @@ func check(out io.Writer, args []string) error {
 	case err != nil:
 		return misused("%w", err)
 	}
-	findings := file.Check(names(tools))
+	findings := file.Check(described(tools))
 	if len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())
 	}
-	printReport(out, file.Report(names(tools)))
+	printReport(out, file.Report(described(tools)))
 	for i, p := range missing(wrong) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nTo run serve in this environment, set also")

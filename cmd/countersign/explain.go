@@ -114,7 +114,7 @@ func policyFor(path string, tools *agent.Registry) (*approvers.Policy, error) {
 	if err != nil {
 		return nil, misused("the policy can't be used:\n%w", err)
 	}
-	if errs := file.Check(names(tools)).Errors(); len(errs) > 0 {
+	if errs := file.Check(described(tools)).Errors(); len(errs) > 0 {
 		return nil, misused("the policy can't be used:\n%w", errs)
 	}
 	return file.Policy, nil

@@ -72,7 +72,7 @@ func (ps *policies) check(name string, data []byte) (*approvers.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems := file.Check(names(ps.tools))
+	problems := file.Check(described(ps.tools))
 	for _, w := range problems.Warnings() {
 		ps.log.Warn("policy: " + w.Error())
 	}

@@ -102,10 +102,11 @@ func openStore(path string) (*bolt.Store, error) {
 	return db, nil
 }
 
-func names(tools *agent.Registry) []string {
-	var out []string
+// described are the tools as a policy is held against them.
+func described(tools *agent.Registry) []config.Tool {
+	out := []config.Tool{}
 	for _, t := range tools.All() {
-		out = append(out, t.Name)
+		out = append(out, config.Tool{Name: t.Name, Schema: t.Schema})
 	}
 	return out
 }
@@ -113,9 +114,9 @@ func names(tools *agent.Registry) []string {
 // gated lists the tools that wait for somebody, whatever their arguments.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
-	for _, name := range names(tools) {
-		if t, _ := p.Tool(name, ""); t.Confirm {
-			out = append(out, fmt.Sprintf("%s (%s)", name, t.Risk))
+	for _, tool := range tools.All() {
+		if t, _ := p.Tool(tool.Name, ""); t.Confirm {
+			out = append(out, fmt.Sprintf("%s (%s)", tool.Name, t.Risk))
 		}
 	}
 	return out

@@ -1,0 +1,185 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+)
+
+// access is a field that a condition reads, or asks for.
+type access struct {
+	of    term
+	field string
+	asked bool // it only asks whether the field is there
+	at    mark
+}
+
+// field looks a field up in the schema.
+func (t *typing) field(a access, given certain) term {
+	name := a.of.part(suffix(a.field))
+	if a.of.kinds&kindObject == 0 {
+		t.say(Error, a.at, fmt.Sprintf("%s is %s, and has no field %s", a.of.called(), a.of.kinds, plainName(a.field)), "read "+a.of.called()+" itself")
+		return term{name: name, kinds: kindAnything}
+	}
+	shape, known := a.of.shape.field(a.field)
+	switch {
+	case !known:
+		t.stranger(a)
+	case a.asked, name == "", given[name], a.of.shape == nil, a.of.kinds != kindObject, a.of.shape.requires(a.field):
+	default:
+		t.optional(a, name)
+	}
+	if a.asked {
+		return term{kinds: kindBool}
+	}
+	return term{name: name, kinds: shape.kinds(), shape: shape}
+}
+
+// maxNames is how many names a hint lists.
+const maxNames = 20
+
+// stranger reports a name that the schema does not know.
+func (t *typing) stranger(a access) {
+	of, noun := a.of.called(), "field"
+	if a.of.name == "args" && a.of.about == "" {
+		of, noun = t.tool, "argument"
+	}
+	names := a.of.shape.names()
+	hint := "there are none"
+	switch {
+	case len(names) == 1:
+		hint = orFirst(didYouMean(a.field, names), "its only "+noun+" is "+names[0])
+	case len(names) > 1:
+		hint = orFirst(didYouMean(a.field, names), "its "+noun+"s are "+listed(names))
+	}
+	t.say(Error, a.at, fmt.Sprintf("%s has no %s %s", of, noun, plainName(a.field)), hint)
+}
+
+// optional warns of an argument that a call need not have.
+func (t *typing) optional(a access, name string) {
+	asks, asksNot := "has("+name+")", "!has("+name+")"
+	if part := suffix(a.field); part[0] == '[' {
+		asks = strconv.Quote(a.field) + " in " + a.of.name
+		asksNot = "!(" + asks + ")"
+	}
+	t.say(Warning, a.at, name+" may be missing, and then the rule counts as matched",
+		fmt.Sprintf("write %s && … if it should not match then, or %s || … if it should", asks, asksNot))
+}
+
+// equal finds things that can never be equal.
+func (t *typing) equal(at mark, left, right term) {
+	if left.kinds.loose()&right.kinds.loose() != 0 {
+		return
+	}
+	switch {
+	case left.kinds == kindNull:
+		t.neverNull(at, right)
+	case right.kinds == kindNull:
+		t.neverNull(at, left)
+	default:
+		t.unlike(at, left, right)
+	}
+}
+
+// neverNull warns of a comparison with null that means nothing. People write it where they mean has().
+func (t *typing) neverNull(at mark, of term) {
+	hint := "remove the comparison"
+	if of.name != "" {
+		hint = "write has(" + of.name + ") to ask whether it was given"
+	}
+	t.say(Warning, at, of.called()+" is "+of.kinds.String()+", and never null", hint)
+}
+
+// unlike reports a comparison of two kinds.
+func (t *typing) unlike(at mark, a, b term) {
+	if !a.named() && b.named() {
+		a, b = b, a
+	}
+	switch {
+	case a.kinds.loose()&b.kinds.loose() != 0:
+		t.say(Error, at, fmt.Sprintf("%s is %s, which has no less and more", a.called(), a.kinds), "compare a part of it, or its size: size("+a.called()+") > 5")
+	case b.named():
+		t.say(Error, at, fmt.Sprintf("%s is %s, compared with %s, which is %s", a.called(), a.kinds, b.called(), b.kinds), "compare things of one kind")
+	case a.named():
+		t.say(Error, at, fmt.Sprintf("%s is %s, compared with %s", a.called(), a.kinds, b.kinds), unlikeHint(a, b))
+	default:
+		t.say(Error, at, fmt.Sprintf("compares %s with %s", a.kinds, b.kinds), "compare things of one kind")
+	}
+}
+
+func (t term) named() bool { return t.name != "" || t.about != "" }
+
+// unlikeHint says how the literal b would have to be written.
+func unlikeHint(a, b term) string {
+	s, isText := b.literal.(types.String)
+	_, err := strconv.ParseFloat(string(s), 64)
+	switch {
+	case isText && a.kinds.loose() == kindNumber && err == nil, isText && a.kinds == kindBool && (s == "true" || s == "false"):
+		return "write " + string(s) + " without quotation marks"
+	case isText && a.kinds == kindList && a.name != "":
+		return fmt.Sprintf("write %q in %s to look in the list", string(s), a.name)
+	case b.literal != nil && b.kinds&kindNumber != 0 && a.kinds == kindText:
+		return fmt.Sprintf(`write "%v" in quotation marks`, b.literal.Value())
+	}
+	return "compare it with " + a.kinds.String()
+}
+
+// neverThat reports a literal that is none of the values that there are.
+func (t *typing) neverThat(at mark, of term, value any, values []any) {
+	var shown, texts []string
+	for _, v := range values {
+		shown = append(shown, plainLiteral(v))
+		if s, ok := v.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	hint := "it is " + oneOf(shown[:min(len(shown), maxNames)])
+	if s, ok := value.(string); ok {
+		hint = orFirst(didYouMean(s, texts), hint)
+	}
+	t.say(Error, at, fmt.Sprintf("%s is never %s", of.called(), plainLiteral(value)), hint)
+}
+
+// orFirst puts a suggestion, if there is one, before a list of what there is.
+func orFirst(meant, list string) string {
+	if meant == "" {
+		return list
+	}
+	return meant + " " + strings.ToUpper(list[:1]) + list[1:]
+}
+
+func plainLiteral(v any) string {
+	switch v := v.(type) {
+	case string:
+		return quote(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case nil:
+		return "null"
+	}
+	return compact(v)
+}
+
+func plainName(field string) string {
+	if identifier.MatchString(field) {
+		return field
+	}
+	return quote(field)
+}
+
+func listed(names []string) string {
+	if len(names) > maxNames {
+		return strings.Join(names[:maxNames], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// containsHint says how to look in something that is no list.
+func containsHint(left, in term) string {
+	if s, ok := left.literal.(types.String); ok && in.kinds == kindText && in.name != "" {
+		return fmt.Sprintf("write %s.contains(%q)", in.name, string(s))
+	}
+	return `write a list, such as ["a", "b"]`
+}
