@@ -27,7 +27,11 @@ func printReport(out io.Writer, r config.Report) {
 		fmt.Fprintln(out, "\nCalls that run without asking")
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, a := range r.Automatic {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", forAgent(toolName(a.Tool, a.Known), a.Agent), a.Risk, automaticNotes(a))
+			fmt.Fprintf(w, "  %s\t%s", forAgent(toolName(a.Tool, a.Known), a.Agent), a.Risk)
+			if notes := automaticNotes(a); notes != "" {
+				fmt.Fprintf(w, "\t%s", notes)
+			}
+			fmt.Fprintln(w)
 		}
 		w.Flush()
 	}
