@@ -31,6 +31,7 @@ const (
 	DeniedNoReason     Code = "reason_missing" // it needs a reason or a text
 	DeniedGroup        Code = "group"          // not in the user group that the stage asks for
 	DeniedNotPeer      Code = "not_a_peer"     // a colleague without the authority that it is handed on for
+	DeniedAsked        Code = "asked_already"  // handed on to somebody who was asked before, or has had their say
 	DeniedTyped        Code = "not_typed"      // the value that has to be typed was not
 	DeniedFull         Code = "full"           // no more remarks, or people, fit on the card
 	DeniedNotApprover  Code = "not_approver"   // only whoever approved, or may, can take an approval back
@@ -46,7 +47,7 @@ type Denied struct {
 	Role   string    // title of the role that may decide, where one is known
 	Need   Risk      // the ceiling needed, for DeniedCeiling
 	By     PersonID  // who decided, for DeniedResolved
-	State  State     // how the request ended, for DeniedResolved
+	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted where a rejection was counted before
 	At     time.Time // when it ended or fell due
 	Detail string    // the fault in edited arguments, for DeniedInvalidArgs; a code where another person's trouble is the reason
 }

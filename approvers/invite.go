@@ -57,18 +57,18 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 
 // HandOn invites a colleague to the current stage. Whoever hands on keeps their own say.
 func (r Request) HandOn(in Deciding, m Move, to Identity) (Request, *Denied) {
-	if r.State != Pending {
-		return r, r.Over()
+	if denied := r.waits(m); denied != nil {
+		return r, denied
 	}
 	if _, denied := r.Authority(in.Policy, m.Who); denied != nil {
 		return r, denied
 	}
+	if to.ID == m.Who.ID || r.counted(to.ID) || r.invites(to.ID) {
+		return r, &Denied{Code: DeniedAsked}
+	}
 	role, denied := r.Peer(in.Policy, to)
 	if denied != nil {
 		return r, &Denied{Code: DeniedNotPeer, Role: r.title(in.Policy), Need: denied.Need, Detail: string(denied.Code)}
-	}
-	if _, already := r.Authority(in.Policy, to); already == nil && r.invites(to.ID) || r.counted(to.ID) {
-		return r, &Denied{Code: DeniedNothing}
 	}
 	if len(r.Invited) >= maxInvited {
 		return r, &Denied{Code: DeniedFull}
@@ -79,5 +79,5 @@ func (r Request) HandOn(in Deciding, m Move, to Identity) (Request, *Denied) {
 	return r, nil
 }
 
-// maxInvited bounds how many people one stage's request is handed on to.
+// maxInvited bounds how many people are added to one stage.
 const maxInvited = 20

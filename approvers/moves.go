@@ -57,14 +57,23 @@ func (r Request) restart() Request {
 	return r
 }
 
-// ready says why a move on a pending request can't be taken, or nil.
-func (r Request) ready(m Move) *Denied {
+// waits says why nobody can do anything about a request that waits, or nil.
+func (r Request) waits(m Move) *Denied {
 	switch {
 	case r.State != Pending:
 		return r.Over()
 	case m.At.After(r.ExpiresAt):
 		return &Denied{Code: DeniedLate, At: r.ExpiresAt}
-	case m.Digest != r.Digest:
+	}
+	return nil
+}
+
+// ready says why a decision on a pending request can't be taken, or nil.
+func (r Request) ready(m Move) *Denied {
+	if denied := r.waits(m); denied != nil {
+		return denied
+	}
+	if m.Digest != r.Digest {
 		return &Denied{Code: DeniedStale}
 	}
 	return nil
@@ -147,7 +156,7 @@ func (r Request) Reject(in Deciding, m Move) (Request, *Denied) {
 		return r, &Denied{Code: DeniedNoReason}
 	}
 	if slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == m.Who.ID }) {
-		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
+		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy), State: Rejected}
 	}
 	r = r.unsay(m.Who.ID)
 	r.Decisions = append(r.Decisions, m.decision(Reject, role, r, in.Now))

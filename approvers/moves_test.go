@@ -331,6 +331,68 @@ func TestWithdraw(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
+// Whoever approved takes it back before it runs, and whoever may decide now; for good.
+func TestRevoke(t *testing.T) {
+	p := example()
+	waiting := open(t, p, "issue_refund", large)
+	first := mustApprove(t, p, waiting, onLead, start) // the directors decide now
+	one := mustApprove(t, p, first, onFin1, start)
+	approved := mustApprove(t, p, one, onFin2, start)
+	consumed, _ := approved.Consume(deciding(p, start))
+	edit, _ := one.Modify(deciding(p, start), moveBy(one, onFin2, start), edited(p, one, "exec_2", `{"amount":901}`))
+	without := func(m approvers.Move, change func(*approvers.Move)) approvers.Move { change(&m); return m }
+	noReason := func(m *approvers.Move) { m.Reason = "" }
+	gone := func(m *approvers.Move) { m.Who.Deleted = true }
+	fired := example()
+	fired.Approvers[1].Members = users("U0009")
+	tests := []struct {
+		name string
+		p    *approvers.Policy
+		r    approvers.Request
+		m    approvers.Move
+		code approvers.Code
+		role string
+	}{
+		{"an approval of an earlier stage", p, one, moveBy(one, onLead, start), "", "team-lead"},
+		{"an approval of this stage", p, one, moveBy(one, onFin1, start), "", "finance-director"},
+		{"before it ran, whoever was first", p, approved, moveBy(approved, onLead, start), "", "team-lead"},
+		{"before it ran, whoever was last", p, approved, moveBy(approved, onFin2, start), "", "finance-director"},
+		{"an old card is good enough", p, approved, without(moveBy(approved, onLead, start), func(m *approvers.Move) { m.Digest = "old" }), "", "team-lead"},
+		{"who has left the role may still take back what they gave", fired, approved, moveBy(approved, onLead, start), "", "team-lead"},
+		{"while it waits, nobody who has not approved", p, one, moveBy(one, onFin2, start), approvers.DeniedNotApprover, ""},
+		{"nor where nobody has", p, waiting, moveBy(waiting, onLead, start), approvers.DeniedNotApprover, ""},
+		{"an approval that has fallen is none", p, edit, moveBy(edit, onFin1, start), approvers.DeniedNotApprover, ""},
+		{"the requester withdraws instead", p, approved, moveBy(approved, asker, start), approvers.DeniedNotApprover, ""},
+		{"somebody else", p, approved, moveBy(approved, bystander, start), approvers.DeniedNotApprover, ""},
+		{"a deactivated account", p, approved, without(moveBy(approved, onLead, start), gone), approvers.DeniedDeactivated, ""},
+		{"without a reason", p, approved, without(moveBy(approved, onLead, start), noReason), approvers.DeniedNoReason, ""},
+		{"once it has started", p, consumed, moveBy(consumed, onLead, start), approvers.DeniedResolved, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			after, denied := tt.r.Revoke(deciding(tt.p, start), tt.m)
+			if tt.code != "" {
+				wantDenied(t, denied, tt.code)
+				if after.State != tt.r.State {
+					t.Errorf("it is %s all the same", after.State)
+				}
+				return
+			}
+			if denied != nil || after.State != approvers.Revoked || after.ClosedBy != tt.m.Who.ID || after.ClosedRole != tt.role || after.Reason != "because" {
+				t.Fatalf("%s by %s as %s (%q), %v", after.State, after.ClosedBy, after.ClosedRole, after.Reason, denied)
+			}
+			if _, denied := after.Consume(deciding(tt.p, start)); denied == nil {
+				t.Error("it runs although its approval was taken back")
+			}
+		})
+	}
+	// Somebody else of the last stage's role stops what was approved, too.
+	alone := mustApprove(t, p, open(t, p, "cancel_account", `{}`), onFin1, start)
+	if after, denied := alone.Revoke(deciding(p, start), moveBy(alone, onFin2, start)); denied != nil || after.State != approvers.Revoked || after.ClosedRole != "finance-director" {
+		t.Errorf("%s as %s, %v", after.State, after.ClosedRole, denied)
+	}
+}
+
 func TestConsumeOnceAndInTime(t *testing.T) {
 	p := example()
 	r := mustApprove(t, p, open(t, p, "issue_refund", small), onLead, start)

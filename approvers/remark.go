@@ -34,22 +34,40 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment, in Move.Reason. It changes nothing of what was decided.
+// Say adds an approver's question or comment, in Move.Reason. Whoever may decide can, and whose approval counts at an earlier stage. It changes
+// nothing of what was decided, and stops no clock.
 func (r Request) Say(in Deciding, m Move, kind RemarkKind) (Request, *Denied) {
-	if r.State != Pending {
-		return r, r.Over()
+	if denied := r.waits(m); denied != nil {
+		return r, denied
 	}
-	role, denied := r.Authority(in.Policy, m.Who)
+	if kind != Question && kind != Comment {
+		return r, &Denied{Code: DeniedNothing}
+	}
+	role, denied := r.voice(in.Policy, m.Who)
 	if denied != nil {
 		return r, denied
 	}
-	return r.remark(Remark{Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Text: m.Reason, At: in.Now})
+	return r.remark(Remark{Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role, Text: m.Reason, At: in.Now})
+}
+
+// voice finds the role in which a person speaks on the request: the one by which they may decide now, or by which they approved.
+func (r Request) voice(p *Policy, who Identity) (string, *Denied) {
+	role, denied := r.Authority(p, who)
+	if denied == nil {
+		return role.Name, nil
+	}
+	for _, d := range r.Standing() {
+		if d.By == who.ID && who.trouble() == "" {
+			return d.Role, nil
+		}
+	}
+	return "", denied
 }
 
 // Reply answers a question. Those who asked for the call can, once for each question.
 func (r Request) Reply(in Deciding, m Move, question int) (Request, *Denied) {
-	if r.State != Pending {
-		return r, r.Over()
+	if denied := r.waits(m); denied != nil {
+		return r, denied
 	}
 	if m.Who.ID == "" || m.Who.Deleted {
 		return r, &Denied{Code: DeniedUnidentified}
@@ -67,17 +85,17 @@ func (r Request) remark(m Remark) (Request, *Denied) {
 	if m.Text == "" {
 		return r, &Denied{Code: DeniedNoReason}
 	}
-	// The last places are kept for answers: a question that was put can always be answered.
-	open := 0
+	open := 0 // the last places are kept for answers: a question that was put can always be answered
 	for i, o := range r.Remarks {
 		if o.Kind == Question && !r.Answered(i) {
 			open++
 		}
 	}
-	if m.Kind == Answer {
-		open--
-	} else if m.Kind == Question {
+	switch m.Kind {
+	case Question:
 		open++
+	case Answer:
+		open--
 	}
 	if len(r.Remarks)+1+open > MaxRemarks {
 		return r, &Denied{Code: DeniedFull}

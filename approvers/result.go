@@ -3,6 +3,8 @@ package approvers
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Outcome is what the model is told of one tool call. Every call gets exactly one.
@@ -34,10 +36,32 @@ type Result struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// Modified tells the model that an approver changed the arguments, and to what.
+// Modified tells the model that approvers changed the arguments, to what, and why.
 type Modified struct {
-	By   string          `json:"by"` // the role's title
+	By   string          `json:"by"` // the roles' titles
 	Args json.RawMessage `json:"args"`
+	Why  string          `json:"why,omitempty"`
+}
+
+// modified is what the model is told of a request's edits; nil where there are none.
+func (r *Request) modified(p *Policy) *Modified {
+	if r == nil || len(r.Edits) == 0 {
+		return nil
+	}
+	var by, why []string
+	for _, e := range r.Edits {
+		title := e.Role
+		if role, ok := p.Role(e.Role); ok {
+			title = role.Title
+		}
+		if !slices.Contains(by, title) {
+			by = append(by, title)
+		}
+		if e.Reason != "" {
+			why = append(why, e.Reason)
+		}
+	}
+	return &Modified{By: strings.Join(by, " and "), Args: r.Edits[len(r.Edits)-1].After, Why: strings.Join(why, "; ")}
 }
 
 // Text is the result as the model receives it.
@@ -74,13 +98,20 @@ func (r Request) ClosedResult(p *Policy) Result {
 	if role, ok := p.Role(r.ClosedRole); ok {
 		title = role.Title
 	}
-	return NewResult(Outcome(r.State), r.Tool, r.Reason, title)
+	out := NewResult(Outcome(r.State), r.Tool, r.Reason, title)
+	if out.Modified = r.modified(p); out.Modified != nil {
+		out.Guidance += changedBefore
+	}
+	return out
 }
 
+// changedBefore is added to the guidance for a call that did not run as it was asked for, nor as it was changed.
+const changedBefore = " Before that its arguments had been changed, as modified says: it is the changed call that this is about."
+
 // reported is the result of a run whose end only a person knows. It says so: the words are theirs, not the tool's.
-func reported(e Execution) (Outcome, string) {
+func reported(e Execution, m *Modified) (Outcome, string) {
 	res := Result{
-		Status: OutcomeExecuted, Tool: e.Tool, Reason: "nobody saw how it ended; a person reported that it happened",
+		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",
 		Guidance: "Tell the person that this is what was reported, not what the tool answered.",
 	}
 	if e.State == ExecutionFailed {
@@ -93,26 +124,20 @@ func reported(e Execution) (Outcome, string) {
 // RunResult is the result of a finished execution as the model receives it: the tool's own
 // answer where nobody changed anything, a structured one otherwise.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
-	if e.State == ExecutionUnknown {
-		return OutcomeUnknown, NewResult(OutcomeUnknown, e.Tool, "it was started, and nobody could tell how it ended", "").Text()
-	}
-	if e.ReportedBy != "" {
-		return reported(e)
-	}
-	if e.State == ExecutionFailed {
-		return OutcomeError, NewResult(OutcomeError, e.Tool, e.Result, "").Text()
-	}
-	if r == nil || len(r.Edits) == 0 {
+	m := r.modified(p)
+	switch {
+	case e.State == ExecutionUnknown:
+		return OutcomeUnknown, unfinished(e, OutcomeUnknown, "it was started, and nobody could tell how it ended", m)
+	case e.ReportedBy != "":
+		return reported(e, m)
+	case e.State == ExecutionFailed:
+		return OutcomeError, unfinished(e, OutcomeError, e.Result, m)
+	case m == nil:
 		return OutcomeExecuted, e.Result
 	}
-	edit := r.Edits[len(r.Edits)-1]
-	by := edit.Role
-	if role, ok := p.Role(edit.Role); ok {
-		by = role.Title
-	}
 	out := Result{
-		Status: OutcomeExecuted, Tool: e.Tool, Modified: &Modified{By: by, Args: e.Args},
-		Reason:   fmt.Sprintf("%s changed the arguments before approving", by),
+		Status: OutcomeExecuted, Tool: e.Tool, Modified: m,
+		Reason:   fmt.Sprintf("%s changed the arguments before approving", m.By),
 		Guidance: "It ran with the changed arguments. Tell the person what was changed and by which role.",
 		Result:   json.RawMessage(e.Result),
 	}
@@ -120,4 +145,13 @@ func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 		out.Result, _ = json.Marshal(e.Result)
 	}
 	return OutcomeExecuted, out.Text()
+}
+
+// unfinished is the result of a run that did not come to a good end.
+func unfinished(e Execution, status Outcome, reason string, m *Modified) string {
+	out := NewResult(status, e.Tool, reason, "")
+	if out.Modified = m; m != nil {
+		out.Guidance += " It was started with arguments that had been changed, as modified says."
+	}
+	return out.Text()
 }

@@ -36,7 +36,10 @@ func TestRunResult(t *testing.T) {
 	done := func(state approvers.ExecutionState, result string) approvers.Execution {
 		return approvers.Execution{ID: "exec_1", Tool: "issue_refund", State: state, Result: result, Args: json.RawMessage(`{"amount":20}`)}
 	}
-	edited := &approvers.Request{Edits: []approvers.Edit{{Role: "finance-director", By: onFin1.ID, Name: "Fin"}, {Role: "team-lead", By: onLead.ID, Name: "Nora"}}}
+	edited := &approvers.Request{Edits: []approvers.Edit{
+		{Role: "finance-director", By: onFin1.ID, Name: "Fin", After: json.RawMessage(`{"amount":30}`), Reason: "no shipping"},
+		{Role: "team-lead", By: onLead.ID, Name: "Nora", After: json.RawMessage(`{"amount":20}`)},
+	}}
 	tests := []struct {
 		name    string
 		e       approvers.Execution
@@ -47,10 +50,12 @@ func TestRunResult(t *testing.T) {
 		{"the tool's own words", done(approvers.ExecutionSucceeded, "refunded"), nil, approvers.OutcomeExecuted, []string{"refunded"}},
 		{"asked, not edited", done(approvers.ExecutionSucceeded, `{"ok":true}`), &approvers.Request{}, approvers.OutcomeExecuted, []string{`{"ok":true}`}},
 		{"edited, JSON", done(approvers.ExecutionSucceeded, `{"ok":true}`), edited, approvers.OutcomeExecuted,
-			[]string{`"modified":{"by":"Team Lead","args":{"amount":20}}`, `"result":{"ok":true}`}},
+			[]string{`"modified":{"by":"Finance Director and Team Lead","args":{"amount":20},"why":"no shipping"}`, `"result":{"ok":true}`}},
 		{"edited, plain words", done(approvers.ExecutionSucceeded, `refunded "20"`), edited, approvers.OutcomeExecuted, []string{`"result":"refunded \"20\""`}},
 		{"edited, no words", done(approvers.ExecutionSucceeded, ""), edited, approvers.OutcomeExecuted, []string{`"result":""`}},
-		{"the tool said no", done(approvers.ExecutionFailed, "card expired"), edited, approvers.OutcomeError, []string{`"status":"error"`, "card expired"}},
+		{"the tool said no", done(approvers.ExecutionFailed, "card expired"), edited, approvers.OutcomeError, []string{`"status":"error"`, "card expired", `"args":{"amount":20}`}},
+		{"a person's report on an edited call", reportedBy(done(approvers.ExecutionSucceeded, "seen in the bank")), edited, approvers.OutcomeExecuted, []string{"seen in the bank", `"args":{"amount":20}`}},
+		{"nobody knows, of an edited call", done(approvers.ExecutionUnknown, ""), edited, approvers.OutcomeUnknown, []string{`"status":"unknown"`, `"args":{"amount":20}`}},
 		{"nobody knows", done(approvers.ExecutionUnknown, ""), nil, approvers.OutcomeUnknown, []string{`"status":"unknown"`, "Do not call it again"}},
 	}
 	for _, tt := range tests {
@@ -63,6 +68,37 @@ func TestRunResult(t *testing.T) {
 				t.Errorf("%s: %s lacks %s", tt.name, text, part)
 			}
 		}
+	}
+}
+
+func reportedBy(e approvers.Execution) approvers.Execution {
+	e.ReportedBy = onLead.ID
+	return e
+}
+
+// What was changed before a call was rejected, or expired, is told too: the model must not take the reason for one of its own arguments.
+func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
+	p := example()
+	r := open(t, p, "issue_refund", large)
+	r, denied := r.Modify(deciding(p, start), moveBy(r, onLead, start), edited(p, r, "exec_2", `{"amount":901}`))
+	if denied != nil || r.State != approvers.Pending {
+		t.Fatalf("%s, %v", r.State, denied)
+	}
+	rejected, denied := r.Reject(deciding(p, start), moveBy(r, onFin1, start))
+	if denied != nil {
+		t.Fatal(denied)
+	}
+	expired, _ := r.Expire(deciding(p, start.Add(time.Hour)))
+	for _, r := range []approvers.Request{rejected, expired} {
+		text := r.ClosedResult(p).Text()
+		for _, part := range []string{`"modified":{"by":"Team Lead","args":{"amount":901},"why":"because"}`, "the changed call that this is about"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: %s lacks %s", r.State, text, part)
+			}
+		}
+	}
+	if text := open(t, p, "issue_refund", small).ClosedResult(p).Text(); strings.Contains(text, "modified") {
+		t.Errorf("told of an edit that there was not: %s", text)
 	}
 }
 

@@ -1,0 +1,155 @@
+package approvers_test
+
+import (
+	"testing"
+
+	"countersign/approvers"
+)
+
+// staged is the example with other stages for issue_refund.
+func staged(stages ...approvers.Stage) *approvers.Policy {
+	p := example()
+	p.Tools[5].Rules, p.Tools[5].Stages = nil, stages
+	return p
+}
+
+func mustReject(t testing.TB, p *approvers.Policy, r approvers.Request, who approvers.Identity) approvers.Request {
+	t.Helper()
+	out, denied := r.Reject(deciding(p, start), moveBy(r, who, start))
+	if denied != nil {
+		t.Fatalf("%s could not reject: %v", who.Name, denied)
+	}
+	return out
+}
+
+// A stage can name several roles: whoever holds one of them counts, each person once.
+func TestSeveralRoles(t *testing.T) {
+	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2})
+	r := open(t, p, "issue_refund", small)
+	r = mustApprove(t, p, r, onFin1, start)
+	if r.State != approvers.Pending || r.At(0) != 1 {
+		t.Fatalf("%s with %d", r.State, r.At(0))
+	}
+	_, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+	wantDenied(t, denied, approvers.DeniedCounted)
+	_, denied = r.Approve(deciding(p, start), moveBy(r, onSupport, start))
+	wantDenied(t, denied, approvers.DeniedNotMember)
+	if denied.Role != "Team Lead or Finance Director" {
+		t.Errorf("told to ask %q", denied.Role)
+	}
+	if r = mustApprove(t, p, r, onLead, start); r.State != approvers.Approved || r.ClosedRole != "team-lead" {
+		t.Errorf("%s as %s", r.State, r.ClosedRole)
+	}
+}
+
+// The ceiling binds at the last stage, for each of its roles by itself.
+func TestSeveralRolesEachHaveTheirCeiling(t *testing.T) {
+	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1})
+	p.Tools[5].Risk = approvers.Critical
+	r := open(t, p, "issue_refund", small)
+	_, denied := r.Approve(deciding(p, start), moveBy(r, onLead, start))
+	wantDenied(t, denied, approvers.DeniedCeiling)
+	if r = mustApprove(t, p, r, onFin1, start); r.State != approvers.Approved {
+		t.Errorf("%s", r.State)
+	}
+}
+
+func TestStageOfAGroup(t *testing.T) {
+	in := func(who approvers.Identity, groups ...string) approvers.Identity {
+		who.Groups = groups
+		return who
+	}
+	t.Run("with a role, it narrows the role", func(t *testing.T) {
+		p := staged(approvers.Stage{Approver: "finance-director", Group: "emea", Quorum: 1})
+		r := open(t, p, "issue_refund", small)
+		_, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+		wantDenied(t, denied, approvers.DeniedGroup)
+		if denied.Role != "@emea (Finance Director)" {
+			t.Errorf("told to ask %q", denied.Role)
+		}
+		_, denied = r.Approve(deciding(p, start), moveBy(r, in(bystander, "emea"), start)) // the group alone gives no authority
+		wantDenied(t, denied, approvers.DeniedNotMember)
+		if r = mustApprove(t, p, r, in(onFin1, "apac", "emea"), start); r.ClosedRole != "finance-director" {
+			t.Errorf("%s as %s", r.State, r.ClosedRole)
+		}
+	})
+	t.Run("alone, its people decide by the roles that they hold", func(t *testing.T) {
+		p := staged(approvers.Stage{Group: "emea", Quorum: 1})
+		r := open(t, p, "issue_refund", small)
+		wantStages(t, r, "team-lead")
+		if title := r.Plan.Stages[0].Title(p); title != "@emea (Team Lead or Finance Director)" {
+			t.Errorf("it is called %q", title)
+		}
+		_, denied := r.Approve(deciding(p, start), moveBy(r, in(onSupport, "emea"), start))
+		wantDenied(t, denied, approvers.DeniedNotMember)
+		if r = mustApprove(t, p, r, in(onLead, "emea"), start); r.ClosedRole != "team-lead" {
+			t.Errorf("%s as %s", r.State, r.ClosedRole)
+		}
+	})
+	t.Run("an escalation adds the lead, who need not be in it", func(t *testing.T) {
+		p := staged(approvers.Stage{Approver: "team-lead", Group: "emea", Quorum: 1})
+		r := open(t, p, "issue_refund", small)
+		r, up, due := r.Escalate(deciding(p, r.EscalateAt))
+		if !due || up.Lead.Name != "finance-director" {
+			t.Fatalf("%t to %q", due, up.Lead.Name)
+		}
+		if r = mustApprove(t, p, r, onFin1, start); r.State != approvers.Approved {
+			t.Errorf("%s", r.State)
+		}
+	})
+}
+
+// rejects: 2 takes two people to end a request. One who is against does not stop the others.
+func TestRejectsOfSeveral(t *testing.T) {
+	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2, Rejects: 2})
+	one := mustReject(t, p, open(t, p, "issue_refund", small), onLead)
+	if one.State != approvers.Pending || len(one.Against(0)) != 1 || one.Reason != "" || one.ClosedBy != "" {
+		t.Fatalf("%s (%q) with %d against", one.State, one.Reason, len(one.Against(0)))
+	}
+	t.Run("the same person counts once", func(t *testing.T) {
+		_, denied := one.Reject(deciding(p, start), moveBy(one, onLead, start))
+		wantDenied(t, denied, approvers.DeniedCounted)
+		if denied.State != approvers.Rejected {
+			t.Error("it does not say that a rejection counts already")
+		}
+	})
+	t.Run("a second person ends it", func(t *testing.T) {
+		r := mustReject(t, p, one, onFin1)
+		if r.State != approvers.Rejected || r.ClosedBy != onFin1.ID || len(r.Against(0)) != 2 {
+			t.Errorf("%s by %s", r.State, r.ClosedBy)
+		}
+	})
+	t.Run("others may agree all the same", func(t *testing.T) {
+		r := mustApprove(t, p, mustApprove(t, p, one, onFin1, start), onFin2, start)
+		if r.State != approvers.Approved || len(r.Standing()) != 2 {
+			t.Errorf("%s with %d", r.State, len(r.Standing()))
+		}
+	})
+	t.Run("whoever was against may change their mind", func(t *testing.T) {
+		r := mustApprove(t, p, one, onLead, start)
+		if len(r.Against(0)) != 0 || r.At(0) != 1 || !r.Decisions[0].Fallen || one.Decisions[0].Fallen {
+			t.Errorf("%d against, %d for: %+v", len(r.Against(0)), r.At(0), r.Decisions)
+		}
+		if r = mustReject(t, p, r, onLead); len(r.Against(0)) != 1 || r.At(0) != 0 || r.State != approvers.Pending {
+			t.Errorf("and back: %s, %d against, %d for", r.State, len(r.Against(0)), r.At(0))
+		}
+	})
+	t.Run("an edit drops what was said of the old arguments", func(t *testing.T) {
+		r, denied := one.Modify(deciding(p, start), moveBy(one, onFin1, start), edited(p, one, "exec_2", `{"amount":20}`))
+		if denied != nil || len(r.Against(0)) != 0 || r.At(0) != 1 {
+			t.Fatalf("%d against, %d for, %v", len(r.Against(0)), r.At(0), denied)
+		}
+		if r = mustReject(t, p, r, onLead); r.State != approvers.Pending {
+			t.Errorf("%s: a rejection of the old arguments still counts", r.State)
+		}
+	})
+	t.Run("those against an earlier stage don't count at the next", func(t *testing.T) {
+		p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1, Rejects: 2},
+			approvers.Stage{Approver: "finance-director", Quorum: 1, Rejects: 2})
+		r := mustReject(t, p, open(t, p, "issue_refund", small), onFin1)
+		r = mustApprove(t, p, r, onLead, start)
+		if r = mustReject(t, p, r, onFin2); r.State != approvers.Pending || r.Stage != 1 {
+			t.Errorf("%s at stage %d", r.State, r.Stage)
+		}
+	})
+}
