@@ -157,6 +157,18 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	}
 }
 
+// At the last stage the risk binds whoever stands in, also where one of the stage's roles is below it.
+func TestHandOnIsBoundByTheRisk(t *testing.T) {
+	p := twoLeads()
+	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1
+	r := open(t, p, "issue_refund", small)
+	_, denied := r.HandOn(deciding(p, start), moveBy(r, onFin1, start), onNight)
+	wantDenied(t, denied, approvers.DeniedNotPeer)
+	if denied.Need != approvers.Critical {
+		t.Errorf("needs %s; want critical", denied.Need)
+	}
+}
+
 func TestHandOnHasAnEnd(t *testing.T) {
 	p := peers()
 	for i := range 30 {
