@@ -37,6 +37,7 @@ const (
 	DeniedNotApprover  Code = "not_approver"   // only whoever approved, or may, can take an approval back
 	DeniedDates        Code = "dates"          // an absence that ends before it begins, is over, or is too far ahead
 	DeniedStandIn      Code = "no_stand_in"    // whoever was named can't stand in for anybody; Detail is the reason's code
+	DeniedStarted      Code = "started"        // an approval can't be taken back once the run has begun
 	DeniedNoGrants     Code = "no_grants"      // the policy allows no grants here, or not these
 )
 

@@ -230,6 +230,9 @@ func (r Request) Withdraw(in Deciding, who Identity, waiting bool, reason string
 
 // Revoke takes an approval back before it ran, with a reason: for good. Whoever approved can, and whoever may decide now.
 func (r Request) Revoke(in Deciding, m Move) (Request, *Denied) {
+	if r.State == Consumed {
+		return r, &Denied{Code: DeniedStarted}
+	}
 	if !r.State.Open() {
 		return r, r.Over()
 	}

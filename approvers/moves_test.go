@@ -339,6 +339,7 @@ func TestRevoke(t *testing.T) {
 	one := mustApprove(t, p, first, onFin1, start)
 	approved := mustApprove(t, p, one, onFin2, start)
 	consumed, _ := approved.Consume(deciding(p, start))
+	withdrawn, _ := one.Withdraw(deciding(p, start), asker, false, "")
 	edit, _ := one.Modify(deciding(p, start), moveBy(one, onFin2, start), edited(p, one, "exec_2", `{"amount":901}`))
 	without := func(m approvers.Move, change func(*approvers.Move)) approvers.Move { change(&m); return m }
 	noReason := func(m *approvers.Move) { m.Reason = "" }
@@ -366,7 +367,8 @@ func TestRevoke(t *testing.T) {
 		{"somebody else", p, approved, moveBy(approved, bystander, start), approvers.DeniedNotApprover, ""},
 		{"a deactivated account", p, approved, without(moveBy(approved, onLead, start), gone), approvers.DeniedDeactivated, ""},
 		{"without a reason", p, approved, without(moveBy(approved, onLead, start), noReason), approvers.DeniedNoReason, ""},
-		{"once it has started", p, consumed, moveBy(consumed, onLead, start), approvers.DeniedResolved, ""},
+		{"once it has started", p, consumed, moveBy(consumed, onLead, start), approvers.DeniedStarted, ""},
+		{"once it is over", p, withdrawn, moveBy(edit, onLead, start), approvers.DeniedResolved, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

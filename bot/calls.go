@@ -24,22 +24,28 @@ func (c ping) in(p *prose) {
 // maxCalls bounds how many a card mentions. Whoever has a larger role names a user group in the policy.
 const maxCalls = 8
 
-// calls lists whom a card that waits in a channel mentions: the members of the role as the policy names them. Nobody notices a
-// message in a channel that does not mention them. Who can't be found now is left out: the card is what matters.
+// calls lists whom a card that waits in a channel mentions: the members of the stage's roles that read their cards there, as the policy names
+// them. Nobody notices a message in a channel that does not mention them. Who can't be found now is left out: the card is what matters.
 func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
-	if s.Surface.Kind != store.SurfaceCard || !strings.HasPrefix(s.Surface.To, "channel:") || s.Request.State != approvers.Pending {
+	channel, shared := strings.CutPrefix(s.Surface.To, "channel:")
+	if s.Surface.Kind != store.SurfaceCard || !shared || s.Request.State != approvers.Pending {
 		return nil
 	}
-	role, _ := s.Policy.Role(s.Request.Roles()[0])
 	var out []ping
-	for _, m := range role.Members {
-		c, err := b.call(ctx, m)
-		if err != nil {
-			b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", s.Request.ID, "error", err)
+	for _, name := range s.Request.Plan.Stages[s.Request.Stage].Roles() {
+		role, _ := s.Policy.Role(name)
+		if role.Cards != channel {
+			continue
 		}
-		asked := slices.ContainsFunc(s.Request.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.user })
-		if c != (ping{}) && !asked && !slices.Contains(out, c) && len(out) < maxCalls {
-			out = append(out, c)
+		for _, m := range role.Members {
+			c, err := b.call(ctx, m)
+			if err != nil {
+				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", s.Request.ID, "error", err)
+			}
+			asked := slices.ContainsFunc(s.Request.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.user })
+			if c != (ping{}) && !asked && !slices.Contains(out, c) && len(out) < maxCalls {
+				out = append(out, c)
+			}
 		}
 	}
 	return out

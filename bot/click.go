@@ -147,9 +147,9 @@ func (b *Bot) answerClick(ctx context.Context, w whisper, r *approvers.Request, 
 func (b *Bot) authority(ctx context.Context, user string, s seen) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil:
-		return b.clicker(ctx, user, s.Policy, s.Request.Tool, s.Request.Plan.Risk)
+		return b.clicker(ctx, user, s.Policy, s.Request.Tool, s.Request.Plan.Risk, s.Request)
 	case s.Execution != nil:
-		return b.clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical)
+		return b.clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical, nil)
 	}
 	return b.who(ctx, user, false)
 }

@@ -104,6 +104,7 @@ type input struct {
 	Type     string  `json:"type"`
 	Value    *string `json:"value"`
 	Date     *string `json:"selected_date"`
+	User     *string `json:"selected_user"`
 	Selected *struct {
 		Value string `json:"value"`
 	} `json:"selected_option"`
@@ -116,6 +117,8 @@ func (i input) text() string {
 		return *i.Value
 	case i.Date != nil:
 		return *i.Date
+	case i.User != nil:
+		return *i.User
 	case i.Selected != nil:
 		return i.Selected.Value
 	}

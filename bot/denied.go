@@ -58,6 +58,9 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 	case approvers.DeniedSelf:
 		return say("Nothing was changed: you asked for this, or wrote in the conversation that led to it, so somebody else has to decide. It waits for ").strong(role).say(".")
 	case approvers.DeniedCounted:
+		if d.State == approvers.Rejected {
+			return say("Your rejection counts already. It needs another person: nobody counts twice.")
+		}
 		return say("Your approval counts already. It needs another person: nobody counts twice.")
 	case approvers.DeniedResolved:
 		return resolved(d, r, p)
@@ -66,7 +69,7 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 	case approvers.DeniedStale:
 		return say("Nothing was decided: the arguments were changed after the card that you clicked was drawn. Look at the card again; it shows them as they are now.")
 	case approvers.DeniedNotRequester:
-		return say("Nothing was changed: only somebody who asked for this can take it back.")
+		return say("Nothing was changed: only somebody who asked for this can do that.")
 	case approvers.DeniedNotFound:
 		return say("I don't know this request any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedEdit:
@@ -90,12 +93,16 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 	case approvers.DeniedNotPeer:
 		return say("It was not handed on: your colleague may not decide this in place of ").strong(role).
 			say(". It takes a role whose tool list has this tool, with a ceiling that is high enough, and nobody who asked for it.")
+	case approvers.DeniedAsked:
+		return say("It was not handed on: your colleague was asked already, or has had their say.")
 	case approvers.DeniedTyped:
 		return say("Nothing was decided: approving this asks for a value to be typed. Use Approve… on the card.")
 	case approvers.DeniedFull:
 		return say("Nothing was changed: no more fits on this card. Go on in the thread.")
 	case approvers.DeniedNotApprover:
 		return say("Nothing was changed: only somebody whose approval counts can take it back, and only before it runs.")
+	case approvers.DeniedStarted:
+		return say("Too late: it was started already, so the approval can't be taken back. The card shows what came of it.")
 	case approvers.DeniedNoGrants:
 		if d.Detail != "" {
 			return say("Nothing was granted: ").say(clip(visible(d.Detail), maxSentence)).say(".")

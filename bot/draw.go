@@ -74,6 +74,10 @@ func (s scene) draw() drawing {
 		return one(s.queued())
 	case store.SurfaceUnknown:
 		return s.unknown()
+	case store.SurfaceQuestion:
+		return one(s.question())
+	case store.SurfaceNotice:
+		return one(s.notice())
 	}
 	p := new(page)
 	p.para(say("This version of the bot can't show what belongs here."))
@@ -89,6 +93,11 @@ func (s scene) mark(ref string) string {
 
 // title is a role's title.
 func (s scene) title(role string) string { return name(titleOf(s.Policy, role)) }
+
+// stageTitle names whom a stage is for: its roles, and the user group that they have to be in.
+func (s scene) stageTitle(st approvers.Stage) string {
+	return short(oneLine(st.Title(s.Policy)), maxStageName)
+}
 
 // permalink is the address of a message; empty where the workspace's isn't known.
 func (s scene) permalink(channel, ts, thread string) string {

@@ -6,28 +6,18 @@ import (
 	"slices"
 
 	"countersign/approvers"
+	"countersign/approvers/desk"
 )
 
 // clicker says who clicked, with the user groups that could give authority over the tool. It asks anew from high risk
-// on, where a minute-old answer is not good enough.
-func (b *Bot) clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk) (approvers.Identity, error) {
+// on, where a minute-old answer is not good enough. r is the request that it is about; nil: none.
+func (b *Bot) clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	fresh := risk >= approvers.High || !risk.Valid()
 	who, err := b.who(ctx, user, fresh)
 	if err != nil || who.ID == "" {
 		return who, err
 	}
-	var named []string
-	for _, role := range p.Approvers {
-		if !role.Covers(tool) {
-			continue
-		}
-		for _, m := range role.Members {
-			if m.Kind == approvers.MemberGroup && !slices.Contains(named, m.Value) {
-				named = append(named, m.Value)
-			}
-		}
-	}
-	for _, g := range named {
+	for _, g := range groupsThatCount(p, tool, r) {
 		members, err := b.groupMembers(ctx, g, fresh)
 		if err != nil {
 			return approvers.Identity{}, err
@@ -37,6 +27,37 @@ func (b *Bot) clicker(ctx context.Context, user string, p *approvers.Policy, too
 		}
 	}
 	return who, nil
+}
+
+// groupsThatCount are the user groups that can give authority over a tool: those of roles that have it in their list, and those that stages ask
+// for, in the request's plan and in the policy as it is now.
+func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []string {
+	var groups []string
+	for _, role := range p.Approvers {
+		if !role.Covers(tool) {
+			continue
+		}
+		for _, m := range role.Members {
+			if m.Kind == approvers.MemberGroup {
+				groups = append(groups, m.Value)
+			}
+		}
+	}
+	var stages []approvers.Stage
+	if r != nil {
+		t, _ := p.Tool(tool, r.Agent)
+		stages = append(slices.Clone(r.Plan.Stages), t.Stages...)
+		for _, rule := range t.Rules {
+			stages = append(stages, rule.Stages...)
+		}
+	}
+	for _, s := range stages {
+		if s.Group != "" {
+			groups = append(groups, s.Group)
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
 }
 
 // groupIDs are the ids of the workspace's user groups, by id and by handle.
@@ -115,10 +136,44 @@ func (b *Bot) roleUsers(ctx context.Context, role approvers.Role) ([]string, err
 		if err != nil {
 			return nil, err
 		}
-		if who.ID != "" && !who.Deleted && !who.Bot {
+		if readsMessages(who) {
 			out = append(out, u)
 		}
 	}
+	return out, nil
+}
+
+func readsMessages(who approvers.Identity) bool { return who.ID != "" && !who.Deleted && !who.Bot }
+
+// groupUsers lists the members of a user group who can be written to and hold one of the roles of the request's stage that asks for the group.
+func (b *Bot) groupUsers(ctx context.Context, group string, s desk.Sight) ([]string, error) {
+	r := s.Request
+	i := slices.IndexFunc(r.Plan.Stages, func(st approvers.Stage) bool { return st.Group == group })
+	if i < 0 {
+		return nil, nil
+	}
+	if here := r.Plan.Stages[r.Stage]; here.Group == group {
+		i = r.Stage
+	}
+	members, err := b.groupMembers(ctx, group, false)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for user := range members {
+		who, err := b.clicker(ctx, user, s.Policy, r.Tool, approvers.Low, r)
+		if err != nil {
+			return nil, err
+		}
+		holds := slices.ContainsFunc(r.Plan.Stages[i].Roles(), func(name string) bool {
+			role, ok := s.Policy.Role(name)
+			return ok && role.Holds(who)
+		})
+		if holds && readsMessages(who) {
+			out = append(out, user)
+		}
+	}
+	slices.Sort(out)
 	return out, nil
 }
 

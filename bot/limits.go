@@ -25,6 +25,10 @@ const (
 	maxWhy        = 900
 	maxReason     = 600 // why a request ended
 	maxResult     = 600
+	maxRemark     = 500  // a question, an answer or a comment, as it is written
+	maxRemarks    = 1500 // of all of them together, as the card shows them
+	maxAgainst    = 150  // why somebody is against, while it goes on
+	maxStageName  = 120  // the roles that a stage is for
 	maxStagesTold = 5
 	maxPeopleTold = 6
 	maxStepText   = 1500 // what the model says beside its calls

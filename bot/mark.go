@@ -48,13 +48,19 @@ const (
 	actHappened  = "happened"
 	actDidNot    = "did_not"
 	actLeave     = "leave"
+	actAsk       = "ask"
+	actAnswer    = "answer"
+	actComment   = "comment"
+	actHandOn    = "hand_on"
+	actTakeBack  = "take_back"
 	actLink      = "link"
 )
 
 // The inputs of forms.
 const (
-	fieldReason = "reason"
-	fieldResult = "result"
-	fieldRaw    = "arguments"
-	fieldTyped  = "typed"
+	fieldReason    = "reason" // and whatever else people write
+	fieldResult    = "result"
+	fieldRaw       = "arguments"
+	fieldTyped     = "typed"
+	fieldColleague = "colleague"
 )

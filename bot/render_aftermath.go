@@ -15,6 +15,8 @@ func (s scene) aftermath(p *page, r approvers.Request) {
 		p.para(say("It was not run. The agent was told that ").say(s.title(r.ClosedRole)).say(" rejected it and why, and to offer an alternative."))
 	case r.State == approvers.Expired:
 		p.para(say("It was not run. The agent was told so, and that it may be asked for again."))
+	case r.State == approvers.Revoked:
+		p.para(say("It was not run. The agent was told that ").say(s.title(r.ClosedRole)).say(" took the approval back and why, and to offer an alternative."))
 	case r.State == approvers.Withdrawn:
 		p.para(say("It was not run. The agent goes on with what is wanted now."))
 	default:

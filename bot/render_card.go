@@ -2,10 +2,6 @@ package bot
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/slack-go/slack"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -30,38 +26,30 @@ func (s scene) card() drawing {
 		p.para(s.why(r)...)
 	}
 	p.para(s.progress(r)...)
+	p.para(s.remarks(r)...)
 	if r.State == approvers.Pending {
 		p.para(s.otherwise(r))
-		if s.hadTheirSay(r) {
-			p.para(say("☑️ You have agreed. Others are still needed."))
-		} else {
-			s.choices(p, r, whole)
-		}
 	} else {
 		s.aftermath(p, r)
 	}
+	s.moves(p, r, whole)
 	return drawing{messages: []message{p.message()}, shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: whole}}}
-}
-
-// hadTheirSay reports whether whom this copy is for has had their say already. One person counts once.
-func (s scene) hadTheirSay(r approvers.Request) bool {
-	user, own := strings.CutPrefix(s.Surface.To, "user:")
-	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
 // standing is the first line: what is wanted of whom, or how it ended.
 func (s scene) standing(r approvers.Request) []*prose {
 	if r.State == approvers.Pending {
-		line := say("✋ Waits for ").strong(s.title(r.Plan.Stages[r.Stage].Approver))
+		waits := s.stageTitle(r.Plan.Stages[r.Stage])
+		line := say("✋ Waits for ").strong(waits)
 		if s.Surface.Kind == store.SurfaceEscalation {
 			line = say("⏫ Nobody has decided yet, so this comes to you as ").strong(s.title(s.Surface.Role)).
-				say(". It waits for ").strong(s.title(r.Plan.Stages[r.Stage].Approver)).say("; you may decide too")
+				say(". It waits for ").strong(waits).say("; you may decide too")
 		}
 		for i, c := range s.calls {
 			line.say(map[bool]string{true: ": ", false: " "}[i == 0])
 			c.in(line)
 		}
-		return []*prose{line.say(".")}
+		return []*prose{s.handedOn(r), line.say(".")}
 	}
 	return []*prose{say(endSign[r.State] + " ").also(s.ending(r))}
 }
@@ -79,6 +67,9 @@ func (s scene) ending(r approvers.Request) *prose {
 		approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back", approvers.Voided: "Voided", approvers.Refused: "Refused by the policy",
 	}[r.State]
 	p := new(prose).strong(verb)
+	if r.State == approvers.Approved || r.State == approvers.Consumed {
+		return p.say(" by ").also(s.agreed(r)).say(", ").at(r.ClosedAt, dayTime).say(".")
+	}
 	if r.ClosedBy != "" {
 		p.say(" by ").person(r.ClosedBy, r.ClosedName)
 		if r.ClosedRole != "" {
@@ -198,28 +189,4 @@ func (s scene) why(r approvers.Request) []*prose {
 		line.say(w)
 	}
 	return []*prose{line.say(".")}
-}
-
-// choices are the buttons. What can't be shown whole here can't be approved here.
-func (s scene) choices(p *page, r approvers.Request, whole bool) {
-	value := s.mark(r.ID)
-	what := inFull(r.Preview, r.Tool, r.Args)
-	_, risk := riskWords(r.Plan.Risk, r.Effect)
-	var row []slack.BlockElement
-	switch {
-	case whole && r.WantsTyping():
-		row = append(row, button(actTyped, "Approve…", value, slack.StylePrimary))
-	case whole:
-		ask := confirm("Approve this?", clip(what, maxConfirm-width(risk)-3)+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)
-		row = append(row, button(actApprove, "Approve", value, slack.StylePrimary).WithConfirm(ask))
-	default:
-		row = append(row, button(actArguments, "Open all arguments", value, slack.StylePrimary))
-	}
-	row = append(row, button(actReject, "Reject…", value, slack.StyleDanger), button(actModify, "Modify…", value, slack.StyleDefault))
-	p.buttons("", row...)
-	note := "Modify… changes the arguments before approving."
-	if !r.Plan.SelfOK {
-		note += " Those who asked for it can't decide."
-	}
-	p.small(note)
 }

@@ -111,13 +111,14 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 
 func (s scene) waiting(r approvers.Request) *prose {
 	st := r.Plan.Stages[r.Stage]
-	p := say("Waits for ").strong(s.title(st.Approver) + s.joined(r))
+	p := say("Waits for ").strong(s.stageTitle(st) + s.joined(r)).also(s.invited(r))
 	if n := len(r.Plan.Stages); n > 1 {
 		p.say(fmt.Sprintf(" (stage %d of %d)", r.Stage+1, n))
 	}
 	if st.Quorum > 1 {
 		p.say(fmt.Sprintf(", %d of %d agreed", r.At(r.Stage), st.Quorum))
 	}
+	p.say(against(r, ", "))
 	p.say(". If nobody decides by ").at(r.ExpiresAt, dayTime).say(", it will not run.")
 	if len(r.Edits) > 0 {
 		e := r.Edits[len(r.Edits)-1]

@@ -56,7 +56,7 @@ func (s scene) queued() *page {
 		}
 		line.say(clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args)), maxCallText))
 		if waits(c) {
-			line.say(" (for " + s.title(c.Request.Plan.Stages[c.Request.Stage].Approver) + ")")
+			line.say(" (for " + s.stageTitle(c.Request.Plan.Stages[c.Request.Stage]) + ")")
 		}
 	}
 	p.para(line.say("."))

@@ -24,7 +24,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	switch {
 	case s.State == store.SurfaceUnreachable:
 		return b.Desk.Unreachable(ctx, s.ID, s.LastError)
-	case strings.HasPrefix(s.To, "role:"):
+	case strings.HasPrefix(s.To, "role:"), strings.HasPrefix(s.To, "group:"):
 		return b.expand(ctx, sight)
 	}
 	err = b.show(ctx, sight)
@@ -37,20 +37,33 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// expand resolves a role's members, each of whom gets a copy.
+// expand resolves the members of a role or a group, each of whom gets a copy.
 func (b *Bot) expand(ctx context.Context, s desk.Sight) error {
-	role, ok := s.Policy.Role(strings.TrimPrefix(s.Surface.To, "role:"))
-	if !ok {
-		return b.Desk.Unreachable(ctx, s.Surface.ID, "the policy has no such approver any more")
-	}
 	if s.Surface.State == store.SurfaceExpanded {
 		return b.Desk.Expand(ctx, s.Surface.ID, []string{""}) // it only clears the timer
 	}
-	users, err := b.roleUsers(ctx, role)
+	users, err := b.usersAt(ctx, s)
+	if errors.Is(err, errNoRole) {
+		return b.Desk.Unreachable(ctx, s.Surface.ID, err.Error())
+	}
 	if err != nil {
 		return err
 	}
 	return b.Desk.Expand(ctx, s.Surface.ID, users)
+}
+
+var errNoRole = errors.New("the policy has no such approver any more")
+
+// usersAt lists the users whom an address stands for.
+func (b *Bot) usersAt(ctx context.Context, s desk.Sight) ([]string, error) {
+	if group, ok := strings.CutPrefix(s.Surface.To, "group:"); ok {
+		return b.groupUsers(ctx, group, s)
+	}
+	role, ok := s.Policy.Role(strings.TrimPrefix(s.Surface.To, "role:"))
+	if !ok {
+		return nil, errNoRole
+	}
+	return b.roleUsers(ctx, role)
 }
 
 func (b *Bot) show(ctx context.Context, sight desk.Sight) error {

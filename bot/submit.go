@@ -73,6 +73,9 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 	if action == actHappened {
 		return reportForm(s)
 	}
+	if draw := peopleForms[action]; draw != nil && s.Request != nil {
+		return draw(s, who)
+	}
 	if s.Request == nil {
 		return refusal(action, denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, s.Policy))
 	}
@@ -125,8 +128,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	if err != nil {
 		return nil, ack{}, err
 	}
-	if i.View.Callback == actReject && strings.TrimSpace(i.filled(fieldReason)) == "" {
-		return map[string]string{fieldReason: "Say why. The person who asked and the agent are told this."}, ack{}, nil
+	if missing := wordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(fieldReason)) == "" {
+		return map[string]string{fieldReason: missing}, ack{}, nil
 	}
 	r, err := b.Desk.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
@@ -149,6 +152,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 		if fault := mistyped(r, i.filled(fieldTyped)); fault != "" {
 			faults = map[string]string{fieldTyped: fault}
 		}
+	case actHandOn:
+		faults = b.examineColleague(ctx, r, i)
 	}
 	return faults, ack{}, nil
 }
@@ -194,6 +199,8 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	case actArguments:
 		c.Typed = mistyped(*s.Request, i.filled(fieldTyped)) == ""
 		return b.approveWhole(ctx, w, s, f, c)
+	case actAsk, actAnswer, actComment, actHandOn, actTakeBack:
+		return b.submitPeople(ctx, d, w, s, i, c)
 	case actHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(fieldResult))
 		return b.answerClick(ctx, w, s.Request, s.Policy, b.Desk.Report(ctx, c, desk.Happened))

@@ -16,7 +16,7 @@ const (
 	SurfaceUnknown    SurfaceKind = "unknown"    // asks whether a run happened; Ref: an execution
 	SurfaceBundle     SurfaceKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
 	SurfaceLine       SurfaceKind = "line"       // how many requests wait behind the cards that are open at an address; Ref: the address
-	SurfaceNotice     SurfaceKind = "notice"     // tells a person something about a request, as Note says; Ref: a request
+	SurfaceNotice     SurfaceKind = "notice"     // tells a person something about a request, as Note says; Ref: a request, with Step as Note says
 	SurfaceQuestion   SurfaceKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: which remark
 	SurfaceGrant      SurfaceKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
 	SurfaceInquiry    SurfaceKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
@@ -27,10 +27,10 @@ type Note string
 
 // The notes.
 const (
-	NoteFallen   Note = "fallen"   // your approval does not count any more, and why
+	NoteFallen   Note = "fallen"   // your decision does not count any more, and why; Step: by which edit, counted from 1, or 0 for the policy
 	NoteReminder Note = "reminder" // this still waits for you
 	NoteInvited  Note = "invited"  // a colleague handed this on to you, or you stand in for one who is away
-	NoteAnswered Note = "answered" // the requester answered your question
+	NoteAnswered Note = "answered" // the requester answered your question; Step: which remark it is
 )
 
 // SurfaceState says whether Slack shows what it should.
@@ -52,7 +52,7 @@ type Surface struct {
 	Ref        string       `json:"ref"`
 	Step       int          `json:"step,omitempty"`
 	Request    string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
-	To         string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", or "role:NAME" (expands into its members)
+	To         string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", "role:NAME" (expands into its members), or "group:NAME" (into those of a user group's members whom the stage is for)
 	Role       string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
 	Note       Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
 	State      SurfaceState `json:"state"`

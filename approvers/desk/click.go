@@ -14,7 +14,7 @@ type Click struct {
 	Inbox     string    // the delivery that it came in; closed in the same transaction
 	At        time.Time // when it was received
 	Who       approvers.Identity
-	Request   string // for Decide and Withdraw
+	Request   string // for Decide, Withdraw, and what people say and do beside deciding
 	Turn      string // for GoOn and TryAgain
 	Execution string // for Report
 	Kind      approvers.DecisionKind
@@ -47,9 +47,35 @@ func (d *Desk) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 	return err
 }
 
+// onRequest runs one person's move on a request as it is now: move returns the request as it is afterwards, or why it was denied. A denial is
+// recorded under what, and what the policy changed meanwhile is kept. It returns the request as it is then.
+func (d *Desk) onRequest(ctx context.Context, what string, c Click, move func(*tx, approvers.Request) (approvers.Request, *approvers.Denied, error)) (approvers.Request, error) {
+	var out approvers.Request
+	err := d.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
+		before, r, denied, err := t.current(c.Request)
+		if err != nil || denied != nil {
+			return denied, err
+		}
+		out = r
+		after, denied, err := move(t, r)
+		if err != nil {
+			return nil, err
+		}
+		if denied != nil {
+			if err := t.followIfChanged(before, r); err != nil {
+				return nil, err
+			}
+			return denied, t.auditDenied(r.ID, what, c, denied)
+		}
+		out = after
+		return nil, t.follow(before, after)
+	})
+	return out, err
+}
+
 // auditDenied records that somebody tried.
-func (t *tx) auditDenied(chain string, c Click, denied *approvers.Denied) error {
+func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
 	return t.audit(chain, approvers.AuditDenied, c.Who.ID, map[string]string{
-		"kind": string(c.Kind), "code": string(denied.Code), "channel": c.Channel, "message": c.MessageTS,
+		"kind": what, "code": string(denied.Code), "channel": c.Channel, "message": c.MessageTS,
 	}, nil)
 }

@@ -11,32 +11,19 @@ import (
 
 // Decide approves, rejects or modifies a request. It returns the request as it is afterwards.
 func (d *Desk) Decide(ctx context.Context, c Click) (approvers.Request, error) {
-	var out approvers.Request
-	err := d.click(ctx, "decide", c, func(t *tx) (*approvers.Denied, error) {
-		before, r, denied, err := t.current(c.Request)
-		if err != nil || denied != nil {
-			return denied, err
-		}
+	return d.onRequest(ctx, string(c.Kind), c, func(t *tx, r approvers.Request) (approvers.Request, *approvers.Denied, error) {
 		after, denied := t.decide(r, c)
 		if denied != nil {
-			out = r
-			if err := t.followIfChanged(before, r); err != nil {
-				return nil, err
-			}
-			return denied, t.auditDenied(r.ID, c, denied)
+			return r, denied, nil
 		}
 		if err := t.auditDecided(after, c); err != nil {
-			return nil, err
+			return r, nil, err
 		}
-		if after.Execution != r.Execution {
-			if err := t.replaceExecution(after); err != nil {
-				return nil, err
-			}
+		if after.Execution == r.Execution {
+			return after, nil, nil
 		}
-		out = after
-		return nil, t.follow(before, after)
+		return after, nil, t.replaceExecution(after)
 	})
-	return out, err
 }
 
 // current reads a request and brings it up to the tools and the policy as they are now.
@@ -69,10 +56,7 @@ func (t *tx) followIfChanged(before, r approvers.Request) error {
 }
 
 func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers.Denied) {
-	if c.At.IsZero() {
-		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
-	}
-	m := c.move()
+	m := t.move(c)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
 		return r, denied // before anything is said of the arguments
 	}
@@ -95,7 +79,10 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers
 }
 
 // move is a click as the domain sees it.
-func (c Click) move() approvers.Move {
+func (t *tx) move(c Click) approvers.Move {
+	if c.At.IsZero() {
+		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
+	}
 	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 	if !c.FirstSeen.IsZero() {
 		m.Took = max(0, c.At.Sub(c.FirstSeen))

@@ -3,6 +3,7 @@ package desk
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"countersign/approvers"
@@ -27,6 +28,9 @@ func (t *tx) follow(before, r approvers.Request) error {
 	if err := t.changedRef(r.ID); err != nil {
 		return err
 	}
+	if err := t.tellFallen(before, r); err != nil {
+		return err
+	}
 	if r.State == approvers.Pending && (before.State != r.State || before.Execution != r.Execution || asked(before) != asked(r)) {
 		if err := t.wantCard(r); err != nil {
 			return err
@@ -47,12 +51,13 @@ func (t *tx) follow(before, r approvers.Request) error {
 	return t.giveResult(call, approvers.Outcome(r.State), r.ClosedResult(t.policy).Text())
 }
 
-// asked names the role that the current stage belongs to.
+// asked names the people that the current stage belongs to.
 func asked(r approvers.Request) string {
-	if roles := r.Roles(); len(roles) > 0 {
-		return roles[0]
+	if r.Stage >= len(r.Plan.Stages) {
+		return ""
 	}
-	return ""
+	s := r.Plan.Stages[r.Stage]
+	return strings.Join(s.Roles(), " ") + " @" + s.Group
 }
 
 // arm sets the request's timers to what its state needs.

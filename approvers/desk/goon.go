@@ -23,7 +23,7 @@ func (d *Desk) Withdraw(ctx context.Context, c Click) (approvers.Request, error)
 		after, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
 		out = after
 		if denied != nil {
-			return denied, t.auditDenied(r.ID, c, denied)
+			return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 		}
 		return nil, t.follow(r, after)
 	})
@@ -109,7 +109,7 @@ func (t *tx) letGo(call store.Call, c Click) (*approvers.Denied, error) {
 		if r.State.Open() {
 			after, denied := r.Withdraw(t.deciding(), c.Who, true, "the conversation went on to something else")
 			if denied != nil {
-				return denied, t.auditDenied(r.ID, c, denied)
+				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 			}
 			return nil, t.follow(r, after)
 		}

@@ -28,7 +28,10 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 		if err != nil {
 			return err
 		}
-		places = append(places, t.cardAddress(r.ClosedRole))
+		places = append(places, t.addresses(r)...)
+		if to := t.cardAddress(r.ClosedRole); !slices.Contains(places, to) {
+			places = append(places, to)
+		}
 	}
 	for _, to := range places {
 		s := store.Surface{Kind: store.SurfaceUnknown, Ref: e.ID, Request: e.Request, To: to}
@@ -54,14 +57,14 @@ func (d *Desk) Report(ctx context.Context, c Click, what Report) error {
 		}
 		if e.State != approvers.ExecutionUnknown {
 			denied := &approvers.Denied{Code: approvers.DeniedResolved, By: e.ReportedBy, At: e.FinishedAt}
-			return denied, t.auditDenied(e.Chain(), c, denied)
+			return denied, t.auditDenied(e.Chain(), "report", c, denied)
 		}
 		denied, err := t.mayReport(e, c.Who)
 		if err != nil {
 			return nil, err
 		}
 		if denied != nil {
-			return denied, t.auditDenied(e.Chain(), c, denied)
+			return denied, t.auditDenied(e.Chain(), "report", c, denied)
 		}
 		facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(what)}
 		if err := t.audit(e.Chain(), approvers.AuditReported, c.Who.ID, facts, []byte(c.Reason)); err != nil {

@@ -80,10 +80,10 @@ func (t *tx) linkCard(request string) error {
 	return t.changedTurn(r.Turn, store.SurfaceStep, call.Step)
 }
 
-// Expand turns a surface for a role into one for each of its people. Nobody to show it to counts as unreachable.
+// Expand turns a surface for a role or a group into one for each of its people. Nobody to show it to counts as unreachable.
 func (d *Desk) Expand(ctx context.Context, surface string, users []string) error {
 	if len(users) == 0 {
-		return d.Unreachable(ctx, surface, "the role has no member who can be written to")
+		return d.Unreachable(ctx, surface, "nobody there can be written to")
 	}
 	return d.update(ctx, "expand", func(t *tx) error {
 		s, err := t.Surface(surface)
@@ -94,8 +94,7 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 			return t.ClearTimer(store.TimerShow, surface)
 		}
 		for _, user := range users {
-			one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role}
-			if err := t.want(one); err != nil {
+			if err := t.copyFor(s, user); err != nil {
 				return err
 			}
 		}
@@ -105,6 +104,21 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 		}
 		return t.ClearTimer(store.TimerShow, surface)
 	})
+}
+
+// copyFor makes one person's copy of a surface. Somebody in several of a stage's roles gets one card.
+func (t *tx) copyFor(s store.Surface, user string) error {
+	one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Note: s.Note}
+	surfaces, err := t.SurfacesOf(s.Ref)
+	if err != nil {
+		return err
+	}
+	for _, o := range surfaces {
+		if o.To == one.To && o.Kind == s.Kind && o.Step == s.Step && o.Note == s.Note && !o.CreatedAt.Before(s.CreatedAt) {
+			return nil
+		}
+	}
+	return t.want(one)
 }
 
 // Unreachable gives a surface up that Slack refused for good. It is shown elsewhere where that helps, and the operator is told.

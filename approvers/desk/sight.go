@@ -13,9 +13,10 @@ type Sight struct {
 	Surface      store.Surface
 	Conversation store.Conversation
 	Turn         approvers.Turn
-	Request      *approvers.Request   // for a card, an escalation, and an unknown outcome that somebody approved
+	Request      *approvers.Request   // for a card, an escalation, a question, a notice, and an unknown outcome that somebody approved
 	Execution    *approvers.Execution // the request's current one, or the one whose outcome is unknown
 	Call         *store.Call          // the request's or the execution's call, with what the model was told
+	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them
 	Calls        []CallSight          // for a step: its calls in order
 	Queued       []store.Message      // for a queued notice: the messages that wait
 	Text         string               // what the model said: with a step, or as the answer
@@ -42,6 +43,11 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 		}
 		switch s.Surface.Kind {
 		case store.SurfaceCard, store.SurfaceEscalation:
+			return s.seeRequest(r, s.Surface.Ref)
+		case store.SurfaceQuestion, store.SurfaceNotice:
+			if s.Cards, err = seeCards(r, s.Surface.Ref); err != nil {
+				return err
+			}
 			return s.seeRequest(r, s.Surface.Ref)
 		case store.SurfaceUnknown:
 			return s.seeUnknown(r, s.Surface.Ref)
@@ -154,14 +160,17 @@ func seeCall(r store.Reader, c store.Call) (CallSight, error) {
 		return sight, err
 	}
 	sight.Request = &req
-	cards, err := r.SurfacesOf(req.ID)
-	if err != nil {
-		return sight, err
-	}
-	for _, card := range cards {
-		if card.TS != "" {
-			sight.Cards = append(sight.Cards, card)
+	sight.Cards, err = seeCards(r, req.ID)
+	return sight, err
+}
+
+// seeCards lists a request's cards that Slack shows.
+func seeCards(r store.Reader, request string) (cards []store.Surface, err error) {
+	surfaces, err := r.SurfacesOf(request)
+	for _, s := range surfaces {
+		if s.TS != "" && isCard(s.Kind) {
+			cards = append(cards, s)
 		}
 	}
-	return sight, nil
+	return cards, err
 }

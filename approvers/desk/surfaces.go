@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"slices"
 	"strings"
 
 	"countersign/approvers"
@@ -13,6 +14,7 @@ const (
 	toChannel      = "channel:"
 	toUser         = "user:"
 	toRole         = "role:"
+	toGroup        = "group:"
 )
 
 // want makes a new surface and has it shown.
@@ -72,13 +74,34 @@ func (t *tx) changedTurn(turn string, kind store.SurfaceKind, step int) error {
 	return nil
 }
 
-// wantCard has the card of a request shown where the stage's role reads its cards. A place that has the card already only shows its new state.
+// wantCard has the card of a request shown where the people of its stage read their cards. A place that has the card already only shows its
+// new state.
 func (t *tx) wantCard(r approvers.Request) error {
-	roles := r.Roles()
-	if len(roles) == 0 {
+	for _, to := range t.addresses(r) {
+		if err := t.wantAt(r, store.SurfaceCard, to, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addresses are where the people of a request's stage read their cards, each place once: where each of its roles does, or by direct
+// message where a user group says who of them it is.
+func (t *tx) addresses(r approvers.Request) []string {
+	if r.Stage >= len(r.Plan.Stages) {
 		return nil
 	}
-	return t.wantAt(r, store.SurfaceCard, t.cardAddress(roles[0]), "")
+	stage := r.Plan.Stages[r.Stage]
+	if stage.Group != "" {
+		return []string{toGroup + stage.Group}
+	}
+	var out []string
+	for _, role := range stage.Roles() {
+		if to := t.cardAddress(role); !slices.Contains(out, to) {
+			out = append(out, to)
+		}
+	}
+	return out
 }
 
 // cardAddress is where a role's cards go: its channel, or each member's direct messages.
@@ -94,19 +117,24 @@ func (t *tx) wantAt(r approvers.Request, kind store.SurfaceKind, to, role string
 	return t.wantOnce(store.Surface{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
-// wantOnce makes a surface unless there is one like it at the address. A card and an escalation are alike: both show the request.
+// wantOnce makes a surface unless there is one like it at the address.
 func (t *tx) wantOnce(s store.Surface) error {
 	surfaces, err := t.SurfacesOf(s.Ref)
 	if err != nil {
 		return err
 	}
 	for _, o := range surfaces {
-		if o.To == s.To && o.State != store.SurfaceUnreachable && o.Step == s.Step && (o.Kind == s.Kind || s.Ref == s.Request) {
+		if o.To == s.To && o.State != store.SurfaceUnreachable && o.Step == s.Step && o.Note == s.Note && alike(o.Kind, s.Kind) {
 			return nil
 		}
 	}
 	return t.want(s)
 }
+
+// alike reports whether two kinds show the same: a card and an escalation both are the request's card.
+func alike(a, b store.SurfaceKind) bool { return a == b || isCard(a) && isCard(b) }
+
+func isCard(k store.SurfaceKind) bool { return k == store.SurfaceCard || k == store.SurfaceEscalation }
 
 // elsewhere shows what Slack refused at one address at others, where there are any.
 func (t *tx) elsewhere(s store.Surface) error {
@@ -115,7 +143,7 @@ func (t *tx) elsewhere(s store.Surface) error {
 		return err
 	}
 	for _, to := range places {
-		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to}
+		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Note: s.Note}
 		if err := t.wantOnce(other); err != nil {
 			return err
 		}
@@ -123,10 +151,11 @@ func (t *tx) elsewhere(s store.Surface) error {
 	return nil
 }
 
-// otherPlaces are each member of the roles for what was to be in a channel, and each requester for what was to be in the conversation.
+// otherPlaces are each member of the roles for what was to be in a channel or at a group's members, and each requester for what was to be in
+// the conversation.
 func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 	switch {
-	case s.Request != "" && strings.HasPrefix(s.To, toChannel):
+	case s.Request != "" && (strings.HasPrefix(s.To, toChannel) || strings.HasPrefix(s.To, toGroup)):
 		r, err := t.Request(s.Request)
 		if err != nil {
 			return nil, err
@@ -135,13 +164,9 @@ func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 			places = append(places, toRole+role)
 		}
 	case strings.HasPrefix(s.To, toConversation):
-		turn := s.Ref
-		if s.Kind == store.SurfaceUnknown {
-			e, err := t.Execution(s.Ref)
-			if err != nil {
-				return nil, err
-			}
-			turn = e.Turn
+		turn, err := t.turnOf(s)
+		if err != nil {
+			return nil, err
 		}
 		tn, err := t.Turn(turn)
 		if err != nil {
@@ -152,4 +177,17 @@ func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 		}
 	}
 	return places, nil
+}
+
+// turnOf names the turn that a surface in a conversation belongs to.
+func (t *tx) turnOf(s store.Surface) (string, error) {
+	switch s.Kind {
+	case store.SurfaceUnknown:
+		e, err := t.Execution(s.Ref)
+		return e.Turn, err
+	case store.SurfaceQuestion:
+		r, err := t.Request(s.Ref)
+		return r.Turn, err
+	}
+	return s.Ref, nil
 }
