@@ -57,7 +57,7 @@ func (r *Request) modified(p *Policy) *Modified {
 		if !slices.Contains(by, title) {
 			by = append(by, title)
 		}
-		if e.Reason != "" {
+		if e.Reason != "" && !slices.Contains(why, e.Reason) {
 			why = append(why, e.Reason)
 		}
 	}

@@ -38,7 +38,7 @@ func TestWhyAnApprovalFell(t *testing.T) {
 	edit := approvedBy(testRequest(refundArgs), "U0002", "Teo", "team-lead", 0)
 	edit.Decisions[0].Fallen, edit.Decisions[0].Digest = true, "of the call before the edit"
 	for want, r := range map[string]approvers.Request{"because the policy changed afterwards": policy, "because it was changed afterwards": edit} {
-		if got := (scene{Sight: sightOf(r)}).decision(r.Decisions[0]).plain.String(); !strings.HasSuffix(got, want) {
+		if got := (scene{Sight: sightOf(r)}).decision(r, 0).plain.String(); !strings.HasSuffix(got, want) {
 			t.Errorf("%q, want it to end with %q", got, want)
 		}
 	}

@@ -114,12 +114,12 @@ func TestGroupAtTheClick(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, user := range []string{"U0101"} { // on call by e-mail address, though not in the group any more
-		who, err := w.bot.clicker(context.Background(), user, w.policy, "update_shipping_address", approvers.Medium)
+		who, err := w.bot.clicker(context.Background(), user, w.policy, "update_shipping_address", approvers.Medium, nil)
 		if err != nil || len(who.Groups) != 0 || who.Email != "support-oncall@example.com" {
 			t.Errorf("%+v, %v", who, err)
 		}
 	}
-	who, err := w.bot.clicker(context.Background(), "U0001", w.policy, "update_shipping_address", approvers.Medium)
+	who, err := w.bot.clicker(context.Background(), "U0001", w.policy, "update_shipping_address", approvers.Medium, nil)
 	if err != nil || len(who.Groups) != 1 {
 		t.Errorf("%+v, %v", who, err)
 	}

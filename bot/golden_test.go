@@ -124,7 +124,7 @@ func TestCards(t *testing.T) {
 				t.Errorf("the card's digest is %q, not the request's", d.shows[0].Digest)
 			}
 			live := bytes.Contains(encode(t, d), []byte(`"type":"button"`))
-			if live != (s.Request.State == approvers.Pending) {
+			if live != s.Request.State.Open() {
 				t.Errorf("buttons: %v, but the request is %s", live, s.Request.State)
 			}
 		})

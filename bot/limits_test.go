@@ -159,10 +159,25 @@ func TestLargestCard(t *testing.T) {
 	for i := range 40 {
 		r = approvedBy(r, fmt.Sprintf("U%04d", i), big(100), big(100), 0)
 	}
+	r.Plan.Stages[0].Or, r.Plan.Stages[0].Group, r.Plan.Stages[0].Rejects = []string{big(100), big(101), big(102), big(103)}, big(100), 9
+	for i := range 20 {
+		r.Invited = append(r.Invited, approvers.Invite{Who: "operator:" + approvers.PersonID(big(100)), By: "operator:x", ByName: big(200), Role: big(200)})
+		r.Decisions = append(r.Decisions, approvers.Decision{Kind: approvers.Reject, By: "operator:" + approvers.PersonID(big(100)), Role: big(100), Reason: big(3000), Digest: r.Digest, Fallen: i > 3})
+	}
+	for i := range approvers.MaxRemarks {
+		m := approvers.Remark{Kind: approvers.Question, By: "operator:x", Name: big(200), Role: big(200), Text: big(3000)}
+		if i%2 == 1 {
+			m.Kind, m.To = approvers.Answer, i-1
+		}
+		r.Remarks = append(r.Remarks, m)
+	}
 	r.Edits = []approvers.Edit{{By: "operator:" + approvers.PersonID(big(200)), Name: big(200), Role: big(200), At: noon, Reason: big(3000), Before: json.RawMessage(`{"body":"` + big(maxDiff/2-100) + `"}`), After: r.Args}}
 	for _, kind := range []store.SurfaceKind{store.SurfaceCard, store.SurfaceEscalation} {
 		s := sightOf(r)
 		s.Surface.Kind, s.Conversation.Name = kind, big(300)
+		if kind == store.SurfaceEscalation {
+			s.Surface.To, s.Request.Invited[0].Who = "user:U0004", kenji
+		}
 		s.Request.Joined = []string{big(100), big(100)}
 		drawn(t, s)
 		over := closed(r, approvers.Consumed, "", "", big(5000))

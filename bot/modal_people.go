@@ -39,7 +39,7 @@ func askForm(s seen, who approvers.Identity) slack.ModalViewRequest {
 	}
 	p := new(page)
 	p.para(say("Before you decide about ").strong(clip(whatHappens(r.Preview, r.Tool), maxQuote)).say(":"))
-	p.blocks = append(p.blocks, wordsInput("Your question",
+	p.blocks = append(p.blocks, wordsInput("Question",
 		"It is put to whoever asked for this, in their thread, where everybody who reads along sees it. The answer comes on the card and to you. The time goes on."))
 	return s.sendable(p, actAsk, "Ask")
 }
@@ -54,7 +54,7 @@ func answerForm(s seen, who approvers.Identity) slack.ModalViewRequest {
 	q := r.Remarks[s.Surface.Step]
 	p.para(new(prose).person(q.By, q.Name).say(" (" + name(titleOf(s.Policy, q.Role)) + ") asks:"))
 	p.quoted(clip(visible(q.Text), maxSentence))
-	p.blocks = append(p.blocks, wordsInput("Your answer", "It comes on the card, for everybody who decides."))
+	p.blocks = append(p.blocks, wordsInput("Answer", "It comes on the card, for everybody who decides."))
 	return s.sendable(p, actAnswer, "Answer")
 }
 
@@ -66,7 +66,7 @@ func commentForm(s seen, who approvers.Identity) slack.ModalViewRequest {
 	}
 	p := new(page)
 	p.para(say("About ").strong(clip(whatHappens(r.Preview, r.Tool), maxQuote)).say(":"))
-	p.blocks = append(p.blocks, wordsInput("Your comment", "It stands on every copy of the card, with your name. It decides nothing."))
+	p.blocks = append(p.blocks, wordsInput("Comment", "It stands on every copy of the card, with your name. It decides nothing."))
 	return s.sendable(p, actComment, "Comment")
 }
 

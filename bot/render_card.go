@@ -175,18 +175,22 @@ func (s scene) asked(p *page, r approvers.Request) {
 
 // why says why it comes to this role, in the policy's own words.
 func (s scene) why(r approvers.Request) []*prose {
-	line := say("🧭 Why it comes here: ")
+	return []*prose{say("🧭 Why it comes here: " + inWords(r.Plan.Why) + ".")}
+}
+
+// inWords is the policy's reasons as one sentence.
+func inWords(why []string) string {
+	line := ""
 	total := 0
-	for i, w := range r.Plan.Why {
+	for i, w := range why {
 		w = oneLine(w)
 		if total += width(w); total > maxWhy {
-			line.say(fmt.Sprintf("; and %d more reasons", len(r.Plan.Why)-i))
-			break
+			return line + fmt.Sprintf("; and %d more reasons", len(why)-i)
 		}
 		if i > 0 {
-			line.say("; ")
+			line += "; "
 		}
-		line.say(w)
+		line += w
 	}
-	return []*prose{line.say(".")}
+	return line
 }

@@ -61,8 +61,11 @@ func (s scene) fallen(p *page, r approvers.Request, user string) {
 	line.say(": ").say(what(r)).say(". ")
 	edit := s.Surface.Step - 1
 	if edit < 0 || edit >= len(r.Edits) {
-		p.para(line.say("The policy became stricter while it waited, so its stages begin again."))
-		p.para(s.why(r)...)
+		line.say("The policy became stricter while it waited, so its stages begin again")
+		if i := slices.Index(r.Plan.Why, approvers.ChangedMeanwhile); i >= 0 && i < len(r.Plan.Why)-1 {
+			line.say(": " + inWords(r.Plan.Why[i+1:]))
+		}
+		p.para(line.say("."))
 		return
 	}
 	e := r.Edits[edit]

@@ -59,7 +59,7 @@ func TestQueuedMessage(t *testing.T) {
 	w.saysIn("ada", "#support", "me too", root)
 	notice := w.finds("sam", "#support", root, "2 messages wait")
 	w.clicks("priya", "#support", notice, actGoOn)
-	w.finds("priya", "#support", root, "only somebody who asked for this can take it back")
+	w.finds("priya", "#support", root, "only somebody who asked for this can do that")
 	w.clicks("sam", "#support", notice, actGoOn)
 	w.finds("sam", "#support", root, "Withdrawn by <@U0100>")
 	w.finds("sam", "#support", root, "The message that waited here was taken up")

@@ -245,7 +245,7 @@ func TestEdits(t *testing.T) {
 	o.notRun(first)
 	o.run(out.Execution, `{"ok":true}`)
 	c = o.wantOutcome(r.Call, approvers.OutcomeExecuted)
-	if want := `"modified":{"by":"Finance Director","args":{"amount":20}}`; !contains(c.Result, want) {
+	if want := `"modified":{"by":"Team Lead and Finance Director","args":{"amount":20},"why":"because"}`; !contains(c.Result, want) {
 		t.Errorf("the model is told %s; want %s in it", c.Result, want)
 	}
 	o.wantKinds(r.ID, "proposed decided advanced decided advanced decided decided approved executing executed returned")

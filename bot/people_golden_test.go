@@ -1,0 +1,186 @@
+package bot
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+var (
+	teo    = approvers.Who("T0001", "U0002")
+	ingrid = approvers.Who("T0001", "U0003")
+	kenji  = approvers.Who("T0001", "U0004")
+	sam    = approvers.Who("T0001", "U0100")
+)
+
+// discussed is a request on which people have spoken.
+func discussed() approvers.Request {
+	r := testRequest(refundArgs)
+	r.Remarks = []approvers.Remark{
+		{Kind: approvers.Question, By: teo, Name: "Teo", Role: "team-lead", Text: "Why not 39.99?\nShipping is not refunded.", At: noon.Add(time.Minute)},
+		{Kind: approvers.Comment, By: ingrid, Name: "Ingrid", Role: "finance-director", Text: "third one this week — 💬 Sam: <!channel> it is fine \u202e", At: noon.Add(2 * time.Minute)},
+		{Kind: approvers.Answer, To: 0, By: sam, Name: "Sam", Text: "it arrived broken, so shipping too", At: noon.Add(3 * time.Minute)},
+		{Kind: approvers.Question, By: ingrid, Name: "Ingrid", Role: "finance-director", Text: "is there a photo?", At: noon.Add(4 * time.Minute)},
+	}
+	return r
+}
+
+// manyRoles waits for two of several roles, of whom one is against, and was handed on.
+func manyRoles() approvers.Request {
+	r := testRequest(refundArgs)
+	r.Plan.Routed = false
+	r.Plan.Stages = []approvers.Stage{
+		{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2, Rejects: 2},
+		{Approver: "finance-director", Group: "emea-finance", Quorum: 1},
+	}
+	r = approvedBy(r, "U0002", "Teo", "team-lead", 0)
+	r.Decisions = append(r.Decisions, approvers.Decision{Kind: approvers.Reject, By: ingrid, Name: "Ingrid", Role: "finance-director",
+		Digest: r.Digest, Reason: "no photo\nof it", At: noon.Add(3 * time.Minute)})
+	r.Invited = []approvers.Invite{{Who: kenji, Name: "Kenji", Role: "finance-director", By: teo, ByName: "Teo", At: noon}}
+	return r
+}
+
+// fallenTwice had an approval and a rejection, until a director changed the amount.
+func fallenTwice() approvers.Request {
+	r := testRequest(refundArgs)
+	r.Plan.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2, Rejects: 2}}
+	r = approvedBy(r, "U0002", "Teo", "team-lead", 0)
+	r.Decisions = append(r.Decisions, approvers.Decision{Kind: approvers.Reject, By: ingrid, Name: "Ingrid", Role: "finance-director", Stage: 1, Digest: r.Digest, At: noon})
+	for i := range r.Decisions {
+		r.Decisions[i].Fallen, r.Decisions[i].Digest = true, "of the first arguments"
+	}
+	r.Args = json.RawMessage(strings.Replace(refundArgs, "49.990", "39.99", 1))
+	r.Edits = []approvers.Edit{{By: kenji, Name: "Kenji", Role: "finance-director", At: noon.Add(4 * time.Minute), Before: json.RawMessage(refundArgs), After: r.Args, Reason: "no shipping"}}
+	return r
+}
+
+func copyFor(r approvers.Request, to approvers.PersonID) desk.Sight {
+	s := sightOf(r)
+	s.Surface.To = "user:" + to.User()
+	return s
+}
+
+// as is a surface of another kind about the same request, which is shown in a channel already.
+func as(s desk.Sight, kind store.SurfaceKind, note store.Note, step int) desk.Sight {
+	s.Surface.Kind, s.Surface.Note, s.Surface.Step = kind, note, step
+	s.Cards = []store.Surface{{Kind: store.SurfaceCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"},
+		{Kind: store.SurfaceCard, To: "user:U0004", Channel: "D0004", TS: "1772452802.000200"}}
+	return s
+}
+
+func TestPeoplesMovesOnCards(t *testing.T) {
+	waiting := discussed()
+	waiting.Remarks = waiting.Remarks[:1]
+	asked := as(sightOf(waiting), store.SurfaceQuestion, "", 0)
+	asked.Surface.To, asked.Request.Facts.Requesters = "conversation:conv_1", []approvers.PersonID{sam, approvers.Who("T0001", "U0101")}
+	over := as(sightOf(closed(waiting, approvers.Rejected, "U0002", "team-lead", "too late to ask")), store.SurfaceQuestion, "", 0)
+	agreed := approvedBy(manyRoles(), "U0004", "Kenji", "finance-director", 0)
+	policy := fallenTwice()
+	policy.Edits = nil
+	policy.Plan.Why = append(policy.Plan.Why, approvers.ChangedMeanwhile, "issue_refund is critical risk")
+	again := approvedBy(fallenTwice(), "U0002", "Teo", "team-lead", 0)
+	again.Stage = 1
+	for name, s := range map[string]desk.Sight{
+		"card_remarks":    sightOf(discussed()),
+		"card_roles":      sightOf(manyRoles()),
+		"card_handed_on":  copyFor(manyRoles(), kenji),
+		"card_own_agreed": copyFor(manyRoles(), teo),
+		"card_revoked":    sightOf(closed(approvedBy(testRequest(refundArgs), "U0002", "Teo", "team-lead", 0), approvers.Revoked, "U0002", "team-lead", "the wrong order")),
+		"card_all_agreed": sightOf(closed(agreed, approvers.Consumed, "U0004", "finance-director", "")),
+
+		"question":          asked,
+		"question_answered": as(sightOf(discussed()), store.SurfaceQuestion, "", 0),
+		"question_over":     over,
+
+		"notice_answered":      as(copyFor(discussed(), teo), store.SurfaceNotice, store.NoteAnswered, 0),
+		"notice_invited":       as(copyFor(manyRoles(), kenji), store.SurfaceNotice, store.NoteInvited, 0),
+		"notice_fallen":        as(copyFor(fallenTwice(), teo), store.SurfaceNotice, store.NoteFallen, 1),
+		"notice_fallen_no":     as(copyFor(fallenTwice(), ingrid), store.SurfaceNotice, store.NoteFallen, 1),
+		"notice_fallen_again":  as(copyFor(again, teo), store.SurfaceNotice, store.NoteFallen, 1),
+		"notice_fallen_policy": as(copyFor(policy, teo), store.SurfaceNotice, store.NoteFallen, 0),
+		"notice_fallen_over":   as(copyFor(closed(fallenTwice(), approvers.Approved, "U0004", "finance-director", ""), teo), store.SurfaceNotice, store.NoteFallen, 1),
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, drawn(t, s).messages[0]) })
+	}
+}
+
+// A copy for one person offers what that person can still do; one in a channel offers all to everybody.
+func TestButtonsBesideDeciding(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    desk.Sight
+		want string
+	}{
+		"nobody has agreed":                    {sightOf(testRequest(refundArgs)), "approve reject modify ask comment hand_on"},
+		"somebody has, in a channel":           {sightOf(manyRoles()), "approve reject modify ask comment hand_on take_back"},
+		"a copy of somebody who has":           {copyFor(manyRoles(), teo), "comment take_back"},
+		"a copy of somebody who has not":       {copyFor(manyRoles(), kenji), "approve reject modify ask comment hand_on"},
+		"a copy of somebody who is against":    {copyFor(manyRoles(), ingrid), "approve reject modify ask comment hand_on"},
+		"approved, not started":                {sightOf(closed(testRequest(refundArgs), approvers.Approved, "U0002", "team-lead", "")), "take_back"},
+		"started":                              {sightOf(closed(testRequest(refundArgs), approvers.Consumed, "U0002", "team-lead", "")), ""},
+		"an answered question":                 {as(sightOf(discussed()), store.SurfaceQuestion, "", 0), ""},
+		"an open one":                          {as(sightOf(discussed()), store.SurfaceQuestion, "", 3), "answer"},
+		"an open one of what was decided":      {as(sightOf(closed(discussed(), approvers.Expired, "", "", "")), store.SurfaceQuestion, "", 3), ""},
+		"a notice, which leads to the card":    {as(copyFor(discussed(), teo), store.SurfaceNotice, store.NoteAnswered, 0), ""},
+		"what asks for typing, in a channel":   {sightOf(critical(manyRoles())), "approve_typed reject modify ask comment hand_on take_back"},
+		"somebody else's approval fell, alone": {sightOf(fallenTwice()), "approve reject modify ask comment hand_on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, block := range drawn(t, c.s).messages[0].Blocks {
+				if row, ok := block.(*slack.ActionBlock); ok {
+					for _, e := range row.Elements.ElementSet {
+						got = append(got, e.(*slack.ButtonBlockElement).ActionID)
+					}
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%v; want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func critical(r approvers.Request) approvers.Request {
+	r.Plan.Risk = approvers.Critical
+	return r
+}
+
+// No text can pretend to be somebody's answer: each remark begins its own line with a sign of ours, and holds no line of its own.
+func TestRemarksCannotBeFaked(t *testing.T) {
+	r := testRequest(refundArgs)
+	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: teo, Role: "team-lead", Text: "ok\n   💬 <@U0100>: approve it\n❓ x"}}
+	lines := (scene{Sight: sightOf(r)}).remarks(r)
+	if len(lines) != 1 || strings.Contains(lines[0].plain.String(), "\n") || strings.Contains(lines[0].plain.String(), "<@U0100>") {
+		t.Errorf("%d lines: %q", len(lines), lines[0].plain.String())
+	}
+}
+
+// Notices and questions at their largest are messages that Slack takes.
+func TestLargestNotices(t *testing.T) {
+	big := func(n int) string { return strings.Repeat("𝕏", n) }
+	r := fallenTwice()
+	r.Preview, r.Facts.AskerName, r.Edits[0].Reason, r.Edits[0].Name, r.Edits[0].Role = big(9000), big(300), big(3000), big(300), big(300)
+	r.Edits[0].Before, r.Edits[0].After = json.RawMessage(`{"a":"`+big(maxDiff/2-50)+`"}`), json.RawMessage(`{"a":"`+big(maxDiff/2-50)+`y"}`)
+	for i := range 30 {
+		r.Plan.Why = append(r.Plan.Why, big(200))
+		r.Facts.Requesters = append(r.Facts.Requesters, approvers.Who("T0001", fmt.Sprintf("U9%03d", i)))
+	}
+	r.Plan.Stages[0] = approvers.Stage{Approver: big(200), Or: []string{big(200), big(201), big(202), big(203)}, Group: big(100), Quorum: 9, Rejects: 9}
+	r.Remarks = []approvers.Remark{{Kind: approvers.Question, By: teo, Role: big(200), Text: big(3000)}, {Kind: approvers.Answer, By: sam, Text: big(3000)}}
+	for _, note := range []store.Note{store.NoteFallen, store.NoteAnswered, store.NoteInvited} {
+		for step := range 2 {
+			drawn(t, as(copyFor(r, teo), store.SurfaceNotice, note, step))
+		}
+	}
+	drawn(t, as(sightOf(r), store.SurfaceQuestion, "", 0))
+	r.Remarks = r.Remarks[:1]
+	drawn(t, as(sightOf(r), store.SurfaceQuestion, "", 0))
+}
