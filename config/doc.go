@@ -10,7 +10,8 @@
 //   - A condition's work is bounded by a count of steps and not by a clock, so the same call always gets the same plan.
 //
 // A file that can be read may still make no sense: a tool that nobody can approve, a lead who can't. [File.Check] finds that,
-// with the same [approvers.Policy.Plan] that decides at run time, so the two can't differ. [File.Report] lists who approves what.
+// with the same [approvers.Policy.Plan] that decides at run time, so the two can't differ; and it holds
+// what conditions read against the tools' schemas, where a finding is never a guess: what a schema leaves open is left alone. [File.Report] lists who approves what.
 //
 // docs/policy.md documents every key; a test checks each example in it.
 package config
