@@ -27,6 +27,7 @@ func (f *File) Check(tools []Tool) Problems {
 	c.unused()
 	c.loosening()
 	c.typedRules()
+	c.grantArguments()
 	c.leads()
 	c.idle()
 	return c.problems.inOrder()

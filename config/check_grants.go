@@ -49,3 +49,36 @@ func ungrantable(o outcome) string {
 	}
 	return ""
 }
+
+// grantArguments holds the arguments that grants bound against those that the tools have.
+func (c *checker) grantArguments() {
+	for _, tool := range c.registered {
+		t, named := c.policy.Tool(tool.Name, "")
+		if !named || !t.Grants.Allowed() || len(tool.Schema) == 0 {
+			continue
+		}
+		arguments := argumentShape(tool.Schema)
+		path := "tools." + tool.Name + ".grants."
+		for i, name := range t.Grants.AtMost {
+			at := fmt.Sprintf("%sat_most[%d]", path, i)
+			if shape, known := arguments.field(name); !known {
+				c.noArgument(at, tool.Name, name, arguments.names())
+			} else if shape.kinds()&kindNumber == 0 {
+				c.wrong(at, fmt.Sprintf("%s is %s, and only a number has a greatest value", name, shape.kinds()), fmt.Sprintf("write same: [%s], or remove it", name))
+			}
+		}
+		for i, name := range t.Grants.Same {
+			if _, known := arguments.field(name); !known {
+				c.noArgument(fmt.Sprintf("%ssame[%d]", path, i), tool.Name, name, arguments.names())
+			}
+		}
+	}
+}
+
+func (c *checker) noArgument(at, tool, name string, names []string) {
+	hint := "there are none"
+	if len(names) > 0 {
+		hint = orFirst(didYouMean(name, names), "its arguments are "+listed(names))
+	}
+	c.wrong(at, fmt.Sprintf("%s has no argument %s", tool, plainName(name)), hint)
+}
