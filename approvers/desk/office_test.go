@@ -296,6 +296,7 @@ func (o *office) due() {
 	o.t.Helper()
 	handlers := map[store.TimerKind]desk.Handler{
 		store.TimerExpire: o.Expire, store.TimerEscalate: o.Escalate, store.TimerLeave: o.LeaveUnknown,
+		store.TimerInquiry: o.LapseInquiry,
 	}
 	for range 1000 {
 		var first *store.Timer

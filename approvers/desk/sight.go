@@ -51,6 +51,8 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			return s.seeRequest(r, s.Surface.Ref)
 		case store.SurfaceUnknown:
 			return s.seeUnknown(r, s.Surface.Ref)
+		case store.SurfaceInquiry:
+			return s.seeInquiry(r, s.Surface.Ref)
 		}
 		return s.seeTurn(r, s.Surface.Ref)
 	})
