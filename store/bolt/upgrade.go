@@ -161,16 +161,24 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 // shows is an old rendering as it is stored now; nil: it stays as it is, which is so for one that nothing could be decided from,
 // one that was written anew before, and one that can't be read, which the check reports.
 func shows(r *rows, v []byte) ([]byte, error) {
-	var old oldRendering
-	if decode(v, &old) != nil || old.Digest == "" {
-		return nil, nil
-	}
-	s, err := surfaceTable.read(r, old.Surface)
-	if err != nil || s.Request == "" {
+	old, request := asOld(r, v)
+	if request == "" {
 		return nil, nil
 	}
 	return encode(nil, &store.Rendering{
 		Surface: old.Surface, Post: old.Post, Hash: old.Hash, Body: old.Body, At: old.At,
-		Shows: []store.Shown{{Request: s.Request, Digest: old.Digest, Whole: old.Whole}},
+		Shows: []store.Shown{{Request: request, Digest: old.Digest, Whole: old.Whole}},
 	})
+}
+
+// asOld reads an old rendering, with the request that could be decided from it; "" where there is none, or it can't be read.
+func asOld(r *rows, v []byte) (old oldRendering, request string) {
+	if err := decode(v, &old); err != nil || old.Digest == "" {
+		return old, ""
+	}
+	s, err := surfaceTable.read(r, old.Surface)
+	if err != nil {
+		return old, ""
+	}
+	return old, s.Request
 }
