@@ -15,6 +15,14 @@ type Absence struct {
 	Until        time.Time `json:"until"` // the person is back from then on
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
+	Covers       []Cover   `json:"covers,omitempty"` // how far the delegate can decide in place of each of the person's roles, when it was set
+}
+
+// Cover says how far somebody can decide in place of the people of a role, by roles of their own.
+type Cover struct {
+	Role  string   `json:"role"`
+	None  bool     `json:"none,omitempty"`  // about none of its tools
+	Lacks []string `json:"lacks,omitempty"` // about all of them but these
 }
 
 // maxAway bounds how far ahead somebody can be away: whoever means more than that has mistyped a date.
@@ -22,11 +30,11 @@ const maxAway = 2 * 366 * 24 * time.Hour
 
 // Leave notes that a person is away. Whoever stands in is a full member, and somebody else; what they may decide is looked at when
 // they do.
-func Leave(now time.Time, who Identity, from, until time.Time, delegate *Identity) (Absence, *Denied) {
+func Leave(in Deciding, who Identity, from, until time.Time, delegate *Identity) (Absence, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Absence{}, &Denied{Code: code}
 	}
-	if !from.Before(until) || !now.Before(until) || until.After(now.Add(maxAway)) {
+	if !from.Before(until) || !in.Now.Before(until) || until.After(in.Now.Add(maxAway)) {
 		return Absence{}, &Denied{Code: DeniedDates, At: until}
 	}
 	a := Absence{Who: who.ID, Name: who.Name, From: from.UTC(), Until: until.UTC()}
@@ -38,14 +46,46 @@ func Leave(now time.Time, who Identity, from, until time.Time, delegate *Identit
 		code = DeniedSelf
 	}
 	if code != "" {
-		return Absence{}, &Denied{Code: DeniedStandIn, Detail: string(code)}
+		return Absence{}, &Denied{Code: DeniedStandIn, By: delegate.ID, Detail: string(code)}
 	}
 	a.Delegate, a.DelegateName = delegate.ID, delegate.Name
+	for _, role := range in.Policy.Approvers {
+		if role.Holds(who) {
+			a.Covers = append(a.Covers, in.Policy.cover(role, *delegate))
+		}
+	}
 	return a, nil
 }
 
-// Covers reports whether the person is away at a time.
-func (a Absence) Covers(t time.Time) bool { return !t.Before(a.From) && t.Before(a.Until) }
+// cover says how far a person can decide in place of a role's people: about the tools of its list for which a role of theirs has a ceiling
+// as high.
+func (p *Policy) cover(role Role, who Identity) Cover {
+	names := role.CanApprove
+	if slices.Contains(names, "*") {
+		names = make([]string, len(p.Tools))
+		for i, t := range p.Tools {
+			names[i] = t.Name
+		}
+	}
+	out := Cover{Role: role.Name}
+	for _, name := range names {
+		able := false
+		p.covering(name, func(r Role) bool {
+			able = r.MaxRisk >= role.MaxRisk && r.Holds(who)
+			return !able
+		})
+		if !able {
+			out.Lacks = append(out.Lacks, name)
+		}
+	}
+	if len(out.Lacks) == len(names) {
+		out.None, out.Lacks = true, nil
+	}
+	return out
+}
+
+// During reports whether the person is away at a time.
+func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before(a.Until) }
 
 // Over reports whether the absence has ended, or there is none.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
@@ -57,27 +97,4 @@ func (a Absence) Back(now time.Time) Absence {
 		a.From = now
 	}
 	return a
-}
-
-// Lacks lists the tools of a role about which a person could not decide in place of its people: no role of theirs has the tool with
-// a ceiling as high. all says that these are all of the role's tools.
-func (p *Policy) Lacks(role Role, who Identity) (tools []string, all bool) {
-	names := role.CanApprove
-	if slices.Contains(names, "*") {
-		names = make([]string, len(p.Tools))
-		for i, t := range p.Tools {
-			names[i] = t.Name
-		}
-	}
-	for _, name := range names {
-		able := false
-		p.covering(name, func(r Role) bool {
-			able = r.MaxRisk >= role.MaxRisk && r.Holds(who)
-			return !able
-		})
-		if !able {
-			tools = append(tools, name)
-		}
-	}
-	return tools, len(tools) == len(names)
 }

@@ -1,7 +1,7 @@
 package approvers_test
 
 import (
-	"slices"
+	"reflect"
 	"testing"
 	"time"
 
@@ -34,7 +34,7 @@ func TestLeave(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a, denied := approvers.Leave(start, tt.who, start.Add(tt.from), start.Add(tt.until), tt.delegate)
+			a, denied := approvers.Leave(deciding(example(), start), tt.who, start.Add(tt.from), start.Add(tt.until), tt.delegate)
 			if tt.code != "" {
 				wantDenied(t, denied, tt.code)
 				if denied.Detail != string(tt.detail) {
@@ -45,14 +45,14 @@ func TestLeave(t *testing.T) {
 			if denied != nil {
 				t.Fatal(denied)
 			}
-			if a.Covers(a.From.Add(-time.Microsecond)) || !a.Covers(a.From) || !a.Covers(a.Until.Add(-time.Microsecond)) || a.Covers(a.Until) {
+			if a.During(a.From.Add(-time.Microsecond)) || !a.During(a.From) || !a.During(a.Until.Add(-time.Microsecond)) || a.During(a.Until) {
 				t.Errorf("%+v covers the wrong times", a)
 			}
 			if tt.delegate != nil && (a.Delegate != tt.delegate.ID || a.DelegateName != tt.delegate.Name) {
 				t.Errorf("%+v", a)
 			}
 			for _, at := range []time.Time{a.From.Add(-hour), a.From.Add(hour)} {
-				if b := a.Back(at); !b.Over(at) || b.Covers(at) || b.Covers(a.From.Add(2*hour)) || b.Until.Before(b.From) {
+				if b := a.Back(at); !b.Over(at) || b.During(at) || b.During(a.From.Add(2*hour)) || b.Until.Before(b.From) {
 					t.Errorf("back at %s: %+v", at, b)
 				}
 			}
@@ -60,31 +60,33 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-func TestLacks(t *testing.T) {
+// TestCovers: what the stand-in may decide in place of each role is said when they are named.
+func TestCovers(t *testing.T) {
 	p := example()
+	p.Approvers = append(p.Approvers,
+		approvers.Role{Name: "mail", Members: users("U0001", "U0005"), MaxRisk: approvers.High, CanApprove: []string{"send_email"}},
+		approvers.Role{Name: "deputy", Members: users("U0006"), MaxRisk: approvers.High, CanApprove: []string{"*"}})
 	tests := []struct {
-		role  string
-		who   approvers.Identity
-		lacks []string
-		all   bool
+		name          string
+		away, standIn approvers.Identity
+		want          []approvers.Cover
 	}{
-		{role: "team-lead", who: onFin1},
-		{role: "finance-director", who: onFin2},
-		{role: "support-agent", who: onLead},
-		{role: "team-lead", who: onSupport, all: true, lacks: p.Approvers[1].CanApprove},
-		{role: "finance-director", who: bystander, all: true},
-		{role: "finance-director", who: onLead, all: true}, // the ceiling is too low for each
+		{"a peer", onFin1, onFin2, []approvers.Cover{{Role: "finance-director"}}},
+		{"a ceiling above", onLead, onFin1, []approvers.Cover{{Role: "team-lead"}}},
+		{"a ceiling below", onFin1, onLead, []approvers.Cover{{Role: "finance-director", None: true}}},
+		{"nobody's role", onFin1, bystander, []approvers.Cover{{Role: "finance-director", None: true}}},
+		{"some of the tools", onLead, person("U0005"), []approvers.Cover{{Role: "team-lead",
+			Lacks: []string{"update_shipping_address", "apply_discount", "issue_refund", "delete_account"}}}},
+		{"several roles", onSupport, person("U0006"), []approvers.Cover{{Role: "support-agent"}, {Role: "mail"}}},
+		{"somebody without a role", bystander, onFin1, nil},
 	}
 	for _, tt := range tests {
-		role, _ := p.Role(tt.role)
-		lacks, all := p.Lacks(role, tt.who)
-		if all != tt.all || tt.lacks != nil && !slices.Equal(lacks, tt.lacks) || !tt.all && len(lacks) > 0 {
-			t.Errorf("%s for %s lacks %v (all: %t)", tt.who.Name, tt.role, lacks, all)
+		a, denied := approvers.Leave(deciding(p, start), tt.away, start, start.Add(hour), &tt.standIn)
+		if denied != nil {
+			t.Fatal(denied)
 		}
-	}
-	p.Approvers = append(p.Approvers, approvers.Role{Name: "mail", Members: users("U0001"), MaxRisk: approvers.High, CanApprove: []string{"send_email"}})
-	role, _ := p.Role("team-lead")
-	if lacks, all := p.Lacks(role, onSupport); all || slices.Contains(lacks, "send_email") || len(lacks) != 4 {
-		t.Errorf("lacks %v (all: %t)", lacks, all)
+		if !reflect.DeepEqual(a.Covers, tt.want) {
+			t.Errorf("%s: %+v; want %+v", tt.name, a.Covers, tt.want)
+		}
 	}
 }

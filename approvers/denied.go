@@ -21,7 +21,6 @@ const (
 	DeniedLate         Code = "late"           // after the deadline
 	DeniedStale        Code = "stale"          // the card shows other arguments than the request has now
 	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw
-	DeniedNotAsked     Code = "not_asked"      // the question is for those who asked the agent
 	DeniedNotFound     Code = "not_found"      // no such request
 	DeniedEdit         Code = "edit_refused"   // nobody could approve the edited call
 	DeniedUnchanged    Code = "unchanged"      // an edit that changes nothing
@@ -48,7 +47,7 @@ type Denied struct {
 	Code   Code
 	Role   string    // title of the role that may decide, where one is known
 	Need   Risk      // the ceiling needed, for DeniedCeiling
-	By     PersonID  // who decided, for DeniedResolved
+	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn
 	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted where a rejection was counted before
 	At     time.Time // when it ended or fell due
 	Detail string    // the fault in edited arguments, for DeniedInvalidArgs; a code where another person's trouble is the reason

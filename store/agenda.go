@@ -14,6 +14,7 @@ const (
 	TimerEscalate TimerKind = "escalate" // tell the next lead; Ref: a request
 	TimerRemind   TimerKind = "remind"   // remind those who have not decided; Ref: a request
 	TimerMuster   TimerKind = "muster"   // look who of a stage can be reached now; Ref: a request
+	TimerAway     TimerKind = "away"     // an absence begins: look who of the stages that wait can be reached now; Ref: a person
 	TimerInquiry  TimerKind = "inquiry"  // give up on a question of the model's that nobody answered; Ref: a call
 	TimerLeave    TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
 	TimerShow     TimerKind = "show"     // make Slack show a surface; Ref: a surface

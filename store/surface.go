@@ -18,6 +18,7 @@ const (
 	SurfaceLine       SurfaceKind = "line"       // how many requests wait behind the cards that are open at an address; Ref: the address
 	SurfaceNotice     SurfaceKind = "notice"     // tells a person something about a request, as Note says; Ref: a request, with Step as Note says
 	SurfaceQuestion   SurfaceKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: which remark
+	SurfaceStandIn    SurfaceKind = "stand_in"   // tells somebody that they stand in for a person who is away; Ref: the person who is away, with Step: which version of the absence
 	SurfaceGrant      SurfaceKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
 	SurfaceInquiry    SurfaceKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
 )

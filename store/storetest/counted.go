@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -86,8 +85,6 @@ func forgotten(h *house) {
 		h.same("forgotten in the transaction that counted it", n, 1)
 		return err
 	})
-	h.refused(errMine, func(tx store.Tx) error { return errors.Join(add("a", 5, 9)(tx), errMine) }) // counted again in vain
-	left(1, 10007)
 	forget(at(1000), 10, 3)
 	left(0, 0)
 	forget(at(1000), 10, 0)
