@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -38,7 +39,7 @@ func chains(r store.Reader) error {
 			return err
 		}
 		faults = append(faults, approvers.VerifyChain(records))
-		if records[0].Kind != approvers.AuditProposed {
+		if away := records[0].Kind == approvers.AuditAway && strings.HasPrefix(id, "absence:"); records[0].Kind != approvers.AuditProposed && !away {
 			faults = append(faults, fmt.Errorf("chain %s begins with %s", id, records[0].Kind))
 		}
 		for _, a := range records {
@@ -79,6 +80,18 @@ func timersNameSomething(r store.Reader) error {
 		store.TimerEscalate: func(ref string) (bool, error) {
 			req, err := r.Request(ref)
 			return req.State == approvers.Pending && !req.EscalateAt.IsZero(), err
+		},
+		store.TimerRemind: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending && !req.RemindNext().IsZero(), err
+		},
+		store.TimerMuster: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending, err
+		},
+		store.TimerAway: func(ref string) (bool, error) {
+			a, err := r.Absence(approvers.PersonID(ref))
+			return a.Until.After(a.From), err
 		},
 		store.TimerLeave: func(ref string) (bool, error) {
 			e, err := r.Execution(ref)
@@ -127,6 +140,11 @@ func requestsHaveTimers(r store.Reader) error {
 		if req.State == approvers.Pending && !req.EscalateAt.IsZero() {
 			if _, err := r.Timer(store.TimerEscalate, req.ID); err != nil {
 				faults = append(faults, fmt.Errorf("request %s is never escalated: %w", req.ID, err))
+			}
+		}
+		if req.State == approvers.Pending && !req.RemindNext().IsZero() {
+			if _, err := r.Timer(store.TimerRemind, req.ID); err != nil {
+				faults = append(faults, fmt.Errorf("request %s is never called to mind: %w", req.ID, err))
 			}
 		}
 		turn, err := r.Turn(req.Turn)

@@ -135,6 +135,7 @@ func (w *outside) step() bool {
 	}{
 		{store.TimerInbox, w.handle}, {store.TimerThink, w.think}, {store.TimerRun, w.runTool}, {store.TimerShow, w.showAt},
 		{store.TimerExpire, w.Expire}, {store.TimerEscalate, w.Escalate}, {store.TimerLeave, w.LeaveUnknown},
+		{store.TimerMuster, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
 	}
 	for _, h := range handlers {
 		due := view(w.office, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })

@@ -67,8 +67,13 @@ func (t *tx) arm(before, r approvers.Request) error {
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}); err != nil {
 			return err
 		}
-		if err := t.setOrClear(store.TimerRemind, r.ID, r.RemindAt); err != nil {
+		if err := t.setOrClear(store.TimerRemind, r.ID, r.RemindNext()); err != nil {
 			return err
+		}
+		if newPeople(before, r) {
+			if err := t.musterNow(r); err != nil {
+				return err
+			}
 		}
 		return t.setOrClear(store.TimerEscalate, r.ID, r.EscalateAt)
 	case approvers.Approved:

@@ -28,13 +28,14 @@ type office struct {
 	policy atomic.Pointer[approvers.Policy]
 	tools  *toolbox
 	turns  []string
-	n      int // for ids
+	quiet  map[string]time.Time // until when somebody can't be disturbed, by user id
+	n      int                  // for ids
 }
 
 func newOffice(t testing.TB) *office {
 	o := &office{
 		t: t, path: filepath.Join(t.TempDir(), "store.db"), tools: newToolbox(),
-		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)},
+		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{},
 	}
 	o.policy.Store(policy("policy-1"))
 	o.open(nil)
@@ -296,7 +297,7 @@ func (o *office) due() {
 	o.t.Helper()
 	handlers := map[store.TimerKind]desk.Handler{
 		store.TimerExpire: o.Expire, store.TimerEscalate: o.Escalate, store.TimerLeave: o.LeaveUnknown,
-		store.TimerInquiry: o.LapseInquiry,
+		store.TimerMuster: o.muster, store.TimerRemind: o.remind, store.TimerAway: o.depart,
 	}
 	for range 1000 {
 		var first *store.Timer

@@ -80,7 +80,8 @@ func (t *tx) linkCard(request string) error {
 	return t.changedTurn(r.Turn, store.SurfaceStep, call.Step)
 }
 
-// Expand turns a surface for a role or a group into one for each of its people. Nobody to show it to counts as unreachable.
+// Expand turns a surface for a role or a group into one for each of its people who is not away, or for all where everybody is. Nobody to show
+// it to counts as unreachable.
 func (d *Desk) Expand(ctx context.Context, surface string, users []string) error {
 	if len(users) == 0 {
 		return d.Unreachable(ctx, surface, "nobody there can be written to")
@@ -93,7 +94,11 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 		if s.State == store.SurfaceExpanded {
 			return t.ClearTimer(store.TimerShow, surface)
 		}
-		for _, user := range users {
+		here, err := t.present(users)
+		if err != nil {
+			return err
+		}
+		for _, user := range here {
 			if err := t.copyFor(s, user); err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ type Sight struct {
 	Execution    *approvers.Execution // the request's current one, or the one whose outcome is unknown
 	Call         *store.Call          // the request's or the execution's call, with what the model was told
 	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them
+	Absence      *approvers.Absence   // for whoever stands in: the absence that it is about, as it is now
 	Calls        []CallSight          // for a step: its calls in order
 	Queued       []store.Message      // for a queued notice: the messages that wait
 	Text         string               // what the model said: with a step, or as the answer
@@ -51,8 +52,10 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			return s.seeRequest(r, s.Surface.Ref)
 		case store.SurfaceUnknown:
 			return s.seeUnknown(r, s.Surface.Ref)
-		case store.SurfaceInquiry:
-			return s.seeInquiry(r, s.Surface.Ref)
+		case store.SurfaceStandIn:
+			a, err := r.Absence(approvers.PersonID(s.Surface.Ref))
+			s.Absence = &a
+			return err
 		}
 		return s.seeTurn(r, s.Surface.Ref)
 	})

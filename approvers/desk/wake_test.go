@@ -28,6 +28,7 @@ func TestIdleAndWake(t *testing.T) {
 	for _, s := range o.surfacesOf(r.Turn) {
 		o.show(s)
 	}
+	o.due()
 	idle(true)
 	next, err := o.NextDue(o.ctx())
 	o.ok(err)
@@ -40,7 +41,8 @@ func TestIdleAndWake(t *testing.T) {
 	cleared, release, done := make(chan string, 10), make(chan struct{}), make(chan error, 1)
 	ctx, stop := context.WithCancel(o.ctx())
 	go func() {
-		done <- o.Work(ctx, map[store.TimerKind]desk.Duty{store.TimerShow: {Workers: 10, Handle: func(ctx context.Context, timer store.Timer) error {
+		muster := desk.Duty{Workers: 1, Handle: o.muster}
+		done <- o.Work(ctx, map[store.TimerKind]desk.Duty{store.TimerMuster: muster, store.TimerShow: {Workers: 10, Handle: func(ctx context.Context, timer store.Timer) error {
 			defer func() { <-release }()
 			defer func() { cleared <- timer.Ref }()
 			return o.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
@@ -54,5 +56,6 @@ func TestIdleAndWake(t *testing.T) {
 	close(release)
 	stop()
 	o.ok(<-done)
+	o.due()
 	idle(true)
 }
