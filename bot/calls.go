@@ -25,11 +25,15 @@ func (c ping) in(p *prose) {
 const maxCalls = 8
 
 // calls lists whom a card that waits in a channel mentions: the members of the stage's roles that read their cards there, as the policy names
-// them. Nobody notices a message in a channel that does not mention them. Who can't be found now is left out: the card is what matters.
+// them. Nobody notices a message in a channel that does not mention them. Who is away, or can't be found now, is left out: the card is what matters.
 func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
 	channel, shared := strings.CutPrefix(s.Surface.To, "channel:")
 	if s.Surface.Kind != store.SurfaceCard || !shared || s.Request.State != approvers.Pending {
 		return nil
+	}
+	away, err := b.Desk.Away(ctx)
+	if err != nil {
+		b.Log.Warn("who is away could not be read, so all are mentioned", "request", s.Request.ID, "error", err)
 	}
 	var out []ping
 	for _, name := range s.Request.Plan.Stages[s.Request.Stage].Roles() {
@@ -43,7 +47,8 @@ func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
 				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", s.Request.ID, "error", err)
 			}
 			asked := slices.ContainsFunc(s.Request.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.user })
-			if c != (ping{}) && !asked && !slices.Contains(out, c) && len(out) < maxCalls {
+			_, gone := away[c.user]
+			if c != (ping{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < maxCalls {
 				out = append(out, c)
 			}
 		}

@@ -123,12 +123,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 		c.Execution = s.mark.Ref
 		err = b.Desk.Report(ctx, c, desk.Leave)
 	default:
-		option, isChoice := choiceOf(action)
-		if !isChoice {
-			return fmt.Errorf("%w: no button does %q", errPayload, action)
-		}
-		c.Call = s.mark.Ref
-		err = b.Desk.Choose(ctx, c, option)
+		return fmt.Errorf("%w: no button does %q", errPayload, action)
 	}
 	return b.answerClick(ctx, w, r, s.Policy, err)
 }

@@ -3,28 +3,91 @@ package bot
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
+	"countersign/approvers/desk"
 	"countersign/store"
 )
 
 // command is a slash command as Slack delivers it.
 type command struct {
-	Command string `json:"command"`
-	User    string `json:"user_id"`
-	Channel string `json:"channel_id"`
+	Command     string `json:"command"`
+	Text        string `json:"text"`
+	User        string `json:"user_id"`
+	Channel     string `json:"channel_id"`
+	ResponseURL string `json:"response_url"`
+	inbox       string
 }
 
-// commanded answers a slash command. The bot has none: whoever types one is told how to talk to it.
+// subcommand is one thing that the slash command does. run answers whoever typed it: text is what follows the subcommand's name. What changes
+// something closes the delivery in the transaction that changes it.
+type subcommand struct {
+	name  string
+	usage []string // as typed, each with what it does
+	run   func(b *Bot, ctx context.Context, c command, text string) ([]*prose, error)
+}
+
+// subcommands in the order in which help lists them.
+func subcommands() []subcommand {
+	return []subcommand{
+		{name: "away", run: (*Bot).away, usage: []string{
+			"away until monday · says that you are away; also until 17:00, until 2026-12-01, for 3 days",
+			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
+			"away · shows whether you are",
+		}},
+		{name: "back", run: (*Bot).back, usage: []string{"back · ends it"}},
+	}
+}
+
+// commanded answers a slash command: what somebody can tell the bot about themselves. What they want done they say in their own words.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	var c command
 	if err := json.Unmarshal(row.Payload, &c); err != nil || c.User == "" {
 		return fmt.Errorf("%w: a slash command without its person", errPayload)
 	}
-	if err := b.Desk.Done(ctx, row.ID, "slash commands are not used"); err != nil {
+	c.inbox = row.ID
+	answer, err := b.obey(ctx, c)
+	if err != nil {
 		return err
 	}
-	b.tell(ctx, whisper{user: c.User, channel: c.Channel},
-		say("I don't have slash commands. Mention me in a channel where I answer, or write to me in a direct message, and say what you need in your own words."))
+	if err := b.Desk.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, desk.ErrHandled) {
+		return err
+	}
+	b.tell(ctx, whisper{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer...)
 	return nil
+}
+
+// obey runs the subcommand that was typed, and returns what to answer.
+func (b *Bot) obey(ctx context.Context, c command) ([]*prose, error) {
+	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
+	first = strings.ToLower(first)
+	for _, s := range subcommands() {
+		if s.name != first {
+			continue
+		}
+		answer, err := s.run(b, ctx, c, strings.TrimSpace(rest))
+		var u unclear
+		if errors.As(err, &u) {
+			return []*prose{say("Nothing was changed. ").say(u.Error())}, nil
+		}
+		return answer, err
+	}
+	if first == "" || first == "help" {
+		return c.help(), nil
+	}
+	return append([]*prose{say("I don't know “" + visible(clip(first, maxNameShown)) + "”.")}, c.help()...), nil
+}
+
+// help lists what can be typed.
+func (c command) help() []*prose {
+	var out []*prose
+	for _, s := range subcommands() {
+		for _, u := range s.usage {
+			typed, does, _ := strings.Cut(u, " · ")
+			out = append(out, new(prose).code(c.Command+" "+typed).say(" "+does))
+		}
+	}
+	return append(out, say("For everything else mention me in a channel where I answer, or write to me in a direct message, and say what you need in your own words."))
 }

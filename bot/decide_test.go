@@ -113,12 +113,11 @@ func TestGroupAtTheClick(t *testing.T) {
 	if err := w.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range []string{"U0101"} { // on call by e-mail address, though not in the group any more
-		who, err := w.bot.clicker(context.Background(), user, w.policy, "update_shipping_address", approvers.Medium, nil)
-		if err != nil || len(who.Groups) != 0 || who.Email != "support-oncall@example.com" {
-			t.Errorf("%+v, %v", who, err)
-		}
-	}
+	// On call by e-mail address, though not in the group any more. What was known of the group is forgotten when Slack tells of the change.
+	w.until("Priya is out of the group", func() bool {
+		who, err := w.bot.clicker(context.Background(), "U0101", w.policy, "update_shipping_address", approvers.Medium, nil)
+		return err == nil && len(who.Groups) == 0 && who.Email == "support-oncall@example.com"
+	})
 	who, err := w.bot.clicker(context.Background(), "U0001", w.policy, "update_shipping_address", approvers.Medium, nil)
 	if err != nil || len(who.Groups) != 1 {
 		t.Errorf("%+v, %v", who, err)

@@ -88,8 +88,6 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 			say(" The request waits as it was.")
 	case approvers.DeniedNoReason:
 		return say("Nothing was decided: write a text. The people concerned are told it.")
-	case approvers.DeniedNotAsked:
-		return say("Nothing was changed: this question is for those who asked the agent.")
 	case approvers.DeniedGroup:
 		return say("Nothing was changed: this waits for ").strong(role).say(", and you are not in that user group.")
 	case approvers.DeniedNotPeer:
@@ -105,6 +103,8 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 		return say("Nothing was changed: only somebody whose approval counts can take it back, and only before it runs.")
 	case approvers.DeniedStarted:
 		return say("Too late: it was started already, so the approval can't be taken back. The card shows what came of it.")
+	case approvers.DeniedDates, approvers.DeniedStandIn:
+		return deniedLeave(d)
 	case approvers.DeniedNoGrants:
 		if d.Detail != "" {
 			return say("Nothing was granted: ").say(clip(visible(d.Detail), maxSentence)).say(".")

@@ -74,12 +74,12 @@ func (s scene) draw() drawing {
 		return one(s.queued())
 	case store.SurfaceUnknown:
 		return s.unknown()
+	case store.SurfaceStandIn:
+		return one(s.standIn())
 	case store.SurfaceQuestion:
 		return one(s.question())
 	case store.SurfaceNotice:
 		return one(s.notice())
-	case store.SurfaceInquiry:
-		return one(s.inquiry())
 	}
 	p := new(page)
 	p.para(say("This version of the bot can't show what belongs here."))

@@ -182,6 +182,8 @@ func (p *people) heed(e event) {
 	switch e.Type {
 	case "user_change", "team_join", "user_profile_changed":
 		p.users.forget(e.userID())
+	case "dnd_updated_user":
+		p.quiet.forget(e.userID())
 	case "subteam_members_changed", "subteam_updated", "subteam_created":
 		p.groups.forget("")
 		p.ids.forget("")

@@ -21,12 +21,14 @@ type people struct {
 	users  *memory[slack.User]
 	groups *memory[map[string]bool] // members by group id
 	ids    *memory[map[string]string]
+	quiet  *memory[slack.DNDStatus]
 }
 
 func newPeople(api *slack.Client, now func() time.Time) *people {
 	return &people{
 		api: api, users: newMemory[slack.User](now, trusted),
 		groups: newMemory[map[string]bool](now, trusted), ids: newMemory[map[string]string](now, trusted),
+		quiet: newMemory[slack.DNDStatus](now, trusted),
 	}
 }
 
@@ -39,13 +41,7 @@ func (b *Bot) who(ctx context.Context, user string, fresh bool) (approvers.Ident
 	if user == "" {
 		return approvers.Identity{}, nil
 	}
-	u, err := b.people.users.get(user, fresh, func() (slack.User, error) {
-		u, err := b.api.GetUserInfoContext(ctx, user)
-		if err != nil {
-			return slack.User{}, fmt.Errorf("users.info: %w", slow(err))
-		}
-		return *u, nil
-	})
+	u, err := b.user(ctx, user, fresh)
 	switch errorCode(err) {
 	case "user_not_found", "user_not_visible", "users_not_found":
 		return approvers.Identity{}, nil
@@ -54,6 +50,17 @@ func (b *Bot) who(ctx context.Context, user string, fresh bool) (approvers.Ident
 		return approvers.Identity{}, err
 	}
 	return identity(me, u), nil
+}
+
+// user is Slack's record of a user. fresh asks anew.
+func (b *Bot) user(ctx context.Context, user string, fresh bool) (slack.User, error) {
+	return b.people.users.get(user, fresh, func() (slack.User, error) {
+		u, err := b.api.GetUserInfoContext(ctx, user)
+		if err != nil {
+			return slack.User{}, fmt.Errorf("users.info: %w", slow(err))
+		}
+		return *u, nil
+	})
 }
 
 // identity is what Slack's user record says of a person.

@@ -73,6 +73,8 @@ func slackUser(s string) bool {
 const (
 	clock   = "{time}"
 	dayTime = "{date_short_pretty} at {time}"
+	// longTime says the weekday too, for days that are further off.
+	longTime = "{date_long} at {time}"
 )
 
 // at adds a moment in the reader's time zone.

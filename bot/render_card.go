@@ -28,7 +28,7 @@ func (s scene) card() drawing {
 	p.para(s.progress(r)...)
 	p.para(s.remarks(r)...)
 	if r.State == approvers.Pending {
-		p.para(s.otherwise(r))
+		p.para(s.otherwise(r)...)
 	} else {
 		s.aftermath(p, r)
 	}

@@ -22,6 +22,9 @@ func (s scene) notice() *page {
 		s.answered(p, r)
 	case store.NoteInvited:
 		s.invitation(p, r, user)
+	case store.NoteReminder:
+		s.reminder(p, r, user)
+		return p
 	}
 	p.para(s.whatNow(r, now, user))
 	return p

@@ -119,24 +119,3 @@ func whyFallen(r approvers.Request, i int) string {
 	}
 	return "; no longer counts, because the policy changed afterwards"
 }
-
-// otherwise says what happens if nobody does anything, and when.
-func (s scene) otherwise(r approvers.Request) *prose {
-	line := say("⏳ If nobody decides by ").at(r.ExpiresAt, dayTime).say(", it is rejected and will not run.")
-	if !r.EscalateAt.IsZero() {
-		line.say(" At ").at(r.EscalateAt, clock).say(" " + s.lead(r) + " is told.")
-	}
-	return line
-}
-
-// lead names who is told next, by asking what an escalation at that time would do.
-func (s scene) lead(r approvers.Request) string {
-	_, told, ok := r.Escalate(approvers.Deciding{Policy: s.Policy, Now: r.EscalateAt})
-	switch {
-	case !ok:
-		return "the next approver up"
-	case told.Again:
-		return "everybody"
-	}
-	return s.title(told.Lead.Name)
-}

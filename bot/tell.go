@@ -12,12 +12,13 @@ type whisper struct {
 	user        string
 	channel     string // empty: by direct message
 	thread      string
-	responseURL string // of a click, good for answers in direct messages
+	responseURL string // of a click, good for answers in direct messages; of a slash command, good everywhere
+	command     bool   // a slash command, which can be typed where the bot is no member
 }
 
 // tell says something to one person. What it says is help, not state, so it is not tried again for ever; but an
 // ephemeral message that Slack refuses goes out as a direct message.
-func (b *Bot) tell(ctx context.Context, w whisper, p *prose) {
+func (b *Bot) tell(ctx context.Context, w whisper, p ...*prose) {
 	if err := b.tellThere(ctx, w, p); err == nil {
 		return
 	} else if w.channel != "" {
@@ -35,11 +36,11 @@ func (b *Bot) tell(ctx context.Context, w whisper, p *prose) {
 var errElsewhere = fmt.Errorf("told by direct message")
 
 // tellThere says it where the person acted, in a way that only they see.
-func (b *Bot) tellThere(ctx context.Context, w whisper, p *prose) error {
+func (b *Bot) tellThere(ctx context.Context, w whisper, p []*prose) error {
 	switch {
 	case w.channel == "":
 		return errElsewhere
-	case w.channel[0] == 'D' && w.responseURL != "":
+	case w.responseURL != "" && (w.command || w.channel[0] == 'D'):
 		_, _, err := b.api.PostMessageContext(ctx, w.channel, append(told(p), slack.MsgOptionResponseURL(w.responseURL, slack.ResponseTypeEphemeral))...)
 		return err
 	case w.channel[0] == 'D':
@@ -54,9 +55,9 @@ func (b *Bot) tellThere(ctx context.Context, w whisper, p *prose) error {
 }
 
 // told makes a message of prose. It leaves out what response URLs don't take.
-func told(p *prose) []slack.MsgOption {
+func told(p []*prose) []slack.MsgOption {
 	page := new(page)
-	page.para(p)
+	page.para(p...)
 	m := page.message()
 	return []slack.MsgOption{
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),

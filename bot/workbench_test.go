@@ -131,6 +131,7 @@ func (w *workbench) start() {
 		return w.desk.Work(ctx, map[store.TimerKind]desk.Duty{
 			store.TimerInbox: {Handle: w.bot.Handle, Workers: 8}, store.TimerShow: {Handle: w.bot.Show, Workers: 8},
 			store.TimerThink: {Handle: w.think, Workers: 4}, store.TimerRun: {Handle: w.run, Workers: 4},
+			store.TimerMuster: {Handle: w.bot.Muster, Workers: 2}, store.TimerRemind: {Handle: w.bot.Remind, Workers: 2}, store.TimerAway: {Handle: w.bot.Depart, Workers: 1},
 		})
 	})
 	w.stop = sync.OnceFunc(func() {

@@ -71,9 +71,10 @@ func hoursText(h *approvers.Hours) string {
 		for to != 0 && h.Days[(to+1)%len(weekdays)] {
 			to = (to + 1) % len(weekdays)
 		}
-		if to == from {
+		switch {
+		case to == from:
 			days = append(days, weekdays[from])
-		} else {
+		default:
 			days = append(days, weekdays[from]+"-"+weekdays[to])
 		}
 	}

@@ -35,6 +35,7 @@ const (
 	thinkWorkers = 32
 	runWorkers   = 32
 	showWorkers  = 16
+	lookWorkers  = 4 // they ask Slack where people are
 )
 
 // parts are the two edges and the desk between them.
@@ -47,13 +48,15 @@ type parts struct {
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
 	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Now: s.now})
-	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
-	})
-	a := agent.New(agent.Config{
-		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
-	})
-	return parts{desk: d, bot: b, agent: a}
+	return parts{
+		desk: d,
+		bot: bot.New(bot.Config{
+			BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
+		}),
+		agent: agent.New(agent.Config{
+			Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, HistoryTokens: s.historyTokens,
+		}),
+	}
 }
 
 // running is the bot at work.
@@ -91,10 +94,13 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.bot.Run(ctx) })
 	g.Go(func() error {
 		return p.desk.Work(ctx, map[store.TimerKind]desk.Duty{
-			store.TimerInbox: {Handle: p.bot.Handle, Workers: inboxWorkers},
-			store.TimerThink: {Handle: p.agent.Think, Workers: thinkWorkers},
-			store.TimerRun:   {Handle: p.agent.Run, Workers: runWorkers},
-			store.TimerShow:  {Handle: p.bot.Show, Workers: showWorkers},
+			store.TimerInbox:  {Handle: p.bot.Handle, Workers: inboxWorkers},
+			store.TimerThink:  {Handle: p.agent.Think, Workers: thinkWorkers},
+			store.TimerRun:    {Handle: p.agent.Run, Workers: runWorkers},
+			store.TimerShow:   {Handle: p.bot.Show, Workers: showWorkers},
+			store.TimerMuster: {Handle: p.bot.Muster, Workers: lookWorkers},
+			store.TimerRemind: {Handle: p.bot.Remind, Workers: lookWorkers},
+			store.TimerAway:   {Handle: p.bot.Depart, Workers: 1},
 		})
 	})
 	g.Go(func() error { return s.policies.watch(ctx, p.desk) })

@@ -1,0 +1,89 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+// otherwiseOf is what a card says of what happens if nobody does anything.
+func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.Request) string {
+	t.Helper()
+	s := sightOf(r)
+	s.Policy, s.Now = p, now
+	var out []string
+	for _, line := range (scene{Sight: s}).otherwise(r) {
+		if !line.empty() {
+			out = append(out, line.plain.String())
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+func TestOtherwise(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	office := &approvers.Hours{Zone: berlin, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * time.Hour, To: 17 * time.Hour}
+	policy := func(change func(*approvers.Policy)) *approvers.Policy {
+		p := testPolicy()
+		change(p)
+		return p
+	}
+	escalates := func(p *approvers.Policy) { p.Defaults.OnExpiry = approvers.ExpiryEscalates }
+	const by = "⏳ If nobody decides by <!date^1772454600^{date_short_pretty} at {time}|2 Mar 2026 12:30 UTC>"
+	const lead = " At <!date^1772453400^{time}|2 Mar 2026 12:10 UTC> Finance Director is told."
+	for _, tt := range []struct {
+		name   string
+		policy *approvers.Policy
+		now    time.Time
+		change func(*approvers.Request)
+		want   string
+	}{
+		{"plain", testPolicy(), noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"nobody is left to tell", testPolicy(), noon, func(r *approvers.Request) { r.EscalateAt = time.Time{} }, by + ", it is rejected and will not run."},
+		{"the escalation would come after the end", testPolicy(), noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt }, by + ", it is rejected and will not run."},
+		{"silence goes up", policy(escalates), noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt.Add(time.Hour) }, by + ", it goes to Finance Director."},
+		// The lead is told before the time is over, and nobody is above.
+		{"silence can't go up any more", policy(escalates), noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"everybody again", policy(func(p *approvers.Policy) { p.Defaults.Repeat = 1 }), noon, func(r *approvers.Request) { r.Joined = []string{"finance-director"} },
+			by + ", it is rejected and will not run. At <!date^1772453400^{time}|2 Mar 2026 12:10 UTC> everybody is told once more."},
+		{"reminded", testPolicy(), noon, func(r *approvers.Request) { r.Reminded, r.Told = 1, 1 }, by + ", it is rejected and will not run." + lead + " Reminded twice."},
+		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), noon.Add(-12 * time.Hour), func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead +
+			" | 🕘 Outside working hours of Team Lead (Mon–Fri 09:00–17:00 Europe/Berlin): the clock stands still until <!date^1772438400^{date_short_pretty} at {time}|2 Mar 2026 08:00 UTC>."},
+		{"at night, and the lead who was told always works", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), noon.Add(-12 * time.Hour),
+			func(r *approvers.Request) { r.Joined, r.EscalateAt = []string{"finance-director"}, time.Time{} }, by + ", it is rejected and will not run."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := testRequest(refundArgs)
+			tt.change(&r)
+			if got := otherwiseOf(t, tt.policy, tt.now, r); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHoursInWords(t *testing.T) {
+	const sun, mon, tue, wed, thu, fri, sat = 0, 1, 2, 3, 4, 5, 6
+	for want, days := range map[string][]int{
+		"Mon–Fri": {mon, tue, wed, thu, fri}, "every day": {sun, mon, tue, wed, thu, fri, sat}, "Sat, Sun": {sat, sun}, "Mon, Wed, Fri": {mon, wed, fri},
+		"Mon–Wed, Fri–Sun": {mon, tue, wed, fri, sat, sun}, "Sun": {sun}, "Mon, Tue": {mon, tue},
+	} {
+		var worked [7]bool
+		for _, d := range days {
+			worked[d] = true
+		}
+		if got := workdays(worked); got != want {
+			t.Errorf("%v is %q; want %q", days, got, want)
+		}
+	}
+	h := approvers.Hours{Zone: time.UTC, Days: [7]bool{true}, From: 22*time.Hour + 30*time.Minute, To: 24 * time.Hour}
+	if got := hours(h); got != "Sun 22:30–24:00 UTC" {
+		t.Error(got)
+	}
+}
