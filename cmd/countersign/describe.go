@@ -28,7 +28,7 @@ func describe(r store.Reader, c store.Call) (string, error) {
 		return "", err
 	}
 	if req.State == approvers.Pending {
-		return fmt.Sprintf("%s waits for %s%s%s", c.Tool, strings.Join(req.Roles(), " or "), progress(req), strings.TrimPrefix(about, c.Tool)), nil
+		return fmt.Sprintf("%s waits for %s%s%s", c.Tool, waitsFor(req), progress(req), strings.TrimPrefix(about, c.Tool)), nil
 	}
 	if c.Outcome == "" {
 		return "", nil
@@ -61,11 +61,25 @@ func remarked(tool string, m approvers.Remark) string {
 	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
+// waitsFor names whom a pending request waits for: roles, those of them in a group, and who was added to the stage.
+func waitsFor(req approvers.Request) string {
+	stage := req.Plan.Stages[req.Stage]
+	stage.Quorum = 1
+	names := append([]string{stage.String()}, req.Joined...)
+	for _, i := range req.Invited {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, " or ")
+}
+
 // progress says how far a stage is, and what follows it where the policy made that so while people were asked.
 func progress(req approvers.Request) string {
 	var notes []string
 	if quorum := req.Plan.Stages[req.Stage].Quorum; quorum > 1 {
 		notes = append(notes, fmt.Sprintf("%d of %d", req.At(req.Stage), quorum))
+	}
+	if stage := req.Plan.Stages[req.Stage]; len(req.Against(req.Stage)) > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d against", len(req.Against(req.Stage)), stage.Rejects))
 	}
 	if slices.Contains(req.Plan.Why, approvers.ChangedMeanwhile) {
 		for _, next := range req.Plan.Stages[req.Stage+1:] {
@@ -100,8 +114,8 @@ func decided(c store.Call, req approvers.Request) string {
 	if c.Outcome == approvers.OutcomeExecuted {
 		return fmt.Sprintf("%s was %s and done", c.Tool, strings.Join(by, ", "))
 	}
-	if req.ClosedName != "" && req.State == approvers.Rejected {
-		return fmt.Sprintf("%s was rejected by %s (%s): %s", c.Tool, req.ClosedName, req.ClosedRole, req.Reason)
+	if req.ClosedName != "" && (req.State == approvers.Rejected || req.State == approvers.Revoked) {
+		return fmt.Sprintf("%s was %s by %s (%s): %s", c.Tool, req.State, req.ClosedName, req.ClosedRole, req.Reason)
 	}
 	if req.ClosedName != "" && req.State != approvers.Consumed {
 		return fmt.Sprintf("%s was %s by %s", c.Tool, req.State, req.ClosedName)

@@ -112,10 +112,11 @@ func (p *player) tells(ctx context.Context, who visitor.Person, m visitor.Messag
 	}
 	lines := strings.SplitN(text, "\n", 3)
 	s, err := p.surface(ctx, m)
+	handedOn := len(lines) > 1 && strings.HasPrefix(lines[1], "↪️")
 	switch {
-	case err != nil, s.Kind == store.SurfaceCard, s.Kind == store.SurfaceBundle, strings.HasPrefix(s.To, "conversation:"):
+	case err != nil, s.Kind == store.SurfaceCard && !handedOn, s.Kind == store.SurfaceBundle, strings.HasPrefix(s.To, "conversation:"):
 		return "", err
-	case s.Kind == store.SurfaceEscalation:
+	case s.Kind == store.SurfaceEscalation, handedOn:
 		lines = []string{strings.Join(lines[:min(len(lines), 2)], " · ")}
 	}
 	return who.Called() + " is told: " + lines[0], nil

@@ -12,18 +12,28 @@ func (d *desk) report(w *wish, i int) {
 	c := d.t.done[i]
 	d.told = append(d.told, d.outcome(w, c))
 	if c.result.status != "" {
-		d.alternatives(c)
+		d.alternatives(c.asChanged())
 	}
+}
+
+// asChanged is a call with the arguments that an approver gave it.
+func (c done) asChanged() done {
+	if c.result.changed != nil {
+		c.args = c.result.changed
+	}
+	return c
 }
 
 // outcome puts a call's result into words.
 func (d *desk) outcome(w *wish, c done) string {
+	text, when := "", " before approving it"
 	if c.result.status != "" {
-		return d.refusal(c)
+		text, when = d.refusal(c.asChanged()), " first"
+	} else {
+		text = d.tell(w, c)
 	}
-	text := d.tell(w, c)
 	if c.result.changedBy != "" || c.result.changed != nil {
-		text = strings.TrimSpace(changes(c) + " " + text)
+		text = strings.TrimSpace(changes(c, when) + " " + text)
 	}
 	return text
 }
@@ -116,8 +126,8 @@ func plainValue(v any) string {
 	return string(data)
 }
 
-// changes says what an approver changed before it ran.
-func changes(c done) string {
+// changes says what an approver changed, and when.
+func changes(c done, when string) string {
 	by := c.result.changedBy
 	if by == "" {
 		by = "approver"
@@ -147,7 +157,7 @@ func changes(c done) string {
 		}
 	}
 	if len(parts) == 0 {
-		return by + " changed the request before approving it."
+		return by + " changed the request" + when + "."
 	}
-	return by + " changed the request before approving it: " + strings.Join(parts, "; ") + "."
+	return by + " changed the request" + when + ": " + strings.Join(parts, "; ") + "."
 }
