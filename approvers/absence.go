@@ -70,8 +70,8 @@ func (p *Policy) cover(role Role, who Identity) Cover {
 	out := Cover{Role: role.Name}
 	for _, name := range names {
 		able := false
-		p.covering(name, func(r Role) bool {
-			able = r.MaxRisk >= role.MaxRisk && r.Holds(who)
+		p.covering(name, role.MaxRisk, func(r Role) bool {
+			able = r.Holds(who)
 			return !able
 		})
 		if !able {

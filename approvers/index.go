@@ -60,14 +60,14 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 	return ToolPolicy{}, false
 }
 
-// covering visits the roles whose tool list has the tool, in the order in which routing prefers them: by rising ceiling,
-// then by the order of the file. It stops when visit returns false.
-func (p *Policy) covering(tool string, visit func(Role) bool) {
+// covering visits the roles whose tool list has the tool and whose ceiling is at or above a risk, in the order in which routing prefers them:
+// by rising ceiling, then by the order of the file. It stops when visit returns false.
+func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
 	if x == nil {
 		x = p.Indexed().index
 	}
-	named, all := x.byTool[tool], x.all
+	named, all := p.atLeast(x.byTool[tool], risk), p.atLeast(x.all, risk)
 	for len(named) > 0 || len(all) > 0 {
 		from := &all
 		if len(all) == 0 || len(named) > 0 && p.before(named[0], all[0]) {
@@ -78,6 +78,12 @@ func (p *Policy) covering(tool string, visit func(Role) bool) {
 		}
 		*from = (*from)[1:]
 	}
+}
+
+// atLeast leaves out the roles whose ceiling is below a risk. They stand by rising ceiling.
+func (p *Policy) atLeast(roles []int, risk Risk) []int {
+	first, _ := slices.BinarySearchFunc(roles, risk, func(i int, risk Risk) int { return cmp.Compare(p.Approvers[i].MaxRisk, risk) })
+	return roles[first:]
 }
 
 func (p *Policy) before(a, b int) bool {

@@ -125,8 +125,11 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note noting) {
 		return
 	}
 	plan.Routed = true
-	found := false
-	p.covering(tool, func(r Role) bool {
+	found, lowest := false, plan.Risk
+	if note != nil {
+		lowest = Low // who explains it names those who are passed over, too
+	}
+	p.covering(tool, lowest, func(r Role) bool {
 		switch {
 		case r.MaxRisk < plan.Risk:
 			note.role(r, "has a ceiling of %s, below %s", r.MaxRisk, plan.Risk)
@@ -153,10 +156,12 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 			continue
 		}
 		var roles []string
-		p.covering(tool, func(r Role) bool {
-			if i < len(out)-1 || r.MaxRisk >= risk {
-				roles = append(roles, r.Name)
-			}
+		lowest := Low
+		if i == len(out)-1 {
+			lowest = risk
+		}
+		p.covering(tool, lowest, func(r Role) bool {
+			roles = append(roles, r.Name)
 			return true
 		})
 		if len(roles) > 0 {

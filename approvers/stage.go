@@ -39,16 +39,17 @@ func (s Stage) String() string {
 
 // Title names the stage for people: its roles' titles, and the group that they have to be in.
 func (s Stage) Title(p *Policy) string {
-	titles := make([]string, 0, 1+len(s.Or))
-	for _, name := range s.Roles() {
+	const most = 3
+	roles := s.Roles()
+	titles := make([]string, 0, most+1)
+	for _, name := range roles[:min(most, len(roles))] {
 		if r, ok := p.Role(name); ok && r.Title != "" {
 			name = r.Title
 		}
 		titles = append(titles, name)
 	}
-	const most = 3
-	if len(titles) > most {
-		titles = append(titles[:most], fmt.Sprintf("%d others", len(titles)-most))
+	if more := len(roles) - most; more > 0 {
+		titles = append(titles, fmt.Sprintf("%d others", more))
 	}
 	title := strings.Join(titles, " or ")
 	if s.Group == "" {
@@ -97,12 +98,15 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people are the user ids of roles' members who are not barred. open says that there may be more: groups and addresses are
+// people are the user ids of roles' members who are not barred, so many at most. open says that there may be more: groups and addresses are
 // resolved at the click, so a role that has any counts as able.
-func (p *Policy) people(roles []string, barred []PersonID) (ids []string, open bool) {
+func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)
 		for _, m := range r.Members {
+			if len(ids) == most {
+				return ids, false
+			}
 			if m.Kind != MemberUser {
 				return nil, true
 			}
@@ -116,7 +120,7 @@ func (p *Policy) people(roles []string, barred []PersonID) (ids []string, open b
 
 // canFill reports whether the roles could give n distinct people who are not barred.
 func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
-	ids, open := p.people(roles, barred)
+	ids, open := p.people(roles, n, barred)
 	return open || len(ids) >= n
 }
 
@@ -139,8 +143,12 @@ func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 		}
 		return false
 	}
+	places := 0 // whoever has as many people as there are places always finds one who is free
 	for _, s := range stages {
-		ids, open := p.people(s.Roles(), barred)
+		places += s.Quorum
+	}
+	for _, s := range stages {
+		ids, open := p.people(s.Roles(), places, barred)
 		if open || s.Group != "" {
 			continue
 		}
