@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ type Config struct {
 	Model Model
 	Log   *slog.Logger
 	Now   func() time.Time // nil: time.Now
+	// About tells what Slack knows of a person, as JSON. Nil: nothing is known of anybody.
+	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
 	Retry         Retry
 	HistoryTokens int           // budget for what the model is given, by estimate; zero is 48,000
@@ -72,6 +75,11 @@ func New(c Config) *Agent {
 	}
 	if c.PingEvery <= 0 {
 		c.PingEvery = 30 * time.Second
+	}
+	if c.About == nil {
+		c.About = func(context.Context, approvers.PersonID) (string, error) {
+			return "", errors.New("nothing is known here of the person who asked")
+		}
 	}
 	c.Retry = c.Retry.withDefaults()
 	return &Agent{

@@ -45,7 +45,7 @@ func (r *Registry) Register(t Tool) error {
 		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema),
 		pinned: desk.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
-			Check: schema.check,
+			Asks: t.Asks, Check: schema.check,
 		},
 	}
 	r.mu.Lock()

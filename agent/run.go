@@ -126,7 +126,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 		err  error
 	}
 	answers := make(chan answer, 1)
-	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request}
+	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
+	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
 	a.running.Go(func() {
 		text, err := protect(inner, t, in, log)
 		answers <- answer{text, err}

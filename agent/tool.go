@@ -33,6 +33,9 @@ type Tool struct {
 	// its text is given to the model and shown to people: one sentence, no secrets. A tool that can't tell whether
 	// it acted wraps ErrOutcomeUnknown; then a person is asked, and nobody runs it again blindly.
 	Run func(ctx context.Context, in Invocation) (string, error)
+	// Asks says that the people of the conversation answer the call, and no function: it has no Run. Its arguments are a question
+	// and, if it has them, options.
+	Asks bool
 }
 
 // Invocation is one run of a tool.
@@ -44,6 +47,10 @@ type Invocation struct {
 	Args json.RawMessage
 	// Conversation and Turn name where the call was asked for; Request is the approval request, empty where nobody was asked.
 	Conversation, Turn, Request string
+	// Asker is the person who wrote last before the call was asked for.
+	Asker approvers.PersonID
+	// About tells what Slack knows of the asker, as JSON: name, title, time zone, local time, language.
+	About func(ctx context.Context) (string, error)
 }
 
 // ErrOutcomeUnknown is wrapped by a tool's error when it can't tell whether it acted: an answer that never came, a connection that broke.
@@ -74,8 +81,10 @@ func (t Tool) check() string {
 		return fmt.Sprintf("its effect is %q; write approvers.ReadOnly, approvers.Idempotent or approvers.Unprotected", t.Effect)
 	case t.Timeout < 0 || t.Timeout > maxTimeout:
 		return fmt.Sprintf("the timeout is %s; it must be between 0 and %s", t.Timeout, maxTimeout)
-	case t.Run == nil:
+	case t.Run == nil && !t.Asks:
 		return "there is no Run function"
+	case t.Run != nil && t.Asks:
+		return "people answer it (Asks), so it can't have a Run function"
 	}
 	return ""
 }

@@ -30,6 +30,7 @@ const (
 	AuditReturned  AuditKind = "returned" // the result was handed to the model
 	AuditReminded  AuditKind = "reminded" // those who had not decided were told again
 	AuditInvited   AuditKind = "invited"  // a person was added to the stage: handed on to, or standing in
+	AuditAnswered  AuditKind = "answered" // a person answered a question of the model's
 	AuditRemarked  AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway      AuditKind = "away"     // a person set when they are away, in a chain of their own
 	AuditGranted   AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain

@@ -39,6 +39,7 @@ type Execution struct {
 	Turn         string          `json:"turn"`
 	Call         string          `json:"call"`
 	Request      string          `json:"request,omitempty"` // empty: run without asking
+	Asker        PersonID        `json:"asker,omitempty"`   // who wrote last before it was asked for
 	Grant        string          `json:"grant,omitempty"`   // the grant that it may run under, if people would have been asked without it
 	Tool         string          `json:"tool"`
 	ToolHash     string          `json:"tool_hash"` // of the definition that was pinned when the call was proposed

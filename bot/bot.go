@@ -36,8 +36,10 @@ type Bot struct {
 	self    once[self]
 	people  *people
 	places  *places
-	forms   forms
-	inOrder clockwork
+	// profiles are what the model may be told of people.
+	profiles *memory[slack.User]
+	forms    forms
+	inOrder  clockwork
 	// connected notes which connections to Slack are up.
 	connected connections
 	side      sync.WaitGroup // loading views under way
@@ -59,6 +61,7 @@ func New(c Config) *Bot {
 	b := &Bot{Config: c, api: slack.New(c.BotToken, options...), started: c.Now()}
 	b.people = newPeople(b.api, c.Now)
 	b.places = newPlaces(b.api, c.Now)
+	b.profiles = newMemory[slack.User](c.Now, trusted)
 	return b
 }
 

@@ -123,7 +123,12 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 		c.Execution = s.mark.Ref
 		err = b.Desk.Report(ctx, c, desk.Leave)
 	default:
-		return fmt.Errorf("%w: no button does %q", errPayload, action)
+		option, isChoice := choiceOf(action)
+		if !isChoice {
+			return fmt.Errorf("%w: no button does %q", errPayload, action)
+		}
+		c.Call = s.mark.Ref
+		err = b.Desk.Choose(ctx, c, option)
 	}
 	return b.answerClick(ctx, w, r, s.Policy, err)
 }

@@ -80,6 +80,8 @@ func (s scene) draw() drawing {
 		return one(s.question())
 	case store.SurfaceNotice:
 		return one(s.notice())
+	case store.SurfaceInquiry:
+		return one(s.inquiry())
 	}
 	p := new(page)
 	p.para(say("This version of the bot can't show what belongs here."))

@@ -54,6 +54,7 @@ const (
 	actHandOn    = "hand_on"
 	actTakeBack  = "take_back"
 	actLink      = "link"
+	actChoose    = "choose_" // with the number of the option
 )
 
 // The inputs of forms.

@@ -97,6 +97,8 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 	switch {
 	case waits(c):
 		return "✋", s.waiting(*c.Request)
+	case c.Call.Inquiry != nil:
+		return s.asksPeople(*c.Call.Inquiry, c.Call.Outcome)
 	case c.Call.Outcome != "":
 		return s.outcome(c)
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:

@@ -128,7 +128,7 @@ func TestFactsAreNotShared(t *testing.T) {
 			f := approvers.Facts{Args: map[string]any{"amount": float64(who)}, Requester: fmt.Sprintf("U%d", who)}
 			for range 2000 {
 				if matched, err := eval(f); err != nil || !matched {
-					done <- fmt.Errorf("%v, %v", matched, err)
+					done <- fmt.Errorf("matched %t: %w", matched, err)
 					return
 				}
 			}

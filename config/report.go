@@ -131,7 +131,7 @@ func (c *checker) gate(o outcome) Gate {
 
 // same reports whether two gates differ in nothing but when they apply.
 func (g Gate) same(h Gate) bool {
-	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Stage.Equal(b.Stage) })
+	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Equal(b.Stage) })
 }
 
 // once is the list without those that are there already.

@@ -71,10 +71,9 @@ func hoursText(h *approvers.Hours) string {
 		for to != 0 && h.Days[(to+1)%len(weekdays)] {
 			to = (to + 1) % len(weekdays)
 		}
-		switch {
-		case to == from:
+		if to == from {
 			days = append(days, weekdays[from])
-		default:
+		} else {
 			days = append(days, weekdays[from]+"-"+weekdays[to])
 		}
 	}

@@ -40,6 +40,7 @@ type MessageState string
 const (
 	MessageQueued MessageState = "queued" // waits until the turn under way ends
 	MessageTaken  MessageState = "taken"  // part of the history that the model is given
+	MessageAnswer MessageState = "answer" // answers a question of the model's: it is given as that call's result
 )
 
 // Message is one entry of a conversation's history.

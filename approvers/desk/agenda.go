@@ -52,6 +52,7 @@ func (d *Desk) Work(ctx context.Context, duties map[store.TimerKind]Duty) error 
 		store.TimerExpire:   {Handle: d.Expire, Workers: 4},
 		store.TimerEscalate: {Handle: d.Escalate, Workers: 4},
 		store.TimerLeave:    {Handle: d.LeaveUnknown, Workers: 1},
+		store.TimerInquiry:  {Handle: d.LapseInquiry, Workers: 1},
 	}
 	for k, duty := range duties {
 		all[k] = duty

@@ -17,6 +17,7 @@ type Click struct {
 	Request   string // for Decide, Withdraw, and what people say and do beside deciding
 	Turn      string // for GoOn and TryAgain
 	Execution string // for Report
+	Call      string // for Choose
 	Kind      approvers.DecisionKind
 	Reason    string
 	Args      json.RawMessage // for approvers.Modify: the exact new bytes

@@ -36,6 +36,7 @@ type Tool struct {
 	Hash        string // over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
+	Asks        bool // the people of the conversation answer it, and no function
 	// Check holds arguments against the schema. Its error is written for the model and for a person's form.
 	Check func(args json.RawMessage) error
 }

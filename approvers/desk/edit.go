@@ -37,7 +37,7 @@ func (t *tx) replaceExecution(r approvers.Request) error {
 	}
 	e := approvers.Execution{
 		ID: r.Execution, State: approvers.ExecutionNone, Conversation: r.Conversation, Turn: r.Turn, Call: r.Call,
-		Request: r.ID, Tool: r.Tool, ToolHash: r.ToolHash, Effect: r.Effect, Args: r.Args, Digest: r.Digest, CreatedAt: t.now,
+		Request: r.ID, Asker: r.Facts.Asker, Tool: r.Tool, ToolHash: r.ToolHash, Effect: r.Effect, Args: r.Args, Digest: r.Digest, CreatedAt: t.now,
 	}
 	if err := t.PutExecution(e); err != nil {
 		return err

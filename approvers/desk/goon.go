@@ -114,6 +114,9 @@ func (t *tx) letGo(call store.Call, c Click) (*approvers.Denied, error) {
 			return nil, t.follow(r, after)
 		}
 	}
+	if call.Inquiry != nil {
+		return nil, t.closeInquiry(call, approvers.OutcomeWithdrawn, "the conversation went on to something else")
+	}
 	e, err := t.Execution(call.Execution)
 	if err != nil {
 		return nil, err

@@ -135,6 +135,9 @@ func (t *tx) take(conv store.Conversation, u Utterance, heard *Heard) error {
 		return err
 	}
 	heard.Turn = turn.ID
+	if answered, err := t.answerByWriting(turn, m, u); answered || err != nil {
+		return errors.Join(err, t.PutConversation(conv))
+	}
 	if turn.State == approvers.TurnQueued { // the model was not asked yet: it is part of the question
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutTurn(turn.Speak(u.Who.ID)); err != nil {

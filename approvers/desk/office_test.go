@@ -298,6 +298,7 @@ func (o *office) due() {
 	handlers := map[store.TimerKind]desk.Handler{
 		store.TimerExpire: o.Expire, store.TimerEscalate: o.Escalate, store.TimerLeave: o.LeaveUnknown,
 		store.TimerMuster: o.muster, store.TimerRemind: o.remind, store.TimerAway: o.depart,
+		store.TimerInquiry: o.LapseInquiry,
 	}
 	for range 1000 {
 		var first *store.Timer

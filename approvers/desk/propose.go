@@ -151,6 +151,10 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 			Args: args, Requester: facts.Asker.User(), Conversation: facts.Conversation, Agent: turn.Agent, Now: t.now,
 		},
 	}
+	e.Asker = facts.Asker
+	if tool.Asks {
+		return true, t.inquire(call, args)
+	}
 	plan := t.policy.Plan(ask)
 	preview, previewFault := t.preview(call.Tool, turn.Agent, args)
 	call.Execution, call.Preview = e.ID, preview

@@ -56,6 +56,8 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			a, err := r.Absence(approvers.PersonID(s.Surface.Ref))
 			s.Absence = &a
 			return err
+		case store.SurfaceInquiry:
+			return s.seeInquiry(r, s.Surface.Ref)
 		}
 		return s.seeTurn(r, s.Surface.Ref)
 	})

@@ -185,6 +185,9 @@ func (t *tx) turnOf(s store.Surface) (string, error) {
 	case store.SurfaceUnknown:
 		e, err := t.Execution(s.Ref)
 		return e.Turn, err
+	case store.SurfaceInquiry:
+		call, err := t.Call(s.Ref)
+		return call.Turn, err
 	case store.SurfaceQuestion:
 		r, err := t.Request(s.Ref)
 		return r.Turn, err

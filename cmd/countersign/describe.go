@@ -16,6 +16,9 @@ func describe(r store.Reader, c store.Call) (string, error) {
 	if c.Preview != "" {
 		about += ": " + c.Preview
 	}
+	if q := c.Inquiry; q != nil {
+		return inquired(*q, c.Outcome), nil
+	}
 	if c.Request == "" {
 		if c.Outcome == "" {
 			return "", nil
@@ -34,6 +37,17 @@ func describe(r store.Reader, c store.Call) (string, error) {
 		return "", nil
 	}
 	return decided(c, req), nil
+}
+
+// inquired says where a question of the model's stands.
+func inquired(q approvers.Inquiry, outcome approvers.Outcome) string {
+	switch outcome {
+	case "":
+		return fmt.Sprintf("the agent asks: %s (%s)", q.Question, strings.Join(q.Options, " · "))
+	case approvers.OutcomeExecuted:
+		return fmt.Sprintf("%s answered: %s", q.Name, q.Answer)
+	}
+	return fmt.Sprintf("the agent's question was not answered: %s", outcome)
 }
 
 // unasked says why a call ran although nobody was asked about it.

@@ -48,15 +48,13 @@ type parts struct {
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
 	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Now: s.now})
-	return parts{
-		desk: d,
-		bot: bot.New(bot.Config{
-			BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
-		}),
-		agent: agent.New(agent.Config{
-			Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, HistoryTokens: s.historyTokens,
-		}),
-	}
+	b := bot.New(bot.Config{
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
+	})
+	a := agent.New(agent.Config{
+		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
+	})
+	return parts{desk: d, bot: b, agent: a}
 }
 
 // running is the bot at work.

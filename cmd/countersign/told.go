@@ -29,7 +29,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 		}
 		p.known.messages[m.Channel+" "+m.TS] = true
 		switch s.Kind {
-		case "", store.SurfaceStep, store.SurfaceAnswer, store.SurfaceProblem, store.SurfaceQueued: // none: what a very long answer goes on in
+		case "", store.SurfaceStep, store.SurfaceAnswer, store.SurfaceProblem, store.SurfaceQueued, store.SurfaceInquiry: // none: what a very long answer goes on in
 		default:
 			lines = append(lines, "Countersign: "+oneLine(visitor.Plain(m.Text, p.called)))
 		}

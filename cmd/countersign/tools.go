@@ -31,5 +31,10 @@ func registry(s *shop.Shop) (*agent.Registry, error) {
 			return nil, fmt.Errorf("sample shop: %w", err)
 		}
 	}
+	for _, t := range agent.BuiltIns() {
+		if err := r.Register(t); err != nil {
+			return nil, fmt.Errorf("built-in tools: %w", err)
+		}
+	}
 	return r, nil
 }

@@ -10,6 +10,8 @@
 //   - A closure that fails, or writes nothing, waits for the commit of the neighbours whose writes it saw.
 //   - A full disk fails the closures that did not fit, with ErrFull, and nothing else. Any other error of a commit stops the
 //     store: every later call fails with ErrCommitUnknown, until the file is opened again.
+//   - A store of an older version is upgraded when it is opened, in transactions that each fit in memory. An upgrade that was
+//     interrupted goes on the next time; an older program does not open the store from then on.
 //   - One process at a time. Opening never waits for another one, and never leaves a half-made file.
 //
 // A View may see a commit an instant before Update has returned for it.
@@ -28,6 +30,7 @@
 //	bucket              key                                   value
 //
 //	countersign         "schema"                              the version of this layout, in decimal
+//	countersign         "upgrading"                           during an upgrade: the version that it comes from
 //
 //	conversations       id                                    header, store.Conversation
 //	conversation_place  place, birth                          conversation id; the last one is the current one
@@ -38,7 +41,6 @@
 //	requests            id                                    header, approvers.Request
 //	request_open        created, id                           request id; pending and approved ones only
 //	executions          id                                    header, approvers.Execution
-//	runs                tool, conversation, at, execution     empty
 //	timers              kind, due, ref                        store.Timer as JSON
 //	timer_ref           kind, ref                             due
 //	inbox               id                                    header, store.Inbox
@@ -51,4 +53,12 @@
 //	audit               chain, seq                            approvers.AuditRecord as JSON
 //	audit_payloads      chain, seq                            approvers.AuditPayload as JSON
 //	settings            key                                   header, store.Setting
+//	tallies             key, at, id                           what it counts for, as a number
+//	tally_time          at, key, id                           empty; the oldest come first
+//	grants              id                                    header, approvers.Grant
+//	grant_open          tool, birth                           grant id; open ones only. With an empty tool: those of all tools
+//	absences            person                                header, approvers.Absence
+//
+// Version 1 had a bucket runs in the place of tallies, its renderings had "digest" and "whole" in the place of "shows", and grants
+// and absences were not there.
 package bolt

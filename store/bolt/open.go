@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// schema is the version of the file's layout that this package reads and writes.
-const schema = 1
+// schema is the version of the file's layout that this package reads and writes. Older ones are upgraded.
+const schema = 2
 
 // The bucket and key that name the layout.
 var (
@@ -43,7 +43,8 @@ const (
 // smallest is the least that bbolt writes into a new file: four pages of 4 KiB.
 const smallest = 16 << 10
 
-// Open opens the store in a file, which is made, readable for its owner only, if it is not there.
+// Open opens the store in a file, which is made, readable for its owner only, if it is not there. A store that an older version of
+// the program wrote is upgraded first, which that version then does not open any more.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
@@ -73,6 +74,9 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	db.NoFreelistSync = false // see open
 	db.AllocSize = growBy
+	if err := guarded(path, func() error { return upgraded(db) }); err != nil {
+		return nil, sentence(path, errors.Join(err, db.Close()))
+	}
 	return newStore(db, opts.Rehearse), nil
 }
 
@@ -80,38 +84,47 @@ func Open(path string, opts Options) (*Store, error) {
 // into a foreign file that has none.
 func open(path string, opts Options) (db *bbolt.DB, err error) {
 	var file *os.File
-	// A file that was cut or damaged makes bbolt read outside of the mapping, or panic.
+	defer func() {
+		if err != nil && file != nil {
+			file.Close() // bbolt has, unless it panicked
+		}
+	}()
+	err = guarded(path, func() (err error) {
+		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+			Timeout:         time.Nanosecond, // one try
+			FreelistType:    bbolt.FreelistMapType,
+			NoFreelistSync:  true,
+			NoStatistics:    true,
+			InitialMmapSize: initialMap,
+			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+				if file != nil {
+					return opts.OpenFile(name, flag, mode) // a copy
+				}
+				var err error
+				file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode)
+				return file, err
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if err = verify(db, path, file); err != nil {
+			return errors.Join(err, db.Close())
+		}
+		return nil
+	})
+	return db, err
+}
+
+// guarded makes an error of what bbolt does with a file that was cut or damaged: it reads outside of the mapping, or panics.
+func guarded(path string, work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %s is damaged (%v). Put a backup in its place", store.ErrForeign, path, p)
 		}
-		if err != nil && file != nil {
-			file.Close() // bbolt has, unless it panicked
-		}
 	}()
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:         time.Nanosecond, // one try
-		FreelistType:    bbolt.FreelistMapType,
-		NoFreelistSync:  true,
-		NoStatistics:    true,
-		InitialMmapSize: initialMap,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			if file != nil {
-				return opts.OpenFile(name, flag, mode) // a copy
-			}
-			var err error
-			file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode)
-			return file, err
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err = verify(db, path, file); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return work()
 }
 
 // verify looks at who wrote the file, and whether it is whole.
@@ -136,9 +149,9 @@ func verify(db *bbolt.DB, path string, file *os.File) error {
 			return fmt.Errorf("%w: %s has version %d, and this program reads versions up to %d. Start the newer program again, or put a backup from before the upgrade in its place",
 				store.ErrNewer, path, version, schema)
 		}
-		for b := range allBuckets {
-			if tx.Bucket([]byte(bucketNames[b])) == nil {
-				return fmt.Errorf("%w: %s is damaged: it has no bucket %s. Put a backup in its place", store.ErrForeign, path, b)
+		for _, name := range bucketsOf(version) {
+			if tx.Bucket([]byte(name)) == nil {
+				return fmt.Errorf("%w: %s is damaged: it has no bucket %s. Put a backup in its place", store.ErrForeign, path, name)
 			}
 		}
 		return nil
@@ -162,7 +175,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("store: %s is on a file system that is mounted read-only: name a file elsewhere (%w)", path, err)
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%w: %s can't be made: free some space (%w)", store.ErrFull, path, err)
+		return fmt.Errorf("%w: %s can't be made, or brought to this version: free some space (%w)", store.ErrFull, path, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("store: the directory of %s, or what that links to, does not exist: make it first (%w)", path, err)
 	case errors.Is(err, syscall.ENOTDIR):

@@ -49,7 +49,10 @@ func BenchmarkStart(b *testing.B) {
 			b.Fatal(err)
 		}
 		err = s.View(b.Context(), func(r store.Reader) error {
-			for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave, store.TimerShow} {
+			for _, kind := range []store.TimerKind{
+				store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerMuster,
+				store.TimerInquiry, store.TimerLeave, store.TimerShow,
+			} {
 				due, err := r.DueTimers(kind, benchTime, 1024)
 				if err != nil || len(due) > 1 {
 					return fmt.Errorf("%d timers %s are due: %w", len(due), kind, err)

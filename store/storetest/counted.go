@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -85,6 +86,8 @@ func forgotten(h *house) {
 		h.same("forgotten in the transaction that counted it", n, 1)
 		return err
 	})
+	h.refused(errMine, func(tx store.Tx) error { return errors.Join(add("a", 5, 9)(tx), errMine) }) // counted again in vain
+	left(1, 10007)
 	forget(at(1000), 10, 3)
 	left(0, 0)
 	forget(at(1000), 10, 0)

@@ -99,6 +99,12 @@ func nilAndEmpty(h *house) {
 		want.Version = 1
 		keep(h, r, want, store.Tx.PutRequest, func(tx store.Reader) (approvers.Request, error) { return tx.Request(r.ID) })
 	}
+	for i, inquiry := range []*approvers.Inquiry{nil, {}, {Options: []string{}}} {
+		c := store.Call{ID: fmt.Sprint("call", i), Inquiry: inquiry}
+		want := c
+		want.Version = 1
+		keep(h, c, want, store.Tx.PutCall, func(tx store.Reader) (store.Call, error) { return tx.Call(c.ID) })
+	}
 }
 
 // exactBytes: what was signed is bytes, white space, escapes and all.

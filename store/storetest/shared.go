@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -71,6 +72,8 @@ func oneWinner(h *house) {
 func neighbours(h *house) {
 	const crew, each = 32, 20
 	own := func(i, n int) string { return fmt.Sprintf("own/%d/%d", i, n) }
+	count := func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: "shared", At: start, ID: "x", N: 1}) }
+	h.write(count)
 	crowd(crew, func(i int) {
 		for n := range each {
 			err := func() (err error) {
@@ -96,8 +99,8 @@ func neighbours(h *house) {
 						return err
 					}
 					switch i % 4 {
-					case 1:
-						return errMine
+					case 1: // counts again what was counted, in vain
+						return errors.Join(count(tx), errMine)
 					case 2:
 						panic(errMine)
 					}
@@ -123,11 +126,18 @@ func neighbours(h *house) {
 			}
 		}
 		timer, err2 := r.Timer(store.TimerRun, "shared")
+		tally, err3 := r.CountTally("shared", start.Add(-time.Second))
+		h.same("the shared tally", tally, 1)
 		var i, n int
 		if _, err := fmt.Sscanf(timer.Lane, "own/%d/%d", &i, &n); err != nil || i%4 == 1 || i%4 == 2 {
 			h.Errorf("the shared timer is of %q, which failed", timer.Lane)
 		}
-		return errors.Join(err, err2)
+		return errors.Join(err, err2, err3)
+	})
+	h.update(func(tx store.Tx) error {
+		n, err := tx.ForgetTallies(start.Add(time.Second), 10)
+		h.same("how many tallies are forgotten", n, 1)
+		return err
 	})
 }
 

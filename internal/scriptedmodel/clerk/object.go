@@ -77,7 +77,7 @@ type result struct {
 }
 
 // outcomes are the fates of a call that did not run to success.
-var outcomes = map[string]bool{"rejected": true, "expired": true, "withdrawn": true, "revoked": true, "refused": true, "voided": true, "unknown": true, "error": true}
+var outcomes = map[string]bool{"rejected": true, "expired": true, "withdrawn": true, "revoked": true, "refused": true, "voided": true, "unknown": true, "observed": true, "error": true}
 
 func parseResult(raw string) result {
 	r := result{raw: raw, data: parseJSON(raw)}

@@ -89,6 +89,8 @@ func (d *desk) refusal(c done) string {
 		return what + " fell void while it waited" + why + ". Nothing was changed."
 	case "refused":
 		return what + " is not allowed here, whoever asks" + why + ". Nothing was changed."
+	case "observed":
+		return what + " was not carried out, because for now I only observe" + why + "."
 	case "unknown":
 		if why != "" {
 			why = " (" + strings.TrimPrefix(why, ": ") + ")"
