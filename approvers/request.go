@@ -48,7 +48,7 @@ type Decision struct {
 	At        time.Time     `json:"at"`
 	Fallen    bool          `json:"fallen,omitempty"` // it counts no more: the arguments or the policy changed, or the person did the opposite since
 	Typed     bool          `json:"typed,omitempty"`  // a value was typed for it
-	Took      time.Duration `json:"took,omitempty"`   // from when the card was first shown to the person; zero: not known
+	Took      time.Duration `json:"took,omitempty"`   // since these arguments were shown there, at this stage; zero: not known
 }
 
 // Edit is one change of the arguments by an approver.
@@ -126,7 +126,7 @@ type Move struct {
 	Typed     bool   // the person typed the value that critical calls ask for
 	Rendering string
 	Reason    string
-	Took      time.Duration // since the card was first shown to them
+	Took      time.Duration // see Decision.Took
 }
 
 // AsCall is the request's call as the policy sees it, with the arguments as they are now.

@@ -99,7 +99,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 		return b.unknownClicker(ctx, d, w, err)
 	}
 	c.Inbox, c.At, c.Who = d.id, d.at, who
-	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.was().Digest, s.was().Whole, s.shown.Hash, s.Surface.FirstShown
+	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.was().Digest, s.was().Whole, s.shown.Hash, s.was().Since
 	r := s.Request
 	switch action {
 	case actApprove:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -187,7 +188,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	}
 	c := desk.Click{
 		Inbox: d.id, At: d.at, Who: who, Request: f.Ref, Digest: s.was().Digest, Whole: s.was().Whole, Rendering: s.shown.Hash,
-		FirstSeen: s.Surface.FirstShown, Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
+		FirstSeen: s.was().Since, Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
 	}
 	switch i.View.Callback {
 	case actTyped:
@@ -248,6 +249,9 @@ func (b *Bot) approveWhole(ctx context.Context, w whisper, s seen, f formMark, c
 	}
 	if err != nil {
 		return err
+	}
+	if shown.Digest != c.Digest { // the card that the form was opened from showed others
+		c.FirstSeen = time.Time{}
 	}
 	c.Kind, c.Digest, c.Whole, c.Rendering = approvers.Approve, shown.Digest, true, wholeHash(shown.Args)
 	return b.decide(ctx, w, s, c)

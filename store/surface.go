@@ -47,25 +47,24 @@ const (
 
 // Surface is one thing that Slack must show, rendered from the stored state by one function of its kind.
 type Surface struct {
-	ID         string       `json:"id"` // random; also in the message's metadata, so that a lost post is found again
-	Version    uint64       `json:"version"`
-	Kind       SurfaceKind  `json:"kind"`
-	Ref        string       `json:"ref"`
-	Step       int          `json:"step,omitempty"`
-	Request    string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
-	To         string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", "role:NAME" (expands into its members), or "group:NAME" (into those of a user group's members whom the stage is for)
-	Role       string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
-	Note       Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
-	State      SurfaceState `json:"state"`
-	Want       uint64       `json:"want"`                 // raised with each change of what it shows
-	Shown      uint64       `json:"shown"`                // the Want that Slack shows
-	Posts      uint64       `json:"posts"`                // how many renderings were posted
-	Hash       string       `json:"hash,omitempty"`       // of the rendering that Slack shows
-	Channel    string       `json:"channel,omitempty"`    // where Slack shows it: the real channel id
-	TS         string       `json:"ts,omitempty"`         // the message
-	FirstShown time.Time    `json:"first_shown,omitzero"` // when Slack showed it first
-	LastError  string       `json:"last_error,omitempty"`
-	CreatedAt  time.Time    `json:"created_at"`
+	ID        string       `json:"id"` // random; also in the message's metadata, so that a lost post is found again
+	Version   uint64       `json:"version"`
+	Kind      SurfaceKind  `json:"kind"`
+	Ref       string       `json:"ref"`
+	Step      int          `json:"step,omitempty"`
+	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
+	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", "role:NAME" (expands into its members), or "group:NAME" (into those of a user group's members whom the stage is for)
+	Role      string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
+	Note      Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
+	State     SurfaceState `json:"state"`
+	Want      uint64       `json:"want"`              // raised with each change of what it shows
+	Shown     uint64       `json:"shown"`             // the Want that Slack shows
+	Posts     uint64       `json:"posts"`             // how many renderings were posted
+	Hash      string       `json:"hash,omitempty"`    // of the rendering that Slack shows
+	Channel   string       `json:"channel,omitempty"` // where Slack shows it: the real channel id
+	TS        string       `json:"ts,omitempty"`      // the message
+	LastError string       `json:"last_error,omitempty"`
+	CreatedAt time.Time    `json:"created_at"`
 }
 
 // Rendering is one posted version of a surface, kept so that anybody can see later what was shown.
@@ -80,9 +79,10 @@ type Rendering struct {
 
 // Shown is one request as a rendering showed it.
 type Shown struct {
-	Request string `json:"request"`
-	Digest  string `json:"digest"`          // of the execution that was shown
-	Whole   bool   `json:"whole,omitempty"` // its arguments were shown whole, so it can be approved from here
+	Request string    `json:"request"`
+	Digest  string    `json:"digest"`          // of the execution that was shown
+	Whole   bool      `json:"whole,omitempty"` // its arguments were shown whole, so it can be approved from here
+	Since   time.Time `json:"since,omitzero"`  // when the surface showed this digest first
 }
 
 // Of is how a rendering showed a request; zero if it did not.

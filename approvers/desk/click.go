@@ -24,7 +24,7 @@ type Click struct {
 	Digest    string          // of the execution that the rendering showed
 	Whole     bool            // the rendering showed the arguments whole
 	Typed     bool            // the value that has to be typed was
-	FirstSeen time.Time       // when what was clicked was first shown there; zero: not known
+	FirstSeen time.Time       // when what was clicked first showed these arguments there; zero: not known
 	Rendering string          // the rendering's hash
 	Channel   string          // where it was clicked
 	MessageTS string

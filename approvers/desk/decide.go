@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"countersign/approvers"
@@ -57,6 +58,7 @@ func (t *tx) followIfChanged(before, r approvers.Request) error {
 
 func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, *approvers.Denied) {
 	m := t.move(c)
+	m.Took = took(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
 		return r, denied // before anything is said of the arguments
 	}
@@ -83,11 +85,7 @@ func (t *tx) move(c Click) approvers.Move {
 	if c.At.IsZero() {
 		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
 	}
-	m := approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
-	if !c.FirstSeen.IsZero() {
-		m.Took = max(0, c.At.Sub(c.FirstSeen))
-	}
-	return m
+	return approvers.Move{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }
 
 // auditDecided records a decision with what was shown to whoever made it.
@@ -100,8 +98,12 @@ func (t *tx) auditDecided(r approvers.Request, c Click) error {
 	if c.Kind == approvers.Modify {
 		body["args"] = string(c.Args)
 	}
-	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, map[string]string{
+	facts := map[string]string{
 		"kind": string(c.Kind), "role": d.Role, "digest": d.Digest, "shown": c.Digest, "rendering": c.Rendering,
 		"channel": c.Channel, "message": c.MessageTS, "received": c.At.UTC().Format(time.RFC3339Nano),
-	}, body)
+	}
+	if d.Took > 0 {
+		facts["took"] = strconv.FormatInt(d.Took.Milliseconds(), 10)
+	}
+	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }

@@ -13,7 +13,7 @@ import (
 // Posted is one version of a surface as it was sent to Slack.
 type Posted struct {
 	Body  []byte        // text and blocks as JSON
-	Shows []store.Shown // the requests that it showed
+	Shows []store.Shown // the requests that it showed; since when is found out here
 }
 
 // Shown records that Slack shows a surface: s as it was read, with Channel and TS set. Every posted version is kept.
@@ -26,10 +26,11 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 			return err
 		}
 		cur.Channel, cur.TS, cur.Shown, cur.Hash, cur.LastError = s.Channel, s.TS, s.Want, hash, ""
-		cur.Posts++
-		if cur.FirstShown.IsZero() {
-			cur.FirstShown = t.now
+		shows, err := t.since(cur, p.Shows)
+		if err != nil {
+			return err
 		}
+		cur.Posts++
 		if cur.Want == s.Want {
 			cur.State = store.SurfaceShown
 			err = t.ClearTimer(store.TimerShow, s.ID)
@@ -42,7 +43,7 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 		if err := t.PutSurface(cur); err != nil {
 			return err
 		}
-		shown := store.Rendering{Surface: s.ID, Post: cur.Posts, Hash: hash, Shows: p.Shows, Body: p.Body, At: t.now}
+		shown := store.Rendering{Surface: s.ID, Post: cur.Posts, Hash: hash, Shows: shows, Body: p.Body, At: t.now}
 		if err := t.PutRendering(shown); err != nil {
 			return err
 		}

@@ -94,7 +94,8 @@ func TestSurfacesFollowTheState(t *testing.T) {
 
 	found, shown, err := o.Showing(o.ctx(), card.Channel, card.TS)
 	o.ok(err)
-	if found.ID != card.ID || shown.Post != 3 || shown.Hash != card.Hash || shown.Of(r.ID) != (store.Shown{Request: r.ID, Digest: r.Digest, Whole: true}) {
+	if found.ID != card.ID || shown.Post != 3 || shown.Hash != card.Hash ||
+		shown.Of(r.ID) != (store.Shown{Request: r.ID, Digest: r.Digest, Whole: true, Since: o.clock.Now()}) {
 		t.Errorf("the message shows %s, version %d, %s", found.ID, shown.Post, shown.Hash)
 	}
 	first, err := o.Rendering(o.ctx(), card.ID, 1)
