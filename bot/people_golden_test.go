@@ -148,6 +148,20 @@ func TestButtonsBesideDeciding(t *testing.T) {
 	}
 }
 
+// The asker's thread says for whom a call waits, and that somebody is against once somebody is.
+func TestStepOfSeveralRoles(t *testing.T) {
+	one, none := manyRoles(), manyRoles()
+	none.Decisions = none.Decisions[:1]
+	for want, r := range map[string]approvers.Request{
+		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed, 1 of 2 against. If": one,
+		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed. If":                 none,
+	} {
+		if got := (scene{Sight: sightOf(r)}).waiting(r).plain.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q; want it to begin with %q", got, want)
+		}
+	}
+}
+
 func critical(r approvers.Request) approvers.Request {
 	r.Plan.Risk = approvers.Critical
 	return r

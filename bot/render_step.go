@@ -120,7 +120,9 @@ func (s scene) waiting(r approvers.Request) *prose {
 	if st.Quorum > 1 {
 		p.say(fmt.Sprintf(", %d of %d agreed", r.At(r.Stage), st.Quorum))
 	}
-	p.say(against(r, ", "))
+	if len(r.Against(r.Stage)) > 0 {
+		p.say(against(r, ", "))
+	}
 	p.say(". If nobody decides by ").at(r.ExpiresAt, dayTime).say(", it will not run.")
 	if len(r.Edits) > 0 {
 		e := r.Edits[len(r.Edits)-1]

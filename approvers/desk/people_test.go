@@ -319,6 +319,24 @@ func (o *office) change(who approvers.Identity, request, args string) {
 	o.ok(err)
 }
 
+// A notice leads to the card as soon as Slack shows it: an edit can bring a new one, somewhere else.
+func TestANoticeLeadsToTheCard(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":900}`)
+	o.approve(lead, r.ID)
+	o.change(fin1, r.ID, `{"amount":901}`)
+	notice := o.show(o.only(r.ID, store.SurfaceNotice))
+	o.ok(o.Expand(o.ctx(), o.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
+	for _, s := range o.surfacesOf(r.ID) {
+		if s.Kind == store.SurfaceCard && s.To == "user:U0002" {
+			o.show(s)
+		}
+	}
+	if now := o.surface(notice.ID); now.State != store.SurfaceWanted {
+		t.Errorf("the notice is %s after the card was posted", now.State)
+	}
+}
+
 // A rejection that does not end the request is a decision like others: recorded, shown, and nothing else.
 func TestARejectionOfSeveral(t *testing.T) {
 	o := newOffice(t)

@@ -60,7 +60,7 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 			if cur.Posts > 1 {
 				continue
 			}
-			if err := t.linkCard(one.Request); err != nil { // the asker's thread links to the card as soon as there is one
+			if err := t.linkCard(one.Request); err != nil { // the asker's thread and notices link to the card as soon as there is one
 				return err
 			}
 		}
@@ -68,11 +68,23 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 	})
 }
 
-// linkCard has the step of a request shown again, if it still waits.
+// linkCard has the step of a request and what people were told of it shown again, if it still waits.
 func (t *tx) linkCard(request string) error {
 	r, err := t.Request(request)
 	if err != nil || r.State != approvers.Pending {
 		return err
+	}
+	surfaces, err := t.SurfacesOf(request)
+	if err != nil {
+		return err
+	}
+	for _, s := range surfaces {
+		if s.Kind != store.SurfaceNotice {
+			continue
+		}
+		if err := t.changed(s); err != nil {
+			return err
+		}
 	}
 	call, err := t.Call(r.Call)
 	if err != nil {
