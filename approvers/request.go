@@ -88,7 +88,9 @@ type Request struct {
 	Edits        []Edit          `json:"edits,omitempty"`
 	Remarks      []Remark        `json:"remarks,omitempty"`
 	StepUp       string          `json:"step_up,omitempty"` // why approving asks for a typed value although it is not critical
-	Bundle       string          `json:"bundle,omitempty"`  // the address where it is shown in one card with others of its step; empty: on a card of its own
+	Bundle       string          `json:"bundle,omitempty"`  // names the card that shows it together with others of its step; empty: never with others
+	Apart        bool            `json:"apart,omitempty"`   // it has left the bundle for a card of its own; the bundle only says so
+	Lines        []string        `json:"lines,omitempty"`   // addresses whose line counts it: it is on one of the open cards there, or waits behind them
 	CreatedAt    time.Time       `json:"created_at"`
 	StageAt      time.Time       `json:"stage_at,omitzero"`    // when the current stage began
 	ExpiresAt    time.Time       `json:"expires_at"`           // of the current stage
@@ -157,6 +159,9 @@ func (r Request) stage() Stage {
 
 // last reports whether the request is at its last stage, which the ceiling binds.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
+
+// Bundled reports whether the request is decided on a card that it shares with others of its step.
+func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
 // WantsTyping reports whether approving it asks for a typed value.
 func (r Request) WantsTyping() bool { return r.Plan.Risk >= Critical || r.StepUp != "" }

@@ -15,7 +15,7 @@ const (
 	SurfaceQueued     SurfaceKind = "queued"     // tells a sender that the message waits; Ref: a turn
 	SurfaceUnknown    SurfaceKind = "unknown"    // asks whether a run happened; Ref: an execution
 	SurfaceBundle     SurfaceKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
-	SurfaceLine       SurfaceKind = "line"       // how many requests wait behind the cards that are open at an address; Ref: the address
+	SurfaceLine       SurfaceKind = "line"       // how many requests wait behind the cards that are open at an address; Ref: the line, as the desk names it
 	SurfaceNotice     SurfaceKind = "notice"     // tells a person something about a request, as Note says; Ref: a request, with Step as Note says
 	SurfaceQuestion   SurfaceKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: which remark
 	SurfaceStandIn    SurfaceKind = "stand_in"   // tells somebody that they stand in for a person who is away; Ref: the person who is away, with Step: which version of the absence
@@ -43,6 +43,7 @@ const (
 	SurfaceShown       SurfaceState = "shown"       // Slack shows it
 	SurfaceExpanded    SurfaceState = "expanded"    // stands for the surfaces of each person that it was sent to
 	SurfaceUnreachable SurfaceState = "unreachable" // Slack refused for good; LastError says why
+	SurfaceGone        SurfaceState = "gone"        // its time is over, and Slack does not show it any more
 )
 
 // Surface is one thing that Slack must show, rendered from the stored state by one function of its kind.
@@ -55,6 +56,7 @@ type Surface struct {
 	Request   string       `json:"request,omitempty"` // the request whose chain its showings are recorded in
 	To        string       `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", "role:NAME" (expands into its members), or "group:NAME" (into those of a user group's members whom the stage is for)
 	Role      string       `json:"role,omitempty"`    // for SurfaceEscalation: the role that it was escalated to
+	Bundle    string       `json:"bundle,omitempty"`  // for SurfaceBundle: it shows the step's requests that name the same bundle
 	Note      Note         `json:"note,omitempty"`    // for SurfaceNotice: what it tells
 	State     SurfaceState `json:"state"`
 	Want      uint64       `json:"want"`              // raised with each change of what it shows

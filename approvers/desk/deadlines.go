@@ -98,7 +98,7 @@ func (t *tx) escalated(before, after approvers.Request, told approvers.Escalatio
 	if err := t.follow(before, after); err != nil || told.Again {
 		return err
 	}
-	return t.wantAt(after, store.SurfaceEscalation, toRole+told.Lead.Name, told.Lead.Name)
+	return t.wantInLine(after, toRole+told.Lead.Name)
 }
 
 // lastJoined is the role that escalation added last.

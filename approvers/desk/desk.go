@@ -79,6 +79,9 @@ type tx struct {
 	now    time.Time
 	policy *approvers.Policy
 	rings  map[store.TimerKind]bool // kinds that got a timer
+
+	gathering bool     // a step is proposed: its cards are shown when all of its calls are planned
+	gathered  []string // requests whose cards wait for that
 }
 
 func (t *tx) deciding() approvers.Deciding { return approvers.Deciding{Policy: t.policy, Now: t.now} }

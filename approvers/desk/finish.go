@@ -66,6 +66,13 @@ func (t *tx) changedStep(e approvers.Execution) error {
 		if err := t.changedRef(e.Request); err != nil {
 			return err
 		}
+		r, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		if err := t.changedBundle(r); err != nil {
+			return err
+		}
 	}
 	if err := t.changedRef(e.ID); err != nil {
 		return err

@@ -13,6 +13,10 @@ import (
 // follow writes a request that moved from one state to another, and everything that follows from it: timers, the
 // call's result, the audit and what Slack shows. Every change of a request goes through here.
 func (t *tx) follow(before, r approvers.Request) error {
+	r, moved, err := t.leaveLines(before, parted(before, r))
+	if err != nil {
+		return err
+	}
 	if err := t.PutRequest(r); err != nil {
 		return err
 	}
@@ -28,10 +32,13 @@ func (t *tx) follow(before, r approvers.Request) error {
 	if err := t.changedRef(r.ID); err != nil {
 		return err
 	}
+	if err := t.changedBundle(r); err != nil {
+		return err
+	}
 	if err := t.tellFallen(before, r); err != nil {
 		return err
 	}
-	if r.State == approvers.Pending && (before.State != r.State || before.Execution != r.Execution || asked(before) != asked(r)) {
+	if r.State == approvers.Pending && (before.State != r.State || before.Execution != r.Execution || asked(before) != asked(r) || before.Bundled() != r.Bundled() || moved) {
 		if err := t.wantCard(r); err != nil {
 			return err
 		}

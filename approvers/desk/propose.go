@@ -89,12 +89,17 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 		calls[i].Version++
 	}
 	waits := false
+	t.gathering = true
 	for i, c := range p.Calls {
 		asked, err := t.propose(turn, calls[i], c.Fault, facts)
 		if err != nil {
 			return fmt.Errorf("call %d (%s): %w", i+1, c.Tool, err)
 		}
 		waits = waits || asked
+	}
+	t.gathering = false
+	if err := t.showStep(t.gathered); err != nil {
+		return err
 	}
 	if !waits {
 		return nil
@@ -236,7 +241,10 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
 	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
 	r.Execution, r.Args, r.Digest = e.ID, e.Args, e.Digest
-	r = approvers.Open(t.deciding(), r)
+	r, err := t.countAsked(approvers.Open(t.deciding(), r))
+	if err != nil {
+		return err
+	}
 	if err := t.PutCall(call); err != nil {
 		return err
 	}

@@ -126,17 +126,32 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 
 // copyFor makes one person's copy of a surface. Somebody in several of a stage's roles gets one card.
 func (t *tx) copyFor(s store.Surface, user string) error {
-	one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Note: s.Note}
+	one := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 	surfaces, err := t.SurfacesOf(s.Ref)
 	if err != nil {
 		return err
 	}
 	for _, o := range surfaces {
-		if o.To == one.To && o.Kind == s.Kind && o.Step == s.Step && o.Note == s.Note && !o.CreatedAt.Before(s.CreatedAt) {
+		if o.To == one.To && o.Kind == s.Kind && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && !o.CreatedAt.Before(s.CreatedAt) {
 			return nil
 		}
 	}
 	return t.want(one)
+}
+
+// Gone records that a surface whose time is over is not shown any more.
+func (d *Desk) Gone(ctx context.Context, surface string) error {
+	return d.update(ctx, "gone", func(t *tx) error {
+		s, err := t.Surface(surface)
+		if err != nil {
+			return err
+		}
+		s.State = store.SurfaceGone
+		if err := t.PutSurface(s); err != nil {
+			return err
+		}
+		return t.ClearTimer(store.TimerShow, surface)
+	})
 }
 
 // Unreachable gives a surface up that Slack refused for good. It is shown elsewhere where that helps, and the operator is told.

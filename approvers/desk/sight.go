@@ -18,7 +18,8 @@ type Sight struct {
 	Call         *store.Call          // the request's or the execution's call, with what the model was told
 	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them
 	Absence      *approvers.Absence   // for whoever stands in: the absence that it is about, as it is now
-	Calls        []CallSight          // for a step: its calls in order
+	Calls        []CallSight          // for a step: its calls in order; for a bundle: those that it shows
+	Line         *LineSight           // for a line's notice; nil: its time is over
 	Queued       []store.Message      // for a queued notice: the messages that wait
 	Text         string               // what the model said: with a step, or as the answer
 	Policy       *approvers.Policy
@@ -31,6 +32,7 @@ type CallSight struct {
 	Execution *approvers.Execution
 	Request   *approvers.Request
 	Cards     []store.Surface // the request's, as far as Slack shows them
+	InLine    bool            // its card waits in line
 }
 
 // See reads what a surface shows.
@@ -46,10 +48,11 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 		case store.SurfaceCard, store.SurfaceEscalation:
 			return s.seeRequest(r, s.Surface.Ref)
 		case store.SurfaceQuestion, store.SurfaceNotice:
-			if s.Cards, err = seeCards(r, s.Surface.Ref); err != nil {
+			if err := s.seeRequest(r, s.Surface.Ref); err != nil {
 				return err
 			}
-			return s.seeRequest(r, s.Surface.Ref)
+			s.Cards, err = seeCards(r, *s.Request)
+			return err
 		case store.SurfaceUnknown:
 			return s.seeUnknown(r, s.Surface.Ref)
 		case store.SurfaceStandIn:
@@ -58,6 +61,8 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			return err
 		case store.SurfaceInquiry:
 			return s.seeInquiry(r, s.Surface.Ref)
+		case store.SurfaceLine:
+			return s.seeLine(r, s.Surface.Ref)
 		}
 		return s.seeTurn(r, s.Surface.Ref)
 	})
@@ -126,31 +131,36 @@ func (s *Sight) seeTurn(r store.Reader, id string) error {
 			s.Text = m.Text
 		}
 	}
-	if s.Surface.Kind != store.SurfaceStep && s.Surface.Kind != store.SurfaceQueued {
-		return nil
+	switch s.Surface.Kind {
+	case store.SurfaceStep, store.SurfaceBundle:
+		return s.seeCalls(r, id, s.Surface.Step)
+	case store.SurfaceQueued:
+		return s.seeCalls(r, id, s.Turn.Step) // what the messages wait for
 	}
-	calls, err := r.Calls(id)
+	return nil
+}
+
+func (s *Sight) seeCalls(r store.Reader, turn string, step int) error {
+	calls, err := r.Calls(turn)
 	if err != nil {
 		return err
-	}
-	step := s.Surface.Step
-	if s.Surface.Kind == store.SurfaceQueued {
-		step = s.Turn.Step // what the messages wait for
 	}
 	for _, c := range calls {
 		if c.Step != step {
 			continue
 		}
-		sight, err := seeCall(r, c)
+		sight, err := s.seeCall(r, c)
 		if err != nil {
 			return err
 		}
-		s.Calls = append(s.Calls, sight)
+		if s.Surface.Kind != store.SurfaceBundle || sight.Request != nil && sight.Request.Bundle == s.Surface.Bundle {
+			s.Calls = append(s.Calls, sight)
+		}
 	}
 	return nil
 }
 
-func seeCall(r store.Reader, c store.Call) (CallSight, error) {
+func (s *Sight) seeCall(r store.Reader, c store.Call) (CallSight, error) {
 	sight := CallSight{Call: c}
 	if c.Execution != "" {
 		e, err := r.Execution(c.Execution)
@@ -167,17 +177,9 @@ func seeCall(r store.Reader, c store.Call) (CallSight, error) {
 		return sight, err
 	}
 	sight.Request = &req
-	sight.Cards, err = seeCards(r, req.ID)
-	return sight, err
-}
-
-// seeCards lists a request's cards that Slack shows.
-func seeCards(r store.Reader, request string) (cards []store.Surface, err error) {
-	surfaces, err := r.SurfacesOf(request)
-	for _, s := range surfaces {
-		if s.TS != "" && isCard(s.Kind) {
-			cards = append(cards, s)
-		}
+	if sight.InLine, err = s.inLine(r, req); err != nil {
+		return sight, err
 	}
-	return cards, err
+	sight.Cards, err = seeCards(r, req)
+	return sight, err
 }

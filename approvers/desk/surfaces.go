@@ -32,7 +32,7 @@ func (t *tx) showNow(s store.Surface) error {
 
 // changed has a surface shown again because what it shows has changed.
 func (t *tx) changed(s store.Surface) error {
-	if s.State == store.SurfaceExpanded || s.State == store.SurfaceUnreachable {
+	if s.State == store.SurfaceExpanded || s.State == store.SurfaceUnreachable || s.State == store.SurfaceGone {
 		return nil
 	}
 	s.State = store.SurfaceWanted
@@ -75,10 +75,14 @@ func (t *tx) changedTurn(turn string, kind store.SurfaceKind, step int) error {
 }
 
 // wantCard has the card of a request shown where the people of its stage read their cards. A place that has the card already only shows its
-// new state.
+// new state. While a step is proposed, its requests are gathered first: those for the same people are shown in one card.
 func (t *tx) wantCard(r approvers.Request) error {
+	if t.gathering {
+		t.gathered = append(t.gathered, r.ID)
+		return nil
+	}
 	for _, to := range t.addresses(r) {
-		if err := t.wantAt(r, store.SurfaceCard, to, ""); err != nil {
+		if err := t.wantInLine(r, to); err != nil {
 			return err
 		}
 	}
@@ -87,7 +91,9 @@ func (t *tx) wantCard(r approvers.Request) error {
 
 // addresses are where the people of a request's stage read their cards, each place once: where each of its roles does, or by direct
 // message where a user group says who of them it is.
-func (t *tx) addresses(r approvers.Request) []string {
+func (t *tx) addresses(r approvers.Request) []string { return addresses(t.policy, r) }
+
+func addresses(p *approvers.Policy, r approvers.Request) []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil
 	}
@@ -97,7 +103,7 @@ func (t *tx) addresses(r approvers.Request) []string {
 	}
 	var out []string
 	for _, role := range stage.Roles() {
-		if to := t.cardAddress(role); !slices.Contains(out, to) {
+		if to := cardAddress(p, role); !slices.Contains(out, to) {
 			out = append(out, to)
 		}
 	}
@@ -105,8 +111,10 @@ func (t *tx) addresses(r approvers.Request) []string {
 }
 
 // cardAddress is where a role's cards go: its channel, or each member's direct messages.
-func (t *tx) cardAddress(name string) string {
-	if role, ok := t.policy.Role(name); ok && role.Cards != "" && role.Cards != approvers.CardsDM {
+func (t *tx) cardAddress(name string) string { return cardAddress(t.policy, name) }
+
+func cardAddress(p *approvers.Policy, name string) string {
+	if role, ok := p.Role(name); ok && role.Cards != "" && role.Cards != approvers.CardsDM {
 		return toChannel + role.Cards
 	}
 	return toRole + name
@@ -124,7 +132,7 @@ func (t *tx) wantOnce(s store.Surface) error {
 		return err
 	}
 	for _, o := range surfaces {
-		if o.To == s.To && o.State != store.SurfaceUnreachable && o.Step == s.Step && o.Note == s.Note && alike(o.Kind, s.Kind) {
+		if o.To == s.To && o.State != store.SurfaceUnreachable && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && alike(o.Kind, s.Kind) {
 			return nil
 		}
 	}
@@ -143,7 +151,7 @@ func (t *tx) elsewhere(s store.Surface) error {
 		return err
 	}
 	for _, to := range places {
-		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Note: s.Note}
+		other := store.Surface{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Bundle: s.Bundle, Note: s.Note}
 		if err := t.wantOnce(other); err != nil {
 			return err
 		}
@@ -155,6 +163,10 @@ func (t *tx) elsewhere(s store.Surface) error {
 // the conversation.
 func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 	switch {
+	case s.Kind == store.SurfaceLine && !strings.HasPrefix(s.To, toUser):
+		return t.behind(s.To), nil
+	case s.Kind == store.SurfaceBundle && !strings.HasPrefix(s.To, toUser):
+		return t.bundlePlaces(s)
 	case s.Request != "" && (strings.HasPrefix(s.To, toChannel) || strings.HasPrefix(s.To, toGroup)):
 		r, err := t.Request(s.Request)
 		if err != nil {

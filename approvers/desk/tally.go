@@ -11,6 +11,9 @@ import (
 // tallyAuto counts a tool's automatic runs in a conversation.
 func tallyAuto(tool, conversation string) string { return "auto/" + tool + "/" + conversation }
 
+// tallyAsked counts the requests that a person caused.
+func tallyAsked(who approvers.PersonID) string { return "asked/" + string(who) }
+
 // tallyTokens counts the model's tokens that a person caused.
 func tallyTokens(who approvers.PersonID) string { return "tokens/" + string(who) }
 
