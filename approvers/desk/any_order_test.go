@@ -33,6 +33,8 @@ func TestAnyOrder(t *testing.T) {
 			"think2":    c.think,
 			"decide":    c.decide,
 			"decide2":   c.decide,
+			"all":       c.decideAllOf,
+			"unbundle":  c.unbundle,
 			"run":       c.run,
 			"run2":      c.run,
 			"finish":    c.finish,
@@ -259,6 +261,7 @@ func (c *chaos) change(t *rapid.T) {
 			p.Tools[i].Risk = approvers.Risk(rapid.IntRange(1, 4).Draw(t, "risk"))
 			p.Tools[i].Confirm = rapid.Bool().Draw(t, "confirm")
 		}
+		p.Caps.Approver = rapid.IntRange(0, 2).Draw(t, "cap")
 		if rapid.IntRange(0, 3).Draw(t, "fewer") == 0 {
 			p.Approvers = p.Approvers[rapid.IntRange(0, 2).Draw(t, "from"):]
 		}
@@ -266,6 +269,9 @@ func (c *chaos) change(t *rapid.T) {
 			p.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 		}
 	}))
+	if rapid.Bool().Draw(t, "reconsidered") { // it runs beside the rest
+		c.ok(c.Reconsider(c.ctx()))
+	}
 }
 
 func (c *chaos) drift(t *rapid.T) {

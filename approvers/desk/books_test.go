@@ -22,7 +22,7 @@ func (o *office) books() {
 func (o *office) faults() error {
 	ctx := context.Background()
 	return errors.Join(o.store.Check(ctx), o.store.View(ctx, func(r store.Reader) error {
-		return errors.Join(chains(r), timersNameSomething(r), o.turnsAreWhole(r), requestsHaveTimers(r))
+		return errors.Join(chains(r), timersNameSomething(r), o.turnsAreWhole(r), requestsHaveTimers(r), requestsAreShown(r))
 	}))
 }
 

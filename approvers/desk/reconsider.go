@@ -49,7 +49,10 @@ func (d *Desk) reconsiderAll(ctx context.Context) error {
 			more = len(page) == reconsidered
 			for _, r := range page {
 				last = store.RequestCursor{CreatedAt: r.CreatedAt, ID: r.ID}
-				if err := errors.Join(t.reconsider(r.ID), t.recount(r.ID)); err != nil {
+				if err := t.reconsider(r.ID); err != nil {
+					return err
+				}
+				if err := t.recount(r.ID); err != nil {
 					return err
 				}
 			}

@@ -26,6 +26,8 @@ func (o *office) posted(s store.Surface) desk.Posted {
 		o.t.Fatal(err)
 	} else if sight.Request != nil && sight.Execution != nil {
 		p.Shows = []store.Shown{{Request: sight.Request.ID, Digest: sight.Execution.Digest, Whole: true}}
+	} else if s.Kind == store.SurfaceBundle {
+		p.Shows = putUp(sight)
 	}
 	return p
 }

@@ -1,0 +1,390 @@
+package desk_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// putUp is what a bundle puts up for decision.
+func putUp(s desk.Sight) (shows []store.Shown) {
+	for _, c := range s.Calls {
+		if c.Request.State == approvers.Pending && c.Request.Bundled() {
+			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Execution.Digest, Whole: true})
+		}
+	}
+	return shows
+}
+
+// bundled has alice ask for calls in one step, and returns their requests.
+func (o *office) bundled(specs ...string) []approvers.Request {
+	o.t.Helper()
+	var out []approvers.Request
+	for _, c := range o.propose(o.say(alice, "please").Turn, specs...) {
+		if c.Request != "" {
+			out = append(out, o.request(c.Request))
+		}
+	}
+	return out
+}
+
+// cards says which cards a step's requests have: the tools' arguments, by address, bundles in brackets.
+func (o *office) cards(requests ...approvers.Request) string {
+	o.t.Helper()
+	var out []string
+	seen := map[string]bool{}
+	for _, r := range requests {
+		for _, s := range o.surfacesOf(r.ID) {
+			out = append(out, s.To+" "+string(r.Args))
+		}
+		for _, s := range o.surfacesOf(r.Turn) {
+			if s.Kind != store.SurfaceBundle || seen[s.ID] {
+				continue
+			}
+			seen[s.ID] = true
+			sight, err := o.See(o.ctx(), s.ID)
+			o.ok(err)
+			var args []string
+			for _, c := range sight.Calls {
+				args = append(args, c.Call.Args)
+			}
+			out = append(out, s.To+" ["+strings.Join(args, " ")+"]")
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// Calls of one step for the same approvers share a card; the others go where they belong.
+func TestBundle(t *testing.T) {
+	o := newOffice(t)
+	long := `{"amount":7,"note":"` + strings.Repeat("x", 700) + `"}`
+	rs := o.bundled(`issue_refund {"amount":1}`, `apply_discount {"a":2}`, `search_orders {}`, `issue_refund {"amount":3}`, `cancel_account {"a":4}`,
+		`issue_refund {"amount":900}`, `issue_refund `+long)
+	want := strings.Join([]string{
+		`role:team-lead [{"amount":1} {"amount":3} {"amount":900}]`, // the last has a second stage too
+		`channel:#support-approvals {"a":2}`,
+		`role:finance-director {"a":4}`,
+		`role:team-lead ` + long,
+	}, "\n")
+	if got := o.cards(rs...); got != want {
+		t.Errorf("cards\n%s\nwant\n%s", got, want)
+	}
+}
+
+// However many calls a step has, every card stays readable.
+func TestManyBundles(t *testing.T) {
+	o := newOffice(t)
+	for n, want := range map[int]string{2: "[2]", 6: "[6]", 7: "[4 3]", 13: "[5 5 3]", 1: "[]"} {
+		var specs []string
+		for i := range n {
+			specs = append(specs, fmt.Sprintf(`issue_refund {"amount":%d}`, i+1))
+		}
+		rs := o.bundled(specs...)
+		sizes := map[string]int{}
+		var order []string
+		for _, r := range rs {
+			if r.Bundle != "" && !slices.Contains(order, r.Bundle) {
+				order = append(order, r.Bundle)
+			}
+			sizes[r.Bundle]++
+		}
+		var got []int
+		for _, b := range order {
+			got = append(got, sizes[b])
+		}
+		if fmt.Sprint(got) != want && n != 1 {
+			t.Errorf("%d calls in bundles of %v, want %s", n, got, want)
+		}
+		if n == 1 && order != nil {
+			t.Error("a call alone is in a bundle")
+		}
+		for _, r := range rs {
+			o.reject(lead, r.ID)
+		}
+		o.answer(rs[0].Turn)
+	}
+	big := `{"amount":1,"note":"` + strings.Repeat("x", 500) + `"}`
+	for _, b := range sizesOf(o.bundled("issue_refund "+big, "issue_refund "+big, "issue_refund "+big, "issue_refund "+big, "issue_refund "+big, "issue_refund "+big)) {
+		if b > 4 {
+			t.Errorf("%d long calls in one card", b)
+		}
+	}
+}
+
+func sizesOf(rs []approvers.Request) map[string]int {
+	out := map[string]int{}
+	for _, r := range rs {
+		out[r.Bundle]++
+	}
+	return out
+}
+
+// Each call runs as soon as it is decided; the model goes on when all have results. The bundle is drawn again with each change.
+func TestBundleOneByOne(t *testing.T) {
+	o := newOffice(t)
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
+	turn := rs[0].Turn
+	card := o.only(turn, store.SurfaceBundle)
+	wants := func(what string) {
+		t.Helper()
+		was := card.Want
+		if card = o.only(turn, store.SurfaceBundle); card.Want <= was {
+			t.Errorf("%s: the bundle is not drawn again", what)
+		}
+	}
+	card = o.show(card)
+	o.approve(lead, rs[0].ID)
+	wants("approved")
+	o.run(rs[0].Execution, "ok")
+	wants("ran")
+	o.wantTurn(turn, approvers.TurnWaiting)
+	o.reject(lead, rs[1].ID)
+	wants("rejected")
+	o.clock.pass(expiresAfter)
+	o.due()
+	wants("expired")
+	o.wantTurn(turn, approvers.TurnThinking)
+	if n := len(o.surfacesOf(rs[0].ID)); n != 0 {
+		t.Errorf("%d further cards of a bundled request", n)
+	}
+}
+
+// decideAll is a click on the bundle's last row.
+func (o *office) decideAll(who approvers.Identity, kind approvers.DecisionKind, shows []store.Shown) (approvers.Request, error) {
+	o.t.Helper()
+	c := desk.Click{Inbox: o.id("click"), At: o.clock.Now(), Who: who, Kind: kind, Reason: "because", Rendering: "hash of the bundle", Channel: "C0002", MessageTS: "200.1"}
+	o.receive(c)
+	return o.DecideAll(o.ctx(), c, shows)
+}
+
+func (o *office) offer(turn string) []store.Shown {
+	o.t.Helper()
+	sight, err := o.See(o.ctx(), o.only(turn, store.SurfaceBundle).ID)
+	o.ok(err)
+	return putUp(sight)
+}
+
+// All together: one decision for each, over its own digest, with the hash of what was shown.
+func TestDecideAll(t *testing.T) {
+	o := newOffice(t)
+	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {
+		rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
+		if _, err := o.decideAll(lead, kind, o.offer(rs[0].Turn)); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rs {
+			now := o.wantState(r.ID, state)
+			if len(now.Decisions) != 1 || now.Decisions[0].Digest != r.Digest || now.Decisions[0].Rendering != "hash of the bundle" || now.Decisions[0].By != lead.ID {
+				t.Errorf("decided as %+v", now.Decisions)
+			}
+			if !contains(o.kinds(r.ID), "proposed decided") {
+				t.Errorf("audit: %s", o.kinds(r.ID))
+			}
+			if state == approvers.Approved {
+				o.run(r.Execution, "ok")
+			}
+		}
+		o.answer(rs[0].Turn)
+	}
+}
+
+// Nothing is decided where one of them can't be, and the person is told which one stands in the way.
+func TestDecideAllOrNothing(t *testing.T) {
+	specs := []string{`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`}
+	director := func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }
+	for name, tt := range map[string]struct {
+		who    approvers.Identity
+		before func(o *office, rs []approvers.Request, shows []store.Shown)
+		code   approvers.Code
+		kind   approvers.DecisionKind
+	}{
+		"decided by another": {before: func(o *office, rs []approvers.Request, _ []store.Shown) { o.approve(fin1, rs[1].ID) }, code: approvers.DeniedResolved},
+		"changed meanwhile": {before: func(o *office, rs []approvers.Request, _ []store.Shown) {
+			_, err := o.Decide(o.ctx(), o.edit(fin1, rs[1].ID, `{"amount":900}`))
+			o.ok(err)
+		}, code: approvers.DeniedStale},
+		"not shown whole":    {before: func(_ *office, _ []approvers.Request, shows []store.Shown) { shows[1].Whole = false }, code: approvers.DeniedUnseen},
+		"asks for typing":    {before: func(o *office, rs []approvers.Request, _ []store.Shown) { o.stepUp(rs[1].ID) }, code: approvers.DeniedTyped},
+		"no authority":       {who: bob, code: approvers.DeniedNotMember},
+		"the requester":      {who: alice, code: approvers.DeniedSelf},
+		"too late":           {before: func(o *office, _ []approvers.Request, _ []store.Shown) { o.clock.pass(2 * expiresAfter) }, code: approvers.DeniedLate},
+		"nothing to decide":  {kind: approvers.Modify, code: approvers.DeniedNothing},
+		"withdrawn":          {before: func(o *office, rs []approvers.Request, _ []store.Shown) { o.withdrawn(rs[1].ID) }, code: approvers.DeniedResolved, kind: approvers.Reject},
+		"unknown altogether": {before: func(_ *office, _ []approvers.Request, shows []store.Shown) { shows[2].Request = "req_none" }, code: approvers.DeniedNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.policy.Store(policy("policy-1", director))
+			rs := o.bundled(specs...)
+			shows := o.offer(rs[0].Turn)
+			if tt.before != nil {
+				tt.before(o, rs, shows)
+			}
+			who, kind := tt.who, tt.kind
+			if who.ID == "" {
+				who = lead
+			}
+			if kind == "" {
+				kind = approvers.Approve
+			}
+			in, err := o.decideAll(who, kind, shows)
+			wantDenied(t, err, tt.code)
+			if want := rs[1].ID; tt.before != nil && in.ID != want && name != "too late" && name != "unknown altogether" {
+				t.Errorf("told of %q, want %q", in.ID, want)
+			}
+			for _, i := range []int{0, 2} {
+				if r := o.request(rs[i].ID); len(r.Decisions) > 0 || r.State != approvers.Pending {
+					t.Errorf("request %d is %s with %d decisions", i, r.State, len(r.Decisions))
+				}
+			}
+			if n := len(o.timers(store.TimerInbox)); n != 0 {
+				t.Errorf("%d clicks are still due", n)
+			}
+		})
+	}
+}
+
+// stepUp has approving a request ask for a typed value.
+func (o *office) stepUp(id string) {
+	o.t.Helper()
+	o.ok(o.store.Update(o.ctx(), func(tx store.Tx) error {
+		r, err := tx.Request(id)
+		if err != nil {
+			return err
+		}
+		r.StepUp = "because of the test"
+		return tx.PutRequest(r)
+	}))
+}
+
+func (o *office) withdrawn(id string) {
+	o.t.Helper()
+	_, err := o.Withdraw(o.ctx(), desk.Click{Request: id, Who: alice, At: o.clock.Now()})
+	o.ok(err)
+}
+
+// Whoever has agreed to one already agrees to the rest.
+func TestDecideAllAfterOne(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+		p.Approvers[1].Members = users("U0002", "U0003")
+	}))
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)
+	o.approve(lead, rs[0].ID)
+	_, err := o.decideAll(lead, approvers.Approve, o.offer(rs[0].Turn))
+	o.ok(err)
+	for _, r := range rs {
+		if n := o.request(r.ID).At(0); n != 1 {
+			t.Errorf("%d agreed", n)
+		}
+	}
+	_, err = o.decideAll(lead, approvers.Approve, o.offer(rs[0].Turn))
+	wantDenied(t, err, approvers.DeniedCounted)
+	_, err = o.decideAll(fin1, approvers.Approve, o.offer(rs[0].Turn))
+	o.ok(err)
+	for _, r := range rs {
+		o.wantState(r.ID, approvers.Approved)
+		o.run(r.Execution, "ok")
+	}
+}
+
+// A request that is changed, or goes on to others, leaves the bundle for a card of its own.
+func TestBundleParts(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+		p.Approvers[1].Members = users("U0002", "U0003")
+	}))
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
+	_, err := o.Decide(o.ctx(), o.edit(lead, rs[0].ID, `{"amount":5}`))
+	o.ok(err)
+	_, err = o.Unbundle(o.ctx(), o.clickOn(bob, "", rs[1].ID))
+	wantDenied(t, err, approvers.DeniedNotMember)
+	_, err = o.Unbundle(o.ctx(), o.clickOn(lead, "", rs[1].ID))
+	o.ok(err)
+	_, err = o.Unbundle(o.ctx(), o.clickOn(lead, "", rs[1].ID))
+	wantDenied(t, err, approvers.DeniedNothing)
+	for i, want := range []string{"[role:team-lead]", "[role:team-lead]", "[]"} {
+		var to []string
+		for _, s := range o.surfacesOf(rs[i].ID) {
+			to = append(to, s.To)
+		}
+		if got := fmt.Sprint(to); got != want {
+			t.Errorf("request %d has own cards at %s, want %s", i, got, want)
+		}
+	}
+	if shows := o.offer(rs[0].Turn); len(shows) != 1 || shows[0].Request != rs[2].ID {
+		t.Errorf("the bundle puts up %v", shows)
+	}
+	_, err = o.Unbundle(o.ctx(), desk.Click{Who: lead, Request: "req_none", At: o.clock.Now()})
+	wantDenied(t, err, approvers.DeniedNotFound)
+	o.reject(lead, rs[1].ID)
+	_, err = o.Unbundle(o.ctx(), o.clickOn(lead, "", rs[1].ID))
+	wantDenied(t, err, approvers.DeniedResolved)
+}
+
+func TestBundleNextStage(t *testing.T) {
+	o := newOffice(t)
+	rs := o.bundled(`issue_refund {"amount":900}`, `issue_refund {"amount":2}`)
+	o.approve(lead, rs[0].ID)
+	if s := o.only(rs[0].ID, store.SurfaceCard); s.To != "role:finance-director" {
+		t.Errorf("its card is at %s", s.To)
+	}
+	if shows := o.offer(rs[0].Turn); len(shows) != 1 || shows[0].Request != rs[1].ID {
+		t.Errorf("the bundle puts up %v", shows)
+	}
+}
+
+// A bundle that Slack refuses is shown elsewhere, as one; each person has a copy of all of it.
+func TestBundleElsewhere(t *testing.T) {
+	o := newOffice(t)
+	rs := o.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
+	turn := rs[0].Turn
+	channel := o.only(turn, store.SurfaceBundle)
+	o.ok(o.Unreachable(o.ctx(), channel.ID, "channel_not_found"))
+	var role store.Surface
+	for _, s := range o.surfacesOf(turn) {
+		if s.Kind == store.SurfaceBundle && s.To == "role:support-agent" {
+			role = s
+		}
+	}
+	o.ok(o.Expand(o.ctx(), role.ID, []string{"U0001", "U0009"}))
+	o.approve(support, rs[0].ID)
+	copies := 0
+	for _, s := range o.surfacesOf(turn) {
+		if s.Kind != store.SurfaceBundle || !strings.HasPrefix(s.To, "user:") {
+			continue
+		}
+		copies++
+		sight, err := o.See(o.ctx(), s.ID)
+		o.ok(err)
+		if len(sight.Calls) != 2 || s.Want != 2 || s.Role != "support-agent" {
+			t.Errorf("a copy shows %d calls, version %d, for %q", len(sight.Calls), s.Want, s.Role)
+		}
+	}
+	if copies != 2 {
+		t.Errorf("%d copies", copies)
+	}
+}
+
+// Nobody decides a bundle: each request escalates for itself.
+func TestBundleEscalates(t *testing.T) {
+	o := newOffice(t)
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)
+	o.clock.pass(escalateAfter)
+	o.due()
+	for _, r := range rs {
+		if s := o.only(r.ID, store.SurfaceEscalation); s.To != "role:finance-director" || s.Role != "finance-director" {
+			t.Errorf("escalated to %s as %s", s.To, s.Role)
+		}
+	}
+	if _, err := o.decideAll(fin1, approvers.Approve, o.offer(rs[0].Turn)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,410 @@
+package desk_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+func capped(hash string, most int) *approvers.Policy {
+	return policy(hash, func(p *approvers.Policy) { p.Caps.Approver = most })
+}
+
+// asked has alice ask for refunds in conversations of their own, and returns their requests.
+func (o *office) asked(n int) []approvers.Request {
+	o.t.Helper()
+	var out []approvers.Request
+	for range n {
+		turn := o.sayIn(o.id("thread"), alice, "please").Turn
+		out = append(out, o.request(o.propose(turn, `issue_refund {"amount":1}`)[0].Request))
+	}
+	return out
+}
+
+func (o *office) lineAt(address string) testLine {
+	o.t.Helper()
+	return view(o, func(r store.Reader) (testLine, error) { return lineAt(r, address) })
+}
+
+// line says how many cards are open at the Team Lead's, and which of the requests wait in line.
+func (o *office) line(rs []approvers.Request) string {
+	o.t.Helper()
+	l := o.lineAt("role:team-lead")
+	_, held := l.ids()
+	var at []int
+	for i, r := range rs {
+		if slices.Contains(held, r.ID) {
+			at = append(at, i)
+		}
+	}
+	return fmt.Sprint(len(l.Open), " open, ", at, " wait")
+}
+
+func (o *office) wantLine(rs []approvers.Request, want string) {
+	o.t.Helper()
+	if got := o.line(rs); got != want {
+		o.t.Errorf("%s; want %s", got, want)
+	}
+}
+
+func (o *office) shownOnCards(rs []approvers.Request) string {
+	o.t.Helper()
+	var out []int
+	for i, r := range rs {
+		if len(o.surfacesOf(r.ID)) > 0 {
+			out = append(out, i)
+		}
+	}
+	return fmt.Sprint(out)
+}
+
+// What comes on top of the cap waits in line without a card. Whatever ends an open card, the next in line gets its own, and
+// approving it asks for a typed value.
+func TestLine(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(capped("policy-1", 2))
+	rs := o.asked(6)
+	o.wantLine(rs, "2 open, [2 3 4 5] wait")
+	if got := o.shownOnCards(rs); got != "[0 1]" {
+		t.Errorf("cards of %s", got)
+	}
+	o.approve(lead, rs[0].ID)
+	o.wantLine(rs, "2 open, [3 4 5] wait")
+	if got := o.shownOnCards(rs); got != "[0 1 2]" {
+		t.Errorf("cards of %s", got)
+	}
+	c := o.clickOn(lead, approvers.Approve, rs[2].ID)
+	c.Typed = false
+	_, err := o.Decide(o.ctx(), c)
+	wantDenied(t, err, approvers.DeniedTyped)
+	if r := o.request(rs[2].ID); !strings.Contains(r.StepUp, "waited in line") {
+		t.Errorf("it asks for a typed value because %q", r.StepUp)
+	}
+	o.withdrawn(rs[1].ID)
+	o.wantLine(rs, "2 open, [4 5] wait")
+	o.reject(lead, rs[5].ID) // by the command line, or from an escalation's card
+	o.withdrawn(rs[4].ID)
+	o.wantLine(rs, "2 open, [] wait")
+	o.clock.pass(expiresAfter)
+	o.due()
+	o.wantLine(rs, "0 open, [] wait")
+}
+
+// People are told once that there is a line, and that is kept up to date. When nobody waits any more it goes; the next line is told anew.
+func TestLineNotice(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(capped("policy-1", 1))
+	rs := o.asked(5)
+	notice := o.only("role:team-lead 1", store.SurfaceLine)
+	sight, err := o.See(o.ctx(), notice.ID)
+	o.ok(err)
+	if sight.Line == nil || sight.Line.Waiting != 4 || sight.Line.Open != 1 || len(sight.Line.First) != 3 || sight.Line.First[0].ID != rs[1].ID {
+		t.Errorf("it says %+v", sight.Line)
+	}
+	o.ok(o.Expand(o.ctx(), notice.ID, []string{"U0002"}))
+	copied := o.surfacesOf("role:team-lead 1")[1]
+	copied = o.show(copied)
+	o.approve(lead, rs[0].ID)
+	if now := o.surface(copied.ID); now.State != store.SurfaceWanted || now.Want != 2 {
+		t.Errorf("the notice is %s, version %d", now.State, now.Want)
+	}
+	for _, r := range rs[1:] {
+		o.reject(lead, r.ID)
+	}
+	sight, err = o.See(o.ctx(), copied.ID)
+	o.ok(err)
+	if sight.Line != nil {
+		t.Errorf("nobody waits, and it says %+v", sight.Line)
+	}
+	again := o.asked(2) // before the old one was taken away
+	if sight, err = o.See(o.ctx(), copied.ID); err != nil || sight.Line != nil {
+		t.Errorf("the old notice says %+v (%v)", sight.Line, err)
+	}
+	o.ok(o.Gone(o.ctx(), copied.ID))
+	o.reject(lead, again[0].ID)
+	if now := o.surface(copied.ID); now.State != store.SurfaceGone {
+		t.Errorf("the old notice is %s again", now.State)
+	}
+	o.only("role:team-lead 2", store.SurfaceLine)
+	o.reject(lead, again[1].ID)
+}
+
+// A bundle counts as one card, and waits as one.
+func TestLineOfBundles(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(capped("policy-1", 1))
+	one := o.asked(1)
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
+	o.wantLine(rs, "1 open, [0 1 2] wait")
+	if got := o.cards(rs...); got != "" {
+		t.Errorf("it has cards already:\n%s", got)
+	}
+	o.withdrawn(rs[1].ID)
+	o.wantLine(rs, "1 open, [0 2] wait")
+	o.approve(lead, one[0].ID)
+	o.wantLine(rs, "1 open, [] wait")
+	o.only(rs[0].Turn, store.SurfaceBundle)
+	last := o.asked(1)
+	_, err := o.Unbundle(o.ctx(), o.clickOn(lead, "", rs[0].ID)) // what was open stays open
+	o.ok(err)
+	o.wantLine(append(rs, last...), "2 open, [3] wait")
+	o.approve(lead, rs[0].ID)
+	o.wantLine(append(rs, last...), "1 open, [3] wait")
+	o.approve(lead, rs[2].ID)
+	o.wantLine(append(rs, last...), "1 open, [] wait")
+	o.run(one[0].Execution, "ok")
+	o.run(rs[0].Execution, "ok")
+	o.run(rs[2].Execution, "ok")
+}
+
+// A lead is not flooded either: what escalates waits in line at the lead's, and is shown there in its turn as an escalation.
+func TestLineOfEscalations(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(capped("policy-1", 2))
+	var rs []approvers.Request
+	for range 4 {
+		rs = append(rs, o.asked(1)...)
+		o.clock.pass(time.Second)
+	}
+	o.clock.pass(escalateAfter)
+	o.due()
+	escalated := func() (out []int) {
+		for i, r := range rs {
+			if slices.ContainsFunc(o.surfacesOf(r.ID), func(s store.Surface) bool { return s.Kind == store.SurfaceEscalation }) {
+				out = append(out, i)
+			}
+		}
+		return out
+	}
+	if got := fmt.Sprint(escalated()); got != "[0 1]" {
+		t.Errorf("escalations of %s", got)
+	}
+	o.reject(fin1, rs[0].ID)
+	if got := fmt.Sprint(escalated()); got != "[0 1 2]" {
+		t.Errorf("escalations of %s", got)
+	}
+	for _, r := range rs[1:] {
+		o.reject(fin1, r.ID)
+	}
+	o.wantLine(rs, "0 open, [] wait")
+	if l := o.lineAt("role:finance-director"); len(l.Open)+len(l.Held) > 0 {
+		t.Errorf("left at the lead's: %+v", l)
+	}
+}
+
+// A cap that is new counts what is open already; a higher one, or none, lets those in line have their cards.
+func TestCapChanges(t *testing.T) {
+	o := newOffice(t)
+	rs := o.asked(3)
+	step := func(hash string, most int, want string) {
+		t.Helper()
+		o.policy.Store(capped(hash, most))
+		o.ok(o.Reconsider(o.ctx()))
+		o.wantLine(rs, want)
+		o.books()
+	}
+	step("policy-2", 2, "3 open, [] wait")
+	rs = append(rs, o.asked(4)...)
+	o.wantLine(rs, "3 open, [3 4 5 6] wait")
+	step("policy-3", 4, "4 open, [4 5 6] wait")
+	step("policy-4", 1, "4 open, [4 5 6] wait")
+	o.approve(lead, rs[0].ID)
+	o.wantLine(rs, "3 open, [4 5 6] wait")
+	o.policy.Store(policy("policy-5", func(p *approvers.Policy) { p.Caps.Approver, p.Approvers[1].Cards = 1, "#leads" }))
+	o.ok(o.Reconsider(o.ctx()))
+	o.wantLine(rs, "0 open, [] wait") // they wait where the cards go now
+	if l := o.lineAt("channel:#leads"); len(l.Open) != 1 || len(l.Held) != 5 {
+		t.Errorf("at the new place: %+v", l)
+	}
+	step("policy-6", 0, "0 open, [] wait")
+	if got := o.shownOnCards(rs); got != "[0 1 2 3 4 5 6]" {
+		t.Errorf("cards of %s", got)
+	}
+}
+
+// 1,000 requests in a burst: the cap holds, and the rest comes one by one, each with a typed value.
+func TestBurst(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Caps = approvers.Caps{Approver: 10, Requester: approvers.Limit{Count: 20, Per: time.Hour}}
+	}))
+	n := 1000
+	if testing.Short() {
+		n = 200
+	}
+	var rs []approvers.Request
+	for range n / 50 {
+		var specs []string
+		for i := range 50 {
+			specs = append(specs, fmt.Sprintf(`issue_refund {"amount":%d,"note":%q}`, i+1, strings.Repeat("x", 600))) // each with a card of its own
+		}
+		for _, c := range o.propose(o.sayIn(o.id("thread"), alice, "refund them all").Turn, specs...) {
+			rs = append(rs, o.request(c.Request))
+		}
+	}
+	posts := 0
+	for _, timer := range o.timers(store.TimerShow) {
+		if s := o.surface(timer.Ref); s.Kind != store.SurfaceStep {
+			posts++
+		}
+	}
+	if posts != 11 { // ten cards, and the line's notice
+		t.Errorf("%d posts to approvers", posts)
+	}
+	for i, r := range rs {
+		switch {
+		case i < 10 && r.StepUp != "":
+			t.Fatalf("request %d asks for a typed value: %s", i, r.StepUp)
+		case i == 20 && !strings.HasPrefix(r.StepUp, "U0100 has caused 21 requests within an hour; the policy's cap is 20"):
+			t.Errorf("request 21 asks for a typed value because %q", r.StepUp)
+		case i >= 10 && r.StepUp == "":
+			t.Fatalf("request %d does not ask for a typed value", i)
+		}
+	}
+	for _, r := range rs[:50] { // the oldest first: each has its card by then
+		if len(o.surfacesOf(r.ID)) != 1 {
+			t.Fatal("it has no card when its turn has come")
+		}
+		o.reject(lead, r.ID)
+		if l := o.lineAt("role:team-lead"); len(l.Open) != 10 {
+			t.Fatalf("%d cards are open", len(l.Open))
+		}
+	}
+}
+
+// TestLinesInAnyOrder opens and closes cards in random order under caps that change. After each step every request that waits is shown or
+// in line, and no place stays empty while somebody waits for it.
+func TestLinesInAnyOrder(t *testing.T) {
+	dir, n := quickDir(t), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		o := &office{t: t, path: filepath.Join(dir, fmt.Sprint(n)), tools: newToolbox(), clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}}
+		o.policy.Store(capped("policy-0", rapid.IntRange(0, 3).Draw(rt, "cap")))
+		o.open(nil)
+		defer func() { o.ok(o.store.Close()) }()
+		c := &chaos{office: o, ran: map[string]int{}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"":         c.linesAddUp,
+			"ask":      c.askSome,
+			"decide":   c.decide,
+			"decide2":  c.decide,
+			"all":      c.decideAllOf,
+			"unbundle": c.unbundle,
+			"withdraw": c.withdraw,
+			"show":     c.show,
+			"pass":     c.pass,
+			"cap":      c.changeCap,
+			"restart":  c.restart,
+		})
+		for open := c.openOnes(); len(open) > 0; open = c.openOnes() { // and they drain
+			c.clock.pass(expiresAfter)
+			c.due()
+			for _, r := range open {
+				c.notRunOrGone(r)
+			}
+			c.linesAddUp(rt)
+		}
+		c.check(rt)
+		for _, address := range []string{"role:team-lead", "role:finance-director", "channel:#support-approvals", "channel:#leads"} {
+			if l := o.lineAt(address); len(l.Open)+len(l.Held) > 0 {
+				rt.Fatalf("all is over, and the line at %s still holds %+v", address, l)
+			}
+		}
+	})
+}
+
+// quickDir is a directory in memory, where the machine has one: these tests commit thousands of times, and none of it is about the disk.
+func quickDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "countersign")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// notRunOrGone has what was approved and did not start in time looked at, as its timers do.
+func (c *chaos) notRunOrGone(r approvers.Request) {
+	if now := c.request(r.ID); now.State == approvers.Approved {
+		_, _, err := c.Claim(c.ctx(), now.Execution)
+		c.ok(err)
+	}
+}
+
+func (c *chaos) openOnes() []approvers.Request {
+	return view(c.office, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 1000) })
+}
+
+func (c *chaos) askSome(t *rapid.T) {
+	specs := rapid.SliceOfN(rapid.SampledFrom([]string{
+		`apply_discount {}`, `issue_refund {"amount":5}`, `issue_refund {"amount":900}`, `cancel_account {}`, `format_disk {}`, `search_orders {}`,
+	}), 1, 5).Draw(t, "calls")
+	c.propose(c.sayIn(c.id("thread"), alice, "please").Turn, specs...)
+}
+
+func (c *chaos) linesAddUp(t *rapid.T) {
+	if err := c.store.View(c.ctx(), requestsAreShown); err != nil {
+		t.Fatalf("the lines do not add up:\n%v", err)
+	}
+	most := c.policy.Load().Caps.Approver
+	for _, address := range []string{"role:team-lead", "role:finance-director", "channel:#support-approvals", "channel:#leads"} {
+		if l := c.lineAt(address); len(l.Held) > 0 && (most == 0 || len(l.Open) < most) {
+			t.Fatalf("%d wait at %s although only %d of %d places are taken", len(l.Held), address, len(l.Open), most)
+		}
+	}
+}
+
+func (c *chaos) changeCap(t *rapid.T) {
+	c.changes++
+	most := rapid.IntRange(0, 3).Draw(t, "cap")
+	moved := rapid.IntRange(0, 3).Draw(t, "moved") == 0
+	c.policy.Store(policy(fmt.Sprint("policy-", c.changes), func(p *approvers.Policy) {
+		p.Caps.Approver = most
+		if moved {
+			p.Approvers[1].Cards = "#leads"
+		}
+	}))
+	c.ok(c.Reconsider(c.ctx()))
+}
+
+// someBundle draws the bundle of a request that waits.
+func (c *chaos) someBundle(t *rapid.T) (store.Surface, bool) {
+	r, ok := c.openRequest(t)
+	if !ok || r.Bundle == "" {
+		return store.Surface{}, false
+	}
+	for _, s := range c.surfacesOf(r.Turn) {
+		if s.Bundle == r.Bundle {
+			return s, true
+		}
+	}
+	return store.Surface{}, false
+}
+
+func (c *chaos) decideAllOf(t *rapid.T) {
+	s, ok := c.someBundle(t)
+	if !ok {
+		return
+	}
+	sight, err := c.See(c.ctx(), s.ID)
+	c.ok(err)
+	kind := rapid.SampledFrom([]approvers.DecisionKind{approvers.Approve, approvers.Reject}).Draw(t, "kind")
+	_, err = c.decideAll(c.who(t), kind, putUp(sight))
+	c.fine(t, err)
+}
+
+func (c *chaos) unbundle(t *rapid.T) {
+	if r, ok := c.openRequest(t); ok {
+		_, err := c.Unbundle(c.ctx(), c.clickOn(c.who(t), "", r.ID))
+		c.fine(t, err)
+	}
+}

@@ -1,0 +1,119 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// testLine is a line as the store holds it.
+type testLine struct {
+	Open, Held []struct {
+		Bundle   string
+		Requests []string
+	}
+	Round int
+}
+
+func (l testLine) ids() (open, held []string) {
+	for _, c := range l.Open {
+		open = append(open, c.Requests...)
+	}
+	for _, c := range l.Held {
+		held = append(held, c.Requests...)
+	}
+	return open, held
+}
+
+func lineAt(r store.Reader, address string) (l testLine, err error) {
+	s, err := r.Setting(store.SettingLine + address)
+	if errors.Is(err, store.ErrNotFound) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, json.Unmarshal(s.Value, &l)
+}
+
+// requestsAreShown finds requests that wait and that nobody is shown: none is lost in a line or on its way out of one. And it holds what
+// requests say of lines against the lines.
+func requestsAreShown(r store.Reader) error {
+	open, err := r.OpenRequests(store.RequestCursor{}, 10_000)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	counts := map[string][]string{}
+	for _, req := range open {
+		if req.State != approvers.Pending {
+			if len(req.Lines) > 0 {
+				faults = append(faults, fmt.Errorf("request %s is %s and still counted at %v", req.ID, req.State, req.Lines))
+			}
+			continue
+		}
+		shown, err := isShown(r, req)
+		if err != nil {
+			return err
+		}
+		for _, address := range req.Lines {
+			counts[address] = append(counts[address], req.ID)
+			l, err := lineAt(r, address)
+			if err != nil {
+				return err
+			}
+			_, held := l.ids()
+			shown = shown || slices.Contains(held, req.ID)
+		}
+		if !shown {
+			faults = append(faults, fmt.Errorf("request %s (%s) is shown nowhere and waits in no line; lines %v, bundle %q", req.ID, req.Tool, req.Lines, req.Bundle))
+		}
+	}
+	for address, ids := range counts {
+		faults = append(faults, lineAddsUp(r, address, ids))
+	}
+	return errors.Join(faults...)
+}
+
+func isShown(r store.Reader, req approvers.Request) (bool, error) {
+	cards, err := r.SurfacesOf(req.ID)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(cards, func(s store.Surface) bool { return s.Kind == store.SurfaceCard || s.Kind == store.SurfaceEscalation }) {
+		return true, nil
+	}
+	others, err := r.SurfacesOf(req.Turn)
+	return slices.ContainsFunc(others, func(s store.Surface) bool {
+		return s.Kind == store.SurfaceBundle && req.Bundled() && s.Bundle == req.Bundle
+	}), err
+}
+
+// lineAddsUp holds a line against the requests that say that it counts them.
+func lineAddsUp(r store.Reader, address string, ids []string) error {
+	l, err := lineAt(r, address)
+	if err != nil {
+		return err
+	}
+	open, held := l.ids()
+	all := slices.Sorted(slices.Values(append(slices.Clone(open), held...)))
+	slices.Sort(ids)
+	if !slices.Equal(all, ids) {
+		return fmt.Errorf("the line at %s holds %v; the requests that say so are %v", address, all, ids)
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	if len(open) == 0 {
+		return fmt.Errorf("%d wait at %s behind nothing", len(held), address)
+	}
+	notices, err := r.SurfacesOf(fmt.Sprint(address, " ", l.Round))
+	if err != nil || len(notices) == 0 {
+		return fmt.Errorf("%d wait at %s and nobody is told (%w)", len(held), address, err)
+	}
+	return nil
+}
