@@ -28,15 +28,16 @@ const maxCalls = 8
 // them. Nobody notices a message in a channel that does not mention them. Who is away, or can't be found now, is left out: the card is what matters.
 func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
 	channel, shared := strings.CutPrefix(s.Surface.To, "channel:")
-	if s.Surface.Kind != store.SurfaceCard || !shared || s.Request.State != approvers.Pending {
+	r, waits := calledTo(s)
+	if !shared || !waits {
 		return nil
 	}
 	away, err := b.Desk.Away(ctx)
 	if err != nil {
-		b.Log.Warn("who is away could not be read, so all are mentioned", "request", s.Request.ID, "error", err)
+		b.Log.Warn("who is away could not be read, so all are mentioned", "request", r.ID, "error", err)
 	}
 	var out []ping
-	for _, name := range s.Request.Plan.Stages[s.Request.Stage].Roles() {
+	for _, name := range r.Plan.Stages[r.Stage].Roles() {
 		role, _ := s.Policy.Role(name)
 		if role.Cards != channel {
 			continue
@@ -44,9 +45,9 @@ func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
 		for _, m := range role.Members {
 			c, err := b.call(ctx, m)
 			if err != nil {
-				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", s.Request.ID, "error", err)
+				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
 			}
-			asked := slices.ContainsFunc(s.Request.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.user })
+			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.user })
 			_, gone := away[c.user]
 			if c != (ping{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < maxCalls {
 				out = append(out, c)
@@ -54,6 +55,19 @@ func (b *Bot) calls(ctx context.Context, s desk.Sight) []ping {
 		}
 	}
 	return out
+}
+
+// calledTo is the request for which a card calls people, if it waits: of a bundle the first that is decided there.
+func calledTo(s desk.Sight) (approvers.Request, bool) {
+	if s.Surface.Kind == store.SurfaceCard {
+		return *s.Request, s.Request.State == approvers.Pending
+	}
+	if s.Surface.Kind == store.SurfaceBundle {
+		if open := (scene{Sight: s}).undecided(); len(open) > 0 {
+			return open[0], true
+		}
+	}
+	return approvers.Request{}, false
 }
 
 func (b *Bot) call(ctx context.Context, m approvers.Member) (ping, error) {

@@ -46,7 +46,11 @@ func (b *Bot) seen(ctx context.Context, m mark) (seen, error) {
 		return seen{}, errReplaced
 	}
 	sight, err := b.Desk.See(ctx, m.Surface)
-	return seen{mark: m, shown: shown, Sight: sight}, err
+	s := seen{mark: m, shown: shown, Sight: sight}
+	if sight.Surface.Kind == store.SurfaceBundle {
+		s.pick()
+	}
+	return s, err
 }
 
 // clicked handles a click on a button.
@@ -105,6 +109,14 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 	case actApprove:
 		c.Request, c.Kind = s.mark.Ref, approvers.Approve
 		return b.decide(ctx, w, s, c)
+	case actApproveAll:
+		c.Kind = approvers.Approve
+		return b.decideAll(ctx, w, s, c)
+	case actApart:
+		c.Request = s.mark.Ref
+		var after approvers.Request
+		after, err = b.Desk.Unbundle(ctx, c)
+		r = &after
 	case actWithdraw:
 		c.Request = s.mark.Ref
 		var after approvers.Request
@@ -155,6 +167,8 @@ func (b *Bot) authority(ctx context.Context, user string, s seen) (approvers.Ide
 		return b.clicker(ctx, user, s.Policy, s.Request.Tool, s.Request.Plan.Risk, s.Request)
 	case s.Execution != nil:
 		return b.clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical, nil)
+	case s.Surface.Kind == store.SurfaceBundle:
+		return b.clickerOfAll(ctx, user, s)
 	}
 	return b.who(ctx, user, false)
 }

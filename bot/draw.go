@@ -26,6 +26,7 @@ type scene struct {
 // drawing is a surface drawn: one message, or several for a very long answer.
 type drawing struct {
 	messages []message
+	over     bool          // its time is over: it is to be taken away
 	shows    []store.Shown // the requests that it shows, each with whether its arguments are all there
 }
 
@@ -64,6 +65,10 @@ func (s scene) draw() drawing {
 	switch s.Surface.Kind {
 	case store.SurfaceCard, store.SurfaceEscalation:
 		return s.card()
+	case store.SurfaceBundle:
+		return s.bundle()
+	case store.SurfaceLine:
+		return s.line()
 	case store.SurfaceStep:
 		return one(s.step())
 	case store.SurfaceAnswer:

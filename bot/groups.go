@@ -147,7 +147,10 @@ func readsMessages(who approvers.Identity) bool { return who.ID != "" && !who.De
 
 // groupUsers lists the members of a user group who can be written to and hold one of the roles of the request's stage that asks for the group.
 func (b *Bot) groupUsers(ctx context.Context, group string, s desk.Sight) ([]string, error) {
-	r := s.Request
+	r := groupFor(s)
+	if r == nil {
+		return nil, nil
+	}
 	i := slices.IndexFunc(r.Plan.Stages, func(st approvers.Stage) bool { return st.Group == group })
 	if i < 0 {
 		return nil, nil
@@ -188,4 +191,17 @@ func (p *people) heed(e event) {
 		p.groups.forget("")
 		p.ids.forget("")
 	}
+}
+
+// groupFor is a request by which the people of a user group are found: the one that is shown, or the first of several.
+func groupFor(s desk.Sight) *approvers.Request {
+	switch {
+	case s.Request != nil:
+		return s.Request
+	case s.Line != nil:
+		return &s.Line.First[0]
+	case len(s.Calls) > 0:
+		return s.Calls[0].Request
+	}
+	return nil
 }

@@ -19,11 +19,12 @@ var peopleForms = map[string]func(seen, approvers.Identity) slack.ModalViewReque
 
 // wordsNeeded says what is missing in a form that was sent without its text.
 var wordsNeeded = map[string]string{
-	actReject:   "Say why. The person who asked and the agent are told this.",
-	actAsk:      "Write your question.",
-	actAnswer:   "Write your answer.",
-	actComment:  "Write your comment.",
-	actTakeBack: "Say why. The person who asked and the agent are told this.",
+	actReject:    "Say why. The person who asked and the agent are told this.",
+	actRejectAll: "Say why. The person who asked and the agent are told this.",
+	actAsk:       "Write your question.",
+	actAnswer:    "Write your answer.",
+	actComment:   "Write your comment.",
+	actTakeBack:  "Say why. The person who asked and the agent are told this.",
 }
 
 // trial is a move of somebody's that holds whatever is still to be filled in, to see early whether they may.

@@ -9,11 +9,11 @@ import (
 	"countersign/approvers"
 )
 
-// typedForm asks whoever approves something critical to type one of its values, so that it is not approved by habit.
+// typedForm asks whoever approves to type one of the call's values, so that it is not approved by habit, and says why.
 func typedForm(r approvers.Request, f formMark) slack.ModalViewRequest {
 	p := new(page)
-	_, risk := riskWords(r.Plan.Risk, r.Effect)
-	p.para(new(prose).strong(clip(whatHappens(r.Preview, r.Tool), maxHeadline)), say("🔴 "+risk))
+	sign, risk := riskWords(r.Plan.Risk, r.Effect)
+	p.para(new(prose).strong(clip(whatHappens(r.Preview, r.Tool), maxHeadline)), say(sign+" "+risk))
 	p.exact(argumentText(r.Args))
 	p.blocks = append(p.blocks, typedInput(r))
 	return submittable(modal(formTitles[actTyped], p), actTyped, "Approve", f)
@@ -21,32 +21,36 @@ func typedForm(r approvers.Request, f formMark) slack.ModalViewRequest {
 
 func typedInput(r approvers.Request) slack.Block {
 	what, value := typedValue(r)
-	return textInput(fieldTyped, fmt.Sprintf("To approve, type %s: %s", what, value), "It is asked for because this is critical.", "", false, false)
+	return textInput(fieldTyped, fmt.Sprintf("To approve, type %s: %s", what, visible(value)), whyTyped(r), "", false, false)
 }
 
-// maxTyped is the longest value that somebody is asked to type.
-const maxTyped = 40
-
-// typedValue picks what is to be typed: the call's first number, or else its first short word, or else the tool's name.
-func typedValue(r approvers.Request) (what, value string) {
-	names, values := membersOf(r.Args)
-	for _, n := range names {
-		if v := string(values[n]); plainNumber.MatchString(v) {
-			return "the value of " + name(n), v
-		}
+// whyTyped says why a value has to be typed.
+func whyTyped(r approvers.Request) string {
+	why := []string{"Why:"}
+	if r.Plan.Risk >= approvers.Critical {
+		why = append(why, "this is critical.")
 	}
-	for _, n := range names {
-		if v := values[n]; len(v) > 2 && v[0] == '"' && len(v) <= maxTyped && !strings.ContainsAny(string(v), " \\") && countHidden(string(v)) == 0 {
-			return "the value of " + name(n), string(v[1 : len(v)-1])
-		}
+	if r.StepUp != "" {
+		why = append(why, clip(oneLine(r.StepUp), maxStepUp)+".")
 	}
-	return "the tool's name", r.Tool
+	return strings.Join(why, " ")
 }
 
-// mistyped is what is wrong with a typed value, or "".
+// wantsTyping says on a card that approving asks for a typed value, and why; nothing where it does not.
+func (s scene) wantsTyping(r approvers.Request) *prose {
+	if !r.WantsTyping() {
+		return new(prose)
+	}
+	what, _ := typedValue(r)
+	return say("✍️ Approve… asks you to type " + what + ". " + whyTyped(r))
+}
+
+// mistyped is what is wrong with a typed value, or "". A number may be written in another way.
 func mistyped(r approvers.Request, typed string) string {
-	if _, want := typedValue(r); strings.TrimSpace(typed) != want {
-		return "This must be exactly " + visible(want) + "."
+	typed = strings.TrimSpace(typed)
+	_, want := typedValue(r)
+	if typed == want || sameNumber(typed, want) {
+		return ""
 	}
-	return ""
+	return "This must be exactly " + visible(want) + "."
 }

@@ -45,23 +45,28 @@ func (s scene) hadTheirSay(r approvers.Request) bool {
 	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// choices are the decisions. What can't be shown whole here can't be approved here.
+// choices are the decisions, as a card has them.
 func (s scene) choices(p *page, r approvers.Request, whole bool) {
+	p.para(s.wantsTyping(r))
+	p.buttons("", s.decisions(r, whole, slack.StylePrimary)...)
+}
+
+// decisions are the buttons to decide. What can't be shown whole here can't be approved here.
+func (s scene) decisions(r approvers.Request, whole bool, style slack.Style) []slack.BlockElement {
 	value := s.mark(r.ID)
 	what := inFull(r.Preview, r.Tool, r.Args)
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	var row []slack.BlockElement
 	switch {
 	case whole && r.WantsTyping():
-		row = append(row, button(actTyped, "Approve…", value, slack.StylePrimary))
+		row = append(row, button(actTyped, "Approve…", value, style))
 	case whole:
 		ask := confirm("Approve this?", clip(what, maxConfirm-width(risk)-3)+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)
-		row = append(row, button(actApprove, "Approve", value, slack.StylePrimary).WithConfirm(ask))
+		row = append(row, button(actApprove, "Approve", value, style).WithConfirm(ask))
 	default:
-		row = append(row, button(actArguments, "Open all arguments", value, slack.StylePrimary))
+		row = append(row, button(actArguments, "Open all arguments", value, style))
 	}
-	row = append(row, button(actReject, "Reject…", value, slack.StyleDanger), button(actModify, "Modify…", value, slack.StyleDefault))
-	p.buttons("", row...)
+	return append(row, button(actReject, "Reject…", value, slack.StyleDanger), button(actModify, "Modify…", value, slack.StyleDefault))
 }
 
 // hint says what the buttons can't say themselves.

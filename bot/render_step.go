@@ -85,7 +85,7 @@ func (s scene) call(p *page, c desk.CallSight) {
 // cardLink leads to the card in a channel. Cards in somebody's direct messages open for nobody else.
 func (s scene) cardLink(c desk.CallSight) string {
 	for _, card := range c.Cards {
-		if card.Kind == store.SurfaceCard && strings.HasPrefix(card.To, "channel:") {
+		if (card.Kind == store.SurfaceCard || card.Kind == store.SurfaceBundle) && strings.HasPrefix(card.To, "channel:") {
 			return s.permalink(card.Channel, card.TS, "")
 		}
 	}
@@ -96,6 +96,9 @@ func (s scene) cardLink(c desk.CallSight) string {
 func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 	switch {
 	case waits(c):
+		if c.InLine {
+			return "📚", s.waiting(*c.Request).say(" It waits in line there, behind other cards.")
+		}
 		return "✋", s.waiting(*c.Request)
 	case c.Call.Inquiry != nil:
 		return s.asksPeople(*c.Call.Inquiry, c.Call.Outcome)

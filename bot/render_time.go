@@ -10,7 +10,12 @@ import (
 
 // otherwise says what happens if nobody does anything, and when.
 func (s scene) otherwise(r approvers.Request) []*prose {
-	line := say("⏳ If nobody decides by ").at(r.ExpiresAt, dayTime)
+	return []*prose{s.ifNobody(r, ""), s.standsStill(r)}
+}
+
+// ifNobody says what happens if nobody decides; what names that where a card shows several.
+func (s scene) ifNobody(r approvers.Request, what string) *prose {
+	line := say("⏳ If nobody decides" + what + " by ").at(r.ExpiresAt, dayTime)
 	if lead, up := s.afterSilence(r); up {
 		line.say(", it goes to ").strong(lead).say(".")
 	} else {
@@ -22,7 +27,7 @@ func (s scene) otherwise(r approvers.Request) []*prose {
 	if n := r.Reminded + r.Told; n > 0 {
 		line.say(" Reminded " + times(n) + ".")
 	}
-	return []*prose{line, s.standsStill(r)}
+	return line
 }
 
 func times(n int) string {

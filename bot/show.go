@@ -76,6 +76,9 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 		return err
 	}
 	s := sight.Surface
+	if d.over {
+		return b.takeAway(ctx, me, sight, d)
+	}
 	if s.TS != "" {
 		err = b.update(ctx, s, d)
 		if !stale[errorCode(err)] {

@@ -74,6 +74,9 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 	if action == actHappened {
 		return reportForm(s)
 	}
+	if action == actRejectAll {
+		return rejectAllForm(s, who)
+	}
 	if draw := peopleForms[action]; draw != nil && s.Request != nil {
 		return draw(s, who)
 	}
@@ -195,6 +198,9 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		c.Kind, c.Typed = approvers.Approve, mistyped(*s.Request, i.filled(fieldTyped)) == ""
 	case actReject:
 		c.Kind = approvers.Reject
+	case actRejectAll:
+		c.Kind = approvers.Reject
+		return b.decideAll(ctx, w, s, c)
 	case actModify:
 		return b.submitEdit(ctx, w, s, f, i, c)
 	case actArguments:
