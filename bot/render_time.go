@@ -15,7 +15,7 @@ func (s scene) otherwise(r approvers.Request) []*prose {
 
 // ifNobody says what happens if nobody decides; what names that where a card shows several.
 func (s scene) ifNobody(r approvers.Request, what string) *prose {
-	line := say("⏳ If nobody decides" + what + " by ").at(r.ExpiresAt, dayTime)
+	line := say("⏳ If nobody decides"+what+" by ").at(r.ExpiresAt, dayTime)
 	if lead, up := s.afterSilence(r); up {
 		line.say(", it goes to ").strong(lead).say(".")
 	} else {

@@ -58,7 +58,7 @@ type decided struct {
 
 // decideOne looks at what a click means for one request of a bundle. It writes nothing.
 func (t *tx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
-	c.Request, c.Digest, c.Whole, c.Typed = one.Request, one.Digest, one.Whole, false
+	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
 	before, r, denied, err := t.current(one.Request)
 	m := decided{click: c, before: before, now: r}
 	if err != nil || denied != nil {
