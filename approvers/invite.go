@@ -15,6 +15,7 @@ type Invite struct {
 	ByName string    `json:"by_name"`
 	At     time.Time `json:"at"`
 	Away   bool      `json:"away,omitempty"` // because By is away
+	Stage  int       `json:"stage,omitempty"`
 }
 
 func (r Request) invites(who PersonID) bool {
@@ -73,10 +74,29 @@ func (r Request) HandOn(in Deciding, m Move, to Identity) (Request, *Denied) {
 	if len(r.Invited) >= maxInvited {
 		return r, &Denied{Code: DeniedFull}
 	}
-	r.Invited = append(r.Invited[:len(r.Invited):len(r.Invited)], Invite{
-		Who: to.ID, Name: to.Name, Role: role.Name, By: m.Who.ID, ByName: m.Who.Name, At: in.Now,
-	})
+	i := Invite{Who: to.ID, Name: to.Name, Role: role.Name, By: m.Who.ID, ByName: m.Who.Name, At: in.Now, Stage: r.Stage}
+	r.Invited = append(slices.Clip(r.Invited), i)
+	r.Handed = append(slices.Clip(r.Handed), i)
 	return r, nil
+}
+
+// handedAt are the people to whom a stage was handed on: one that begins again has them again.
+func (r Request) handedAt(stage int) []Invite {
+	var out []Invite
+	for _, i := range r.Handed {
+		if i.Stage == stage {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// keepHanded forgets what was handed on at stages that another plan does not have at the same place.
+func (r Request) keepHanded(was []Stage) Request {
+	r.Handed = slices.DeleteFunc(slices.Clone(r.Handed), func(i Invite) bool {
+		return i.Stage >= len(was) || i.Stage >= len(r.Plan.Stages) || !r.Plan.Stages[i.Stage].sameRoles(was[i.Stage])
+	})
+	return r
 }
 
 // maxInvited bounds how many people are added to one stage.

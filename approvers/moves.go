@@ -33,9 +33,10 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 	if outgrown {
 		r = r.restart()
 	}
+	was := r.Plan.Stages
 	r.Plan = plan
 	if outgrown {
-		return r.begin(in)
+		return r.keepHanded(was).begin(in)
 	}
 	return r.rearm(in)
 }
@@ -199,12 +200,13 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	r = r.restart()
 	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
 	r.Preview, r.PreviewFault = e.Preview, e.PreviewFault
+	was := r.Plan.Stages
 	r.Plan = e.Plan
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
 		// Whoever was routed to by ceiling may be replaced by the editor, whose ceiling is sufficient.
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
-	r = r.begin(in)
+	r = r.keepHanded(was).begin(in)
 	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) {
 		return r.count(in, Modify, own, m), nil
 	}

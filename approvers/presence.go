@@ -26,6 +26,32 @@ func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
+// TurnOf is since when a person may decide the current stage, where they may and have not: as one of its own people, because it was handed on to
+// them, or since escalation added their role.
+func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
+	if !r.awaits(p, who) {
+		return time.Time{}, false
+	}
+	for _, name := range r.stage().Roles() {
+		if role, known := p.Role(name); known && role.Holds(who) {
+			return r.StageAt, true
+		}
+	}
+	for _, i := range r.Invited {
+		if i.Who == who.ID {
+			return latest(i.At, r.StageAt), true
+		}
+	}
+	return r.JoinedAt, true
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // awaits reports whether the person may decide the current stage and has not.
 func (r Request) awaits(p *Policy, who Identity) bool {
 	_, denied := r.Authority(p, who)

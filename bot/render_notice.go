@@ -22,12 +22,30 @@ func (s scene) notice() *page {
 		s.answered(p, r)
 	case store.NoteInvited:
 		s.invitation(p, r, user)
+	case store.NoteTurn:
+		s.turn(p, r)
 	case store.NoteReminder:
 		s.reminder(p, r, user)
 		return p
 	}
 	p.para(s.whatNow(r, now, user))
 	return p
+}
+
+// turn tells whoever has the card already, or the channel where it is, that it is theirs to decide now.
+func (s scene) turn(p *page, r approvers.Request) {
+	line := say("🔔 ").strong("This is yours to decide now: ").say(what(r))
+	switch {
+	case r.State != approvers.Pending:
+		line = say("This was yours to decide: ").say(what(r))
+	case len(r.Joined) > 0 && !s.Surface.CreatedAt.Before(r.JoinedAt):
+		line = say("⏫ ").strong("Nobody has decided yet, so this is yours to decide now: ").say(what(r))
+	}
+	for i, c := range s.calls {
+		line.say(map[bool]string{true: ": ", false: " "}[i == 0])
+		c.in(line)
+	}
+	p.para(line.say("."))
 }
 
 // whatNow says where a request stands, in the given words while it waits, and leads to the card.

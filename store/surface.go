@@ -29,6 +29,7 @@ type Note string
 // The notes.
 const (
 	NoteFallen   Note = "fallen"   // your decision does not count any more, and why; Step: by which edit, counted from 1, or 0 for the policy
+	NoteTurn     Note = "turn"     // a card that you have already is yours to decide now
 	NoteReminder Note = "reminder" // this still waits for you
 	NoteInvited  Note = "invited"  // a colleague handed this on to you, or you stand in for one who is away
 	NoteAnswered Note = "answered" // the requester answered your question; Step: which remark it is

@@ -45,6 +45,9 @@ func (d *Desk) Muster(ctx context.Context, timer store.Timer, roll Roll, people 
 		if err := t.setOrClear(store.TimerMuster, r.ID, found.Again); err != nil {
 			return err
 		}
+		if err := t.tellTurns(after, people); err != nil {
+			return err
+		}
 		if len(found.Invited) == 0 && after.EscalateAt.Equal(r.EscalateAt) {
 			return nil
 		}

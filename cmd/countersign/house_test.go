@@ -18,14 +18,17 @@ type house struct {
 	*testing.T
 	stage
 	setup setup
-	parts parts
+	clock clock
+	bot   *running
+	ctx   context.Context // until the house is left
 }
 
 // openHouse starts everything on dir and stops it with the test. change may set the bot up differently.
 func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	st, err := openStage(dir, "127.0.0.1:0", config.Env{}, time.Now, log)
+	h := &house{T: t}
+	st, err := openStage(dir, "127.0.0.1:0", config.Env{}, h.clock.now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,33 +40,50 @@ func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{T: t, stage: st, setup: demoSetup(st, config.Env{}, policies, log)}
+	h.stage, h.setup = st, demoSetup(st, config.Env{}, policies, log)
+	h.setup.now = h.clock.now
 	if change != nil {
 		change(&h.setup)
 	}
-	h.parts = h.setup.assemble()
 	ctx, stop := context.WithCancel(context.Background())
+	h.ctx = ctx
 	up, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- st.around(ctx, func(ctx context.Context) error {
 			close(up)
-			return h.setup.run(ctx, h.parts)
+			<-ctx.Done()
+			return nil
 		})
 	}()
 	<-up
+	h.bot = h.setup.begin(ctx)
 	t.Cleanup(func() {
+		err := h.bot.end()
 		stop()
-		if err := <-done; err != nil {
+		if err = errors.Join(err, <-done); err != nil {
 			t.Errorf("the bot ended with: %v", err)
 		}
 		if err := errors.Join(st.store.Check(context.Background()), st.store.Close()); err != nil {
 			t.Errorf("the store after the test: %v", err)
 		}
 	})
-	if err := connected(t.Context(), h.parts); err != nil {
+	if err := connected(t.Context(), h.bot.parts); err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// down stops the bot, lets time pass without it, and starts a new one on the same store.
+func (h *house) down(d time.Duration) {
+	h.Helper()
+	if err := h.bot.end(); err != nil {
+		h.Fatal(err)
+	}
+	h.clock.set(h.clock.now().Add(d))
+	h.bot = h.setup.begin(h.ctx)
+	if err := connected(h.Context(), h.bot.parts); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // fills waits for the form that a person's click opens, and sends it with one field filled in.

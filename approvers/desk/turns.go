@@ -1,0 +1,52 @@
+package desk
+
+import (
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// tellTurns tells those who may decide now, and have had the card since before they could, that it is their turn: a message that only
+// changes tells nobody.
+func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
+	if r.State != approvers.Pending {
+		return nil
+	}
+	surfaces, err := t.SurfacesOf(r.ID)
+	if err != nil {
+		return err
+	}
+	for _, p := range people {
+		since, ok := r.TurnOf(t.policy, p.Who)
+		if ok && !p.Away && stale(surfaces, toUser+p.Who.ID.User(), since) {
+			if err := t.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, to := range t.addresses(r) {
+		if strings.HasPrefix(to, toChannel) && stale(surfaces, to, r.StageAt) {
+			if err := t.want(store.Surface{Kind: store.SurfaceNotice, Ref: r.ID, Request: r.ID, To: to, Note: store.NoteTurn}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stale reports whether an address has had the card since before a time, and has been told nothing of it since.
+func stale(surfaces []store.Surface, to string, since time.Time) bool {
+	old := false
+	for _, s := range surfaces {
+		switch {
+		case s.To != to || s.State == store.SurfaceUnreachable:
+		case isCard(s.Kind) && s.CreatedAt.Before(since):
+			old = true
+		case (isCard(s.Kind) || s.Note == store.NoteTurn || s.Note == store.NoteInvited) && !s.CreatedAt.Before(since):
+			return false
+		}
+	}
+	return old
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// typed is the field for the value that a critical call asks for; reason is a form's field for text.
+const (
+	typedField = "[data-testid=modal][open] [data-testid=input][data-block-id=typed] input"
+	formOpen   = `document.querySelector("[data-testid=modal][open]") !== null`
+	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
+)
+
+// approves has the person whose page is open approve what is critical, by typing a value.
+func (b *browser) approves(value string) {
+	b.Helper()
+	b.click("button", "Approve…")
+	b.until("the form opens", formOpen)
+	b.enter(typedField, value)
+	b.press("modal-submit")
+	b.until("the form closes", formClosed)
+}
+
+// choosesPerson picks somebody in the form's list of people.
+func (b *browser) choosesPerson(name string) {
+	b.Helper()
+	b.until("the list of people can be typed into", `(() => { const f = document.querySelector("[data-testid=modal][open] [data-testid=users_select]"); f?.focus(); return f !== null && document.activeElement === f; })()`)
+	b.do("type "+name, chromedp.KeyEvent(name))
+	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
+}
+
+// Two stages with a quorum of two, in a real browser: the only Team Lead hands the request on to a peer, a director changes it after two
+// approvals, which fall; the stages begin again, the bot is down while the lead falls due to be told, and then three people agree.
+func TestBrowserStages(t *testing.T) {
+	b := openBrowserTest(openHouse(t, t.TempDir(), func(s *setup) {
+		if err := s.policies.become("testdata/browser.yaml"); err != nil {
+			t.Fatal(err)
+		}
+	}))
+
+	b.become("U0100", "C0001")
+	b.write("composer", "@Countersign refund 900 USD of order ORD-129, the desks arrived damaged")
+	b.click("replies", "")
+	b.sees(inThread, "stage 1 of 2")
+	b.shot("stages-1-asked")
+
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "Stage 1 of 2")
+	b.shot("stages-2-card")
+	b.click("button", "Hand on")
+	b.until("the form opens", formOpen)
+	b.shot("stages-3-hand-on")
+	b.choosesPerson("Priya")
+	b.press("modal-submit")
+	b.until("the form closes", formClosed)
+
+	b.become("U0101", "U0BOT")
+	b.sees(inMessages, "handed")
+	b.shot("stages-4-handed-on")
+	b.approves("900")
+	b.sees(inMessages, "Stage 2 of 2")
+
+	b.become("U0003", "U0BOT")
+	b.sees(inMessages, "Stage 2 of 2")
+	b.approves("900")
+	b.sees(inMessages, "1 of 2 agreed")
+	b.shot("stages-5-one-of-two")
+
+	b.become("U0004", "U0BOT")
+	b.sees(inMessages, "1 of 2 agreed")
+	b.click("button", "Modify")
+	b.until("the form opens", `document.querySelector("`+amountField+`") !== null`)
+	b.enter(amountField, "800")
+	b.shot("stages-6-modify")
+	b.press("modal-submit")
+	b.until("the form closes", formClosed)
+	b.sees(inMessages, "Refund of $800.00")
+	b.shot("stages-7-changed")
+
+	b.become("U0101", "U0BOT")
+	b.sees(inMessages, "no longer counts")
+	b.shot("stages-8-approval-fell")
+
+	b.down(25 * time.Minute)
+	b.become("U0001", "U0BOT")
+	b.sees(inMessages, "Nobody has decided yet")
+	b.shot("stages-9-escalated")
+	b.approves("800")
+	b.sees(inMessages, "Stage 2 of 2")
+
+	b.become("U0003", "U0BOT")
+	b.sees(inMessages, "Stage 2 of 2")
+	b.approves("800")
+	b.become("U0004", "U0BOT")
+	b.sees(inMessages, "1 of 2 agreed")
+	b.approves("800")
+	b.sees(inMessages, "Approved by")
+	b.shot("stages-10-approved")
+
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "800.00")
+	b.until("the call is done", `[...document.querySelectorAll("`+inThread+`")].some(e => e.innerText.includes("Done."))`)
+	b.shot("stages-11-done")
+}
