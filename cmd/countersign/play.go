@@ -30,7 +30,7 @@ type player struct {
 	team    string
 	people  []visitor.Person
 	talks   []talk   // conversations, in order of their beginning; the last is the one that goes on
-	clicked []string // channels
+	clicked []string // channels where people clicked or typed a command
 	asides  []string
 	known   known
 }
@@ -161,6 +161,9 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 		where = "countersign"
 	}
 	name, rest, _ := strings.Cut(text, " ")
+	if !slices.Contains(p.clicked, where) {
+		p.clicked = append(p.clicked, where)
+	}
 	_, err := p.as(who).Command(ctx, where, name, rest) // what it is answered with is among what is new
 	return err
 }

@@ -35,6 +35,7 @@ import (
 //	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" say where
 //	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
 //	Sam tries to approve TOOL       the same; that there is no such button is seen and not an error
+//	Sam pauses notifications for 2 hours
 //
 // What happens:
 //

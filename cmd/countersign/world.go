@@ -36,6 +36,9 @@ var worldLines = []line{
 	{"The bot is down for 2 hours", regexp.MustCompile(`^The bot is down for ` + span + `$`), func(m []string) (scene, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.away(ctx, lasting(m[1], m[2])) })
 	}},
+	{"NAME pauses notifications for 2 hours", regexp.MustCompile(`^(\w+) pauses notifications for ` + span + `$`), func(m []string) (scene, error) {
+		return happens(func(ctx context.Context, p *player) error { return p.as(m[1]).Snooze(ctx, p.clock.now().Add(lasting(m[2], m[3]))) })
+	}},
 	{"The policy becomes FILE", regexp.MustCompile(`^The policy becomes (\S+)$`), func(m []string) (scene, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.reload(ctx, m[1]) })
 	}},
@@ -88,11 +91,11 @@ func (p *player) pass(ctx context.Context, until time.Time) error {
 			return err
 		}
 		if due.IsZero() || due.After(until) {
-			p.clock.set(until)
+			p.clock.reach(until)
 			p.bot.desk.Wake()
 			return nil
 		}
-		p.clock.set(due)
+		p.clock.reach(due)
 		p.bot.desk.Wake()
 	}
 	return fmt.Errorf("more than %d things fell due meanwhile", maxSteps)
