@@ -143,7 +143,8 @@ func (o *once[T]) known() (v T, ok bool) {
 	return v, false
 }
 
-// clockwork gives each delivery its own receipt time, in the order of arrival: timers of one lane are handled in order of it.
+// clockwork gives each delivery its own receipt time, in the order of arrival: timers of one lane are handled in order of it. A clock that
+// was set back is followed: nothing that comes in may seem to come later than it does.
 type clockwork struct {
 	mu   sync.Mutex
 	last time.Time
@@ -153,7 +154,7 @@ func (c *clockwork) next(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now = now.UTC().Truncate(time.Microsecond)
-	if !now.After(c.last) {
+	if behind := c.last.Sub(now); behind >= 0 && behind < time.Second {
 		now = c.last.Add(time.Microsecond)
 	}
 	c.last = now

@@ -88,12 +88,8 @@ func (d *Desk) attend(ctx context.Context, kind store.TimerKind, duty Duty, stop
 				return err
 			}
 			var err error
-			if due, err = r.DueTimers(kind, d.now(), 1024); err != nil || len(due) > 0 {
-				return err
-			}
-			timer, err := r.NextTimer(kind)
-			next = timer.Due
-			return ignoreNotFound(err)
+			due, next, err = d.due(r, kind)
+			return err
 		})
 		if err != nil {
 			return err
