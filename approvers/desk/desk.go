@@ -41,12 +41,13 @@ type Tool struct {
 	Check func(args json.RawMessage) error
 }
 
-// Config is what a desk works with. All fields but Now are required.
+// Config is what a desk works with. All fields but Count and Now are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
 	Tools  Tools
 	Log    *slog.Logger
+	Count  func(Event)      // is told of each event after its commit; nil: nobody counts
 	Now    func() time.Time // nil: time.Now
 }
 
@@ -79,6 +80,7 @@ type tx struct {
 	now    time.Time
 	policy *approvers.Policy
 	rings  map[store.TimerKind]bool // kinds that got a timer
+	events []Event                  // what becomes true with the commit
 
 	gathering bool     // a step is proposed: its cards are shown when all of its calls are planned
 	gathered  []string // requests whose cards wait for that
@@ -92,18 +94,18 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	return t.Tx.SetTimer(timer)
 }
 
-// update runs fn in a transaction, and then wakes whoever has something to do.
+// update runs fn in a transaction, and then wakes whoever has something to do and tells whoever counts.
 func (d *Desk) update(ctx context.Context, what string, fn func(*tx) error) error {
-	var rings map[store.TimerKind]bool
+	var t *tx // of the run that was committed, which is the last
 	err := d.Store.Update(ctx, func(s store.Tx) error {
-		t := &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}}
-		rings = t.rings
+		t = &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}}
 		return fn(t)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	d.bells.ring(rings)
+	d.bells.ring(t.rings)
+	d.tell(t.events)
 	return nil
 }
 

@@ -23,6 +23,7 @@ func (d *Desk) Finish(ctx context.Context, execution string, ok bool, result str
 
 // finished writes an execution that ended, with everything that follows from it.
 func (t *tx) finished(e approvers.Execution) error {
+	t.countRun(e)
 	if err := t.PutExecution(e); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func (t *tx) follow(before, r approvers.Request) error {
 	if err := t.auditMove(before, r); err != nil {
 		return err
 	}
+	t.countMove(before, r)
 	if err := t.changedRef(r.ID); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ func (t *tx) lose(e approvers.Execution) error {
 	if err != nil {
 		return err
 	}
+	t.countRun(lost)
 	if err := t.PutExecution(lost); err != nil {
 		return err
 	}

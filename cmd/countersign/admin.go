@@ -17,8 +17,8 @@ type probe struct {
 	notice bool // it is only shown: the bot can work all the same
 }
 
-// admin serves the operator's address: /healthz says that the process lives, /readyz that it can do its work.
-func admin(probes []probe) http.Handler {
+// admin serves the operator's address: /healthz says that the process lives, /readyz that it can do its work, and /metrics what it did.
+func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
@@ -41,6 +41,7 @@ func admin(probes []probe) http.Handler {
 		w.WriteHeader(status)
 		fmt.Fprint(w, report)
 	})
+	mux.Handle("GET /metrics", metrics)
 	return mux
 }
 

@@ -45,7 +45,7 @@ verification can find.`,
 			return withStore(func(s store.Store) error { return verifyAudit(cmd.Context(), cmd.OutOrStdout(), s) })
 		},
 	}
-	cmd.AddCommand(list, verify)
+	cmd.AddCommand(list, verify, paceCommand())
 	return cmd
 }
 

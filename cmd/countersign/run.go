@@ -40,21 +40,23 @@ const (
 
 // parts are the two edges and the desk between them.
 type parts struct {
-	desk  *desk.Desk
-	bot   *bot.Bot
-	agent *agent.Agent
+	desk    *desk.Desk
+	bot     *bot.Bot
+	agent   *agent.Agent
+	metrics *metrics
 }
 
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
-	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Now: s.now})
+	m := newMetrics(s.store, s.policies.inForce.Load)
+	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Count: m.count, Now: s.now})
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
 	})
 	a := agent.New(agent.Config{
 		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
 	})
-	return parts{desk: d, bot: b, agent: a}
+	return parts{desk: d, bot: b, agent: a, metrics: m}
 }
 
 // running is the bot at work.
@@ -111,7 +113,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
-		})
+		}, p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
 	err := g.Wait()

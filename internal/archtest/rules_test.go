@@ -42,6 +42,7 @@ var edges = []struct {
 	{module: "cel.dev/cel-go", at: "config"},
 	{module: "github.com/google/cel-go", at: "config"},
 	{module: "github.com/spf13/cobra", at: "cmd"},
+	{module: "github.com/prometheus", at: "cmd"},
 }
 
 // check lists every broken rule.

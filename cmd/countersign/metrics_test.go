@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+// scrape reads what /metrics shows, without the figures of the process itself.
+func scrape(t *testing.T, m *metrics) []string {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	admin(nil, m.handler()).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	if rec.Code != 200 {
+		t.Fatalf("%d: %s", rec.Code, rec.Body)
+	}
+	var out []string
+	for _, line := range strings.Split(rec.Body.String(), "\n") {
+		if strings.HasPrefix(line, "countersign_") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	all := "\n" + strings.Join(got, "\n") + "\n"
+	for _, line := range want {
+		if !strings.Contains(all, "\n"+line+"\n") {
+			t.Errorf("there is no line %s in%s", line, all)
+		}
+	}
+}
+
+func metricsPolicy() *approvers.Policy {
+	return &approvers.Policy{Tools: []approvers.ToolPolicy{{Name: "issue_refund", Risk: approvers.High}}}
+}
+
+func emptyStore(t *testing.T) store.Store {
+	t.Helper()
+	db, err := openStore(filepath.Join(t.TempDir(), "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// Each kind of event has its figures. Only approvals can be too quick, and a tool that the policy does not name has no label of its own.
+func TestMetrics(t *testing.T) {
+	m := newMetrics(emptyStore(t), metricsPolicy)
+	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
+		m.count(desk.Event{Tool: tool, Decision: &approvers.Decision{Kind: kind, Role: "team-lead", Took: took}})
+	}
+	decide("issue_refund", approvers.Approve, 2750*time.Millisecond)
+	decide("issue_refund", approvers.Approve, 3*time.Second)
+	decide("issue_refund", approvers.Approve, 0) // not known
+	decide("issue_refund", approvers.Reject, time.Second)
+	decide("issue_refund", approvers.Modify, time.Second)
+	decide("made_up_1", approvers.Approve, time.Second)
+	decide("made_up_2", approvers.Approve, time.Minute)
+	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Expired})
+	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Consumed})
+	m.count(desk.Event{Tool: "issue_refund", Ran: approvers.ExecutionSucceeded})
+	m.count(desk.Event{Tool: "issue_refund", Ran: approvers.ExecutionUnknown})
+	wantLines(t, scrape(t, m),
+		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 2`,
+		`countersign_decision_seconds_sum{kind="approve",role="team-lead",tool="issue_refund"} 5.75`,
+		`countersign_decision_seconds_bucket{kind="approve",role="team-lead",tool="issue_refund",le="1"} 0`,
+		`countersign_decision_seconds_count{kind="reject",role="team-lead",tool="issue_refund"} 1`,
+		`countersign_decision_seconds_count{kind="modify",role="team-lead",tool="issue_refund"} 1`,
+		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="other"} 2`,
+		`countersign_decisions_quick_total{role="team-lead",tool="issue_refund"} 1`,
+		`countersign_decisions_quick_total{role="team-lead",tool="other"} 1`,
+		`countersign_requests_total{state="expired",tool="issue_refund"} 1`,
+		`countersign_requests_total{state="consumed",tool="issue_refund"} 1`,
+		`countersign_requests_waiting 0`,
+		`countersign_runs_total{state="succeeded",tool="issue_refund"} 1`,
+		`countersign_runs_total{state="unknown",tool="issue_refund"} 1`,
+	)
+}
+
+// blind is a store that can't be read.
+type blind struct{ store.Store }
+
+func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
+
+// What can't be read is not 0, and the other figures are there all the same.
+func TestMetricsWithoutTheStore(t *testing.T) {
+	m := newMetrics(blind{}, metricsPolicy)
+	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Expired})
+	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
+}
+
+// Every metric is documented, and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics(emptyStore(t), metricsPolicy)
+	m.count(desk.Event{Decision: &approvers.Decision{Kind: approvers.Approve, Took: 1}})
+	m.count(desk.Event{Ended: approvers.Expired})
+	m.count(desk.Event{Ran: approvers.ExecutionFailed})
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "countersign_") {
+			continue
+		}
+		n++
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		if row := "| `" + f.GetName() + "` | " + strings.Join(labels, ", ") + " |"; !strings.Contains(string(doc), row) {
+			t.Errorf("docs/metrics.md has no row %s", row)
+		}
+	}
+	if rows := strings.Count(string(doc), "\n| `countersign_"); rows != n {
+		t.Errorf("docs/metrics.md has %d metrics, and there are %d", rows, n)
+	}
+}
+
+// The bot counts what people and tools do: a request waits, is approved, and runs.
+func TestMetricsOfTheBot(t *testing.T) {
+	h := openHouse(t, t.TempDir(), nil)
+	sam, teo := visitor.Visitor{Base: h.base, User: "sam"}, visitor.Visitor{Base: h.base, User: "teo"}
+	if _, err := sam.Say(within(t), "#support", "", "@Countersign refund ORD-123, it arrived broken"); err != nil {
+		t.Fatal(err)
+	}
+	card := h.sees("teo", "U0BOT", "", "ORD-123")
+	wantLines(t, scrape(t, h.parts.metrics), `countersign_requests_waiting 1`)
+	approve, ok := visitor.Button(card.Blocks, "Approve")
+	if !ok {
+		t.Fatalf("no Approve on the card: %s", card.Blocks)
+	}
+	if err := teo.Press(within(t), card, approve); err != nil {
+		t.Fatal(err)
+	}
+	err := teo.Await(within(t), "the run to be counted", func() (bool, error) {
+		return strings.Contains(strings.Join(scrape(t, h.parts.metrics), "\n"), `countersign_runs_total{state="succeeded",tool="issue_refund"} 1`), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, scrape(t, h.parts.metrics),
+		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 1`,
+		`countersign_requests_total{state="consumed",tool="issue_refund"} 1`,
+		`countersign_requests_waiting 0`,
+	)
+}
