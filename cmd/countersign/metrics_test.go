@@ -144,7 +144,7 @@ func TestMetricsOfTheBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	card := h.sees("teo", "U0BOT", "", "ORD-123")
-	wantLines(t, scrape(t, h.parts.metrics), `countersign_requests_waiting 1`)
+	wantLines(t, scrape(t, h.bot.metrics), `countersign_requests_waiting 1`)
 	approve, ok := visitor.Button(card.Blocks, "Approve")
 	if !ok {
 		t.Fatalf("no Approve on the card: %s", card.Blocks)
@@ -153,12 +153,12 @@ func TestMetricsOfTheBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := teo.Await(within(t), "the run to be counted", func() (bool, error) {
-		return strings.Contains(strings.Join(scrape(t, h.parts.metrics), "\n"), `countersign_runs_total{state="succeeded",tool="issue_refund"} 1`), nil
+		return strings.Contains(strings.Join(scrape(t, h.bot.metrics), "\n"), `countersign_runs_total{state="succeeded",tool="issue_refund"} 1`), nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, scrape(t, h.parts.metrics),
+	wantLines(t, scrape(t, h.bot.metrics),
 		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 1`,
 		`countersign_requests_total{state="consumed",tool="issue_refund"} 1`,
 		`countersign_requests_waiting 0`,
