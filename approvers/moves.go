@@ -189,7 +189,8 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 		return r, denied
 	}
 	if e.Plan.Verdict == Auto {
-		e.Plan.askAfterEdit(in.Policy, r.Tool)
+		t, _ := in.Policy.Tool(r.Tool, r.Agent)
+		e.Plan.askAfterEdit(in.Policy, t)
 	}
 	if e.Plan.Verdict != Ask {
 		return r, &Denied{Code: DeniedEdit, Detail: e.Plan.Why[len(e.Plan.Why)-1]}

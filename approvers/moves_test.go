@@ -280,6 +280,23 @@ func TestModify(t *testing.T) {
 			t.Error("it changed the request all the same")
 		}
 	})
+	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
+		// Within the limit the tool runs by itself; above it two people decide, and an edit by one of them does not take the other's place.
+		p := example()
+		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
+		c := callOf("update_shipping_address", small)
+		r := openCall(p, c, small)
+		r.Plan = p.AskFor(c, p.Tools[1].MaxAuto)
+		r = approvers.Open(deciding(p, start), r)
+		r, denied := r.Modify(deciding(p, start), moveBy(r, onFin1, start), edited(p, r, "exec_2", `{"amount":20}`))
+		if denied != nil || r.State != approvers.Pending || len(r.Standing()) != 1 {
+			t.Fatalf("%s with %d standing, %v; want pending with the editor's approval", r.State, len(r.Standing()), denied)
+		}
+		wantStages(t, r, "finance-director")
+		if r = mustApprove(t, p, r, onFin2, start); r.State != approvers.Approved {
+			t.Errorf("%s after both agreed", r.State)
+		}
+	})
 	t.Run("a call that asked is never free after an edit", func(t *testing.T) {
 		// A rule names the stages; the edited arguments match no rule, so the policy alone would let the call run. The
 		// editor belongs to an early stage and has too low a ceiling: somebody else must allow it.

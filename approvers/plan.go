@@ -107,11 +107,12 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	return plan
 }
 
-// askAfterEdit has somebody asked about an edited call that the policy would let run: the call that was proposed had to wait.
-func (plan *Plan) askAfterEdit(p *Policy, tool string) {
+// askAfterEdit has somebody asked about an edited call that the policy would let run: the call that was proposed had to wait. The tool's own
+// stages hold, as they do above its automatic runs: an edit takes nobody's place.
+func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.Verdict = Ask
 	plan.why("its arguments were edited while it waited")
-	plan.route(p, tool, nil, nil)
+	plan.route(p, t.Name, t.Stages, nil)
 }
 
 // route fills in the stages: the ones that the policy names, or the lowest sufficient ceiling.
