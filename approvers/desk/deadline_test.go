@@ -93,10 +93,12 @@ func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	late := o.clickOn(lead, approvers.Reject, r.ID)
 	expire := o.timers(store.TimerExpire)[r.ID]
 	waits := []time.Duration{}
-	for range 12 {
+	for n := range 12 {
 		o.ok(o.Expire(o.ctx(), expire))
 		o.wantState(r.ID, approvers.Pending)
-		expire = o.timers(store.TimerExpire)[r.ID]
+		if expire = o.timers(store.TimerExpire)[r.ID]; expire.Tries != n+1 {
+			t.Errorf("try %d counts as %d", n+1, expire.Tries)
+		}
 		wait := expire.Due.Sub(o.clock.Now())
 		if wait <= 0 {
 			t.Fatal("the expiry is due again at once")

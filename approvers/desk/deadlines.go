@@ -28,24 +28,27 @@ func (d *Desk) Expire(ctx context.Context, timer store.Timer) error {
 		if !expired {
 			return t.arm(approvers.Request{}, r) // the deadline was moved, or the clock was set back
 		}
-		deadline := r.ExpiresAt
-		if r.State == approvers.Approved {
-			deadline = r.RunBy
-		}
-		early, err := t.Unhandled(deadline)
-		if err != nil {
-			return err
-		}
-		if early && r.State == approvers.Pending {
-			timer.Due = t.now.Add(min(clickGrace<<min(timer.Tries, 10), maxGrace))
-			timer.Tries++
-			return t.SetTimer(timer)
+		if r.State == approvers.Pending {
+			if early, err := t.handledFirst(timer, r.ExpiresAt); early || err != nil {
+				return err
+			}
 		}
 		if after.State == approvers.Pending {
 			return t.escalated(r, after, approvers.Escalation{Lead: t.lastJoined(after)})
 		}
 		return t.follow(r, after)
 	})
+}
+
+// handledFirst puts the end of something off while a delivery that was received by its deadline is not handled yet. It reports whether it did.
+func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
+	early, err := t.Unhandled(deadline)
+	if err != nil || !early {
+		return false, err
+	}
+	timer.Due = t.now.Add(min(clickGrace<<min(timer.Tries, 10), maxGrace))
+	timer.Tries++
+	return true, t.SetTimer(timer)
 }
 
 // openRequest reads the request that a timer names. It clears the timer and returns no request where there is nothing left to do.

@@ -105,7 +105,7 @@ func (t *tx) answered(call store.Call, who approvers.Identity, answer string) er
 	return t.settleInquiry(call, approvers.OutcomeExecuted, string(text))
 }
 
-// LapseInquiry gives up on a question that nobody answered in time.
+// LapseInquiry gives up on a question that nobody answered in time. Answers that were received before the deadline are handled first.
 func (d *Desk) LapseInquiry(ctx context.Context, timer store.Timer) error {
 	return d.update(ctx, "lapse", func(t *tx) error {
 		call, err := t.Call(timer.Ref)
@@ -114,6 +114,9 @@ func (d *Desk) LapseInquiry(ctx context.Context, timer store.Timer) error {
 		}
 		if t.now.Before(call.Inquiry.ExpiresAt) {
 			return t.SetTimer(store.Timer{Kind: store.TimerInquiry, Ref: call.ID, Due: call.Inquiry.ExpiresAt})
+		}
+		if early, err := t.handledFirst(timer, call.Inquiry.ExpiresAt); early || err != nil {
+			return err
 		}
 		return t.closeInquiry(call, approvers.OutcomeExpired, "nobody answered in time")
 	})

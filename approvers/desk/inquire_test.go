@@ -3,6 +3,7 @@ package desk_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
@@ -98,6 +99,27 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 			t.Errorf("%s: %s", c.Tool, got.Outcome)
 		}
 	}
+	o.answer(turn)
+}
+
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses, whichever of the two falls to be handled first.
+func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
+	o := newOffice(t)
+	turn, c := o.inquire()
+	o.clock.pass(expiresAfter)
+	click := desk.Click{Inbox: o.id("click"), At: o.clock.Now(), Who: alice, Call: c.ID}
+	o.receive(click)
+	o.clock.pass(time.Second)
+	lapse := o.timers(store.TimerInquiry)[c.ID]
+	o.ok(o.LapseInquiry(o.ctx(), lapse))
+	if got := o.call(c.ID); got.Outcome != "" {
+		t.Fatalf("it lapsed (%s) although an answer had come in time", got.Outcome)
+	}
+	if again := o.timers(store.TimerInquiry)[c.ID]; !again.Due.After(o.clock.Now()) || again.Tries != 1 {
+		t.Errorf("it is looked at again at %s, try %d; now is %s", again.Due, again.Tries, o.clock.Now())
+	}
+	o.ok(o.Choose(o.ctx(), click, 0))
+	o.wantAnswer(c.ID, approvers.OutcomeExecuted, "A-1", alice.ID)
 	o.answer(turn)
 }
 
