@@ -20,7 +20,7 @@ func Open(in Deciding, r Request) Request {
 // begin starts the clocks of the current stage. Nobody is added to it yet.
 func (r Request) begin(in Deciding) Request {
 	r.Joined, r.Owed, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
-	r.Invited, r.JoinedAt = r.handedAt(r.Stage), time.Time{}
+	r.Invited, r.JoinedAt = r.handedAt(r.Stage), nil
 	r.StageAt = in.Now
 	t := r.times(in)
 	r.ExpiresAt = r.worked(in, r.stage().Roles(), t.ExpiresAfter)
@@ -158,7 +158,7 @@ func (r Request) join(in Deciding) (Request, Role, bool) {
 	if !ok {
 		return r, Role{}, false
 	}
-	r.Joined, r.JoinedAt = append(slices.Clone(r.Joined), lead.Name), in.Now
+	r.Joined, r.JoinedAt = append(slices.Clone(r.Joined), lead.Name), append(slices.Clone(r.JoinedAt), in.Now)
 	return r.armEscalation(in), lead, true
 }
 

@@ -42,7 +42,12 @@ func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 			return latest(i.At, r.StageAt), true
 		}
 	}
-	return r.JoinedAt, true
+	for i, name := range r.Joined {
+		if role, known := p.Role(name); known && role.Holds(who) && i < len(r.JoinedAt) {
+			return r.JoinedAt[i], true
+		}
+	}
+	return time.Time{}, false
 }
 
 func latest(a, b time.Time) time.Time {

@@ -81,11 +81,11 @@ type Request struct {
 	PreviewFault string          `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
 	Facts        AskFacts        `json:"facts"`
 	Plan         Plan            `json:"plan"`
-	Stage        int             `json:"stage"`              // index into Plan.Stages
-	Joined       []string        `json:"joined,omitempty"`   // roles that escalation added to the current stage
-	JoinedAt     time.Time       `json:"joined_at,omitzero"` // when the last of them was added
-	Invited      []Invite        `json:"invited,omitempty"`  // people who were added to the current stage
-	Handed       []Invite        `json:"handed,omitempty"`   // everybody to whom any stage was handed on by hand
+	Stage        int             `json:"stage"`               // index into Plan.Stages
+	Joined       []string        `json:"joined,omitempty"`    // roles that escalation added to the current stage
+	JoinedAt     []time.Time     `json:"joined_at,omitempty"` // when each of them was added
+	Invited      []Invite        `json:"invited,omitempty"`   // people who were added to the current stage
+	Handed       []Invite        `json:"handed,omitempty"`    // everybody to whom any stage was handed on by hand
 	Decisions    []Decision      `json:"decisions,omitempty"`
 	Edits        []Edit          `json:"edits,omitempty"`
 	Remarks      []Remark        `json:"remarks,omitempty"`

@@ -38,7 +38,7 @@ func (s scene) turn(p *page, r approvers.Request) {
 	switch {
 	case r.State != approvers.Pending:
 		line = say("This was yours to decide: ").say(what(r))
-	case len(r.Joined) > 0 && !s.Surface.CreatedAt.Before(r.JoinedAt):
+	case len(r.JoinedAt) > 0 && !s.Surface.CreatedAt.Before(r.JoinedAt[0]):
 		line = say("⏫ ").strong("Nobody has decided yet, so this is yours to decide now: ").say(what(r))
 	}
 	for i, c := range s.calls {

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	}
 	for _, p := range people {
 		since, ok := r.TurnOf(t.policy, p.Who)
-		if ok && !p.Away && stale(surfaces, toUser+p.Who.ID.User(), since) {
+		if ok && !p.Away && !moved(r, p.Who.ID, since) && stale(surfaces, toUser+p.Who.ID.User(), since) {
 			if err := t.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
 				return err
 			}
@@ -34,6 +35,11 @@ func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 		}
 	}
 	return nil
+}
+
+// moved reports whether it is a person's own move that began their turn: they see what it did.
+func moved(r approvers.Request, who approvers.PersonID, since time.Time) bool {
+	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
 // stale reports whether an address has had the card since before a time, and has been told nothing of it since.
