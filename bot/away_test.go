@@ -153,3 +153,13 @@ func TestAwayWhileItWaits(t *testing.T) {
 	w.clicks("priya", "U0BOT", card, actApprove)
 	w.finds("ada", "#support-approvals", "", "Approved by <@U0101> (Deputy)")
 }
+
+// What somebody types first is done first, also where Slack makes the first one wait.
+func TestCommandsKeepTheirOrder(t *testing.T) {
+	w := newWorkbench(t)
+	w.call("POST", "/faults", map[string]any{"fault": "slow", "method": "users.info", "delay_ms": 500})
+	w.commands("teo", "#general", "away for 3 days")
+	w.commands("teo", "#general", "back")
+	w.answered("teo", "#general", "You are away until")
+	w.answered("teo", "#general", "Welcome back")
+}

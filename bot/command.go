@@ -41,11 +41,21 @@ func subcommands() []subcommand {
 	}
 }
 
+func readCommand(raw []byte) (c command, err error) {
+	if err := json.Unmarshal(raw, &c); err != nil || c.User == "" {
+		return c, fmt.Errorf("%w: a slash command without its person", errPayload)
+	}
+	return c, nil
+}
+
+// lane keeps what one person does in order: their commands among their clicks.
+func (c command) lane() string { return personLane(c.User) }
+
 // commanded answers a slash command: what somebody can tell the bot about themselves. What they want done they say in their own words.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
-	var c command
-	if err := json.Unmarshal(row.Payload, &c); err != nil || c.User == "" {
-		return fmt.Errorf("%w: a slash command without its person", errPayload)
+	c, err := readCommand(row.Payload)
+	if err != nil {
+		return err
 	}
 	c.inbox = row.ID
 	answer, err := b.obey(ctx, c)

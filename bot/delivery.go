@@ -192,4 +192,6 @@ func (e event) dm() bool {
 }
 
 // lane keeps one person's clicks in order.
-func (i interaction) lane() string { return "person:" + i.User.ID }
+func (i interaction) lane() string { return personLane(i.User.ID) }
+
+func personLane(user string) string { return "person:" + user }

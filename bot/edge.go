@@ -23,8 +23,17 @@ func (b *Bot) receive(ctx context.Context, kind store.InboxKind, payload []byte,
 	case store.InboxInteraction:
 		return b.receiveInteraction(ctx, payload, at)
 	}
-	_, err := b.Desk.Receive(ctx, store.Inbox{ID: deliveryID(kind, string(payload)), Kind: kind, ReceivedAt: at, Payload: payload}, "")
-	return ack{}, err
+	return ack{}, b.receiveCommand(ctx, payload, at)
+}
+
+func (b *Bot) receiveCommand(ctx context.Context, payload []byte, at time.Time) error {
+	c, err := readCommand(payload)
+	if err != nil {
+		return b.receiveUnreadable(ctx, store.InboxCommand, payload, at, err)
+	}
+	row := store.Inbox{ID: deliveryID(store.InboxCommand, string(payload)), Kind: store.InboxCommand, ReceivedAt: at, Payload: payload}
+	_, err = b.Desk.Receive(ctx, row, c.lane())
+	return err
 }
 
 func (b *Bot) receiveEvent(ctx context.Context, payload []byte, at time.Time) error {

@@ -144,6 +144,10 @@ func shard(kind store.InboxKind, payload []byte) int {
 		if i, err := readInteraction(payload); err == nil {
 			lane = i.lane()
 		}
+	case store.InboxCommand:
+		if c, err := readCommand(payload); err == nil {
+			lane = c.lane()
+		}
 	}
 	h := fnv.New32a()
 	h.Write([]byte(lane))
