@@ -150,7 +150,7 @@ func TestBundleApart(t *testing.T) {
 	w.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
 	w.clicksOn("teo", "U0BOT", teo, actApart, 2)
 	own := w.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Tool: issue_refund")
-	ada := w.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
+	w.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
 	if !own.has(actAsk) || !own.has(actHandOn) {
 		t.Error("its own card lacks what there is beside deciding")
 	}
@@ -160,7 +160,7 @@ func TestBundleApart(t *testing.T) {
 	if n := strings.Count(teo.raw, `"action_id":"approve"`); n != 1 {
 		t.Errorf("%d calls can be approved by who has agreed to one of two", n)
 	}
-	ada = w.finds("ada", "U0BOT", "", "2 of 3 calls wait", "1 of 2 agreed")
+	ada := w.finds("ada", "U0BOT", "", "2 of 3 calls wait", "1 of 2 agreed")
 	w.clicks("ada", "U0BOT", ada, actApproveAll)
 	w.finds("ada", "U0BOT", "", "1 of 3 calls waits", "Done.", "You have agreed")
 	if got := w.runs(); len(got) != 2 { // with the search, that nobody is asked about

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 func scrape(t *testing.T, m *metrics) []string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	admin(nil, m.handler()).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	admin(nil, m.handler()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if rec.Code != 200 {
 		t.Fatalf("%d: %s", rec.Code, rec.Body)
 	}

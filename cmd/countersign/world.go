@@ -37,7 +37,9 @@ var worldLines = []line{
 		return happens(func(ctx context.Context, p *player) error { return p.away(ctx, lasting(m[1], m[2])) })
 	}},
 	{"NAME pauses notifications for 2 hours", regexp.MustCompile(`^(\w+) pauses notifications for ` + span + `$`), func(m []string) (scene, error) {
-		return happens(func(ctx context.Context, p *player) error { return p.as(m[1]).Snooze(ctx, p.clock.now().Add(lasting(m[2], m[3]))) })
+		return happens(func(ctx context.Context, p *player) error {
+			return p.as(m[1]).Snooze(ctx, p.clock.now().Add(lasting(m[2], m[3])))
+		})
 	}},
 	{"The policy becomes FILE", regexp.MustCompile(`^The policy becomes (\S+)$`), func(m []string) (scene, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.reload(ctx, m[1]) })
