@@ -46,6 +46,7 @@ type outside struct {
 	acted      map[string]bool   // what people did already
 	crashes    int
 	script     []string // what the model asks for in its first step
+	silent     bool     // nobody decides anything
 }
 
 type posted struct {
@@ -64,12 +65,14 @@ type delivery struct {
 
 // act is what a person does: the payload of a delivery.
 type act struct {
-	Who    approvers.Identity
-	Say    string
-	Click  approvers.DecisionKind
-	Report desk.Report
-	Ref    string
-	Digest string
+	Who     approvers.Identity
+	Say     string
+	Click   approvers.DecisionKind
+	Report  desk.Report
+	Away    time.Duration // somebody says that they are away for so long, and StandIn does so for them
+	StandIn approvers.Identity
+	Ref     string
+	Digest  string
 }
 
 func (w *outside) slack(a act) {
@@ -163,6 +166,8 @@ func (w *outside) handle(ctx context.Context, t store.Timer) error {
 			Inbox: row.ID, At: row.ReceivedAt, Team: "T0001", Thread: "100.1", TS: row.ID, Who: a.Who, Text: a.Say, Start: true,
 			Place: approvers.Place{Channel: "C0001", Name: "support"},
 		})
+	case a.Away > 0:
+		_, err = w.SetAway(ctx, desk.Departure{Inbox: row.ID, Who: a.Who, Until: row.ReceivedAt.Add(a.Away), Delegate: &a.StandIn})
 	case a.Report != "":
 		err = w.Report(ctx, c, a.Report)
 	default:
@@ -217,6 +222,9 @@ func (w *outside) showAt(ctx context.Context, t store.Timer) error {
 
 // people look at what is shown and act on it, each once.
 func (w *outside) people() bool {
+	if w.silent {
+		return false
+	}
 	for id, p := range w.posts {
 		if w.acted[id] || (p.kind != store.SurfaceCard && p.kind != store.SurfaceUnknown) {
 			continue
