@@ -58,6 +58,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 func TestNobodyIsHere(t *testing.T) {
 	o := newOffice(t)
 	o.away(support, time.Hour)
+	o.due() // the absence has begun: nothing but the request itself has its people looked up
 	o.quiet["U0002"] = o.clock.Now().Add(time.Hour)
 	r := o.ask(`apply_discount {}`)
 	o.due()
