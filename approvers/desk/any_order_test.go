@@ -21,7 +21,7 @@ func TestAnyOrder(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
-		o := &office{t: t, path: filepath.Join(dir, fmt.Sprint(n)), tools: newToolbox(), clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}}
+		o := &office{t: t, path: filepath.Join(dir, fmt.Sprint(n)), tools: newToolbox(), clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{}}
 		o.policy.Store(policy("policy-0"))
 		o.open(nil)
 		defer func() { o.ok(o.store.Close()) }()
@@ -44,6 +44,8 @@ func TestAnyOrder(t *testing.T) {
 			"report":    c.report,
 			"show":      c.show,
 			"pass":      c.pass,
+			"away":      c.leave,
+			"quiet":     c.disturb,
 			"policy":    c.change,
 			"tool":      c.drift,
 			"restart":   c.restart,
@@ -249,6 +251,28 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
+// leave has somebody say that they are away, now or soon, or back.
+func (c *chaos) leave(t *rapid.T) {
+	who, minutes := c.who(t), rapid.IntRange(0, 40)
+	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
+		_, err := c.Back(c.ctx(), c.command(), who)
+		c.fine(t, err)
+		return
+	}
+	from := c.clock.Now().Add(time.Duration(minutes.Draw(t, "from")) * time.Minute)
+	m := desk.Departure{Inbox: c.command(), Who: who, From: from, Until: from.Add(time.Duration(minutes.Draw(t, "for")) * time.Minute)}
+	if other := c.who(t); other.ID != "" {
+		m.Delegate = &other
+	}
+	_, err := c.SetAway(c.ctx(), m)
+	c.fine(t, err)
+}
+
+// disturb has somebody not want to be disturbed for a while.
+func (c *chaos) disturb(t *rapid.T) {
+	c.quiet[c.who(t).ID.User()] = c.clock.Now().Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute)
+}
+
 func (c *chaos) pass(t *rapid.T) {
 	c.clock.pass(time.Duration(rapid.IntRange(1, 20).Draw(t, "minutes")) * time.Minute)
 	c.due()
@@ -261,6 +285,8 @@ func (c *chaos) change(t *rapid.T) {
 			p.Tools[i].Risk = approvers.Risk(rapid.IntRange(1, 4).Draw(t, "risk"))
 			p.Tools[i].Confirm = rapid.Bool().Draw(t, "confirm")
 		}
+		p.Defaults.RemindAfter, p.Defaults.Reminders, p.Defaults.Repeat = 7*time.Minute, rapid.IntRange(0, 3).Draw(t, "reminders"), rapid.IntRange(0, 2).Draw(t, "repeat")
+		p.Defaults.OnExpiry = rapid.SampledFrom([]approvers.OnExpiry{approvers.ExpiryRejects, approvers.ExpiryEscalates}).Draw(t, "on expiry")
 		p.Caps.Approver = rapid.IntRange(0, 2).Draw(t, "cap")
 		if rapid.IntRange(0, 3).Draw(t, "fewer") == 0 {
 			p.Approvers = p.Approvers[rapid.IntRange(0, 2).Draw(t, "from"):]

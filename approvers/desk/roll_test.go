@@ -31,20 +31,20 @@ func (o *office) company(ctx context.Context, request string) (desk.Roll, []appr
 	slices.Sort(names)
 	var people []approvers.Presence
 	for _, user := range slices.Compact(names) {
-		people = append(people, o.presence(user, roll))
+		people = append(people, o.presence(user, roll, 5))
 	}
 	return roll, people, nil
 }
 
-func (o *office) presence(user string, roll desk.Roll) approvers.Presence {
+func (o *office) presence(user string, roll desk.Roll, line int) approvers.Presence {
 	p := approvers.Presence{Who: person(user)}
 	if until := o.quiet[user]; until.After(o.clock.Now()) {
 		p.QuietUntil = until
 	}
 	if a, away := roll.Away[user]; away {
 		p.Away = true
-		if a.Delegate != "" {
-			next := o.presence(a.Delegate.User(), roll)
+		if a.Delegate != "" && line > 0 {
+			next := o.presence(a.Delegate.User(), roll, line-1)
 			p.StandIn = &next
 		}
 	}
