@@ -2,6 +2,7 @@ package bot
 
 import (
 	"slices"
+	"time"
 
 	"countersign/approvers"
 )
@@ -20,11 +21,19 @@ func (s scene) reminder(p *page, r approvers.Request, user string) {
 		line = say("☑️ This went on to the next stage: ").strong(about).say(". It waits for " + s.waitsFor(r) + " now.")
 	default:
 		p.para(say("⏰ ").strong("Still waits for you: " + about))
-		line = say("Asked by ").person(r.Facts.Asker, r.Facts.AskerName).say("; waits since ").at(r.StageAt, dayTime).say(" for " + s.waitsFor(r) + ".")
+		line = say("Asked by ").person(r.Facts.Asker, r.Facts.AskerName).say("; waits since ").at(began(r), dayTime).say(" for " + s.waitsFor(r) + ".")
 		defer func() { p.para(s.otherwise(r)...) }()
 	}
 	if card := s.cardFor(user); card != "" {
 		line.say(" ").link(card, "See the card")
 	}
 	p.para(line)
+}
+
+// began is when the current stage began. A request from before that was stored is as old as it.
+func began(r approvers.Request) time.Time {
+	if r.StageAt.IsZero() {
+		return r.CreatedAt
+	}
+	return r.StageAt
 }

@@ -1,11 +1,13 @@
 package bot
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // otherwiseOf is what a card says of what happens if nobody does anything.
@@ -85,5 +87,20 @@ func TestHoursInWords(t *testing.T) {
 	h := approvers.Hours{Zone: time.UTC, Days: [7]bool{true}, From: 22*time.Hour + 30*time.Minute, To: 24 * time.Hour}
 	if got := hours(h); got != "Sun 22:30–24:00 UTC" {
 		t.Error(got)
+	}
+}
+
+// A request that was stored before it was known when its stage began waits since it was made, not since the beginning of time.
+func TestAReminderOfAnOldRequest(t *testing.T) {
+	r := testRequest(refundArgs)
+	r.StageAt = time.Time{}
+	s := sightOf(r)
+	s.Surface.Kind, s.Surface.Note, s.Surface.To, s.Surface.CreatedAt = store.SurfaceNotice, store.NoteReminder, "user:U0002", noon
+	d, _, err := draw(scene{Sight: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.messages[0].Text, "waits since <!date^"+strconv.FormatInt(r.CreatedAt.Unix(), 10)+"^"; !strings.Contains(got, want) {
+		t.Errorf("%s\nlacks %s", got, want)
 	}
 }
