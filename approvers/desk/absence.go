@@ -83,7 +83,19 @@ func (t *tx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	if err := t.audit(absenceChain(a.Who), approvers.AuditAway, a.Who, facts, nil); err != nil {
 		return a, err
 	}
-	return a, t.changedRef(string(a.Who))
+	told, err := t.SurfacesOf(string(a.Who))
+	if err != nil {
+		return a, err
+	}
+	for _, s := range told {
+		if s.Step != int(a.Version)-1 { // those of still earlier ones show it already
+			continue
+		}
+		if err := t.changed(s); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
 }
 
 // absenceChain names the audit chain of a person's absences.

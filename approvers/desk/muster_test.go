@@ -54,6 +54,26 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 }
 
+// TestOnlyTheLastAbsenceIsShownAnew: what told of those before it says that they are over already.
+func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
+	o := newOfficeWith(t, withDeputy)
+	for range 4 {
+		o.away(lead, 48*time.Hour, deputy)
+	}
+	var wants []uint64
+	for _, s := range o.surfacesOf(string(lead.ID)) {
+		wants = append(wants, s.Want)
+	}
+	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
+		t.Errorf("what told whoever stands in is wanted in versions %v; want %v", wants, want)
+	}
+	_, err := o.Back(o.ctx(), "", lead)
+	o.ok(err)
+	if last := o.surfacesOf(string(lead.ID))[3]; last.Want != 2 {
+		t.Errorf("the last one does not show that it is over")
+	}
+}
+
 // TestNobodyIsHere: then the lead is told at once, and the lead's lead where that one can't be reached either.
 func TestNobodyIsHere(t *testing.T) {
 	o := newOffice(t)
