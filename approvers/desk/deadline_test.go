@@ -266,6 +266,27 @@ func TestNobodyReports(t *testing.T) {
 	o.ok(o.LeaveUnknown(o.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
 }
 
+// TestAReportBeforeTheDeadlineIsHandledFirst: the model is told what the person found out, and not that nobody knows.
+func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
+	o := newOffice(t)
+	r := o.claimed()
+	o.ok(o.Lose(o.ctx(), r.Execution))
+	o.clock.pass(expiresAfter)
+	c := desk.Click{Inbox: o.id("click"), At: o.clock.Now(), Execution: r.Execution, Who: lead, Reason: "refund 77"}
+	o.receive(c)
+	o.clock.pass(time.Second)
+	for range 2 {
+		o.ok(o.LeaveUnknown(o.ctx(), o.timers(store.TimerLeave)[r.Execution]))
+		o.wantOutcome(r.Call, "")
+		o.clock.pass(time.Second)
+	}
+	o.ok(o.Report(o.ctx(), c, desk.Happened))
+	o.wantOutcome(r.Call, approvers.OutcomeExecuted)
+	if len(o.timers(store.TimerLeave)) != 0 {
+		t.Error("its timer is left")
+	}
+}
+
 // TestHarmlessRunsAreTakenUpAgain: read-only and idempotent tools run again after a crash, under the same key, but not for ever.
 func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	for _, spec := range []string{`search_orders {}`, `update_address {}`} {

@@ -118,12 +118,20 @@ func (t *tx) leave(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// LeaveUnknown tells the model of an outcome that nobody reported on in time.
+// LeaveUnknown tells the model of an outcome that nobody reported on in time. Reports that were received before the deadline are handled first.
 func (d *Desk) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	return d.update(ctx, "leave", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
 		if err != nil || e.State != approvers.ExecutionUnknown {
 			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref))
+		}
+		p, _ := t.policy.Tool(e.Tool, "")
+		deadline := e.FinishedAt.Add(p.ExpiresAfter)
+		if timer.Due.Before(deadline) { // the policy gives more time by now than when people were asked
+			deadline = timer.Due
+		}
+		if early, err := t.handledFirst(timer, deadline); early || err != nil {
+			return err
 		}
 		return t.leave(e)
 	})
