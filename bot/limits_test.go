@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
@@ -232,4 +233,35 @@ func TestLongAnswersAreWhole(t *testing.T) {
 	if n := strings.Count(all, "code line"); n < 3000 {
 		t.Errorf("%d of 3000 lines of code are there", n)
 	}
+}
+
+// What people are told of time is readable at its largest too.
+func TestLargestReminder(t *testing.T) {
+	big := func(n int) string { return strings.Repeat("𝕏", n) }
+	r := testRequest(refundArgs)
+	r.Preview, r.Facts.AskerName, r.Facts.Asker = big(9000), big(500), "operator:x"
+	r.Plan.Stages[0].Approver, r.Joined = big(500), []string{big(500), big(500), big(500)}
+	s := sightOf(r)
+	s.Surface.Kind, s.Surface.Note, s.Surface.To = store.SurfaceNotice, store.NoteReminder, "user:U0002"
+	drawn(t, s)
+	over := closed(r, approvers.Rejected, "", "", big(5000))
+	over.ClosedBy, over.ClosedName, over.ClosedRole = "operator:x", big(200), big(200)
+	s.Request = &over
+	drawn(t, s)
+}
+
+func TestLargestStandIn(t *testing.T) {
+	big := func(n int) string { return strings.Repeat("𝕏", n) }
+	a := approvers.Absence{Who: "operator:x", Version: 1, Name: big(500), From: noon, Until: noon.Add(time.Hour), Delegate: "T0001/U0002"}
+	for range 100 {
+		c := approvers.Cover{Role: big(500)}
+		for range 100 {
+			c.Lacks = append(c.Lacks, big(200))
+		}
+		a.Covers = append(a.Covers, c)
+	}
+	s := sightOf(testRequest(refundArgs))
+	s.Surface = store.Surface{ID: "s_1", Kind: store.SurfaceStandIn, Ref: "operator:x", Step: 1, To: "user:U0002"}
+	s.Request, s.Execution, s.Absence = nil, nil, &a
+	drawn(t, s)
 }
