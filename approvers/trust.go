@@ -1,0 +1,109 @@
+package approvers
+
+import (
+	"slices"
+	"time"
+)
+
+// Trust is a row of calls of a tool by an agent that were alike, were approved as they were and went well, one after the other: what the bot proposes
+// a grant from. The zero value is no row.
+type Trust struct {
+	Row      int        `json:"row"`
+	ToolHash string     `json:"tool_hash,omitempty"`
+	Terms    GrantTerms `json:"terms"`
+	Args     []string   `json:"args,omitempty"`
+	Bounds   []Bound    `json:"bounds,omitempty"` // the fixed values, and the greatest numbers so far
+	Risk     Risk       `json:"risk,omitempty"`   // the highest
+	Approved []Signer   `json:"approved,omitempty"`
+}
+
+// OfferHolds is how long an offer can be taken up.
+const OfferHolds = 24 * time.Hour
+
+// maxSigners bounds how many people an offer names.
+const maxSigners = 20
+
+// Grow adds a call that was approved and went well to the row. When the row is as long as the policy asks for it returns the grant to offer, and the row
+// starts anew. A call that no grant could have stood for leaves the row as it is; one that is not like the others begins a new one.
+func (t Trust) Grow(in Deciding, r Request) (Trust, Grant, bool) {
+	p, known := in.Policy.Tool(r.Tool, r.Agent)
+	values, ok := members(r.Args)
+	switch {
+	case !known || !p.Trusts():
+		return Trust{}, Grant{}, false
+	case !ok || !r.Plan.grantable():
+		return t, Grant{}, false
+	case !r.asItWas():
+		return Trust{}, Grant{}, false
+	}
+	bounds, why := p.Grants.bounds(values, nil)
+	if why != "" {
+		return t, Grant{}, false
+	}
+	t = t.add(Trust{ToolHash: r.ToolHash, Terms: p.Grants, Args: names(values), Bounds: bounds, Risk: max(p.Risk, r.Plan.Risk)})
+	t.Approved = addSigner(t.Approved, Signer{r.ClosedBy, r.ClosedName})
+	if t.Row < p.TrustAfter {
+		return t, Grant{}, false
+	}
+	to, ok := t.offeredTo(in.Policy, r)
+	if !ok {
+		return Trust{}, Grant{}, false
+	}
+	return Trust{}, Grant{
+		State: GrantOffered, Agent: r.Agent, Tool: r.Tool, ToolHash: t.ToolHash, Args: t.Args, Bounds: t.Bounds, OfferedTo: to, Row: t.Row,
+		Approved: t.Approved, At: in.Now, Until: in.Now.Add(OfferHolds), Within: p.Grants.Within, Uses: p.Grants.Uses,
+	}, true
+}
+
+// Trusts reports whether the policy has a grant proposed once a tool proved itself.
+func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
+
+// asItWas reports whether nobody changed or rejected the call before it was approved.
+func (r Request) asItWas() bool {
+	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve })
+}
+
+// add counts one call: in the row if it is like the others, or as the first of a new one.
+func (t Trust) add(one Trust) Trust {
+	if t.ToolHash != one.ToolHash || !t.Terms.equal(one.Terms) || !slices.Equal(t.Args, one.Args) || !sameFixed(t.Bounds, one.Bounds) {
+		one.Row = 1
+		return one
+	}
+	t.Row++
+	t.Risk = max(t.Risk, one.Risk)
+	t.Bounds = slices.Clone(t.Bounds)
+	for i, b := range one.Bounds {
+		if b.AtMost != nil && !t.Bounds[i].holds(b.AtMost) {
+			t.Bounds[i] = b
+		}
+	}
+	return t
+}
+
+func (g GrantTerms) equal(o GrantTerms) bool {
+	return g.Uses == o.Uses && g.Within == o.Within && slices.Equal(g.AtMost, o.AtMost) && slices.Equal(g.Same, o.Same)
+}
+
+func addSigner(signers []Signer, s Signer) []Signer {
+	if len(signers) >= maxSigners || slices.ContainsFunc(signers, func(o Signer) bool { return o.ID == s.ID }) {
+		return signers
+	}
+	return append(slices.Clip(signers), s)
+}
+
+// offeredTo is the role that may take an offer up: the lead of the role that approved last, as far up as it takes to allow calls of the row,
+// or that role itself where there is no such lead.
+func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
+	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
+		role, ok := p.Role(name)
+		return !ok || !role.Covers(r.Tool) || role.MaxRisk < t.Risk
+	})
+	seen := []string{r.ClosedRole}
+	for role, ok := p.Role(r.ClosedRole); ok && role.Lead != "" && !slices.Contains(seen, role.Lead); role, ok = p.Role(role.Lead) {
+		if slices.Contains(able, role.Lead) {
+			return role.Lead, true
+		}
+		seen = append(seen, role.Lead)
+	}
+	return r.ClosedRole, slices.Contains(able, r.ClosedRole)
+}
