@@ -38,9 +38,10 @@ type Execution struct {
 	Conversation string          `json:"conversation"`
 	Turn         string          `json:"turn"`
 	Call         string          `json:"call"`
-	Request      string          `json:"request,omitempty"` // empty: run without asking
-	Asker        PersonID        `json:"asker,omitempty"`   // who wrote last before it was asked for
-	Grant        string          `json:"grant,omitempty"`   // the grant that it may run under, if people would have been asked without it
+	Request      string          `json:"request,omitempty"`   // empty: run without asking
+	Asker        PersonID        `json:"asker,omitempty"`     // who wrote last before it was asked for
+	Grant        string          `json:"grant,omitempty"`     // the grant that it may run under, if people would have been asked without it
+	GrantUse     int             `json:"grant_use,omitempty"` // which of the grant's uses its run was, from 1
 	Tool         string          `json:"tool"`
 	ToolHash     string          `json:"tool_hash"` // of the definition that was pinned when the call was proposed
 	Effect       Effect          `json:"effect"`

@@ -30,7 +30,7 @@ func newBells() bells {
 	b := bells{}
 	for _, k := range []store.TimerKind{
 		store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
-		store.TimerMuster, store.TimerAway, store.TimerInquiry, store.TimerLeave, store.TimerShow,
+		store.TimerMuster, store.TimerAway, store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerShow,
 	} {
 		b[k] = make(chan struct{}, 1)
 	}
@@ -53,6 +53,7 @@ func (d *Desk) Work(ctx context.Context, duties map[store.TimerKind]Duty) error 
 		store.TimerEscalate: {Handle: d.Escalate, Workers: 4},
 		store.TimerLeave:    {Handle: d.LeaveUnknown, Workers: 1},
 		store.TimerInquiry:  {Handle: d.LapseInquiry, Workers: 1},
+		store.TimerGrant:    {Handle: d.LapseGrant, Workers: 1},
 	}
 	for k, duty := range duties {
 		all[k] = duty

@@ -7,13 +7,15 @@ import (
 	"countersign/store"
 )
 
-// automatic lets a call run without asking, if the policy as it is now still says so and its limit is not used up. Otherwise people are asked.
-func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
+// automatic lets a call run without asking, if the policy as it is now still says so and its limit is not used up, or under a grant that
+// stands for those who would be asked. Otherwise people are asked.
+func (t *tx) automatic(call store.Call, e *approvers.Execution, givers givers) (bool, error) {
+	e.Grant = "" // what was expected when it was proposed is looked at anew
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
 	if tool, ok := t.d.Tools.Tool(e.Tool); !ok || tool.Hash != e.ToolHash {
-		return false, t.voidCall(call, e, "the definition of the tool changed")
+		return false, t.voidCall(call, *e, "the definition of the tool changed")
 	}
 	turn, err := t.Turn(call.Turn)
 	if err != nil {
@@ -34,28 +36,47 @@ func (t *tx) automatic(call store.Call, e approvers.Execution) (bool, error) {
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
 	if err != nil { // it was taken under a policy that did not compute with its arguments
-		return false, t.voidCall(call, e, "the policy changed: "+plainFault(err))
+		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}
 	r.Plan = t.policy.Plan(r.AsCall(args))
 	if r.Plan.Verdict == approvers.Observed {
-		return false, t.observe(call, e, r.Plan)
+		return false, t.observe(call, *e, r.Plan)
 	}
-	if r.Plan.Verdict != approvers.Auto {
-		return false, t.askInstead(call, e, r)
-	}
-	if p.MaxAuto.Count == 0 {
-		return true, nil
-	}
-	n, err := t.CountTally(tallyAuto(e.Tool, call.Conversation), t.now.Add(-p.MaxAuto.Per))
-	if err != nil {
+	limited, err := t.limited(p, *e)
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if p.MaxAuto.Reached(n) {
+	case r.Plan.Verdict == approvers.Auto && !limited:
+		return true, t.countAuto(p, *e)
+	case r.Plan.Verdict == approvers.Auto:
 		r.Plan = t.policy.AskFor(r.AsCall(args), p.MaxAuto)
-		return false, t.askInstead(call, e, r)
 	}
-	return true, t.AddTally(store.Tally{Key: tallyAuto(e.Tool, call.Conversation), At: t.now, ID: e.ID, N: 1})
+	granted, err := t.useGrant(e, r, args, givers)
+	switch {
+	case err != nil:
+		return false, err
+	case granted:
+		return true, t.countAuto(p, *e)
+	}
+	return false, t.askInstead(call, *e, r)
+}
+
+// limited reports whether the tool's automatic runs in the conversation are used up.
+func (t *tx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
+	if p.MaxAuto.Count == 0 {
+		return false, nil
+	}
+	n, err := t.CountTally(tallyAuto(e.Tool, e.Conversation), t.now.Add(-p.MaxAuto.Per))
+	return p.MaxAuto.Reached(n), err
+}
+
+// countAuto counts a run that nobody is asked about.
+func (t *tx) countAuto(p approvers.ToolPolicy, e approvers.Execution) error {
+	if p.MaxAuto.Count == 0 {
+		return nil
+	}
+	return t.AddTally(store.Tally{Key: tallyAuto(e.Tool, e.Conversation), At: t.now, ID: e.ID, N: 1})
 }
 
 // authors lists everybody whose words the model may have been given in a conversation.

@@ -22,7 +22,7 @@ func (o *office) books() {
 func (o *office) faults() error {
 	ctx := context.Background()
 	return errors.Join(o.store.Check(ctx), o.store.View(ctx, func(r store.Reader) error {
-		return errors.Join(chains(r), timersNameSomething(r), o.turnsAreWhole(r), requestsHaveTimers(r), requestsAreShown(r))
+		return errors.Join(chains(r), timersNameSomething(r), o.turnsAreWhole(r), requestsHaveTimers(r), requestsAreShown(r), grantsAddUp(r))
 	}))
 }
 
@@ -39,7 +39,7 @@ func chains(r store.Reader) error {
 			return err
 		}
 		faults = append(faults, approvers.VerifyChain(records))
-		if away := records[0].Kind == approvers.AuditAway && strings.HasPrefix(id, "absence:"); records[0].Kind != approvers.AuditProposed && !away {
+		if records[0].Kind != firstRecord(id) {
 			faults = append(faults, fmt.Errorf("chain %s begins with %s", id, records[0].Kind))
 		}
 		for _, a := range records {
@@ -56,6 +56,17 @@ func chains(r store.Reader) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// firstRecord is what a chain begins with.
+func firstRecord(chain string) approvers.AuditKind {
+	switch {
+	case strings.HasPrefix(chain, "absence:"):
+		return approvers.AuditAway
+	case strings.HasPrefix(chain, "grant:"):
+		return approvers.AuditGranted
+	}
+	return approvers.AuditProposed
 }
 
 // timersNameSomething finds timers for what is over. A run's timer may outlive its request: the next claim clears it.
@@ -92,6 +103,10 @@ func timersNameSomething(r store.Reader) error {
 		store.TimerAway: func(ref string) (bool, error) {
 			a, err := r.Absence(approvers.PersonID(ref))
 			return a.Until.After(a.From), err
+		},
+		store.TimerGrant: func(ref string) (bool, error) {
+			g, err := r.Grant(ref)
+			return g.State.Open(), err
 		},
 		store.TimerLeave: func(ref string) (bool, error) {
 			e, err := r.Execution(ref)

@@ -17,6 +17,10 @@ const lease = time.Minute
 // there is nothing to run: the request is not approved any more, the automatic runs are used up and people are
 // asked instead, or an earlier run was lost and a person must say what happened.
 func (d *Desk) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
+	givers, err := d.givers(ctx, execution)
+	if err != nil {
+		return e, false, err
+	}
 	err = d.update(ctx, "claim", func(t *tx) error {
 		run = false
 		var err error
@@ -29,7 +33,7 @@ func (d *Desk) Claim(ctx context.Context, execution string) (e approvers.Executi
 		}
 		switch e.State {
 		case approvers.ExecutionNone:
-			run, err = t.claim(&e)
+			run, err = t.claim(&e, givers)
 		case approvers.ExecutionExecuting:
 			run, err = t.recover(&e)
 		default:
@@ -40,7 +44,7 @@ func (d *Desk) Claim(ctx context.Context, execution string) (e approvers.Executi
 	return e, run, err
 }
 
-func (t *tx) claim(e *approvers.Execution) (bool, error) {
+func (t *tx) claim(e *approvers.Execution, givers givers) (bool, error) {
 	call, err := t.Call(e.Call)
 	if err != nil {
 		return false, err
@@ -52,7 +56,7 @@ func (t *tx) claim(e *approvers.Execution) (bool, error) {
 	if e.Request != "" {
 		allowed, err = t.consume(*e)
 	} else {
-		allowed, err = t.automatic(call, *e)
+		allowed, err = t.automatic(call, e, givers)
 	}
 	if err != nil || !allowed {
 		return false, err
@@ -84,6 +88,9 @@ func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string
 		return false, err
 	}
 	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}
+	if e.Grant != "" {
+		facts["grant"] = e.Grant
+	}
 	if err := t.audit(e.Chain(), approvers.AuditExecuting, "", facts, nil); err != nil {
 		return false, err
 	}

@@ -18,6 +18,7 @@ type Click struct {
 	Turn      string // for GoOn and TryAgain
 	Execution string // for Report
 	Call      string // for Choose
+	Grant     string // for what people do with a grant
 	Kind      approvers.DecisionKind
 	Reason    string
 	Args      json.RawMessage // for approvers.Modify: the exact new bytes

@@ -47,6 +47,8 @@ type outside struct {
 	crashes    int
 	script     []string // what the model asks for in its first step
 	silent     bool     // nobody decides anything
+	then       []string // and in its second, if anything
+	allow      int      // how many more calls the first approver allows
 }
 
 type posted struct {
@@ -71,6 +73,7 @@ type act struct {
 	Report  desk.Report
 	Away    time.Duration // somebody says that they are away for so long, and StandIn does so for them
 	StandIn approvers.Identity
+	Allow   int
 	Ref     string
 	Digest  string
 }
@@ -139,6 +142,7 @@ func (w *outside) step() bool {
 		{store.TimerInbox, w.handle}, {store.TimerThink, w.think}, {store.TimerRun, w.runTool}, {store.TimerShow, w.showAt},
 		{store.TimerExpire, w.Expire}, {store.TimerEscalate, w.Escalate}, {store.TimerLeave, w.LeaveUnknown},
 		{store.TimerMuster, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
+		{store.TimerGrant, w.LapseGrant},
 	}
 	for _, h := range handlers {
 		due := view(w.office, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
@@ -168,6 +172,8 @@ func (w *outside) handle(ctx context.Context, t store.Timer) error {
 		})
 	case a.Away > 0:
 		_, err = w.SetAway(ctx, desk.Departure{Inbox: row.ID, Who: a.Who, Until: row.ReceivedAt.Add(a.Away), Delegate: &a.StandIn})
+	case a.Allow > 0:
+		_, err = w.GrantMore(ctx, c, approvers.Allowance{Uses: a.Allow, Within: time.Hour})
 	case a.Report != "":
 		err = w.Report(ctx, c, a.Report)
 	default:
@@ -187,6 +193,9 @@ func (w *outside) think(ctx context.Context, t store.Timer) error {
 	}
 	if b.Turn.Step == 0 {
 		return w.Propose(ctx, desk.Proposal{Turn: t.Ref, Step: 0, Text: "Let me see.", Calls: calls(w.script...), Authors: []approvers.PersonID{alice.ID}})
+	}
+	if b.Turn.Step == 1 && len(w.then) > 0 {
+		return w.Propose(ctx, desk.Proposal{Turn: t.Ref, Step: 1, Text: "And now the rest.", Calls: calls(w.then...), Authors: []approvers.PersonID{alice.ID}})
 	}
 	return w.Answer(ctx, t.Ref, b.Turn.Step, "Done.", 1)
 }
@@ -242,7 +251,8 @@ func (w *outside) people() bool {
 		case "cancel_account":
 			w.slack(act{Who: fin1, Click: approvers.Reject, Ref: r.ID, Digest: p.shown.Shows[0].Digest})
 		default:
-			w.slack(act{Who: lead, Click: approvers.Approve, Ref: r.ID, Digest: p.shown.Shows[0].Digest})
+			w.slack(act{Who: lead, Click: approvers.Approve, Ref: r.ID, Digest: p.shown.Shows[0].Digest, Allow: w.allow})
+			w.allow = 0
 		}
 		return true
 	}

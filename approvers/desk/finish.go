@@ -33,6 +33,9 @@ func (t *tx) finished(e approvers.Execution) error {
 	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}, []byte(e.Result)); err != nil {
 		return err
 	}
+	if err := t.prove(e); err != nil {
+		return err
+	}
 	return t.returnResult(e)
 }
 

@@ -39,6 +39,9 @@ func (t *tx) follow(before, r approvers.Request) error {
 	if err := t.tellFallen(before, r); err != nil {
 		return err
 	}
+	if err := t.doubt(before, r); err != nil {
+		return err
+	}
 	if r.State == approvers.Pending && (before.State != r.State || before.Execution != r.Execution || asked(before) != asked(r) || before.Bundled() != r.Bundled() || moved) {
 		if err := t.wantCard(r); err != nil {
 			return err

@@ -46,6 +46,9 @@ func (t *tx) lose(e approvers.Execution) error {
 	if err := t.ClearTimer(store.TimerRun, lost.ID); err != nil {
 		return err
 	}
+	if err := t.distrust(lost); err != nil {
+		return err
+	}
 	t.d.Log.Warn("nobody knows whether a run acted; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
 	return t.askWhatHappened(lost)
 }

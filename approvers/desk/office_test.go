@@ -21,15 +21,17 @@ import (
 // office is a desk over a real store, with everything around it faked. Its books are checked when the test ends.
 type office struct {
 	*desk.Desk
-	t      testing.TB
-	path   string
-	store  store.Store
-	clock  *clock
-	policy atomic.Pointer[approvers.Policy]
-	tools  *toolbox
-	turns  []string
-	quiet  map[string]time.Time // until when somebody can't be disturbed, by user id
-	n      int                  // for ids
+	t         testing.TB
+	path      string
+	store     store.Store
+	clock     *clock
+	policy    atomic.Pointer[approvers.Policy]
+	tools     *toolbox
+	turns     []string
+	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
+	n         int                                       // for ids
+	known     map[approvers.PersonID]approvers.Identity // as whom Slack knows somebody who is not as they seem
+	slackDown bool
 }
 
 func newOffice(t testing.TB) *office {
@@ -64,6 +66,7 @@ func (o *office) open(wrap func(store.Store) store.Store) {
 	}
 	o.Desk = desk.New(desk.Config{
 		Store: seen, Policy: o.policy.Load, Tools: o.tools, Log: slog.New(slog.DiscardHandler), Now: o.clock.Now,
+		Identify: o.identify,
 	})
 }
 
@@ -298,7 +301,7 @@ func (o *office) due() {
 	handlers := map[store.TimerKind]desk.Handler{
 		store.TimerExpire: o.Expire, store.TimerEscalate: o.Escalate, store.TimerLeave: o.LeaveUnknown,
 		store.TimerMuster: o.muster, store.TimerRemind: o.remind, store.TimerAway: o.depart,
-		store.TimerInquiry: o.LapseInquiry,
+		store.TimerInquiry: o.LapseInquiry, store.TimerGrant: o.LapseGrant,
 	}
 	for range 1000 {
 		var first *store.Timer

@@ -163,7 +163,12 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 	plan := t.policy.Plan(ask)
 	preview, previewFault := t.preview(call.Tool, turn.Agent, args)
 	call.Execution, call.Preview = e.ID, preview
-	if plan.Verdict == approvers.Auto {
+	if plan.Verdict == approvers.Ask {
+		if e.Grant, err = t.expectGrant(ask, e, plan); err != nil {
+			return false, err
+		}
+	}
+	if plan.Verdict == approvers.Auto || e.Grant != "" {
 		if err := t.PutCall(call); err != nil {
 			return false, err
 		}
@@ -263,10 +268,14 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 
 // auditProposed records a call, its digest and its plan.
 func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan) error {
-	return t.audit(chain, approvers.AuditProposed, "", map[string]string{
+	facts := map[string]string{
 		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
 		"stages": stageFacts(plan), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
-	}, []byte(e.Args))
+	}
+	if e.Grant != "" {
+		facts["grant"] = e.Grant
+	}
+	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
 }
 
 // stageFacts are a plan's stages as the audit names them.

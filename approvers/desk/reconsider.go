@@ -28,6 +28,9 @@ func (d *Desk) Reconsider(ctx context.Context) error {
 		if err := d.reconsiderAll(ctx); err != nil {
 			return err
 		}
+		if err := d.showGrants(ctx); err != nil {
+			return err
+		}
 		if err := d.noteReconsidered(ctx, policy); err != nil {
 			return err
 		}

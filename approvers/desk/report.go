@@ -33,6 +33,13 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 			places = append(places, to)
 		}
 	}
+	giver, err := giverOf(t, e)
+	if err != nil {
+		return err
+	}
+	if onSlack(giver) {
+		places = append(places, toUser+giver.User())
+	}
 	for _, to := range places {
 		s := store.Surface{Kind: store.SurfaceUnknown, Ref: e.ID, Request: e.Request, To: to}
 		if err := t.want(s); err != nil {
@@ -98,6 +105,9 @@ func (t *tx) mayReport(e approvers.Execution, who approvers.Identity) (*approver
 	}
 	if slices.Contains(turn.Requesters, who.ID) && !who.Deleted {
 		return nil, nil
+	}
+	if giver, err := giverOf(t, e); err != nil || who.ID != "" && who.ID == giver && !who.Deleted {
+		return nil, err
 	}
 	if e.Request == "" {
 		return &approvers.Denied{Code: approvers.DeniedNotRequester}, nil

@@ -19,6 +19,8 @@ type Sight struct {
 	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them
 	Absence      *approvers.Absence   // for whoever stands in: the absence that it is about, as it is now
 	Calls        []CallSight          // for a step: its calls in order; for a bundle: those that it shows
+	Grant        *approvers.Grant     // for a grant
+	Stalled      string               // for a grant: why no call can run under it as things are, although it is in force
 	Line         *LineSight           // for a line's notice; nil: its time is over
 	Queued       []store.Message      // for a queued notice: the messages that wait
 	Text         string               // what the model said: with a step, or as the answer
@@ -31,8 +33,9 @@ type CallSight struct {
 	Call      store.Call
 	Execution *approvers.Execution
 	Request   *approvers.Request
-	Cards     []store.Surface // the request's, as far as Slack shows them
-	InLine    bool            // its card waits in line
+	Cards     []store.Surface  // the request's, as far as Slack shows them
+	Grant     *approvers.Grant // the one that it ran under
+	InLine    bool             // its card waits in line
 }
 
 // See reads what a surface shows.
@@ -61,6 +64,8 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			return err
 		case store.SurfaceInquiry:
 			return s.seeInquiry(r, s.Surface.Ref)
+		case store.SurfaceGrant:
+			return s.seeGrant(d, r, s.Surface.Ref)
 		case store.SurfaceLine:
 			return s.seeLine(r, s.Surface.Ref)
 		}
@@ -168,6 +173,9 @@ func (s *Sight) seeCall(r store.Reader, c store.Call) (CallSight, error) {
 			return sight, err
 		}
 		sight.Execution = &e
+		if sight.Grant, err = grantOf(r, e); err != nil {
+			return sight, err
+		}
 	}
 	if c.Request == "" {
 		return sight, nil
