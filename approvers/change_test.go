@@ -61,6 +61,28 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 				p.Approvers[1].Members = users("U0100", "U0002", "U0005")
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
 			}, state: approvers.Pending, risk: approvers.High, stages: []string{"team-lead"}, stands: 0},
+		{name: "somebody approved who is in the role no more", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+			p.Approvers[1].Members = users("U0005")
+		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 0},
+		{name: "somebody else joined the role", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+			p.Approvers[1].Members = users("U0005", "U0002")
+		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 1},
+		{name: "the role of whoever approved lost the tool, and another of the stage has it", args: small,
+			before: func(p *approvers.Policy) {
+				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
+			},
+			passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
+				p.Approvers[1].CanApprove = []string{"send_email"}
+			}, state: approvers.Pending, risk: approvers.High, stages: []string{"team-lead"}, stands: 0},
+		{name: "the ceiling of whoever approved the last stage was lowered", args: small,
+			before: func(p *approvers.Policy) {
+				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
+			},
+			passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
+				p.Approvers[1].MaxRisk = approvers.Medium
+			}, state: approvers.Pending, risk: approvers.High, stages: []string{"team-lead"}, stands: 0},
 		{name: "nobody is left", args: small, change: func(p *approvers.Policy) { p.Approvers = nil }, state: approvers.Voided},
 		{name: "the stored stage's role is gone", args: small, change: func(p *approvers.Policy) {
 			p.Approvers[2].Lead, p.Approvers = "", append(p.Approvers[:1:1], p.Approvers[2])
@@ -109,6 +131,42 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestALeadWhoIsNoneAnyMore: whoever was told as a lead, and is not one under the policy of now, neither decides nor has decided.
+func TestALeadWhoIsNoneAnyMore(t *testing.T) {
+	two := func(p *approvers.Policy) { p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}} }
+	p := example()
+	two(p)
+	p.Approvers[1].Members = users("U0002", "U0005")
+	now := changed(func(p *approvers.Policy) {
+		two(p)
+		p.Approvers[1].Members, p.Approvers[1].Lead = users("U0002", "U0005"), ""
+		p.Approvers[2].MaxRisk = approvers.High
+		p.Approvers[1].MaxRisk = approvers.Critical // so that the director is no peer either
+	})
+	at := start.Add(10 * time.Minute)
+	told, _, due := open(t, p, "issue_refund", small).Escalate(deciding(p, at))
+	if !due {
+		t.Fatal("not escalated")
+	}
+	values := callOf("issue_refund", small).Facts.Args
+	r := told.Refresh(deciding(now, at), values)
+	if len(r.Joined) != 0 {
+		t.Errorf("%v are still asked", r.Joined)
+	}
+	_, denied := r.Approve(deciding(now, at), moveBy(r, onFin1, at))
+	wantDenied(t, denied, approvers.DeniedNotMember)
+	if r = mustApprove(t, p, told, onFin1, at).Refresh(deciding(now, at), values); len(r.Standing()) != 0 {
+		t.Errorf("%d approvals stand", len(r.Standing()))
+	}
+	same := changed(func(p *approvers.Policy) {
+		two(p)
+		p.Approvers[1].Members = users("U0002", "U0005")
+	})
+	if r = mustApprove(t, p, told, onFin1, at).Refresh(deciding(same, at), values); len(r.Standing()) != 1 || len(r.Joined) != 1 {
+		t.Errorf("%d approvals stand, of leads %v", len(r.Standing()), r.Joined)
+	}
+}
+
 func TestRecheckOfAnApproval(t *testing.T) {
 	later := start.Add(time.Minute)
 	tests := []struct {
@@ -125,6 +183,8 @@ func TestRecheckOfAnApproval(t *testing.T) {
 		{name: "one stage more", by: onLead, change: func(p *approvers.Policy) {
 			p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
 		}, state: approvers.Pending},
+		{name: "approved by somebody who is in the role no more", by: onLead, change: func(p *approvers.Policy) { p.Approvers[1].Members = users("U0005") },
+			state: approvers.Pending},
 		{name: "approved by a requester, which is no longer allowed", by: asker,
 			before: func(p *approvers.Policy) {
 				p.Tools[5].SelfApproval = true

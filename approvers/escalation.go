@@ -110,19 +110,34 @@ func (r Request) goesUpAtOnce(in Deciding) bool {
 func (r Request) nextLead(p *Policy) (Role, bool) {
 	told := r.Roles()
 	for _, from := range r.stage().Roles() {
-		seen := []string{from}
-		role, ok := p.Role(from)
-		for ok && role.Lead != "" {
-			if role, ok = p.Role(role.Lead); !ok || slices.Contains(seen, role.Name) {
-				break
-			}
-			seen = append(seen, role.Name)
+		for _, role := range p.above(from) {
 			if !slices.Contains(told, role.Name) && role.Covers(r.Tool) && (!r.last() || role.MaxRisk >= r.Plan.Risk) {
 				return role, true
 			}
 		}
 	}
 	return Role{}, false
+}
+
+// above are the leads of a role, from the nearest up.
+func (p *Policy) above(name string) (leads []Role) {
+	role, ok := p.Role(name)
+	for ok && role.Lead != "" {
+		if role, ok = p.Role(role.Lead); ok && (role.Name == name || slices.ContainsFunc(leads, func(l Role) bool { return l.Name == role.Name })) {
+			break // they go round in a circle
+		}
+		if ok {
+			leads = append(leads, role)
+		}
+	}
+	return leads
+}
+
+// leadsTo reports whether a role is above one of a stage's roles.
+func (p *Policy) leadsTo(s Stage, name string) bool {
+	return slices.ContainsFunc(s.Roles(), func(from string) bool {
+		return slices.ContainsFunc(p.above(from), func(r Role) bool { return r.Name == name })
+	})
 }
 
 // Escalation says who is told because nobody has decided.

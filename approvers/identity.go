@@ -52,6 +52,17 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
+// names reports whether the policy still counts a person among the role's members, as far as it can tell by itself: who is in a user group or
+// has an address is known at the click only.
+func (r Role) names(who PersonID) bool {
+	for _, m := range r.Members {
+		if m.Kind != MemberUser || m.Value == who.User() {
+			return true
+		}
+	}
+	return false
+}
+
 // trouble says why a person can't act at all, whatever their roles.
 func (who Identity) trouble() Code {
 	switch {

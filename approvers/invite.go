@@ -39,12 +39,7 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if stage.Group != "" && !slices.Contains(who.Groups, stage.Group) {
 		return Role{}, &Denied{Code: DeniedGroup, Role: r.title(p)}
 	}
-	need := Critical
-	for _, name := range stage.Roles() {
-		if role, ok := p.Role(name); ok {
-			need = min(need, role.MaxRisk)
-		}
-	}
+	need := p.lowestCeiling(stage)
 	if r.last() {
 		need = max(need, r.Plan.Risk)
 	}
@@ -54,6 +49,17 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 		}
 	}
 	return Role{}, &Denied{Code: DeniedNotPeer, Role: r.title(p), Need: need}
+}
+
+// lowestCeiling is the lowest ceiling among a stage's roles: a peer has one as high.
+func (p *Policy) lowestCeiling(s Stage) Risk {
+	lowest := Critical
+	for _, name := range s.Roles() {
+		if role, ok := p.Role(name); ok {
+			lowest = min(lowest, role.MaxRisk)
+		}
+	}
+	return lowest
 }
 
 // HandOn invites a colleague to the current stage. Whoever hands on keeps their own say.

@@ -29,7 +29,7 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 		r.Plan.PolicyHash = plan.PolicyHash
 		return r.close(Voided, "", "", "", "the policy changed: "+plan.Why[len(plan.Why)-1], in.Now)
 	}
-	outgrown := r.outgrownBy(plan)
+	outgrown := r.outgrownBy(in.Policy, plan)
 	if outgrown {
 		r = r.restart()
 	}
@@ -38,14 +38,25 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 	if outgrown {
 		return r.keepHanded(was).begin(in)
 	}
+	// Whoever was told as a lead of the stage's roles, and is none any more, has no say by that.
+	r.Joined = slices.DeleteFunc(slices.Clone(r.Joined), func(name string) bool { return !in.Policy.leadsTo(r.stage(), name) })
 	return r.rearm(in)
 }
 
 // outgrownBy reports whether what was passed so far is not what the plan asks for: the stages up to now are others, the risk is another,
 // or somebody approved who may not any more.
-func (r Request) outgrownBy(plan Plan) bool {
+func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
-		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return slices.Contains(plan.barred(), d.By) })
+		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return !plan.takes(p, r.Tool, d) })
+}
+
+// takes reports whether an approval that was given before would still be taken: its giver is not barred, and the role that gave the
+// authority still names them, may come to be asked at the stage, and has the tool and, at the last stage, the ceiling.
+func (plan Plan) takes(p *Policy, tool string, d Decision) bool {
+	role, ok := p.Role(d.Role)
+	s, last := plan.Stages[d.Stage], d.Stage == len(plan.Stages)-1
+	asked := slices.Contains(s.Roles(), role.Name) || p.leadsTo(s, role.Name) || role.MaxRisk >= p.lowestCeiling(s)
+	return ok && asked && role.names(d.By) && role.Covers(tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
 }
 
 // restart begins the stages again: approvals so far fall.
@@ -295,7 +306,7 @@ func (r Request) Recheck(in Deciding, args map[string]any) Request {
 	if r.State != Pending {
 		return r
 	}
-	if len(r.Plan.Stages) == len(before.Plan.Stages) && !before.outgrownBy(r.Plan) {
+	if len(r.Plan.Stages) == len(before.Plan.Stages) && !before.outgrownBy(in.Policy, r.Plan) {
 		before.Plan = r.Plan
 		return before
 	}

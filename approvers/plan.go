@@ -174,21 +174,23 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 
 // unsatisfiable says why named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
+	able := make([]Stage, 0, len(plan.Stages)) // without the roles whose people don't count
 	for i, s := range plan.Stages {
-		if problem := plan.hopeless(p, tool, i, s); problem != "" {
+		roles, problem := plan.able(p, tool, i, s)
+		if problem != "" {
 			return problem
 		}
+		s.Approver, s.Or = roles[0], roles[1:]
+		able = append(able, s)
 	}
-	if len(plan.Stages) > 1 && !p.distinct(plan.Stages, plan.barred()) {
+	if len(able) > 1 && !p.distinct(able, plan.barred()) {
 		return "the stages together need more distinct people than their approvers have: one person counts once"
 	}
 	return ""
 }
 
-// hopeless says why one stage can never be passed, or "".
-func (plan *Plan) hopeless(p *Policy, tool string, i int, s Stage) string {
-	var able []string
-	var problem string
+// able lists the roles whose people can pass a stage. Where there are none, or not enough people, it says so.
+func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, problem string) {
 	for _, name := range s.Roles() {
 		r, ok := p.Role(name)
 		switch {
@@ -201,16 +203,16 @@ func (plan *Plan) hopeless(p *Policy, tool string, i int, s Stage) string {
 		case i == len(plan.Stages)-1 && r.MaxRisk < plan.Risk:
 			problem = fmt.Sprintf("%s, the last stage, has a ceiling of %s, below %s", r.Title, r.MaxRisk, plan.Risk)
 		default:
-			able = append(able, name)
+			roles = append(roles, name)
 		}
 	}
 	switch {
-	case len(able) == 0:
-		return problem
-	case s.Group == "" && !p.canFill(able, s.Quorum, plan.barred()):
-		return fmt.Sprintf("%s has fewer than %d members who did not ask for it", s.Title(p), s.Quorum)
+	case len(roles) == 0:
+		return nil, problem
+	case s.Group == "" && !p.canFill(roles, s.Quorum, plan.barred()):
+		return nil, fmt.Sprintf("%s has fewer than %d members who did not ask for it", s.Title(p), s.Quorum)
 	}
-	return ""
+	return roles, ""
 }
 
 func (plan *Plan) barred() []PersonID {

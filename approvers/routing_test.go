@@ -86,6 +86,11 @@ func TestRouting(t *testing.T) {
 			change: func(p *approvers.Policy, _ *approvers.Call) { p.Approvers[2].Members = users("U0003") }},
 		{name: "a quorum met only by counting one person twice", tool: "issue_refund", args: `{"amount":501}`, verdict: approvers.Refuse, risk: approvers.Critical,
 			change: func(p *approvers.Policy, _ *approvers.Call) { p.Approvers[2].Members = users("U0003", "U0003") }},
+		{name: "distinct people only with those of a role that may not", tool: "issue_refund", args: `{"amount":501}`, verdict: approvers.Refuse, risk: approvers.Critical, why: "more distinct people",
+			change: func(p *approvers.Policy, _ *approvers.Call) {
+				p.Approvers[0].Members, p.Approvers[1].Members = users("U0001"), users("U0003") // the support agents don't have the tool
+				p.Tools[5].Rules[0].Stages[0].Or = []string{"support-agent"}
+			}},
 		{name: "a quorum met only with the requester", tool: "issue_refund", args: `{"amount":501}`, verdict: approvers.Refuse, risk: approvers.Critical,
 			change: func(_ *approvers.Policy, c *approvers.Call) { c.Requesters = []approvers.PersonID{onFin2.ID} }},
 		{name: "a user group may hold enough", tool: "issue_refund", args: `{"amount":501}`, verdict: approvers.Ask, risk: approvers.Critical,

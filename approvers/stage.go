@@ -58,15 +58,20 @@ func (s Stage) Title(p *Policy) string {
 	return "@" + s.Group + " (" + title + ")"
 }
 
-// unionStages keeps a's order, appends what only b has, and takes the stricter of what both have.
+// unionStages keeps a's order, appends what only b has, and takes the stricter of what both have. Two stages of one list stay two, whoever they are for.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
+	both := make([]bool, len(a))
 	for _, s := range b {
-		i := slices.IndexFunc(out, s.sameRoles)
-		if i < 0 {
+		i := 0
+		for i < len(a) && (both[i] || !out[i].sameRoles(s)) {
+			i++
+		}
+		if i == len(a) {
 			out = append(out, s)
 			continue
 		}
+		both[i] = true
 		out[i].Quorum = max(out[i].Quorum, s.Quorum)
 		out[i].Rejects = min(max(out[i].Rejects, 1), max(s.Rejects, 1))
 		out[i].ExpiresAfter = sooner(out[i].ExpiresAfter, s.ExpiresAfter)

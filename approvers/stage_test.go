@@ -50,3 +50,19 @@ func TestSameStage(t *testing.T) {
 		})
 	}
 }
+
+// TestTwoStagesOfOneListStayTwo: of two lists the stages that are alike are one, but two of one list are two, for two people.
+func TestTwoStagesOfOneListStayTwo(t *testing.T) {
+	once := approvers.Stage{Approver: "finance-director", Quorum: 1}
+	p := staged(once)
+	p.Tools[5].Rules = []approvers.Rule{{When: always, Stages: []approvers.Stage{once, once}}}
+	r := open(t, p, "issue_refund", small)
+	wantStages(t, r, "finance-director", "finance-director")
+	r = mustApprove(t, p, r, onFin1, start)
+	_, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+	wantDenied(t, denied, approvers.DeniedCounted)
+
+	waits := open(t, staged(once), "issue_refund", small)
+	p.Hash = "policy-2"
+	wantStages(t, waits.Refresh(deciding(p, start), callOf("issue_refund", small).Facts.Args), "finance-director", "finance-director")
+}

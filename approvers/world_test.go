@@ -45,6 +45,12 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
+// Conditions that always match, one of them because it can't be evaluated.
+var (
+	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
+	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}
+)
+
 // example is the policy of DESIGN.md, section 5, as plain values.
 func example() *approvers.Policy {
 	return &approvers.Policy{
