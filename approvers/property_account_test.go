@@ -1,0 +1,214 @@
+package approvers_test
+
+import (
+	"slices"
+
+	"countersign/approvers"
+)
+
+// account is what was done about a request and what it has to pass, by the account's own reading (DESIGN.md sections 1, 3 and 4; docs/adr 3, 5
+// and 6). It asks nothing of the code under test.
+type account struct {
+	call    approvers.Call
+	need    reading
+	hash    string // of the policy that need is for
+	state   approvers.State
+	stage   int
+	words   []word   // the last word of each person at each stage, over the arguments as they are now
+	leads   []string // whom escalation added to the stage
+	invited []approvers.PersonID
+	handed  map[int][]approvers.PersonID // to whom a stage was handed on by hand: one that begins again has them again
+	edits   int
+	begun   bool // the stage has just begun: its clocks have to be looked at
+}
+
+// word is what somebody last said about a stage.
+type word struct {
+	who     approvers.PersonID
+	yes     bool
+	stage   int
+	ceiling approvers.Risk // the highest by which it was given
+	role    string         // the one by which it was given
+}
+
+// begin begins a stage.
+func (a *account) begin(stage int) {
+	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
+}
+
+// anew begins the stages again: what was said so far counts no more. Stages that are for the same people as they were remain handed on.
+func (a *account) anew(was []approvers.Stage) {
+	for i := range a.handed {
+		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
+			delete(a.handed, i)
+		}
+	}
+	a.words, a.state = nil, approvers.Pending
+	a.begin(0)
+}
+
+func (a *account) current() approvers.Stage { return a.need.stages[a.stage] }
+
+func (a *account) last() bool { return a.stage == len(a.need.stages)-1 }
+
+// counted reports whether a person has approved, at whichever stage.
+func (a *account) counted(who approvers.PersonID) bool {
+	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who })
+}
+
+// said lists who approved a stage, or rejected it.
+func (a *account) said(stage int, yes bool) (out []approvers.PersonID) {
+	for _, w := range a.words {
+		if w.stage == stage && w.yes == yes {
+			out = append(out, w.who)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (a *account) rejected(who approvers.PersonID) bool {
+	return slices.Contains(a.said(a.stage, false), who)
+}
+
+// say notes somebody's word at the current stage: the last one counts.
+func (a *account) say(said word) {
+	said.stage = a.stage
+	a.words = append(slices.DeleteFunc(slices.Clone(a.words), func(w word) bool { return w.who == said.who && w.stage == a.stage }), said)
+	yes := said.yes
+	switch s := a.current(); {
+	case !yes && len(a.said(a.stage, false)) >= max(s.Rejects, 1):
+		a.state = approvers.Rejected
+	case yes && len(a.said(a.stage, true)) >= s.Quorum && a.last():
+		a.state = approvers.Approved
+	case yes && len(a.said(a.stage, true)) >= s.Quorum:
+		a.begin(a.stage + 1)
+	}
+}
+
+// full reports whether somebody is a full member of the workspace whom Slack knows.
+func full(who approvers.Identity) bool {
+	return who.ID != "" && !who.Guest && !who.Bot && !who.Deleted && !who.Foreign
+}
+
+func holds(r approvers.Role, who approvers.Identity) bool {
+	return slices.ContainsFunc(r.Members, func(m approvers.Member) bool {
+		return m.Kind == approvers.MemberUser && approvers.Who("T1", m.Value) == who.ID ||
+			m.Kind == approvers.MemberGroup && slices.Contains(who.Groups, m.Value) ||
+			m.Kind == approvers.MemberEmail && m.Value == who.Email
+	})
+}
+
+// can are the roles by which somebody could decide the current stage if they were asked, whoever is asked.
+func (a *account) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
+	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
+		return nil
+	}
+	for _, r := range p.Approvers {
+		if holds(r, who) && lists(r, a.call.Tool) && (!a.last() || r.MaxRisk >= a.need.risk) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// may are the roles by which somebody may decide the current stage: the stage's own, in its user group if it names one; those of the leads
+// who were told; and of those who were invited, the roles of a peer.
+func (a *account) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
+	s := a.current()
+	for _, r := range a.can(p, who) {
+		own := slices.Contains(rolesOf(s), r.Name) && (s.Group == "" || slices.Contains(who.Groups, s.Group))
+		if own || slices.Contains(a.leads, r.Name) {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 && slices.Contains(a.invited, who.ID) {
+		return a.peer(p, who)
+	}
+	return out
+}
+
+// peer are the roles by which somebody could take the place of the stage's own people: with a ceiling no lower than theirs.
+func (a *account) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
+	s := a.current()
+	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
+		return nil
+	}
+	return slices.DeleteFunc(a.can(p, who), func(r approvers.Role) bool { return r.MaxRisk < lowest(p, s) })
+}
+
+// lowest is the lowest ceiling among a stage's own roles.
+func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
+	out := approvers.Critical
+	for _, r := range p.Approvers {
+		if slices.Contains(rolesOf(s), r.Name) {
+			out = min(out, r.MaxRisk)
+		}
+	}
+	return out
+}
+
+// above are all leads of a stage's roles, and their leads, for each role from the nearest up, with its end marked by an empty name.
+func above(p *approvers.Policy, s approvers.Stage) (out []string) {
+	find := func(name string) int {
+		return slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
+	}
+	for _, name := range rolesOf(s) {
+		seen := []string{}
+		for i := find(name); i >= 0 && !slices.Contains(seen, p.Approvers[i].Name); i = find(p.Approvers[i].Lead) {
+			seen = append(seen, p.Approvers[i].Name)
+		}
+		out = append(out, seen[min(1, len(seen)):]...)
+		out = append(out, "")
+	}
+	return out
+}
+
+// up are the leads who could be told next: of each of the stage's roles the nearest one who was not told and could decide the stage.
+func (a *account) up(p *approvers.Policy) (out []string) {
+	s, found := a.current(), false
+	for _, name := range above(p, s) {
+		i := slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
+		switch {
+		case name == "":
+			found = false
+		case found || i < 0 || slices.Contains(rolesOf(s), name) || slices.Contains(a.leads, name):
+		case lists(p.Approvers[i], a.call.Tool) && (!a.last() || p.Approvers[i].MaxRisk >= a.need.risk):
+			out, found = append(out, name), true
+		}
+	}
+	return out
+}
+
+// policyIs holds what waits against the policy as it is now: it has to pass both.
+func (a *account) policyIs(p *approvers.Policy) {
+	if a.hash == p.Hash || a.state != approvers.Pending && a.state != approvers.Approved {
+		return
+	}
+	a.hash = p.Hash
+	was := a.need
+	a.need = was.and(p, a.call.Tool, read(p, a.call))
+	grown := a.need.risk != was.risk || !sameStages(a.need.stages[:a.stage+1], was.stages[:a.stage+1]) ||
+		a.state == approvers.Approved && len(a.need.stages) > len(was.stages) ||
+		slices.ContainsFunc(a.words, func(w word) bool { return w.yes && !a.stands(p, w) })
+	switch {
+	case a.need.verdict == approvers.Refuse:
+		a.state = approvers.Voided
+	case grown:
+		a.anew(was.stages)
+	case a.state == approvers.Pending: // who was told as a lead, and is none any more, has no say by that
+		a.leads = slices.DeleteFunc(slices.Clone(a.leads), func(name string) bool { return !slices.Contains(above(p, a.current()), name) })
+	}
+}
+
+// stands reports whether an approval counts under a policy that came after it: whoever gave it may still decide, as far as that is known without them.
+func (a *account) stands(p *approvers.Policy, w word) bool {
+	s := a.need.stages[w.stage]
+	return !slices.Contains(a.need.barred(), w.who) && slices.ContainsFunc(p.Approvers, func(r approvers.Role) bool {
+		asked := slices.Contains(rolesOf(s), r.Name) || slices.Contains(above(p, s), r.Name) || r.MaxRisk >= lowest(p, s)
+		return asked && r.Name == w.role && lists(r, a.call.Tool) && (w.stage < len(a.need.stages)-1 || r.MaxRisk >= a.need.risk) &&
+			slices.ContainsFunc(r.Members, func(m approvers.Member) bool {
+				return m.Kind != approvers.MemberUser || approvers.Who("T1", m.Value) == w.who
+			})
+	})
+}

@@ -1,0 +1,216 @@
+package approvers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+)
+
+// drawMove is somebody's move, received some minutes ago and perhaps on a card that shows other arguments. valid says whether it came in time.
+func (w *world) drawMove(t *rapid.T) (who approvers.Identity, m approvers.Move, valid, fresh bool) {
+	who = one(t, "who", w.people...)
+	m = moveBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
+	m.Typed, m.Partly = !oneIn(t, 5, "not typed"), oneIn(t, 8, "partly")
+	fresh = true
+	if oneIn(t, 10, "stale") {
+		m.Digest, fresh = "of another card", false
+	}
+	return who, m, w.state == approvers.Pending && !m.At.After(w.r.ExpiresAt), fresh
+}
+
+// typing reports whether an approval has to be typed.
+func (w *world) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
+
+// agree fails the test where the code under test and the account differ about whether a move is allowed.
+func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
+	if want != (denied == nil) {
+		t.Fatalf("%s by %+v: %v; the account says allowed: %t", what, who, denied, want)
+	}
+}
+
+func highest(roles []approvers.Role) (out approvers.Risk) {
+	for _, r := range roles {
+		out = max(out, r.MaxRisk)
+	}
+	return out
+}
+
+func (w *world) approve(t *rapid.T) {
+	w.refresh(t)
+	who, m, valid, fresh := w.drawMove(t)
+	after, denied := w.r.Approve(w.deciding(), m)
+	if !valid || !fresh {
+		agree(t, "approve", who, denied, false)
+		return
+	}
+	roles := w.may(w.policy, who)
+	agree(t, "approve", who, denied, len(roles) > 0 && !w.counted(who.ID) && (m.Typed || !w.typing()))
+	if denied == nil {
+		w.given(t, after, who, roles)
+	}
+	w.settle(t, after)
+}
+
+// given notes an approval. It was given in one of the roles that give the authority for it.
+func (w *world) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
+	d := after.Decisions[len(after.Decisions)-1]
+	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
+		t.Fatalf("%s approved as %+v; the account says as one of %v", who.ID, d, roles)
+	}
+	w.account.say(word{who: who.ID, yes: true, ceiling: highest(roles), role: d.Role})
+	if w.state != approvers.Approved {
+		return
+	}
+	w.runBy = w.now.Add(settings(w.policy, w.call.Tool, w.call.Facts.Agent).RunWithin)
+	if !after.RunBy.Equal(w.runBy) {
+		t.Fatalf("to be run by %s; the account says %s", after.RunBy, w.runBy)
+	}
+}
+
+func (w *world) reject(t *rapid.T) {
+	w.refresh(t)
+	who, m, valid, fresh := w.drawMove(t)
+	if oneIn(t, 10, "without a reason") {
+		m.Reason = ""
+	}
+	after, denied := w.r.Reject(w.deciding(), m)
+	if !valid || !fresh {
+		agree(t, "reject", who, denied, false)
+		return
+	}
+	agree(t, "reject", who, denied, len(w.may(w.policy, who)) > 0 && !w.rejected(who.ID) && m.Reason != "")
+	if denied == nil {
+		w.account.say(word{who: who.ID})
+	}
+	w.settle(t, after)
+}
+
+func (w *world) modify(t *rapid.T) {
+	w.refresh(t)
+	who, m, valid, fresh := w.drawMove(t)
+	w.edits++
+	before, args := w.r, drawArgs(t)
+	after, denied := before.Modify(w.deciding(), m, edited(w.policy, before, fmt.Sprint("exec_", w.edits+1), args))
+	if !valid || !fresh {
+		agree(t, "modify", who, denied, false)
+		return
+	}
+	roles := w.may(w.policy, who)
+	call := w.call
+	call.Facts.Args = valuesOf(args)
+	need := w.editedNeed(call)
+	agree(t, "modify", who, denied, len(roles) > 0 && need.verdict == approvers.Ask)
+	if denied != nil {
+		return
+	}
+	edit := after.Edits[len(after.Edits)-1]
+	i := slices.IndexFunc(roles, func(r approvers.Role) bool { return r.Name == edit.Role })
+	if i < 0 || after.Digest == before.Digest || after.Execution == before.Execution || string(after.Args) != args {
+		t.Fatalf("edited as %s to %s: execution %s, digest %s", edit.Role, after.Args, after.Execution, after.Digest)
+	}
+	if need.routed && roles[i].MaxRisk >= need.risk { // an editor whose ceiling suffices needs nobody else
+		need.stages = []approvers.Stage{{Approver: roles[i].Name, Quorum: 1}}
+	}
+	was := w.need.stages
+	w.need, w.call = need, call
+	w.anew(was)
+	if roles = w.may(w.policy, who); len(roles) > 0 && !m.Partly && (m.Typed || !w.typing()) {
+		w.given(t, after, who, roles)
+	}
+	w.settle(t, after)
+}
+
+// editedNeed is what an edited call has to pass. One that would run by itself goes to people all the same: the call that was proposed waited.
+func (w *world) editedNeed(call approvers.Call) reading {
+	need := read(w.policy, call)
+	if need.verdict == approvers.Auto {
+		need = need.waitingFor(w.policy, call.Tool, settings(w.policy, call.Tool, call.Facts.Agent).Stages)
+	}
+	return need
+}
+
+func valuesOf(args string) map[string]any {
+	values := map[string]any{}
+	if err := json.Unmarshal([]byte(args), &values); err != nil {
+		panic(err)
+	}
+	return values
+}
+
+func (w *world) withdraw(t *rapid.T) {
+	if !oneIn(t, 2, "rarely") {
+		return
+	}
+	who := one(t, "who", w.people...)
+	waiting := oneIn(t, 4, "waits behind it")
+	after, denied := w.r.Withdraw(w.deciding(), who, waiting, "")
+	want := w.open() && who.ID != "" && !who.Deleted && (waiting || slices.Contains(w.call.Requesters, who.ID))
+	agree(t, "withdraw", who, denied, want)
+	if want {
+		w.state = approvers.Withdrawn
+	}
+	w.settle(t, after)
+}
+
+// open reports whether it can still come to a run.
+func (w *world) open() bool { return w.state == approvers.Pending || w.state == approvers.Approved }
+
+// revoke takes an approval back: whoever approved can, and once all is approved whoever could still decide.
+func (w *world) revoke(t *rapid.T) {
+	w.refresh(t)
+	who, m, _, _ := w.drawMove(t)
+	if oneIn(t, 10, "without a reason") {
+		m.Reason = ""
+	}
+	after, denied := w.r.Revoke(w.deciding(), m)
+	want := w.open() && full(who) && m.Reason != "" && (w.counted(who.ID) || w.state == approvers.Approved && len(w.may(w.policy, who)) > 0)
+	agree(t, "revoke", who, denied, want)
+	if want {
+		w.state = approvers.Revoked
+	}
+	w.settle(t, after)
+}
+
+func (w *world) changePolicy(t *rapid.T) {
+	w.policies++
+	if oneIn(t, 3, "another one") {
+		w.policy = drawPolicy(t, w.policies)
+		return
+	}
+	w.policy, _ = stricter(t, w.policy, w.policies)
+}
+
+func (w *world) void(t *rapid.T) {
+	if !oneIn(t, 5, "rarely") {
+		return
+	}
+	after, denied := w.r.Void(w.deciding(), "the definition of the tool changed")
+	if (denied == nil) != w.open() {
+		t.Fatalf("a %s request was voided: %v", w.state, denied)
+	}
+	if w.open() {
+		w.state = approvers.Voided
+	}
+	w.settle(t, after)
+}
+
+// run does what the executor does: it holds the approval against the policy of now, and uses it up.
+func (w *world) run(t *rapid.T) {
+	if w.state == approvers.Approved {
+		w.policyIs(w.policy)
+	}
+	w.settle(t, w.r.Recheck(w.deciding(), w.call.Facts.Args))
+	w.check(t)
+	after, denied := w.r.Consume(w.deciding())
+	want := w.state == approvers.Approved && w.now.Before(w.runBy)
+	agree(t, "run", approvers.Identity{}, denied, want)
+	if want {
+		w.state = approvers.Consumed
+	}
+	w.settle(t, after)
+}

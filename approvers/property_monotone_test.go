@@ -1,0 +1,261 @@
+package approvers_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+)
+
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one thing at a time: a higher risk, one more rule or stage, a larger quorum,
+// fewer rejections that end it, a lower ceiling, a shorter list, one member or role less, confirmation, no self approval, never_loosen, observing.
+// What runs by itself, and what some people let through by approving, is let through by the policy before, too, in some order of the same people.
+//
+// The ceiling binds the last stage only, and routing asks others where a ceiling is lowered. So where another stage is last, or the policy before named none,
+// the same people in their places do not do; then they have to be enough for every stage of the policy before, and one of them to have had the authority for
+// the call's risk. -rapid.checks=N runs N times twenty.
+func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
+	seen := &census{}
+	often(t, func(t *rapid.T) {
+		p, people, args := drawPolicy(t, 0), drawPeople(t), drawArgs(t)
+		c := trial{call: drawCall(t, args), args: args, people: rapid.Permutation(people).Draw(t, "order"), up: rapid.Bool().Draw(t, "up")}
+		q, what := stricter(t, p, 1)
+		if rapid.Bool().Draw(t, "twice") {
+			q, _ = stricter(t, q, 2)
+			what = "two things"
+		}
+		seen.add(c.fresh(t, p, q))
+		c.waiting(t, p, q)
+		if what == "rejects" {
+			c.against(t, p, q)
+		}
+	})
+	t.Log(seen)
+	for _, what := range []string{"by itself", "by the same people", "by people with the authority", "not let through"} {
+		if seen.of[what] == 0 && !t.Failed() {
+			t.Errorf("nothing was let through %s: the worlds are too poor", what)
+		}
+	}
+}
+
+// trial is a call, and who tries to let it through.
+type trial struct {
+	call   approvers.Call
+	args   string
+	people []approvers.Identity
+	up     bool // everybody above is told before anybody decides
+
+	// unasked says that Slack was not asked about people's groups and addresses since the policy changed: nobody clicked again.
+	unasked bool
+}
+
+func (c *trial) open(p *approvers.Policy) approvers.Request {
+	r := approvers.Request{
+		ID: "req_1", Agent: c.call.Facts.Agent, Tool: c.call.Tool, Effect: c.call.Effect, ToolHash: "tool-1", Execution: "exec_1", Args: json.RawMessage(c.args),
+		Facts: approvers.AskFacts{Asker: c.call.Requesters[0], Requesters: c.call.Requesters, Authors: c.call.Authors}, Plan: p.Plan(c.call),
+	}
+	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
+	return c.told(p, approvers.Open(deciding(p, start), r))
+}
+
+// told has all leads told, where they are to be. It takes no time.
+func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
+	for c.up && r.State == approvers.Pending && !r.EscalateAt.IsZero() {
+		r.EscalateAt, r.ExpiresAt = start, start.Add(time.Hour)
+		r, _, _ = r.Escalate(deciding(p, start))
+	}
+	return r
+}
+
+// approve has somebody approve, if they may.
+func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.Identity) (approvers.Request, bool) {
+	after, denied := r.Approve(deciding(p, start), moveBy(r, who, start))
+	return c.told(p, after), denied == nil
+}
+
+// allTry has everybody approve who may, until nobody else can.
+func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Request {
+	for more := true; more && r.State == approvers.Pending; {
+		more = false
+		for _, who := range c.people {
+			var ok bool
+			r, ok = c.approve(p, r, who)
+			more = more || ok
+		}
+	}
+	return r
+}
+
+// who are the people whose approval counts.
+func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
+	for _, d := range r.Standing() {
+		i := slices.IndexFunc(c.people, func(who approvers.Identity) bool { return who.ID == d.By && full(who) })
+		out = append(out, c.people[i])
+	}
+	return out
+}
+
+// fresh holds a new call under the stricter policy q against the same call under p.
+func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
+	if q.Plan(c.call).Verdict == approvers.Auto {
+		if v := p.Plan(c.call).Verdict; v != approvers.Auto {
+			t.Fatalf("runs by itself under the stricter policy, and not before: %s", v)
+		}
+		return "by itself"
+	}
+	r := c.allTry(q, c.open(q))
+	if r.State != approvers.Approved {
+		return "not let through"
+	}
+	c.enough(t, p, c.who(r))
+	before := p.Plan(c.call)
+	if before.Verdict == approvers.Auto || before.Routed || !sameLast(before, r.Plan) {
+		return "by people with the authority"
+	}
+	if !c.someOrder(p, c.open(p), c.who(r)) {
+		t.Fatalf("%v let it through under the stricter policy, with %v, and can't before, with %v (%s)", called(c.who(r)), r.Plan.Stages, before.Stages, before.Verdict)
+	}
+	return "by the same people"
+}
+
+// sameLast reports whether the last stage is for the same people as before, or fewer.
+func sameLast(before, now approvers.Plan) bool {
+	if len(before.Stages) == 0 {
+		return false
+	}
+	a, b := before.Stages[len(before.Stages)-1], now.Stages[len(now.Stages)-1]
+	return a.Group == b.Group && !slices.ContainsFunc(rolesOf(b), func(name string) bool { return !slices.Contains(rolesOf(a), name) })
+}
+
+// someOrder reports whether the people can let it through in some order.
+func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []approvers.Identity) bool {
+	if r.State == approvers.Approved {
+		return true
+	}
+	for i, who := range people {
+		if after, ok := c.approve(p, r, who); ok && c.someOrder(p, after, slices.Delete(slices.Clone(people), i, i+1)) {
+			return true
+		}
+	}
+	return false
+}
+
+// enough fails the test where people who let a call through are not enough for every stage that a policy names, or none of them has the authority
+// for its risk, or one of them asked for it. It is the account's own reading.
+func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
+	need, waits, named := gather(p, c.call)
+	if !waits {
+		return
+	}
+	var places [][]string
+	for _, s := range named {
+		var could []string
+		for _, who := range people {
+			if (s.Group == "" || slices.Contains(who.Groups, s.Group) || c.up) && slices.ContainsFunc(c.asked(p, s), func(r approvers.Role) bool { return c.holds(r, who) }) {
+				could = append(could, string(who.ID))
+			}
+		}
+		for range s.Quorum {
+			places = append(places, could)
+		}
+	}
+	if !seated(places, map[string]bool{}) {
+		t.Fatalf("%v let it through; they are not enough for %v", called(people), named)
+	}
+	authority := false
+	for _, who := range people {
+		if slices.Contains(need.barred(), who.ID) || !full(who) {
+			t.Fatalf("%+v let it through, who may not, as one of %v", who, need.barred())
+		}
+		authority = authority || slices.ContainsFunc(p.Approvers, func(r approvers.Role) bool {
+			return c.holds(r, who) && lists(r, c.call.Tool) && r.MaxRisk >= need.risk
+		})
+	}
+	if !authority {
+		t.Fatalf("%v let a %s call through, and none of them has the authority", called(people), need.risk)
+	}
+}
+
+// holds reports whether somebody is in a role, as far as it is known.
+func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
+	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
+}
+
+// asked are the roles whose people may come to decide a stage that is not the last.
+func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
+	a := account{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
+	if s.Approver == "" {
+		a.need.stages[0] = groupAlone(p, c.call.Tool, s, false, 0)
+	}
+	for up := a.up(p); c.up && len(up) > 0; up = a.up(p) {
+		a.leads = append(a.leads, up...)
+	}
+	for _, r := range p.Approvers {
+		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // whoever approved before the policy changed, and could have been handed it now
+		if lists(r, c.call.Tool) && (slices.Contains(rolesOf(a.need.stages[0]), r.Name) || slices.Contains(a.leads, r.Name) || peer) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// waiting has a call wait under p until the policy becomes q: it passes both.
+func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
+	if p.Plan(c.call).Verdict != approvers.Ask {
+		return
+	}
+	r := c.open(p)
+	for _, who := range c.people[:rapid.IntRange(0, len(c.people)).Draw(t, "before")] {
+		r, _ = c.approve(p, r, who)
+	}
+	if r.State == approvers.Approved {
+		r = r.Recheck(deciding(q, start), c.call.Facts.Args)
+	} else {
+		r = r.Refresh(deciding(q, start), c.call.Facts.Args)
+	}
+	r = c.allTry(q, c.told(q, r))
+	if r.State != approvers.Approved {
+		return
+	}
+	c.enough(t, p, c.who(r))
+	c.unasked = true
+	c.enough(t, q, c.who(r))
+	if now := q.Plan(c.call); now.Verdict == approvers.Refuse || now.Verdict == approvers.Observed {
+		t.Fatalf("let through, and the policy says %s now", now.Verdict)
+	}
+}
+
+// against has people approve and reject in one order under both policies, of which the second takes fewer rejections: it lets nothing more through.
+func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
+	if p.Plan(c.call).Verdict != approvers.Ask {
+		return
+	}
+	before, now := c.open(p), c.open(q)
+	for range 8 {
+		who, no := one(t, "who", c.people...), oneIn(t, 3, "no")
+		for _, side := range []struct {
+			p *approvers.Policy
+			r *approvers.Request
+		}{{p, &before}, {q, &now}} {
+			if no {
+				*side.r, _ = side.r.Reject(deciding(side.p, start), moveBy(*side.r, who, start))
+			} else {
+				*side.r, _ = c.approve(side.p, *side.r, who)
+			}
+		}
+	}
+	if now.State == approvers.Approved && before.State != approvers.Approved {
+		t.Fatalf("%s with fewer rejections to end it, and %s before", now.State, before.State)
+	}
+}
+
+func called(people []approvers.Identity) (out []string) {
+	for _, who := range people {
+		out = append(out, who.Name)
+	}
+	return out
+}

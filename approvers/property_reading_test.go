@@ -1,0 +1,266 @@
+package approvers_test
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+)
+
+// reading is what a call has to pass under a policy, as DESIGN.md (sections 1, 3 and 5) and docs/adr (3 and 4) say it. It is kept
+// apart from the code under test: it uses none of its functions.
+type reading struct {
+	verdict approvers.Verdict
+	risk    approvers.Risk
+	stages  []approvers.Stage
+	routed  bool // by ceiling
+	asked   []approvers.PersonID
+	selfOK  bool
+}
+
+// settings are what the policy says of a tool for an agent's calls.
+func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
+	t := p.Defaults.UnknownTool
+	if i := slices.IndexFunc(p.Tools, func(o approvers.ToolPolicy) bool { return o.Name == tool }); i >= 0 {
+		t = p.Tools[i]
+	}
+	protected := slices.Contains(p.NeverLoosen, tool) || slices.Contains(p.NeverLoosen, "*")
+	for _, a := range p.Agents {
+		if o, ok := a.Overrides[tool]; ok && a.Name == agent {
+			t = overridden(t, o, protected)
+		}
+	}
+	t.ExpiresAfter = cmp.Or(t.ExpiresAfter, p.Defaults.ExpiresAfter)
+	t.EscalateAfter = cmp.Or(t.EscalateAfter, p.Defaults.EscalateAfter)
+	t.RunWithin = cmp.Or(t.RunWithin, p.Defaults.RunWithin)
+	t.RemindAfter = cmp.Or(t.RemindAfter, p.Defaults.RemindAfter)
+	t.Reminders = cmp.Or(t.Reminders, p.Defaults.Reminders)
+	t.Repeat = cmp.Or(t.Repeat, p.Defaults.Repeat)
+	t.OnExpiry = cmp.Or(t.OnExpiry, p.Defaults.OnExpiry)
+	if p.Mode == approvers.Observe {
+		t.Mode = approvers.Observe
+	}
+	return t
+}
+
+// overridden has an agent's override in place of the tool's own settings; of one that is protected, only what is stricter.
+func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) approvers.ToolPolicy {
+	if o.Risk != 0 && (!protected || o.Risk > t.Risk) {
+		t.Risk = o.Risk
+	}
+	if o.Confirm != nil && (!protected || *o.Confirm) {
+		t.Confirm = *o.Confirm
+	}
+	if o.Mode != nil && (!protected || *o.Mode == approvers.Observe) {
+		t.Mode = *o.Mode
+	}
+	switch {
+	case len(o.Stages) > 0 && protected:
+		t.Stages = together(t.Stages, o.Stages)
+	case len(o.Stages) > 0:
+		t.Stages = o.Stages
+	}
+	return t
+}
+
+// read works out what a call has to pass.
+func read(p *approvers.Policy, c approvers.Call) reading {
+	out, waits, named := gather(p, c)
+	if waits {
+		out = out.waitingFor(p, c.Tool, named)
+	}
+	if t := settings(p, c.Tool, c.Facts.Agent); t.Mode == approvers.Observe && c.Effect != approvers.ReadOnly {
+		out.verdict = approvers.Observed
+	}
+	return out
+}
+
+// gather puts together what the tool's policy and all rules that match say of a call: whether it waits, and which stages are named.
+func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, named []approvers.Stage) {
+	t := settings(p, c.Tool, c.Facts.Agent)
+	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval}
+	waits, named = t.Confirm, t.Stages
+	for _, rule := range t.Rules {
+		if matches, err := rule.When.Eval(c.Facts); !matches && err == nil {
+			continue
+		}
+		out.risk = max(out.risk, rule.Risk)
+		waits = waits || rule.Confirm || len(rule.Stages) > 0
+		named = together(named, rule.Stages)
+	}
+	if out.risk >= approvers.High {
+		out.asked = append(out.asked, c.Authors...)
+	}
+	return out, waits, named
+}
+
+// waitingFor has people asked: those of the named stages, or of the lowest sufficient ceiling.
+func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
+	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0
+	for i, s := range named {
+		if s.Approver == "" {
+			s = groupAlone(p, tool, s, i == len(named)-1, n.risk)
+		}
+		n.stages = append(n.stages, s)
+	}
+	if n.routed {
+		for _, role := range byCeiling(p, tool) {
+			if s := (approvers.Stage{Approver: role.Name, Quorum: 1}); role.MaxRisk >= n.risk && n.possible(p, tool, []approvers.Stage{s}) {
+				n.stages = []approvers.Stage{s}
+				break
+			}
+		}
+	}
+	if len(n.stages) == 0 || !n.possible(p, tool, n.stages) {
+		n.verdict, n.stages = approvers.Refuse, nil
+	}
+	return n
+}
+
+// byCeiling are the roles that have the tool, by rising ceiling; ties stand as in the file.
+func byCeiling(p *approvers.Policy, tool string) []approvers.Role {
+	roles := slices.DeleteFunc(slices.Clone(p.Approvers), func(r approvers.Role) bool { return !lists(r, tool) })
+	slices.SortStableFunc(roles, func(a, b approvers.Role) int { return cmp.Compare(a.MaxRisk, b.MaxRisk) })
+	return roles
+}
+
+// groupAlone gives a stage that names only a user group the roles by which its people decide.
+func groupAlone(p *approvers.Policy, tool string, s approvers.Stage, last bool, risk approvers.Risk) approvers.Stage {
+	s.Or = nil
+	for _, role := range byCeiling(p, tool) {
+		switch {
+		case last && role.MaxRisk < risk:
+		case s.Approver == "":
+			s.Approver = role.Name
+		default:
+			s.Or = append(s.Or, role.Name)
+		}
+	}
+	return s
+}
+
+func lists(r approvers.Role, tool string) bool {
+	return slices.Contains(r.CanApprove, "*") || slices.Contains(r.CanApprove, tool)
+}
+
+func rolesOf(s approvers.Stage) []string { return append([]string{s.Approver}, s.Or...) }
+
+// alike reports whether two stages are for the same people.
+func alike(a, b approvers.Stage) bool {
+	return a.Group == b.Group && slices.Equal(slices.Sorted(slices.Values(rolesOf(a))), slices.Sorted(slices.Values(rolesOf(b))))
+}
+
+// together is the union of stages in their order: of two alike, one from each, the larger quorum, the fewer rejections, the shorter times.
+func together(a, b []approvers.Stage) []approvers.Stage {
+	out, left := slices.Clone(a), slices.Clone(b)
+	for i := range out {
+		n := slices.IndexFunc(left, func(s approvers.Stage) bool { return alike(out[i], s) })
+		if n < 0 {
+			continue
+		}
+		o, s := &out[i], left[n]
+		left = slices.Delete(left, n, n+1)
+		o.Quorum, o.Rejects = max(o.Quorum, s.Quorum), min(max(o.Rejects, 1), max(s.Rejects, 1))
+		o.ExpiresAfter, o.EscalateAfter = shorter(o.ExpiresAfter, s.ExpiresAfter), shorter(o.EscalateAfter, s.EscalateAfter)
+	}
+	return append(out, left...)
+}
+
+// shorter is the shorter of two times that stages name; zero names none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// barred are those who may not decide.
+func (n reading) barred() []approvers.PersonID {
+	if n.selfOK {
+		return nil
+	}
+	return n.asked
+}
+
+// possible reports whether there could be people who pass all stages, each counted once. Who is in a user group or has an address is known at the
+// click only, so a role that names one could have anybody.
+func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
+	var places [][]string
+	for i, s := range stages {
+		var people []string
+		able, anybody := false, s.Group != ""
+		for _, role := range p.Approvers {
+			if !slices.Contains(rolesOf(s), role.Name) || !lists(role, tool) || i == len(stages)-1 && role.MaxRisk < n.risk {
+				continue
+			}
+			able = true
+			for _, m := range role.Members {
+				if m.Kind != approvers.MemberUser {
+					anybody = true
+				} else if !slices.Contains(n.barred(), approvers.Who("T1", m.Value)) {
+					people = append(people, m.Value)
+				}
+			}
+		}
+		if !able {
+			return false
+		}
+		for range s.Quorum {
+			if !anybody {
+				places = append(places, slices.Compact(slices.Sorted(slices.Values(people))))
+			}
+		}
+	}
+	return seated(places, map[string]bool{})
+}
+
+// seated tries every way to give each place somebody of its own.
+func seated(places [][]string, taken map[string]bool) bool {
+	if len(places) == 0 {
+		return true
+	}
+	for _, who := range places[0] {
+		if taken[who] {
+			continue
+		}
+		taken[who] = true
+		if seated(places[1:], taken) {
+			return true
+		}
+		delete(taken, who)
+	}
+	return false
+}
+
+// and is what has to be passed when the policy became another while the call waited: both.
+func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
+	out := reading{
+		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK,
+		asked: append(slices.Clone(n.asked), now.asked...), stages: together(n.stages, now.stages),
+		routed: n.routed && (now.routed || len(now.stages) == 0),
+	}
+	if out.routed { // the highest ceiling is asked last, where it binds
+		slices.SortStableFunc(out.stages, func(a, b approvers.Stage) int { return cmp.Compare(ceiling(p, a.Approver), ceiling(p, b.Approver)) })
+	}
+	if now.verdict == approvers.Refuse || now.verdict == approvers.Observed || !out.possible(p, tool, out.stages) {
+		out.verdict = approvers.Refuse
+	}
+	return out
+}
+
+func ceiling(p *approvers.Policy, role string) approvers.Risk {
+	for _, r := range p.Approvers {
+		if r.Name == role {
+			return r.MaxRisk
+		}
+	}
+	return 0
+}
+
+// sameStages reports whether two lists ask for the same in the same order.
+func sameStages(a, b []approvers.Stage) bool {
+	return slices.EqualFunc(a, b, func(a, b approvers.Stage) bool {
+		return alike(a, b) && a.Quorum == b.Quorum && max(a.Rejects, 1) == max(b.Rejects, 1) && a.ExpiresAfter == b.ExpiresAfter && a.EscalateAfter == b.EscalateAfter
+	})
+}
