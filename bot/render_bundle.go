@@ -75,7 +75,7 @@ func (s scene) bundleHead(p *page, open []approvers.Request) {
 		c.in(line)
 		line.say(" ")
 	}
-	p.para(line.say("Each call is decided for itself, and runs as soon as it is approved."))
+	p.para(s.handedOn(open[0]), line.say("Each call is decided for itself, and runs as soon as it is approved."))
 }
 
 // whyAll says why the calls come to these people: every reason once.

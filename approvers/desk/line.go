@@ -143,6 +143,20 @@ func (t *tx) wantThere(r approvers.Request, to string) error {
 	return t.wantAt(r, store.SurfaceCard, to, "")
 }
 
+// unseen reports whether a request waits in line wherever it is put before people: nobody has a card of it yet.
+func (t *tx) unseen(r approvers.Request) (bool, error) {
+	if len(r.Lines) == 0 {
+		return false, nil
+	}
+	for _, address := range t.places(r) {
+		l, _, err := readLine(t.Tx, address)
+		if err != nil || !l.waits(r.ID) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // nextInLine shows a request at an address where its turn has come.
 func (t *tx) nextInLine(id, address string) error {
 	r, err := t.Request(id)
@@ -223,9 +237,15 @@ func (t *tx) recount(id string) error {
 	return t.PutRequest(r)
 }
 
-// places are where a pending request is put before people: where its stage's people read their cards, and at the leads whom escalation added.
+// places are where a pending request is put before people: where its stage's people read their cards, at the leads whom escalation added, and
+// at those who stand in for somebody.
 func (t *tx) places(r approvers.Request) []string {
 	out := t.addresses(r)
+	for _, i := range r.Invited {
+		if to := toUser + i.Who.User(); i.Away && !slices.Contains(out, to) {
+			out = append(out, to)
+		}
+	}
 	for _, lead := range r.Joined {
 		if to := toRole + lead; !slices.Contains(out, to) {
 			out = append(out, to)

@@ -408,3 +408,54 @@ func (c *chaos) unbundle(t *rapid.T) {
 		c.fine(t, err)
 	}
 }
+
+// Whoever stands in for somebody who is away is not flooded either, and gets a bundle as one card.
+func TestLineOfStandIns(t *testing.T) {
+	o := newOfficeWith(t, withDeputy, func(p *approvers.Policy) { p.Caps.Approver = 2 })
+	o.away(lead, 48*time.Hour, deputy)
+	bundle := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)
+	o.due()
+	var rs []approvers.Request
+	for range 3 {
+		rs = append(rs, o.asked(1)...)
+		o.due()
+	}
+	theirs := func(ref string) (n int) {
+		for _, s := range o.surfacesOf(ref) {
+			if s.To == "user:U0005" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := theirs(bundle[0].Turn); n != 1 || theirs(bundle[0].ID)+theirs(bundle[1].ID) != 0 {
+		t.Errorf("the stand-in has %d copies of the bundle", n)
+	}
+	if l := o.lineAt("user:U0005"); len(l.Open) != 2 || len(l.Held) != 2 || theirs(rs[0].ID) != 1 || theirs(rs[1].ID) != 0 {
+		t.Errorf("the stand-in's line: %+v", l)
+	}
+	o.reject(deputy, bundle[0].ID)
+	o.reject(deputy, bundle[1].ID)
+	if theirs(rs[1].ID) != 1 || theirs(rs[2].ID) != 0 {
+		t.Error("the next in line did not get to the stand-in")
+	}
+	for _, r := range rs {
+		o.reject(deputy, r.ID)
+	}
+	if l := o.lineAt("user:U0005"); len(l.Open)+len(l.Held) > 0 {
+		t.Errorf("left: %+v", l)
+	}
+}
+
+// Nobody is reminded of what they were not shown yet.
+func TestNoRemindersInLine(t *testing.T) {
+	o := newOfficeWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
+		p.Caps.Approver = 1
+		p.Defaults.EscalateAfter = time.Hour
+	})
+	start := o.clock.Now()
+	rs := o.asked(2)
+	o.at(start.Add(9 * time.Minute))
+	o.wantReminders(rs[0].ID, map[string]int{"user:U0002": 1})
+	o.wantReminders(rs[1].ID, map[string]int{})
+}

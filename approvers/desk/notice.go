@@ -39,6 +39,9 @@ func (t *tx) invited(r approvers.Request, i approvers.Invite) error {
 			return t.notify(r.ID, i.Who, store.NoteInvited, 0)
 		}
 	}
+	if i.Away { // nobody chose to send them this one: they are not flooded with what others would have got
+		return t.wantInLine(r, toUser+i.Who.User())
+	}
 	return t.wantAt(r, store.SurfaceCard, toUser+i.Who.User(), "")
 }
 

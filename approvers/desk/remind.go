@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"countersign/approvers"
@@ -21,6 +22,9 @@ func (d *Desk) Remind(ctx context.Context, timer store.Timer, roll Roll, people 
 				return t.SetTimer(store.Timer{Kind: store.TimerRemind, Ref: r.ID, Due: t.notYet(next)})
 			}
 			return t.ClearTimer(store.TimerRemind, r.ID)
+		}
+		if unseen, err := t.unseen(after); err != nil || unseen {
+			return errors.Join(err, t.follow(r, after)) // nobody is reminded of what they were not shown
 		}
 		if err := t.auditReminded(after, len(told)); err != nil {
 			return err
