@@ -183,7 +183,7 @@ func TestLineInSlack(t *testing.T) {
 	}
 	line := w.finds("teo", "#support-approvals", "", "3 more requests wait behind these", "ORD-2", "ORD-3", "ORD-4")
 	w.clicks("teo", "#support-approvals", w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-0"), actApprove)
-	next := w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "asks you to type the value of amount", "waited in line")
+	next := w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "asks you to type the value of amount", "had to wait in line")
 	if again := w.finds("teo", "#support-approvals", "", "2 more requests wait behind these"); again.TS != line.TS {
 		t.Error("the line has another message now")
 	}

@@ -114,10 +114,17 @@ func (t *tx) enter(id, address string) (waits bool, err error) {
 		return waits, err
 	}
 	if waits && r.StepUp == "" {
-		r.StepUp = fmt.Sprintf("It waited in line, because %d undecided cards were open in one place", len(l.Open))
+		r.StepUp = fmt.Sprintf("It had to wait in line behind %s", cards(len(l.Open)))
 	}
 	r.Lines = append(slices.Clone(r.Lines), address)
 	return waits, t.PutRequest(r)
+}
+
+func cards(n int) string {
+	if n == 1 {
+		return "another undecided card"
+	}
+	return fmt.Sprintf("%d other undecided cards", n)
 }
 
 // wantInLine puts a request before the people at an address, or in line where as many cards are open there as the policy allows.

@@ -86,7 +86,7 @@ func TestLine(t *testing.T) {
 	c.Typed = false
 	_, err := o.Decide(o.ctx(), c)
 	wantDenied(t, err, approvers.DeniedTyped)
-	if r := o.request(rs[2].ID); !strings.Contains(r.StepUp, "waited in line") {
+	if r := o.request(rs[2].ID); !strings.Contains(r.StepUp, "wait in line behind 2 other undecided cards") {
 		t.Errorf("it asks for a typed value because %q", r.StepUp)
 	}
 	o.withdrawn(rs[1].ID)

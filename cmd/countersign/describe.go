@@ -95,6 +95,9 @@ func progress(req approvers.Request) string {
 	if stage := req.Plan.Stages[req.Stage]; len(req.Against(req.Stage)) > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d against", len(req.Against(req.Stage)), stage.Rejects))
 	}
+	if req.StepUp != "" {
+		notes = append(notes, "typed: "+req.StepUp)
+	}
 	if slices.Contains(req.Plan.Why, approvers.ChangedMeanwhile) {
 		for _, next := range req.Plan.Stages[req.Stage+1:] {
 			notes = append(notes, "then "+next.Approver)

@@ -47,7 +47,7 @@ import (
 //
 // What is seen: where each call stands and what became of it, what the agent says, and then what people are told beside that, by person:
 // "Teo is told: …" is the first line of a new direct message, "Countersign to Teo: …" something that only Teo sees where they are. The card of a
-// request at the role that it waits for goes without saying.
+// request at the role that it waits for goes without saying, unless it is one card for several.
 type scenario struct {
 	name   string
 	policy string    // a path; empty: the demo's

@@ -114,7 +114,7 @@ func (p *player) tells(ctx context.Context, who visitor.Person, m visitor.Messag
 	s, err := p.surface(ctx, m)
 	handedOn := len(lines) > 1 && strings.HasPrefix(lines[1], "↪️")
 	switch {
-	case err != nil, s.Kind == store.SurfaceCard && !handedOn, s.Kind == store.SurfaceBundle, strings.HasPrefix(s.To, "conversation:"):
+	case err != nil, s.Kind == store.SurfaceCard && !handedOn, strings.HasPrefix(s.To, "conversation:"):
 		return "", err
 	case s.Kind == store.SurfaceEscalation, handedOn:
 		lines = []string{strings.Join(lines[:min(len(lines), 2)], " · ")}

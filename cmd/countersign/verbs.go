@@ -18,6 +18,8 @@ type verb struct {
 // verbs are all of them. Where a line suits several, the first is meant.
 var verbs = []verb{
 	{words: "approves all", button: "Approve all"},
+	{words: "rejects all", button: "Reject all", needs: "too much"},
+	{words: "puts TOOL on its own card", button: "On its own card"},
 	{words: "approves TOOL", button: "Approve"},
 	{words: "reads and approves TOOL", button: "Open all arguments"},
 	{words: "rejects TOOL", button: "Reject", needs: "too much"},
