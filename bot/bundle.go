@@ -31,7 +31,7 @@ func (s *seen) pick() {
 // offered are the calls that the clicked version of a bundle put up for decision.
 func (s seen) offered() (calls []desk.CallSight) {
 	for _, c := range s.Calls {
-		if slices.ContainsFunc(s.shown.Shows, func(o store.Shown) bool { return o.Request == c.Request.ID }) {
+		if c.Request != nil && slices.ContainsFunc(s.shown.Shows, func(o store.Shown) bool { return o.Request == c.Request.ID }) {
 			calls = append(calls, c)
 		}
 	}

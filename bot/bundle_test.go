@@ -223,3 +223,46 @@ func TestLineThatStays(t *testing.T) {
 	w.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-2","amount":1}`)
 	w.finds("teo", "#support-approvals", "", "Nobody waits in line here any more")
 }
+
+// A request that asks for a typed value asks for it wherever it is approved: on the card, after its long arguments were read, and with an edit.
+func TestStepUpEverywhere(t *testing.T) {
+	w := newWorkbench(t, func(w *workbench) { w.policy.Caps.Requester = approvers.Limit{Count: 1, Per: time.Hour} })
+	w.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":1}`)
+	w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-1")
+	w.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-2","amount":2}`)
+	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "has caused 2 requests within an hour; the policy's cap is 1")
+	if card.has(actApprove) {
+		t.Error("it can be approved without typing")
+	}
+	w.clicks("teo", "#support-approvals", card, actModify)
+	form := w.opened("teo", actModify)
+	if out := w.submits("teo", form, map[string]any{"arg.amount": "3"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	card = w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "+ amount: 3")
+	w.clicks("teo", "#support-approvals", card, actModify)
+	form = w.opened("teo", actModify)
+	if out := w.submits("teo", form, map[string]any{"arg.amount": "4", fieldTyped: "issue_refund"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	w.finds("teo", "#support-approvals", "", "ORD-2", "+ amount: 4", "It ran")
+
+	w.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-3","amount":33,"reason":"`+strings.Repeat("x", maxCardArgs)+`"}`)
+	card = w.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-3", "Cut here")
+	w.clicks("teo", "#support-approvals", card, actArguments)
+	form = w.opened("teo", actArguments)
+	w.until("the arguments are shown", func() bool {
+		form = w.opened("teo", actArguments)
+		return form["submit"] != nil
+	})
+	if out := w.submits("teo", form, map[string]any{fieldTyped: "34"}); out["error"] != "view_errors" {
+		t.Fatalf("another value was taken: %v", out)
+	}
+	if out := w.submits("teo", form, map[string]any{fieldTyped: "33"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	w.finds("teo", "#support-approvals", "", "ORD-3", "It ran")
+	if got := w.runs(); len(got) != 2 {
+		t.Errorf("ran %q", got)
+	}
+}

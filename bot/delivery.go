@@ -108,6 +108,9 @@ type input struct {
 	Selected *struct {
 		Value string `json:"value"`
 	} `json:"selected_option"`
+	Many []struct {
+		Value string `json:"value"`
+	} `json:"selected_options"`
 }
 
 // text is what was filled in, as text; empty where nothing was.

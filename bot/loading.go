@@ -12,7 +12,7 @@ import (
 
 // The modals that a click on a message opens.
 var formTitles = map[string]string{
-	actTyped: "Approve", actReject: "Reject", actRejectAll: "Reject all", actModify: "Modify", actArguments: "All arguments", actHappened: "It happened",
+	actTyped: "Approve", actReject: "Reject", actRejectAll: "Reject all", actWithdrawSome: "Withdraw", actModify: "Modify", actArguments: "All arguments", actHappened: "It happened",
 	actAsk: "Ask", actAnswer: "Answer", actComment: "Comment", actHandOn: "Hand on", actTakeBack: "Take back",
 }
 

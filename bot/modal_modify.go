@@ -40,7 +40,7 @@ func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalView
 	p.blocks = append(p.blocks, textInput(fieldReason, "Why?", "The agent and the other approvers are told this.", "", false, true))
 	if r.WantsTyping() {
 		p.blocks = append(p.blocks, textInput(fieldTyped, "To approve it too, type the tool's name: "+name(r.Tool),
-			"It is asked for because this is critical. Left empty, the changed call goes back to its approvers.", "", false, true))
+			whyTyped(r)+" Left empty, the changed call goes back to its approvers.", "", false, true))
 		counts = "Change"
 	}
 	return submittable(modal("Modify", p), actModify, counts, f)

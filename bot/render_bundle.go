@@ -204,7 +204,7 @@ func (s scene) together(p *page, open []approvers.Request, shows []store.Shown) 
 	question, apart := allInOne(open, shows)
 	if len(shows) > 1 && apart == "" {
 		ask := confirm(fmt.Sprintf("Approve all %d?", len(shows)), question, "Approve all", "Not yet", slack.StylePrimary)
-		row = append(row, button(actApproveAll, "Approve all", value, slack.StylePrimary).WithConfirm(ask))
+		row = append(row, button(actApproveAll, "Approve all", value, slack.StyleDefault).WithConfirm(ask))
 	}
 	if len(shows) > 1 {
 		row = append(row, button(actRejectAll, "Reject all…", value, slack.StyleDanger))

@@ -63,6 +63,9 @@ func (s scene) rest(p *page, calls []desk.CallSight) {
 		}
 	}
 	p.para(say(fmt.Sprintf("… and %d more calls: %d done, %d waiting for people, %d under way.", len(calls), done, waiting, len(calls)-done-waiting)))
+	if waiting > 0 {
+		p.buttons("rest", button(actWithdrawSome, "Withdraw some…", s.mark(s.Turn.ID), slack.StyleDefault))
+	}
 }
 
 // call draws one call.

@@ -74,8 +74,11 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 	if action == actHappened {
 		return reportForm(s)
 	}
-	if action == actRejectAll {
+	switch action {
+	case actRejectAll:
 		return rejectAllForm(s, who)
+	case actWithdrawSome:
+		return withdrawForm(s)
 	}
 	if draw := peopleForms[action]; draw != nil && s.Request != nil {
 		return draw(s, who)
@@ -198,6 +201,9 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		c.Kind, c.Typed = approvers.Approve, mistyped(*s.Request, i.filled(fieldTyped)) == ""
 	case actReject:
 		c.Kind = approvers.Reject
+	case actWithdrawSome:
+		c.Request, c.Turn = "", f.Ref
+		return b.withdrawSome(ctx, w, s, i, c)
 	case actRejectAll:
 		c.Kind = approvers.Reject
 		return b.decideAll(ctx, w, s, c)

@@ -388,3 +388,28 @@ func TestBundleEscalates(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Several calls of one step are taken back at once. What is over stays as it is, and nothing of another step can be named.
+func TestWithdrawSome(t *testing.T) {
+	o := newOffice(t)
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)
+	other := o.asked(1)[0]
+	some := func(who approvers.Identity, ids ...string) (approvers.Request, error) {
+		return o.WithdrawSome(o.ctx(), desk.Click{Turn: rs[0].Turn, Who: who, At: o.clock.Now()}, ids)
+	}
+	_, err := some(lead, rs[0].ID)
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	_, err = some(alice, other.ID, "req_none")
+	wantDenied(t, err, approvers.DeniedNothing)
+	o.reject(lead, rs[1].ID)
+	_, err = some(alice, rs[0].ID, rs[1].ID, rs[2].ID, other.ID)
+	o.ok(err)
+	for i, want := range []approvers.State{approvers.Withdrawn, approvers.Rejected, approvers.Withdrawn, approvers.Pending} {
+		o.wantState(rs[i].ID, want)
+	}
+	o.wantState(other.ID, approvers.Pending)
+	r, err := some(alice, rs[1].ID)
+	if denied := wantDenied(t, err, approvers.DeniedResolved); r.ID != rs[1].ID || denied.By != lead.ID {
+		t.Errorf("told of %s, by %s", r.ID, denied.By)
+	}
+}

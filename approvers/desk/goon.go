@@ -126,3 +126,41 @@ func (t *tx) letGo(call store.Call, c Click) (*approvers.Denied, error) {
 	}
 	return nil, nil // it is running: its result comes by itself
 }
+
+// WithdrawSome takes several requests of one step back for one of its requesters. Those that are over already are left as they are; where no other
+// is left, the denial comes with the last of them.
+func (d *Desk) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
+	var last approvers.Request
+	err := d.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {
+		last = approvers.Request{}
+		nothing := &approvers.Denied{Code: approvers.DeniedNothing}
+		taken := 0
+		for _, id := range requests {
+			r, err := t.Request(id)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
+			if err != nil || r.Turn != c.Turn {
+				continue // not what the form offered
+			}
+			last = r
+			if !r.State.Open() {
+				nothing = r.Over()
+				continue
+			}
+			after, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
+			if denied != nil { // it is the same for all of them
+				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
+			}
+			if err := t.follow(r, after); err != nil {
+				return nil, err
+			}
+			taken++
+		}
+		if taken == 0 {
+			return nothing, nil
+		}
+		return nil, nil
+	})
+	return last, err
+}
