@@ -115,6 +115,9 @@ func (r Request) Approve(in Deciding, m Move) (Request, *Denied) {
 	if r.WantsTyping() && !m.Typed {
 		return r, &Denied{Code: DeniedTyped}
 	}
+	if r.wavers(m.Who.ID) {
+		return r, &Denied{Code: DeniedFull}
+	}
 	return r.count(in, Approve, role, m), nil
 }
 
@@ -127,6 +130,25 @@ func (r Request) unsay(who PersonID) Request {
 		}
 	}
 	return r
+}
+
+// agreedBefore reports whether a person's approval of an earlier stage counts.
+func (r Request) agreedBefore(who PersonID) bool {
+	return slices.ContainsFunc(r.Standing(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
+}
+
+// maxSays bounds how often one person may change their mind about the same arguments at one stage.
+const maxSays = 6
+
+// wavers reports whether a person has changed their mind about the same arguments as often as they may.
+func (r Request) wavers(who PersonID) bool {
+	n := 0
+	for _, d := range r.Decisions {
+		if d.By == who && d.Stage == r.Stage && d.Digest == r.Digest {
+			n++
+		}
+	}
+	return n >= maxSays
 }
 
 // count adds an approval and advances through every stage that has its quorum.
@@ -169,6 +191,12 @@ func (r Request) Reject(in Deciding, m Move) (Request, *Denied) {
 	}
 	if slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == m.Who.ID }) {
 		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy), State: Rejected}
+	}
+	if r.Plan.Stages[r.Stage].Rejects > 1 && r.agreedBefore(m.Who.ID) {
+		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // nobody is for it and against it; they can take their approval back
+	}
+	if r.wavers(m.Who.ID) {
+		return r, &Denied{Code: DeniedFull}
 	}
 	r = r.unsay(m.Who.ID)
 	r.Decisions = append(r.Decisions, m.decision(Reject, role, r, in.Now))

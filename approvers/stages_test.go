@@ -153,3 +153,34 @@ func TestRejectsOfSeveral(t *testing.T) {
 		}
 	})
 }
+
+// TestForAndAgainst: where several rejections are needed, nobody is for the call at one stage and against it at the next, and nobody changes
+// their mind for ever.
+func TestForAndAgainst(t *testing.T) {
+	p := example()
+	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too
+	p.Approvers[2].Members = users("U0003", "U0004", "U0005")
+	p.Tools[5].Rules[0].Stages[1].Rejects = 2
+	r := open(t, p, "issue_refund", large)
+	r, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+	if denied != nil || r.Stage != 1 {
+		t.Fatalf("stage %d, %v", r.Stage, denied)
+	}
+	_, denied = r.Reject(deciding(p, start), moveBy(r, onFin1, start))
+	wantDenied(t, denied, approvers.DeniedCounted)
+	if taken, denied := r.Revoke(deciding(p, start), moveBy(r, onFin1, start)); denied != nil || taken.State != approvers.Revoked {
+		t.Errorf("taking it back: %s, %v", taken.State, denied)
+	}
+	for i := range 6 {
+		if i%2 == 0 {
+			r, denied = r.Approve(deciding(p, start), moveBy(r, onFin2, start))
+		} else {
+			r, denied = r.Reject(deciding(p, start), moveBy(r, onFin2, start))
+		}
+		if denied != nil {
+			t.Fatalf("change %d: %v", i, denied)
+		}
+	}
+	_, denied = r.Approve(deciding(p, start), moveBy(r, onFin2, start))
+	wantDenied(t, denied, approvers.DeniedFull)
+}

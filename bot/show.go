@@ -79,6 +79,9 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if d.over {
 		return b.takeAway(ctx, me, sight, d)
 	}
+	if s.TS != "" && desk.Same(s, body) {
+		return b.Desk.StillShown(ctx, s)
+	}
 	if s.TS != "" {
 		err = b.update(ctx, s, d)
 		if !stale[errorCode(err)] {

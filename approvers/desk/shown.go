@@ -18,8 +18,7 @@ type Posted struct {
 
 // Shown records that Slack shows a surface: s as it was read, with Channel and TS set. Every posted version is kept.
 func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
-	sum := sha256.Sum256(p.Body)
-	hash := hex.EncodeToString(sum[:])
+	hash := hashOf(p.Body)
 	return d.update(ctx, "shown", func(t *tx) error {
 		cur, err := t.Surface(s.ID)
 		if err != nil {
@@ -65,6 +64,36 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 			}
 		}
 		return nil
+	})
+}
+
+// hashOf names one version of a surface.
+func hashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// Same reports whether Slack shows exactly this of a surface already. What has buttons is never the same: they name their version.
+func Same(s store.Surface, body []byte) bool { return s.Hash != "" && s.Hash == hashOf(body) }
+
+// StillShown records that nothing of what a surface shows has changed: s as it was read.
+func (d *Desk) StillShown(ctx context.Context, s store.Surface) error {
+	return d.update(ctx, "still shown", func(t *tx) error {
+		cur, err := t.Surface(s.ID)
+		if err != nil {
+			return err
+		}
+		if cur.Shown = s.Want; cur.Want != s.Want {
+			if err := t.showNow(cur); err != nil {
+				return err
+			}
+			return t.PutSurface(cur)
+		}
+		cur.State = store.SurfaceShown
+		if err := t.ClearTimer(store.TimerShow, s.ID); err != nil {
+			return err
+		}
+		return t.PutSurface(cur)
 	})
 }
 

@@ -273,3 +273,27 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestStillShown: what looks the same is not sent again, and leaves no version and no record.
+func TestStillShown(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`apply_discount {}`)
+	card := o.only(r.ID, store.SurfaceCard)
+	p := o.posted(card)
+	card.Channel, card.TS = "C0002", "300.1"
+	o.ok(o.Shown(o.ctx(), card, p))
+	kinds := o.kinds(r.ID)
+	o.ok(o.StillShown(o.ctx(), o.surface(card.ID)))
+	after := o.surface(card.ID)
+	if !desk.Same(after, p.Body) || desk.Same(after, []byte("{}")) || after.Posts != 1 || after.State != store.SurfaceShown || o.kinds(r.ID) != kinds {
+		t.Errorf("%+v, records %q", after, o.kinds(r.ID))
+	}
+	if _, due := o.timers(store.TimerShow)[card.ID]; due {
+		t.Error("it is due to be shown again")
+	}
+	o.approve(support, r.ID) // a change meanwhile is shown
+	o.ok(o.StillShown(o.ctx(), after))
+	if s := o.surface(card.ID); s.State != store.SurfaceWanted || o.timers(store.TimerShow)[card.ID].Ref == "" {
+		t.Errorf("a change meanwhile: %s", s.State)
+	}
+}
