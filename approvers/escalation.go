@@ -177,6 +177,22 @@ func (r Request) join(in Deciding) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
+// keepLeads leaves of those who were told as leads only those who still are.
+func (r Request) keepLeads(p *Policy) Request {
+	joined, at := r.Joined, r.JoinedAt
+	r.Joined, r.JoinedAt = nil, nil
+	for i, name := range joined {
+		if !p.leadsTo(r.stage(), name) {
+			continue
+		}
+		r.Joined = append(r.Joined, name)
+		if i < len(at) {
+			r.JoinedAt = append(r.JoinedAt, at[i])
+		}
+	}
+	return r
+}
+
 // goUp gives a stage that nobody decided to the next lead with its time anew, where the policy has silence escalate.
 func (r Request) goUp(in Deciding) (Request, bool) {
 	t := r.times(in)

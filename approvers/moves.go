@@ -39,8 +39,7 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 		return r.keepHanded(was).begin(in)
 	}
 	// Whoever was told as a lead of the stage's roles, and is none any more, has no say by that.
-	r.Joined = slices.DeleteFunc(slices.Clone(r.Joined), func(name string) bool { return !in.Policy.leadsTo(r.stage(), name) })
-	return r.rearm(in)
+	return r.keepLeads(in.Policy).rearm(in)
 }
 
 // outgrownBy reports whether what was passed so far is not what the plan asks for: the stages up to now are others, the risk is another,

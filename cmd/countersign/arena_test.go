@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func (a *arena) tools() *agent.Registry {
 	r := &agent.Registry{}
 	err := r.Register(agent.Tool{
 		Name: arenaTool, Description: "Counts.", Effect: approvers.Unprotected,
-		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}},"required":["n"]}`),
+		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"},"note":{"type":"string"}},"required":["n"]}`),
 		Run: func(_ context.Context, in agent.Invocation) (string, error) {
 			if a.runs != nil {
 				a.runs(in.Key)
@@ -135,7 +136,9 @@ func order(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, err
 	}
 	var reply scriptedmodel.Reply
 	for i := range n {
-		reply.Calls = append(reply.Calls, scriptedmodel.NewCall(arenaTool, map[string]string{"n": fmt.Sprintf("%s.%d", what, i)}))
+		// The note is long enough for each call to have a card of its own.
+		args := map[string]string{"n": fmt.Sprintf("%s.%d", what, i), "note": strings.Repeat("each with a card of its own ", 24)}
+		reply.Calls = append(reply.Calls, scriptedmodel.NewCall(arenaTool, args))
 	}
 	if n == 0 {
 		return reply, fmt.Errorf("the arena's model does not understand %q", said)

@@ -170,6 +170,11 @@ func (c *campaign) act(ctx context.Context, who visitor.Visitor, t clickable, ra
 		}
 		c.form(ctx, who, t, ref, map[string]string{"reason": "not now"})
 		return
+	case "reject_all":
+		if random.IntN(4) == 0 {
+			c.form(ctx, who, t, ref, map[string]string{"reason": "none of it"})
+		}
+		return
 	case "happened", "did_not", "leave": // say what is true, as somebody would who has looked
 		seen, err := os.ReadFile(c.conf.Seen)
 		if err != nil {
@@ -184,7 +189,13 @@ func (c *campaign) act(ctx context.Context, who visitor.Visitor, t clickable, ra
 			c.form(ctx, who, t, ref, map[string]string{"result": "it is in the file"})
 			return
 		}
-	case "modify":
+	case "comment":
+		if random.IntN(4) == 0 {
+			c.form(ctx, who, t, ref, map[string]string{"reason": "seen"})
+		}
+		return
+	case "approve", "approve_all":
+	default: // what asks for more people, or changes the arguments
 		return
 	}
 	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})

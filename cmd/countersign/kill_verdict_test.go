@@ -23,7 +23,7 @@ type findings struct {
 	seen  map[string]int // runs by "TOOL EXECUTION"
 	inbox map[string][]string
 	known map[string]bool // executions of the conversations
-	cards int             // surfaces in the approvers' channel
+	cards map[string]bool // surfaces in the approvers' channel
 
 	acknowledged, double, lost, unknown, reported, calls int
 }
@@ -31,7 +31,7 @@ type findings struct {
 // findings reads the store, the traces and what Slack shows, and fails the test where they don't agree.
 func (c *campaign) findings() *findings {
 	c.Helper()
-	v := &findings{campaign: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}}
+	v := &findings{campaign: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}}
 	for line := range lines(c, c.conf.Seen) {
 		v.seen[line]++
 	}
@@ -204,7 +204,16 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 			places++
 		}
 		if s.Channel == "C0002" {
-			v.cards++
+			v.cards[s.ID] = true
+		}
+	}
+	bundles, err := r.SurfacesOf(e.Turn)
+	if err != nil {
+		v.Error(err)
+	}
+	for _, s := range bundles {
+		if s.Channel == "C0002" {
+			v.cards[s.ID] = true
 		}
 	}
 	want := 0
@@ -259,15 +268,40 @@ func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 			return true, nil // by this person, or by one who was faster
 		}
 	}
-	history, err := r.Audit(chain)
+	history, err := v.history(r, chain)
 	for _, h := range history {
 		decided := h.Kind == approvers.AuditDecided && h.Facts["kind"] == d.does
 		withdrawn := h.Kind == approvers.AuditClosed && d.does == "withdraw"
-		if h.Actor == who && (decided || withdrawn || h.Kind == approvers.AuditReported || h.Kind == approvers.AuditDenied) {
+		all := h.Kind == approvers.AuditDecided && d.does == h.Facts["kind"]+"_all"
+		said := h.Kind == approvers.AuditRemarked && h.Facts["kind"] == d.does
+		if h.Actor == who && (decided || all || said || withdrawn || h.Kind == approvers.AuditReported || h.Kind == approvers.AuditDenied) {
 			return true, err
 		}
 	}
 	return false, err
+}
+
+// history is a chain's, or those of all that a turn asked for.
+func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecord, error) {
+	history, err := r.Audit(chain)
+	if err != nil || len(history) > 0 {
+		return history, err
+	}
+	calls, err := r.Calls(chain)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range calls {
+		if c.Request == "" {
+			continue
+		}
+		records, err := r.Audit(c.Request)
+		if err != nil {
+			return nil, err
+		}
+		history = append(history, records...)
+	}
+	return history, nil
 }
 
 // nothingLeft makes sure that nothing waits for anybody.
@@ -316,7 +350,7 @@ func (v *findings) slack(ctx context.Context) {
 			cards++
 		}
 	}
-	if cards != v.cards {
-		v.Errorf("the approvers' channel has %d messages of the bot for %d cards and questions", cards, v.cards)
+	if cards != len(v.cards) {
+		v.Errorf("the approvers' channel has %d messages of the bot for %d cards and questions", cards, len(v.cards))
 	}
 }
