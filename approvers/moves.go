@@ -114,7 +114,7 @@ func (r Request) Approve(in Deciding, m Move) (Request, *Denied) {
 	if r.WantsTyping() && !m.Typed {
 		return r, &Denied{Code: DeniedTyped}
 	}
-	if r.wavers(m.Who.ID) {
+	if len(r.Decisions) >= MaxDecisions {
 		return r, &Denied{Code: DeniedFull}
 	}
 	return r.count(in, Approve, role, m), nil
@@ -136,19 +136,9 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.Standing(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// maxSays bounds how often one person may change their mind about the same arguments at one stage.
-const maxSays = 6
-
-// wavers reports whether a person has changed their mind about the same arguments as often as they may.
-func (r Request) wavers(who PersonID) bool {
-	n := 0
-	for _, d := range r.Decisions {
-		if d.By == who && d.Stage == r.Stage && d.Digest == r.Digest {
-			n++
-		}
-	}
-	return n >= maxSays
-}
+// MaxDecisions bounds how many decisions a request holds: far above what stages need, and below what people who keep changing their minds
+// could pile up. Beyond it the request can only be edited, taken back, or expire.
+const MaxDecisions = 60
 
 // count adds an approval and advances through every stage that has its quorum.
 func (r Request) count(in Deciding, kind DecisionKind, role Role, m Move) Request {
@@ -194,7 +184,7 @@ func (r Request) Reject(in Deciding, m Move) (Request, *Denied) {
 	if r.Plan.Stages[r.Stage].Rejects > 1 && r.agreedBefore(m.Who.ID) {
 		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // nobody is for it and against it; they can take their approval back
 	}
-	if r.wavers(m.Who.ID) {
+	if len(r.Decisions) >= MaxDecisions {
 		return r, &Denied{Code: DeniedFull}
 	}
 	r = r.unsay(m.Who.ID)

@@ -56,6 +56,11 @@ func (a *account) counted(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who })
 }
 
+// agreedBefore reports whether a person has approved an earlier stage.
+func (a *account) agreedBefore(who approvers.PersonID) bool {
+	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who && w.stage < a.stage })
+}
+
 // said lists who approved a stage, or rejected it.
 func (a *account) said(stage int, yes bool) (out []approvers.PersonID) {
 	for _, w := range a.words {

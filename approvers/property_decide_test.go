@@ -49,7 +49,7 @@ func (w *world) approve(t *rapid.T) {
 		return
 	}
 	roles := w.may(w.policy, who)
-	agree(t, "approve", who, denied, len(roles) > 0 && !w.counted(who.ID) && (m.Typed || !w.typing()))
+	agree(t, "approve", who, denied, len(roles) > 0 && !w.counted(who.ID) && (m.Typed || !w.typing()) && len(w.r.Decisions) < approvers.MaxDecisions)
 	if denied == nil {
 		w.given(t, after, who, roles)
 	}
@@ -83,7 +83,8 @@ func (w *world) reject(t *rapid.T) {
 		agree(t, "reject", who, denied, false)
 		return
 	}
-	agree(t, "reject", who, denied, len(w.may(w.policy, who)) > 0 && !w.rejected(who.ID) && m.Reason != "")
+	agree(t, "reject", who, denied, len(w.may(w.policy, who)) > 0 && !w.rejected(who.ID) && m.Reason != "" &&
+		!(w.current().Rejects > 1 && w.agreedBefore(who.ID)) && len(w.r.Decisions) < approvers.MaxDecisions)
 	if denied == nil {
 		w.account.say(word{who: who.ID})
 	}

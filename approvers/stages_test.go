@@ -171,8 +171,8 @@ func TestForAndAgainst(t *testing.T) {
 	if taken, denied := r.Revoke(deciding(p, start), moveBy(r, onFin1, start)); denied != nil || taken.State != approvers.Revoked {
 		t.Errorf("taking it back: %s, %v", taken.State, denied)
 	}
-	for i := range 6 {
-		if i%2 == 0 {
+	for i := len(r.Decisions); i < approvers.MaxDecisions; i++ {
+		if i%2 == 1 {
 			r, denied = r.Approve(deciding(p, start), moveBy(r, onFin2, start))
 		} else {
 			r, denied = r.Reject(deciding(p, start), moveBy(r, onFin2, start))
@@ -181,6 +181,6 @@ func TestForAndAgainst(t *testing.T) {
 			t.Fatalf("change %d: %v", i, denied)
 		}
 	}
-	_, denied = r.Approve(deciding(p, start), moveBy(r, onFin2, start))
+	_, denied = r.Reject(deciding(p, start), moveBy(r, onFin2, start))
 	wantDenied(t, denied, approvers.DeniedFull)
 }
