@@ -135,7 +135,7 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note noting) {
 		case r.MaxRisk < plan.Risk:
 			note.role(r, "has a ceiling of %s, below %s", r.MaxRisk, plan.Risk)
 		case !p.canFill([]string{r.Name}, 1, plan.barred()):
-			note.role(r, "has no member who did not ask for it")
+			note.role(r, "has only members who asked for it, or whose words the model was given")
 		default:
 			found = true
 			note.role(r, "has the lowest sufficient ceiling (%s)", r.MaxRisk)
@@ -209,6 +209,8 @@ func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, 
 	switch {
 	case len(roles) == 0:
 		return nil, problem
+	case s.Group == "" && s.Quorum == 1 && !p.canFill(roles, 1, plan.barred()):
+		return nil, s.Title(p) + " has no member who did not ask for it"
 	case s.Group == "" && !p.canFill(roles, s.Quorum, plan.barred()):
 		return nil, fmt.Sprintf("%s has fewer than %d members who did not ask for it", s.Title(p), s.Quorum)
 	}

@@ -2,7 +2,7 @@ package config
 
 import (
 	"encoding/json"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -10,35 +10,46 @@ import (
 	"countersign/approvers"
 )
 
-// Fixture is one call that a policy is tried with, and what is expected of it.
+// Fixture is one call that a policy is tried with, and what is expected of it. docs/explain.md has the file's format.
 type Fixture struct {
-	Name      string // for people; the line where there is none
-	Line      int
-	Tool      string
-	Args      json.RawMessage
-	Requester string // a user id; empty: nobody in particular
-	Agent     string // empty: the policy's first
-	Channel   string
-	DM        bool
-	At        time.Time // zero: the time of the run
-	Expect    Expectation
+	Name       string // for people; may be empty
+	Line       int    // in the file of fixtures; zero: it is from elsewhere
+	Tool       string
+	Args       json.RawMessage
+	Requesters []string // user ids of those who asked for it; the last one spoke last. Empty: nobody in particular
+	Authors    []string // user ids of others whose words the model was given
+	Agent      string   // empty: the policy's first
+	Channel    string
+	DM         bool
+	At         time.Time // zero: the time of the run
+	Expect     Expectation
 }
 
 // Expectation is what a fixture expects. What is empty is not looked at.
 type Expectation struct {
 	Verdict string
 	Risk    approvers.Risk
-	Who     []string // the stages: "team-lead", "2 x finance-director", "a or b"
+	Who     []string // the stages: "team-lead", "2 x finance-director", "a or b"; empty and not nil: nobody
 	Why     string   // a part of one of the reasons
 }
 
-// ReadFixtures reads a file of fixtures: a list, each with tool and args. The error is [Problems] where its content is wrong.
+// Empty reports whether nothing is expected.
+func (e Expectation) Empty() bool {
+	return e.Verdict == "" && e.Risk == 0 && e.Who == nil && e.Why == ""
+}
+
+// ReadFixtures reads a file of fixtures. The error is [Problems].
 func ReadFixtures(path string) ([]Fixture, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, Problems{{File: path, Message: "can't be read: " + plainCause(err), Hint: "name a file of fixtures; docs/policy.md has an example"}}
+		return nil, Problems{{File: path, Message: "can't be read: " + plainCause(err), Hint: "name a file of fixtures; docs/explain.md has an example"}}
 	}
-	r := &reader{file: &File{Name: path, marks: map[string]mark{}}}
+	return ParseFixtures(path, data)
+}
+
+// ParseFixtures reads fixtures from a file's content: a list, each with at least a tool. name is what problems call the file.
+func ParseFixtures(name string, data []byte) ([]Fixture, error) {
+	r := &reader{file: &File{Name: name, marks: map[string]mark{}}}
 	var out []Fixture
 	if root, ok := r.parse(data); ok {
 		items, _ := root.list("- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}")
@@ -57,17 +68,21 @@ func ReadFixtures(path string) ([]Fixture, error) {
 
 func (v value) fixture() Fixture {
 	x := Fixture{Line: v.r.file.at(v.path).line, Args: json.RawMessage("{}")}
-	f := v.fields("name", "tool", "args", "requester", "agent", "channel", "dm", "at", "expect")
+	f := v.fields("name", "tool", "args", "requester", "authors", "agent", "channel", "dm", "at", "expect")
 	x.Name, _ = f.free("name", "what the fixture is about")
 	if f.has("tool") {
-		x.Tool, _ = f.free("tool", "a tool's name")
+		var ok bool
+		if x.Tool, ok = f.free("tool", "a tool's name"); ok && !toolName.MatchString(x.Tool) {
+			f["tool"].wrong("no tool can be called "+quote(x.Tool), "a name has 1 to 64 letters, digits, _, . and -")
+		}
 	} else if v.isMapping() {
 		v.wrong("names no tool", "add tool: and its name")
 	}
 	if a, ok := f["args"]; ok {
 		x.Args = a.arguments()
 	}
-	x.Requester, _ = f.free("requester", "a user id such as U0123ABCD")
+	x.Requesters = f.users("requester")
+	x.Authors = f.users("authors")
 	x.Agent, _ = f.free("agent", "an agent's name")
 	x.Channel, _ = f.free("channel", `a channel id, as conversation.channel has it`)
 	f.flag("dm", &x.DM)
@@ -89,6 +104,32 @@ func (f fieldset) free(key, like string) (string, bool) {
 	return v.free(like)
 }
 
+// users reads one user id or a list of them, where the key is there.
+func (f fieldset) users(key string) (out []string) {
+	v, ok := f[key]
+	if !ok {
+		return nil
+	}
+	items := []value{v}
+	if _, list := v.node.(*ast.SequenceNode); list {
+		items, _ = v.list("[U0100, U0002]")
+	}
+	for _, item := range items {
+		text, ok := item.free("a user id such as U0123ABCD")
+		switch {
+		case !ok:
+		case !IsUserID(text):
+			item.wrong(quote(text)+" is no user id", "write one such as U0123ABCD: Slack shows it in a person's profile")
+		default:
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// IsUserID reports whether a text is written as Slack writes the ids of users.
+func IsUserID(text string) bool { return userID.MatchString(text) }
+
 var verdicts = []string{string(approvers.Auto), string(approvers.Ask), string(approvers.Refuse), string(approvers.Observed)}
 
 func (v value) expectation() Expectation {
@@ -96,15 +137,13 @@ func (v value) expectation() Expectation {
 	f := v.fields("verdict", "risk", "who", "why")
 	if d, ok := f["verdict"]; ok {
 		text, read := d.text(oneOf(verdicts))
-		switch e.Verdict = text; {
-		case !read:
-		case text != verdicts[0] && text != verdicts[1] && text != verdicts[2] && text != verdicts[3]:
+		if e.Verdict = text; read && !slices.Contains(verdicts, text) {
 			d.wrong(quote(text)+" is no verdict", "write "+oneOf(verdicts))
 		}
 	}
 	f.risk("risk", &e.Risk)
 	if w, ok := f["who"]; ok {
-		e.Who = w.texts(`[team-lead, "2 x finance-director"]`, "a stage")
+		e.Who = append([]string{}, w.texts(`[team-lead, "2 x finance-director"]`, "a stage")...)
 	}
 	e.Why, _ = f.free("why", "a part of the reason")
 	return e
@@ -122,70 +161,4 @@ func (v value) instant() (time.Time, bool) {
 		return t, false
 	}
 	return t, true
-}
-
-// arguments reads a call's arguments: a mapping, or the JSON as it is. Numbers keep the digits with which they are written.
-func (v value) arguments() json.RawMessage {
-	switch v.node.(type) {
-	case *ast.StringNode, *ast.LiteralNode:
-		text, _ := v.text(`a mapping, or JSON such as '{"amount": 600}'`)
-		return json.RawMessage(text)
-	}
-	if v.node != nil && !v.isMapping() {
-		v.wrongf(`write a mapping such as {amount: 600}, or JSON in quotes`, "%s is no arguments", v.shown())
-		return nil
-	}
-	var b strings.Builder
-	v.json(&b)
-	return json.RawMessage(b.String())
-}
-
-// json writes a YAML value as JSON.
-func (v value) json(b *strings.Builder) {
-	switch n := v.node.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		b.WriteByte('{')
-		for i, e := range v.entries("the arguments") {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.Write(quoted(e.key))
-			b.WriteByte(':')
-			e.value.json(b)
-		}
-		b.WriteByte('}')
-	case *ast.SequenceNode:
-		b.WriteByte('[')
-		items, _ := v.list("[1, 2]")
-		for i, item := range items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			item.json(b)
-		}
-		b.WriteByte(']')
-	case *ast.StringNode:
-		b.Write(quoted(n.Value))
-	case *ast.LiteralNode:
-		b.Write(quoted(n.Value.Value))
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		text := n.GetToken().Value
-		if !json.Valid([]byte(text)) {
-			v.wrongf("write it as JSON has it, or in quotes if text is meant", "%s is no number in JSON", text)
-		}
-		b.WriteString(text)
-	case *ast.NullNode, nil:
-		b.WriteString("null")
-	default:
-		v.wrongf("write text, a number, true, false, a list or a mapping", "%s can't be an argument", kindOf(n))
-		b.WriteString("null")
-	}
-}
-
-func quoted(s string) []byte {
-	out, err := json.Marshal(s)
-	if err != nil { // text always encodes
-		return []byte(`""`)
-	}
-	return out
 }

@@ -30,18 +30,7 @@ func FuzzParsePolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := config.ParsePolicy("f.yaml", data)
 		if err != nil {
-			var problems config.Problems
-			if !errors.As(err, &problems) || len(problems.Errors()) == 0 {
-				t.Fatalf("refused without a problem: %v", err)
-			}
-			for _, p := range problems {
-				if p.Message == "" || p.File != "f.yaml" || (p.Line > 0 && p.Column < 1) {
-					t.Fatalf("%+v", p)
-				}
-			}
-			if !utf8.ValidString(problems.Excerpts()) {
-				t.Fatalf("the message is no text: %q", problems.Excerpts())
-			}
+			placed(t, err)
 			return
 		}
 		if text := file.Check(append(shopTools, config.Tool{Name: "refund", Schema: richSchema})).Excerpts(); !utf8.ValidString(text) {
@@ -69,4 +58,50 @@ func FuzzParsePolicy(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzParseFixtures: whatever the file holds, it is either refused with problems that have a place in it, or gives fixtures that can be tried.
+func FuzzParseFixtures(f *testing.F) {
+	for _, seed := range []string{
+		"- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}\n",
+		"- name: n\n  tool: t\n  args: '{\"a\":1}'\n  requester: U0100\n  authors: [U0002]\n  at: 2026-12-24T18:00:00Z\n  dm: true\n  expect: {risk: high, who: [], why: x}\n",
+		"- &a {tool: x, args: &b {c: *b}}\n- *a\n- <<: *a\n  tool: y\n",
+		"- {tool: x, args: {a: .inf, b: 0x1F, c: !!str 5, ? {d: 1} : 2}}\n",
+		"- tool: |\n    x\n  args: >-\n    {}\n", "tool: x\n", "- 5\n", "- tool: >", "[]", "- {tool: x\n", "\t- x\n", "--- []\n--- []\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fixtures, err := config.ParseFixtures("f.yaml", data)
+		if err != nil {
+			placed(t, err)
+			return
+		}
+		if len(fixtures) == 0 {
+			t.Fatal("neither fixtures nor problems")
+		}
+		for _, x := range fixtures {
+			if x.Tool == "" || x.Line < 1 || x.Args == nil {
+				t.Fatalf("%+v", x)
+			}
+			_, _ = approvers.StrictArgs(x.Args, true)
+		}
+	})
+}
+
+// placed checks that an error is problems, each with its place in the file.
+func placed(t *testing.T, err error) {
+	t.Helper()
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems.Errors()) == 0 {
+		t.Fatalf("refused without a problem: %v", err)
+	}
+	for _, p := range problems {
+		if p.Message == "" || p.File != "f.yaml" || (p.Line > 0 && p.Column < 1) {
+			t.Fatalf("%+v", p)
+		}
+	}
+	if !utf8.ValidString(problems.Excerpts()) {
+		t.Fatalf("the message is no text: %q", problems.Excerpts())
+	}
 }

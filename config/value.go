@@ -55,13 +55,9 @@ func (v value) text(like string) (string, bool) {
 	case nil:
 		return "", false
 	case *ast.StringNode:
-		if n.Value == "" {
-			v.wrong("is empty", hint)
-			return "", false
-		}
-		return n.Value, true
+		return v.filled(n.Value, hint)
 	case *ast.LiteralNode:
-		return n.Value.Value, true
+		return v.filled(n.Value.Value, hint)
 	case *ast.NullNode:
 		v.missing(hint)
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
@@ -70,6 +66,13 @@ func (v value) text(like string) (string, bool) {
 		v.wrongf(hint, "is %s, and text is needed", kindOf(n))
 	}
 	return "", false
+}
+
+func (v value) filled(text, hint string) (string, bool) {
+	if text == "" {
+		v.wrong("is empty", hint)
+	}
+	return text, text != ""
 }
 
 // free reads a text that can be anything, a number too if it is in quotes.

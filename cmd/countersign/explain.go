@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +21,8 @@ type explainOptions struct {
 	policy    string
 	tool      string
 	args      string
-	requester string
+	requester []string
+	author    []string
 	agent     string
 	channel   string
 	dm        bool
@@ -38,14 +39,19 @@ func explainCommand() *cobra.Command {
 		Long: `Plans one call as the bot would, and prints step by step how it came to that: the tool's policy, the rules with what each says
 of these arguments, the approvers that were looked at, the stages, and what happens when nobody decides.
 
-With --observed it sums up what the observe mode saw instead: which calls would have run, and who would have been asked.
+With --observed it sums up instead what the observe mode saw: which calls would have run, and who would have been asked.
 
 Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its arguments are not valid · 2 wrong usage or policy.`,
 		Example: `  countersign explain --tool issue_refund --args '{"order_id":"ORD-123","amount":600}' --requester U0100`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.observed {
+			switch {
+			case o.observed && o.tool != "":
+				return misused("--observed sums up all calls that were seen, and --tool explains one: leave one of them out")
+			case o.observed:
 				return explainObserved(cmd.Context(), cmd.OutOrStdout(), o.since)
+			case o.since != 0:
+				return misused("--since goes with --observed; when a call is made is said with --at")
 			}
 			return explain(cmd.OutOrStdout(), o)
 		},
@@ -54,7 +60,8 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 	f.StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
 	f.StringVar(&o.tool, "tool", "", "the tool that is called")
 	f.StringVar(&o.args, "args", "{}", "its arguments, as JSON")
-	f.StringVar(&o.requester, "requester", "", "the user id of who asks, such as U0100; nobody in particular without it")
+	f.StringSliceVar(&o.requester, "requester", nil, "the user id of who asks, such as U0100, or several; nobody in particular without it")
+	f.StringSliceVar(&o.author, "author", nil, "user ids of others who wrote in the conversation: from high risk on they can't approve either")
 	f.StringVar(&o.agent, "agent", "", "the agent; the policy's first without it")
 	f.StringVar(&o.channel, "channel", "", "the channel's id, as conversation.channel has it")
 	f.BoolVar(&o.dm, "dm", false, "it is asked for in a direct message")
@@ -82,8 +89,13 @@ func explain(out io.Writer, o explainOptions) error {
 			return misused("--at %s is no time; write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00", o.at)
 		}
 	}
+	for _, id := range append(slices.Clone(o.requester), o.author...) {
+		if !config.IsUserID(id) {
+			return misused("%q is no user id; write one such as U0123ABCD: Slack shows it in a person's profile", id)
+		}
+	}
 	x := config.Fixture{
-		Tool: o.tool, Args: json.RawMessage(o.args), Requester: o.requester, Agent: o.agent, Channel: o.channel, DM: o.dm, At: at,
+		Tool: o.tool, Args: json.RawMessage(o.args), Requesters: o.requester, Authors: o.author, Agent: o.agent, Channel: o.channel, DM: o.dm, At: at,
 	}
 	call, err := callOf(policy, tools, x, at)
 	if err != nil {
@@ -145,83 +157,24 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	c := approvers.Call{
 		Tool: x.Tool, Effect: tool.Effect,
 		Facts: approvers.Facts{
-			Args: args, Requester: x.Requester, Agent: x.Agent, Now: x.At,
+			Args: args, Agent: x.Agent, Now: x.At,
 			Conversation: approvers.ConversationFacts{ID: "explain", Channel: x.Channel, DM: x.DM},
 		},
 	}
-	if x.Requester != "" {
-		who := approvers.Who("", x.Requester)
-		c.Requesters, c.Authors = []approvers.PersonID{who}, []approvers.PersonID{who}
+	c.Requesters, c.Authors = persons(x.Requesters), persons(slices.Concat(x.Requesters, x.Authors))
+	if n := len(x.Requesters); n > 0 {
+		c.Facts.Requester = x.Requesters[n-1]
 	}
 	return c, nil
 }
 
-// printPlan says what would happen to the call, and when.
-func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approvers.Plan) {
-	fmt.Fprintf(out, "%s: %s, %s risk\n", c.Tool, verdictWords[plan.Verdict], plan.Risk)
-	if len(plan.Stages) == 0 {
-		return
+// persons are users of a workspace that nobody named.
+func persons(users []string) []approvers.PersonID {
+	out := make([]approvers.PersonID, len(users))
+	for i, u := range users {
+		out[i] = approvers.Who("", u)
 	}
-	in := approvers.Deciding{Policy: p, Now: c.Facts.Now}
-	r := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters}})
-	for i, s := range plan.Stages {
-		fmt.Fprintf(out, "  stage %d of %d  %s\n", i+1, len(plan.Stages), stageWords(p, s))
-	}
-	fmt.Fprintf(out, "  first stage   until %s", r.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
-	for up := r; ; {
-		if up.EscalateAt.IsZero() {
-			break
-		}
-		next, told, due := up.Escalate(approvers.Deciding{Policy: p, Now: up.EscalateAt})
-		if !due || told.Again || !up.EscalateAt.Before(r.ExpiresAt) {
-			break
-		}
-		fmt.Fprintf(out, "; %s joins at %s", told.Lead.Name, up.EscalateAt.UTC().Format("15:04"))
-		up = next
-	}
-	fmt.Fprintln(out)
-	t, _ := p.Tool(c.Tool, c.Facts.Agent)
-	silence := "it is rejected"
-	if t.OnExpiry == approvers.ExpiryEscalates {
-		silence = "it goes to the next lead; when there is none, it is rejected"
-	}
-	fmt.Fprintf(out, "  silence       %s\n", silence)
-	if len(c.Requesters) > 0 && !plan.SelfOK {
-		fmt.Fprintf(out, "  barred        %s, who asked\n", c.Requesters[0].User())
-	}
-}
-
-// waiting is a plan as if the policy did not only observe.
-func waiting(plan approvers.Plan) approvers.Plan {
-	if plan.Verdict == approvers.Observed {
-		plan.Verdict = plan.Would
-	}
-	return plan
-}
-
-var verdictWords = map[approvers.Verdict]string{
-	approvers.Auto: "runs without asking", approvers.Ask: "waits for people", approvers.Refuse: "is refused",
-	approvers.Observed: "is not run, because the policy only observes",
-}
-
-// stageWords names a stage with its people.
-func stageWords(p *approvers.Policy, s approvers.Stage) string {
-	words := s.String()
-	var members []string
-	for _, name := range s.Roles() {
-		role, _ := p.Role(name)
-		for _, m := range role.Members {
-			who := m.Value
-			if m.Kind == approvers.MemberGroup {
-				who = "@" + who
-			}
-			members = append(members, who)
-		}
-	}
-	if s.Group != "" {
-		return words + " (its people who hold the role)"
-	}
-	return words + " (" + strings.Join(members, ", ") + ")"
+	return out
 }
 
 // asProblems are the problems that an error holds, if it holds some.

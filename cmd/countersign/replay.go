@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -25,13 +24,16 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 	if err != nil {
 		return err
 	}
-	policy, err := policyFor(path, tools)
-	if err != nil {
+	r := replayed{out: out, tools: tools, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
+	if fixtures == stored {
+		r.heldTo = asThen
+	}
+	if r.policy, err = policyFor(path, tools); err != nil {
 		return err
 	}
-	var other *approvers.Policy
 	if against != "" {
-		if other, err = policyFor(against, tools); err != nil {
+		r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
+		if r.other, err = policyFor(against, tools); err != nil {
 			return err
 		}
 	}
@@ -39,11 +41,13 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 	if err != nil {
 		return err
 	}
-	r := replayed{out: out, tools: tools, policy: policy, other: other, now: time.Now()}
+	if err := r.agents(calls); err != nil {
+		return err
+	}
 	for _, x := range calls {
 		r.try(x)
 	}
-	return r.sum(against)
+	return r.sum()
 }
 
 func fixturesFrom(ctx context.Context, name string) ([]config.Fixture, error) {
@@ -65,207 +69,146 @@ func fixturesFrom(ctx context.Context, name string) ([]config.Fixture, error) {
 	return calls, err
 }
 
-// replayed counts what a replay found.
+// heldTo says what calls are held against: "3 as expected", "1 not as expected".
+type heldTo struct{ same, not string }
+
+var (
+	asExpected = heldTo{"as expected", "not as expected"}
+	asThen     = heldTo{"as planned then", "not as planned then"}
+)
+
+// replayed is what a replay found so far.
 type replayed struct {
-	out     io.Writer
-	tools   *agent.Registry
-	policy  *approvers.Policy
-	other   *approvers.Policy
-	now     time.Time
-	calls   int
-	differs int
+	out      io.Writer
+	tools    *agent.Registry
+	policy   *approvers.Policy
+	other    *approvers.Policy
+	now      time.Time
+	fixtures string
+	heldTo   heldTo
+	calls    int
+	differs  int
+	free     int // that expect nothing
+	alike    []*alike
 }
 
-// try holds one call against the policies, and prints it if something differs.
+// alike are stored calls that differ in the same way, for the same reasons. A history can hold thousands.
+type alike struct {
+	tool        string
+	differences []string
+	why         []string
+	n           int
+	examples    []string
+}
+
+// agents refuses fixtures of agents that no policy has: a misspelt one would only look refused.
+func (r *replayed) agents(calls []config.Fixture) error {
+	for _, x := range calls {
+		has := func(p *approvers.Policy) bool {
+			if p == nil {
+				return false
+			}
+			_, ok := p.Agent(x.Agent)
+			return ok
+		}
+		if x.Line > 0 && x.Agent != "" && !has(r.policy) && !has(r.other) {
+			return misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.names())
+		}
+	}
+	return nil
+}
+
+// names are the agents that a fixture can name.
+func (r *replayed) names() string {
+	names := make([]string, len(r.policy.Agents))
+	for i, a := range r.policy.Agents {
+		names[i] = a.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// try holds one call against the policies.
 func (r *replayed) try(x config.Fixture) {
 	r.calls++
-	now := r.plan(r.policy, x)
-	differences := unmet(x.Expect, now)
-	if r.other != nil {
-		before := r.plan(r.other, x)
-		differences = changes(before, now)
+	now := planOf(r.policy, r.tools, x, r.now)
+	var differences []string
+	switch {
+	case r.other != nil:
+		differences = changes(planOf(r.other, r.tools, x, r.now), now)
+	case x.Line == 0:
+		differences = changes(outlook{verdict: x.Expect.Verdict, risk: x.Expect.Risk, who: x.Expect.Who}, now)
+	default:
+		differences = unmet(x.Expect, now)
 	}
-	if len(differences) == 0 {
+	switch {
+	case len(differences) > 0:
+		r.differs++
+		r.differ(x, differences, now.why)
+	case x.Line == 0: // of what is stored only what differs is printed
+	case r.other == nil && x.Expect.Empty():
+		r.free++
+		fmt.Fprintf(r.out, "planned  %s: %s\n", fixtureName(x), now)
+	default:
 		fmt.Fprintf(r.out, "ok       %s: %s\n", fixtureName(x), now)
+	}
+}
+
+// differ prints what differs, or keeps it until all that differ alike are found.
+func (r *replayed) differ(x config.Fixture, differences, why []string) {
+	if x.Line > 0 {
+		fmt.Fprintf(r.out, "differs  %s (line %d)\n", fixtureName(x), x.Line)
+		r.because(differences, why)
 		return
 	}
-	r.differs++
-	fmt.Fprintf(r.out, "differs  %s\n", fixtureName(x))
+	i := slices.IndexFunc(r.alike, func(a *alike) bool {
+		return a.tool == x.Tool && slices.Equal(a.differences, differences) && slices.Equal(a.why, why)
+	})
+	if i < 0 {
+		r.alike = append(r.alike, &alike{tool: x.Tool, differences: differences, why: why})
+		i = len(r.alike) - 1
+	}
+	a := r.alike[i]
+	if a.n++; len(a.examples) < mostExamples {
+		a.examples = append(a.examples, x.Name)
+	}
+}
+
+// mostExamples is how many of the calls that differ alike are named.
+const mostExamples = 3
+
+func (r *replayed) because(differences, why []string) {
 	for _, d := range differences {
 		fmt.Fprintln(r.out, "         "+d)
 	}
-	for _, why := range now.why {
-		fmt.Fprintln(r.out, "         - "+why)
+	for _, w := range why {
+		fmt.Fprintln(r.out, "         - "+w)
 	}
 }
 
-// outlook is what a policy says of a call, as fixtures write it.
-type outlook struct {
-	verdict string
-	risk    approvers.Risk
-	who     []string
-	why     []string
-}
-
-func (o outlook) String() string {
-	words := o.verdict
-	if o.risk != 0 {
-		words += ", " + o.risk.String() + " risk"
+// sum says how it went.
+func (r *replayed) sum() error {
+	for _, a := range r.alike {
+		fmt.Fprintf(r.out, "differs  %s of %s\n", count(a.n, "call"), a.tool)
+		r.because(a.differences, a.why)
+		fmt.Fprintln(r.out, "         such as "+strings.Join(a.examples, "\n                 "))
 	}
-	if len(o.who) > 0 {
-		words += ", " + strings.Join(o.who, ", then ")
+	if r.fixtures != stored || len(r.alike) > 0 {
+		fmt.Fprintln(r.out)
 	}
-	return words
-}
-
-func (r *replayed) plan(p *approvers.Policy, x config.Fixture) outlook {
-	call, err := callOf(p, r.tools, x, r.now)
-	if err != nil {
-		return outlook{verdict: string(approvers.Refuse), why: []string{err.Error()}}
+	fmt.Fprintf(r.out, "%s: %d %s, %d not", count(r.calls, "call"), r.calls-r.differs-r.free, r.heldTo.same, r.differs)
+	if r.free > 0 {
+		fmt.Fprintf(r.out, "; %d without an expectation", r.free)
 	}
-	plan := p.Plan(call)
-	o := outlook{verdict: string(plan.Verdict), risk: plan.Risk, why: plan.Why}
-	for _, s := range plan.Stages {
-		o.who = append(o.who, s.String())
+	fmt.Fprintln(r.out)
+	if r.differs == 0 {
+		return nil
 	}
-	return o
-}
-
-// unmet lists what is not as a fixture expects.
-func unmet(e config.Expectation, o outlook) []string {
-	var out []string
-	if e.Verdict != "" && e.Verdict != o.verdict {
-		out = append(out, fmt.Sprintf("verdict: %s, and %s was expected", o.verdict, e.Verdict))
-	}
-	if e.Risk != 0 && e.Risk != o.risk {
-		out = append(out, fmt.Sprintf("risk: %s, and %s was expected", o.risk, e.Risk))
-	}
-	if e.Who != nil && !slices.Equal(e.Who, o.who) {
-		out = append(out, fmt.Sprintf("who: %s, and %s was expected", people(o.who), people(e.Who)))
-	}
-	if e.Why != "" && !slices.ContainsFunc(o.why, func(w string) bool { return strings.Contains(w, e.Why) }) {
-		out = append(out, fmt.Sprintf("why: no reason says %q", e.Why))
-	}
-	return out
-}
-
-// changes lists what another policy said.
-func changes(before, now outlook) []string {
-	var out []string
-	if before.verdict != now.verdict {
-		out = append(out, fmt.Sprintf("verdict: %s → %s", before.verdict, now.verdict))
-	}
-	if before.risk != now.risk {
-		out = append(out, fmt.Sprintf("risk: %s → %s", before.risk, now.risk))
-	}
-	if !slices.Equal(before.who, now.who) {
-		out = append(out, fmt.Sprintf("who: %s → %s", people(before.who), people(now.who)))
-	}
-	return out
-}
-
-func people(who []string) string {
-	if len(who) == 0 {
-		return "nobody"
-	}
-	return strings.Join(who, ", then ")
+	return answerNo("%s %s", count(r.differs, "call"), r.heldTo.not)
 }
 
 func fixtureName(x config.Fixture) string {
 	if x.Name != "" {
 		return x.Name
 	}
-	args := string(x.Args)
-	const longest = 100
-	if r := []rune(args); len(r) > longest {
-		args = string(r[:longest]) + "…"
-	}
-	return x.Tool + " " + args
-}
-
-// sum says how it went.
-func (r *replayed) sum(against string) error {
-	fmt.Fprintf(r.out, "\n%s: %d as before, %d differ\n", count(r.calls, "call"), r.calls-r.differs, r.differs)
-	switch {
-	case r.differs == 0:
-		return nil
-	case against != "":
-		return answerNo("%s would be decided otherwise than under %s", count(r.differs, "call"), against)
-	}
-	return answerNo("%s not as expected", count(r.differs, "call"))
-}
-
-// storedFixtures makes a fixture of each call that the history holds, with what was planned for it then.
-func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
-	var out []config.Fixture
-	err := eachChain(ctx, s, func(records []approvers.AuditRecord) error {
-		first := records[0]
-		if first.Kind != approvers.AuditProposed || first.Facts["verdict"] == "error" || first.Facts["call"] == "" {
-			return nil
-		}
-		x, err := storedFixture(ctx, s, first)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil // its conversation was erased; the record stays
-		}
-		if err == nil {
-			out = append(out, x)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, couldNot("the history can't be read: %w", err)
-	}
-	slices.SortStableFunc(out, func(a, b config.Fixture) int { return a.At.Compare(b.At) })
-	return out, nil
-}
-
-func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditRecord) (config.Fixture, error) {
-	var x config.Fixture
-	err := s.View(ctx, func(r store.Reader) error {
-		call, err := r.Call(proposed.Facts["call"])
-		if err != nil {
-			return err
-		}
-		turn, err := r.Turn(call.Turn)
-		if err != nil {
-			return err
-		}
-		conv, err := r.Conversation(call.Conversation)
-		if err != nil {
-			return err
-		}
-		x = config.Fixture{
-			Name: proposed.At.UTC().Format(time.DateTime) + " " + call.Tool + " " + short(call.Args, 80),
-			Tool: call.Tool, Args: []byte(call.Args), Agent: turn.Agent, Channel: conv.Channel, DM: conv.DM, At: proposed.At,
-		}
-		if n := len(turn.Requesters); n > 0 {
-			x.Requester = turn.Requesters[n-1].User()
-		}
-		return nil
-	})
-	x.Expect = planned(proposed.Facts)
-	return x, err
-}
-
-// planned is what a proposed record says was planned.
-func planned(facts map[string]string) config.Expectation {
-	e := config.Expectation{Verdict: facts["verdict"], Who: []string{}}
-	if risk, err := approvers.ParseRisk(facts["risk"]); err == nil {
-		e.Risk = risk
-	}
-	for _, stage := range strings.Split(facts["stages"], ",") {
-		if stage != "" {
-			e.Who = append(e.Who, stage)
-		}
-	}
-	return e
-}
-
-// short cuts a text for one line.
-func short(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
+	return x.Tool + " " + short(string(x.Args), 100)
 }

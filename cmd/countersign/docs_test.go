@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the outputs in docs/explain.md anew")
+
+var (
+	block     = regexp.MustCompile("(?s)```(yaml|text|console)\n(.*?)```\n")
+	blockFile = regexp.MustCompile(`^# ([\w-]+\.(?:yaml|txt))\n`)
+	exits1    = regexp.MustCompile(` # exits (\d)$`)
+	clockTime = regexp.MustCompile(`\d\d:\d\d:\d\d`)
+)
+
+// page is about trying policies. Its files and commands are tried here.
+const page = "../../docs/explain.md"
+
+// pageFiles writes the files that the page shows into a directory of their own.
+func pageFiles(t *testing.T) (dir string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "console" {
+			continue
+		}
+		name := blockFile.FindStringSubmatch(m[2])
+		if name == nil {
+			t.Fatalf("this has no name:\n%s", m[0])
+		}
+		if err := os.WriteFile(filepath.Join(dir, name[1]), []byte(m[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// docShell runs the commands of a page in a directory of their own.
+type docShell struct {
+	*testing.T
+	dir string
+	env []string
+}
+
+// run runs one command line as a reader would. It returns what it printed.
+func (s *docShell) run(line string) string {
+	s.Helper()
+	if set, ok := strings.CutPrefix(line, "export "); ok {
+		s.env = append(s.env, set)
+		return ""
+	}
+	want := "0"
+	if m := exits1.FindStringSubmatch(line); m != nil {
+		want = m[1]
+	}
+	cmd := exec.CommandContext(s.Context(), "sh", "-c", line+"\necho \"exit $?\"")
+	cmd.Dir, cmd.Env = s.dir, s.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.Fatalf("%s: %v", line, err)
+	}
+	text, ended := bytes.CutSuffix(out, []byte("exit "+want+"\n"))
+	if !ended {
+		s.Errorf("%s\nprinted\n%s\nand has to exit with %s", line, out, want)
+	}
+	return string(text)
+}
+
+// Every command in docs/explain.md prints what stands there. The files that the page shows are the ones it works with.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &docShell{T: t, dir: pageFiles(t)}
+	s.env = append(plainEnv(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "COUNTERSIGN_POLICY=countersign.yaml")
+	commands := 0
+	written := block.ReplaceAllStringFunc(string(text), func(b string) string {
+		m := block.FindStringSubmatch(b)
+		if m[1] != "console" {
+			return b
+		}
+		var shown strings.Builder
+		for _, line := range strings.Split(m[2], "\n") {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				commands++
+				shown.WriteString(line + "\n" + s.run(command))
+			}
+		}
+		return "```console\n" + shown.String() + "```\n"
+	})
+	if commands < 10 {
+		t.Errorf("only %d commands were found", commands)
+	}
+	if *update {
+		written = clockTime.ReplaceAllString(written, "09:00:00") // when the scenarios begin
+		if err := os.WriteFile(page, []byte(written), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, want := timeless(written), timeless(string(text)); got != want {
+		t.Errorf("the page is not as the commands print it (go test -run DocumentedCommands -update writes it anew):\n%s", firstDifference(got, want))
+	}
+}
+
+// timeless is a text without the times to the second, which are of what was played: it begins at a given time, and takes a moment.
+func timeless(text string) string { return clockTime.ReplaceAllString(text, "") }
+
+func firstDifference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "it prints  " + a[i] + "\nthe page has  " + b[i]
+		}
+	}
+	return "one of them is longer"
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/internal/shop"
+	"countersign/store"
+)
+
+// playedStore plays a scenario and opens the store that it left.
+func playedStore(t *testing.T, scenario string) store.Store {
+	t.Helper()
+	dir := t.TempDir()
+	var out bytes.Buffer
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: scenario, noBrowser: true}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// Every call of a history is one fixture, with those who led to it and what was planned: also one that used up its automatic runs, and was
+// put to people after it had been planned to run.
+func TestStoredFixtures(t *testing.T) {
+	t.Parallel()
+	db := playedStore(t, filepath.Join(pageFiles(t), "week.txt"))
+	calls, err := storedFixtures(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range calls {
+		if x.Agent != "support" || x.Channel != "C0001" || x.DM || x.Line != 0 {
+			t.Errorf("%+v", x)
+		}
+		got = append(got, fmt.Sprintf("%s by %v, with %v: %s, %s, %v", x.Tool, x.Requesters, x.Authors, x.Expect.Verdict, x.Expect.Risk, x.Expect.Who))
+	}
+	want := []string{
+		"issue_refund by [U0100], with [U0100]: ask, high, [team-lead]",
+		"issue_refund by [U0100], with [U0100]: ask, high, [team-lead]",
+		"search_orders by [U0002], with []: auto, low, []",
+		"issue_refund by [U0100], with [U0002 U0100]: ask, high, [finance-director]",
+		"update_shipping_address by [U0100], with [U0002 U0100]: auto, medium, []",
+		"update_shipping_address by [U0100], with [U0002 U0100]: auto, medium, []",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("the history is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Stored calls that differ alike are put together; the others go by without a line.
+func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
+	tools, err := registry(shop.New(time.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"), tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refund := func(name string, amount int, verdict approvers.Verdict, risk approvers.Risk, who ...string) config.Fixture {
+		return config.Fixture{
+			Name: name, Tool: "issue_refund", Args: fmt.Appendf(nil, `{"order_id":"ORD-1","amount":%d,"currency":"USD","reason":"x"}`, amount),
+			Expect: config.Expectation{Verdict: string(verdict), Risk: risk, Who: who},
+		}
+	}
+	var out bytes.Buffer
+	r := replayed{out: &out, tools: tools, policy: policy, fixtures: stored, heldTo: asThen}
+	r.try(refund("as it was", 5, approvers.Ask, approvers.High, "team-lead"))
+	for i := range 5 {
+		r.try(refund(fmt.Sprint("ran before ", i), 5+i, approvers.Auto, approvers.Medium))
+	}
+	r.try(refund("more people", 600, approvers.Ask, approvers.High, "team-lead"))
+	if err := r.sum(); exitCode(err) != exitNo || err.Error() != "6 calls not as planned then" {
+		t.Errorf("%v", err)
+	}
+	const want = `differs  5 calls of issue_refund
+         verdict: auto → ask
+         risk: medium → high
+         who: nobody → team-lead
+         - issue_refund is high risk
+         - Team Lead has the lowest sufficient ceiling (high)
+         such as ran before 0
+                 ran before 1
+                 ran before 2
+differs  1 call of issue_refund
+         risk: high → critical
+         who: team-lead → team-lead, then 2 x finance-director
+         - issue_refund is high risk
+         - the rule "args.amount > 500" matches
+         - that makes it critical risk
+         - the policy names the stages: Team Lead, then 2 × Finance Director
+         such as more people
+
+7 calls: 1 as planned then, 6 not
+`
+	if out.String() != want {
+		t.Errorf("it prints\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// What the observe mode saw is summed up; what only reads ran, and is not in it.
+func TestExplainObserved(t *testing.T) {
+	t.Parallel()
+	db := playedStore(t, "testdata/scenarios/observe.txt")
+	all, err := observedCalls(t.Context(), db, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 || all[0].tool != "issue_refund" || all[0].n != 1 || all[0].would != string(approvers.Ask) || all[0].stages != "team-lead,2 x finance-director" {
+		t.Errorf("seen: %+v", all)
+	}
+	var out bytes.Buffer
+	printObserved(&out, all)
+	if !strings.HasSuffix(out.String(), "\n1 call observed; people would have been asked about 1 of them. Nothing of it was run.\n") {
+		t.Errorf("it prints\n%s", out.String())
+	}
+	if later, err := observedCalls(t.Context(), db, time.Now().Add(time.Hour)); err != nil || len(later) != 0 {
+		t.Errorf("an hour from now on: %+v (%v)", later, err)
+	}
+}
