@@ -84,7 +84,7 @@ func (w *world) reject(t *rapid.T) {
 		return
 	}
 	agree(t, "reject", who, denied, len(w.may(w.policy, who)) > 0 && !w.rejected(who.ID) && m.Reason != "" &&
-		!(w.current().Rejects > 1 && w.agreedBefore(who.ID)) && len(w.r.Decisions) < approvers.MaxDecisions)
+		(w.current().Rejects <= 1 || !w.agreedBefore(who.ID)) && len(w.r.Decisions) < approvers.MaxDecisions)
 	if denied == nil {
 		w.account.say(word{who: who.ID})
 	}
