@@ -2,7 +2,6 @@ package approvers
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -29,7 +28,7 @@ func (r Request) Allow(in Deciding, m Move, a Allowance) (Grant, *Denied) {
 	}
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	if a.Uses < 1 || a.Uses > t.Grants.Uses || a.Within <= 0 || a.Within > t.Grants.Within {
-		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: fmt.Sprintf("the policy allows from 1 to %d calls, for %s at most", t.Grants.Uses, t.Grants.Within)}
+		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: "it is more, or for longer, than the policy allows"}
 	}
 	values, _ := members(r.Args)
 	bounds, why := t.Grants.bounds(values, a.AtMost)

@@ -105,6 +105,9 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 	c.Inbox, c.At, c.Who = d.id, d.at, who
 	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.was().Digest, s.was().Whole, s.shown.Hash, s.was().Since
 	r := s.Request
+	if s.Grant != nil {
+		return b.actOnGrant(ctx, w, s, action, c)
+	}
 	switch action {
 	case actApprove:
 		c.Request, c.Kind = s.mark.Ref, approvers.Approve
@@ -167,6 +170,8 @@ func (b *Bot) authority(ctx context.Context, user string, s seen) (approvers.Ide
 		return b.clicker(ctx, user, s.Policy, s.Request.Tool, s.Request.Plan.Risk, s.Request)
 	case s.Execution != nil:
 		return b.clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical, nil)
+	case s.Grant != nil:
+		return b.clicker(ctx, user, s.Policy, s.Grant.Tool, approvers.Critical, nil)
 	case s.Surface.Kind == store.SurfaceBundle:
 		return b.clickerOfAll(ctx, user, s)
 	}

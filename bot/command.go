@@ -38,6 +38,7 @@ func subcommands() []subcommand {
 			"away · shows whether you are",
 		}},
 		{name: "back", run: (*Bot).back, usage: []string{"back · ends it"}},
+		{name: "grants", run: (*Bot).grants, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
 	}
 }
 

@@ -109,9 +109,9 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 		return deniedLeave(d)
 	case approvers.DeniedNoGrants:
 		if d.Detail != "" {
-			return say("Nothing was granted: ").say(clip(visible(d.Detail), maxSentence)).say(".")
+			return say("Nothing was decided or allowed: ").say(clip(visible(d.Detail), maxSentence)).say(".")
 		}
-		return say("Nothing was granted: the policy does not allow it for this call.")
+		return say("Nothing was decided or allowed: the policy does not let this call be allowed more than once.")
 	}
 	return say("Nothing was changed (" + string(d.Code) + ").")
 }

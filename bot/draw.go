@@ -87,6 +87,8 @@ func (s scene) draw() drawing {
 		return one(s.notice())
 	case store.SurfaceInquiry:
 		return one(s.inquiry())
+	case store.SurfaceGrant:
+		return one(s.grant())
 	}
 	p := new(page)
 	p.para(say("This version of the bot can't show what belongs here."))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// mark is the value of a button: it names what the button was drawn for, and grants nothing. Ref is a request, a turn or an execution;
+// mark is the value of a button: it names what the button was drawn for, and grants nothing. Ref is a request, a turn, an execution or a grant;
 // Post counts the versions of the surface; Print is a fingerprint of the version, so that a click on one that
 // was replaced before it was recorded is told from a click on its successor.
 type mark struct {
@@ -53,6 +53,10 @@ const (
 	actComment   = "comment"
 	actHandOn    = "hand_on"
 	actTakeBack  = "take_back"
+	actAllow     = "allow_more"
+	actRevoke    = "revoke_grant"
+	actAccept    = "accept_grant"
+	actDecline   = "decline_grant"
 	actLink      = "link"
 	actChoose    = "choose_" // with the number of the option
 )
@@ -64,4 +68,6 @@ const (
 	fieldRaw       = "arguments"
 	fieldTyped     = "typed"
 	fieldColleague = "colleague"
+	fieldUses      = "uses"
+	fieldWithin    = "within"
 )

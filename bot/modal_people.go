@@ -15,6 +15,7 @@ import (
 // The forms for what people do beside deciding. For somebody who can't, each says why at once.
 var peopleForms = map[string]func(seen, approvers.Identity) slack.ModalViewRequest{
 	actAsk: askForm, actAnswer: answerForm, actComment: commentForm, actHandOn: handOnForm, actTakeBack: takeBackForm,
+	actAllow: allowForm,
 }
 
 // wordsNeeded says what is missing in a form that was sent without its text.

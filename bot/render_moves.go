@@ -29,7 +29,7 @@ func (s scene) moves(p *page, r approvers.Request, whole bool) {
 		p.buttons("", ask, comment, handOn, takeBack)
 	default:
 		s.choices(p, r, whole)
-		p.buttons("", ask, comment, handOn)
+		p.buttons("", s.andMore(r, whole, ask, comment, handOn)...)
 	}
 	if r.State == approvers.Pending {
 		p.small(s.hint(r))
@@ -75,6 +75,9 @@ func (s scene) hint(r approvers.Request) string {
 		return "Take back… ends the request for good, with a reason."
 	}
 	note := "Modify… changes the arguments before approving. Ask… writes to the requester's thread, Comment… only here."
+	if s.allowsMore(r) {
+		note += " Allow more… approves this and lets calls like it run without asking, for a while."
+	}
 	if !r.Plan.SelfOK {
 		note += " Those who asked for it can't decide."
 	}

@@ -112,7 +112,7 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 	case c.Request != nil && c.Request.State == approvers.Approved:
 		return "✅", s.decided(c).say("It is about to run.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
-		return "▶️", say("Running…")
+		return "▶️", s.decided(c).say("Running…")
 	}
 	return "▶️", say("Starting…")
 }
@@ -173,6 +173,9 @@ func (s scene) report(c desk.CallSight) (string, *prose) {
 
 // decided says who allowed a call that people were asked about.
 func (s scene) decided(c desk.CallSight) *prose {
+	if c.Grant != nil {
+		return s.underGrant(*c.Grant, *c.Execution)
+	}
 	if c.Request == nil || c.Request.ClosedBy == "" {
 		return new(prose)
 	}

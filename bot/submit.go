@@ -161,6 +161,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 		}
 	case actHandOn:
 		faults = b.examineColleague(ctx, r, i)
+	case actAllow:
+		_, faults = allowanceIn(r, b.Desk.Policy(), i)
 	}
 	return faults, ack{}, nil
 }
@@ -214,6 +216,8 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.approveWhole(ctx, w, s, f, c)
 	case actAsk, actAnswer, actComment, actHandOn, actTakeBack:
 		return b.submitPeople(ctx, d, w, s, i, c)
+	case actAllow:
+		return b.submitAllowance(ctx, w, s, i, c)
 	case actHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(fieldResult))
 		return b.answerClick(ctx, w, s.Request, s.Policy, b.Desk.Report(ctx, c, desk.Happened))

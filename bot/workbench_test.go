@@ -124,6 +124,7 @@ func (w *workbench) start() {
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.desk = desk.New(desk.Config{Store: s, Policy: func() *approvers.Policy { return w.policy }, Tools: w.tools, Log: log})
 	w.bot = New(Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: w.url + "/api/", Desk: w.desk, Tools: w.tools, Log: log, HTTP: w.http})
+	w.desk.Giver = w.bot.Giver
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.bot.Run(ctx) })

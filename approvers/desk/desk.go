@@ -41,7 +41,7 @@ type Tool struct {
 	Check func(args json.RawMessage) error
 }
 
-// Config is what a desk works with. All fields but Count, Now and Identify are required.
+// Config is what a desk works with. All fields but Count, Now and Giver are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -49,9 +49,9 @@ type Config struct {
 	Log    *slog.Logger
 	Count  func(Event)      // is told of each event after its commit; nil: nobody counts
 	Now    func() time.Time // nil: time.Now
-	// Identify asks Slack who somebody is now, with the user groups that could give them authority over a tool. It is asked of a grant's giver
-	// before a call runs under it. Nil: nobody is known, and people are asked about the call.
-	Identify func(ctx context.Context, who approvers.PersonID, tool string) (approvers.Identity, error)
+	// Giver asks Slack who gave a grant is now, with the user groups that could give them authority. It is asked before a call runs under the grant.
+	// Nil: nobody knows, and people are asked about the call.
+	Giver func(context.Context, approvers.Grant) (approvers.Identity, error)
 }
 
 // Desk changes state. It is safe for use by many goroutines.

@@ -22,18 +22,17 @@ func granting(p *approvers.Policy) {
 	p.Tools[3].TrustAfter = 3
 }
 
-// nobody is asked of Slack in vain: everybody is who they say, but for whom a test says otherwise.
 var errSlackDown = errors.New("Slack does not answer")
 
-// identify is Slack's word on who somebody is.
-func (o *office) identify(_ context.Context, who approvers.PersonID, _ string) (approvers.Identity, error) {
+// giver is Slack's word on who gave a grant: whoever they say they are, but for those of whom a test says otherwise.
+func (o *office) giver(_ context.Context, g approvers.Grant) (approvers.Identity, error) {
 	if o.slackDown {
 		return approvers.Identity{}, errSlackDown
 	}
-	if other, ok := o.known[who]; ok {
+	if other, ok := o.known[g.By]; ok {
 		return other, nil
 	}
-	return person(who.User()), nil
+	return person(g.By.User()), nil
 }
 
 // grantMore has somebody approve a request and allow more calls like it.

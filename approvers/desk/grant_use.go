@@ -2,47 +2,42 @@ package desk
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"countersign/approvers"
 	"countersign/store"
 )
 
-// givers are those who granted something for a tool, as Slack knows them now.
-type givers map[approvers.PersonID]approvers.Identity
+// givers are those who gave grants, as Slack knows them now, by grant.
+type givers map[string]approvers.Identity
 
 // givers asks Slack about those whose grants an execution could use, before the transaction that uses one. Somebody about whom Slack can't be asked
 // is left out: their grants admit nothing then, and people are asked.
 func (d *Desk) givers(ctx context.Context, execution string) (givers, error) {
-	var tool string
 	var open []approvers.Grant
 	err := d.Store.View(ctx, func(r store.Reader) error {
-		tool, open = "", nil
+		open = nil
 		e, err := r.Execution(execution)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (e.Request != "" || e.State != approvers.ExecutionNone) {
-			return nil
+		if err != nil || e.Request != "" || e.State != approvers.ExecutionNone {
+			return ignoreNotFound(err)
 		}
-		if err != nil {
-			return err
-		}
-		tool = e.Tool
-		open, err = r.OpenGrants(tool)
+		open, err = r.OpenGrants(e.Tool)
 		return err
 	})
 	known := givers{}
 	for _, g := range open {
-		if _, asked := known[g.By]; asked || g.State != approvers.GrantLive || d.Identify == nil {
+		if g.State != approvers.GrantLive || d.Giver == nil {
 			continue
 		}
-		who, err := d.Identify(ctx, g.By, tool)
+		who, err := d.Giver(ctx, g)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			d.Log.Warn("Slack could not say who gave a grant, so people are asked instead", "tool", tool, "grant", g.ID, "error", err)
+			d.Log.Warn("Slack could not say who gave a grant, so people are asked instead", "tool", g.Tool, "grant", g.ID, "error", err)
+			continue
 		}
-		known[g.By] = who
+		known[g.ID] = who
 	}
 	return known, err
 }
@@ -70,7 +65,7 @@ func (t *tx) useGrant(e *approvers.Execution, r approvers.Request, args map[stri
 		return false, err
 	}
 	for _, g := range open {
-		if g.Admits(t.deciding(), r.AsCall(args), e.ToolHash, e.Args, r.Plan) != "" || g.Backs(t.deciding(), r.Plan, givers[g.By]) != "" {
+		if g.Admits(t.deciding(), r.AsCall(args), e.ToolHash, e.Args, r.Plan) != "" || g.Backs(t.deciding(), r.Plan, givers[g.ID]) != "" {
 			continue
 		}
 		if above, err := t.aboveCap(r.Facts.Requesters); err != nil || above {

@@ -66,7 +66,7 @@ func (o *office) open(wrap func(store.Store) store.Store) {
 	}
 	o.Desk = desk.New(desk.Config{
 		Store: seen, Policy: o.policy.Load, Tools: o.tools, Log: slog.New(slog.DiscardHandler), Now: o.clock.Now,
-		Identify: o.identify,
+		Giver: o.giver,
 	})
 }
 

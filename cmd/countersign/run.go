@@ -53,6 +53,7 @@ func (s setup) assemble() parts {
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
 	})
+	d.Giver = b.Giver
 	a := agent.New(agent.Config{
 		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
 	})
