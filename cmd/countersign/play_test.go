@@ -80,7 +80,7 @@ func TestPlayInterrupted(t *testing.T) {
 	}
 }
 
-// Journeys that read like Slack threads, one per file.
+// Journeys that read like Slack threads, one per file. The history of each is planned again as it was.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -90,9 +90,11 @@ func TestScenarios(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", play: file, noBrowser: true}, &out); err != nil {
+			dir := t.TempDir()
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true}, &out); err != nil {
 				t.Errorf("%v\n%s", err, out.String())
 			}
+			replaysAsPlanned(t, dir, file)
 		})
 	}
 }

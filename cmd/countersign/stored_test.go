@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,46 @@ func TestStoredFixtures(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the history is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// replaysAsPlanned holds the history of a scenario against the policy that it was played under: where that did not change meanwhile, every call is
+// planned as it was then.
+func replaysAsPlanned(t *testing.T, dir, scenario string) {
+	t.Helper()
+	script, err := readScript(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(script.scene, func(s scene) bool { return strings.HasPrefix(s.text, "The policy becomes ") }) {
+		return
+	}
+	policy := script.policy
+	if policy == "" {
+		policy = "demo.yaml"
+	}
+	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	calls, err := storedFixtures(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := replayed{out: &out, fixtures: stored, heldTo: asThen, now: time.Now()}
+	if r.tools, err = registry(shop.New(time.Now)); err != nil {
+		t.Fatal(err)
+	}
+	if r.policy, err = policyFor(policy, r.tools); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range calls {
+		r.try(x)
+	}
+	if err := r.sum(); err != nil {
+		t.Errorf("%d calls, %v\n%s", r.calls, err, out.String())
 	}
 }
 
