@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 
 	"countersign/approvers"
 )
@@ -25,10 +24,6 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 	if len(possible) == 0 {
 		c.odd(path, "does nothing: "+why, "remove it")
 		return
-	}
-	if t.TrustAfter > 0 && !slices.ContainsFunc(possible, func(o outcome) bool { return len(c.leadsAt(o, 0)) > 0 }) {
-		c.odd("tools."+t.Name+".trust", fmt.Sprintf("does nothing: a grant is proposed to the lead, and %s has none who may decide %s", possible[0].plan.Stages[0].Title(c.policy), t.Name),
-			"add a lead, or remove trust")
 	}
 	if t.Risk >= approvers.High && len(t.Grants.AtMost)+len(t.Grants.Same) == 0 {
 		c.odd(path, fmt.Sprintf("a grant covers calls of %s with any arguments, and it is %s risk", t.Name, t.Risk), "add at_most or same, such as at_most: [amount], same: [currency]")

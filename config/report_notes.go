@@ -78,8 +78,9 @@ func (c *checker) notes(o outcome) []string {
 	}
 	if g := o.policy.Grants; g.Allowed() && ungrantable(o) == "" {
 		text := grantText(g)
-		if n := o.policy.TrustAfter; n > 0 && c.hasLead(o) {
-			text += fmt.Sprintf("; proposed to the lead after %s in a row that were approved as they were", counted(n, "call"))
+		if n := o.policy.TrustAfter; n > 0 {
+			to := map[bool]string{true: "the lead", false: "the approver, who has no lead,"}[c.hasLead(o)]
+			text += fmt.Sprintf("; proposed to %s after %s in a row that were approved as they were", to, counted(n, "call"))
 		}
 		out = append(out, text)
 	}

@@ -129,7 +129,7 @@ type subject struct {
 func (p *player) about(ctx context.Context, value string) (s subject, err error) {
 	err = p.stage.store.View(ctx, func(r store.Reader) error {
 		for _, id := range strings.Fields(value) {
-			for _, look := range []func(store.Reader, string) (subject, error){aboutRequest, aboutExecution, aboutCall, aboutTurn} {
+			for _, look := range []func(store.Reader, string) (subject, error){aboutRequest, aboutExecution, aboutCall, aboutGrant, aboutTurn} {
 				if s, err = look(r, id); !errors.Is(err, store.ErrNotFound) {
 					return err
 				}
@@ -154,6 +154,11 @@ func aboutExecution(r store.Reader, id string) (subject, error) {
 func aboutCall(r store.Reader, id string) (subject, error) {
 	c, err := r.Call(id)
 	return subject{c.Tool, c.Preview + " " + c.Args, c.Conversation}, err
+}
+
+func aboutGrant(r store.Reader, id string) (subject, error) {
+	g, err := r.Grant(id)
+	return subject{tool: g.Tool, conversation: g.Conversation}, err
 }
 
 func aboutTurn(r store.Reader, id string) (subject, error) {
