@@ -2,6 +2,7 @@ package bot
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -136,4 +137,13 @@ func (w *workbench) opened(user, callback string) map[string]any {
 func (w *workbench) submits(user string, view map[string]any, values map[string]any) map[string]any {
 	w.t.Helper()
 	return w.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, view["id"]), map[string]any{"values": values})
+}
+
+// quiet waits until all is done that was due.
+func (w *workbench) quiet() {
+	w.t.Helper()
+	w.until("all is quiet", func() bool {
+		idle, err := w.desk.Idle(context.Background())
+		return err == nil && idle
+	})
 }
