@@ -249,6 +249,23 @@ func TestDecideAllOrNothing(t *testing.T) {
 	}
 }
 
+// What is at different stages meanwhile is not decided together, even by somebody who may decide both.
+func TestDecideAllAtOneStage(t *testing.T) {
+	o := newOffice(t)
+	o.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }))
+	rs := o.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":900}`)
+	shows := o.offer(rs[0].Turn)
+	c := o.clickOn(lead, approvers.Approve, rs[1].ID)
+	_, err := o.Decide(o.ctx(), c)
+	o.ok(err)
+	in, err := o.decideAll(fin1, approvers.Reject, shows)
+	wantDenied(t, err, approvers.DeniedStale)
+	if in.ID != rs[1].ID {
+		t.Errorf("told of %s", in.ID)
+	}
+	o.wantState(rs[0].ID, approvers.Pending)
+}
+
 // stepUp has approving a request ask for a typed value.
 func (o *office) stepUp(id string) {
 	o.t.Helper()
