@@ -16,6 +16,10 @@ import (
 // it for itself. What is settled shrinks to how it ended.
 func (s scene) bundle() drawing {
 	p := new(page)
+	if len(s.Calls) == 0 { // a bundle keeps its calls; Slack refuses an empty message
+		p.para(say("…"))
+		return one(p)
+	}
 	open := s.undecided()
 	first := *s.Calls[0].Request
 	s.bundleHead(p, open)
@@ -30,6 +34,9 @@ func (s scene) bundle() drawing {
 		title := say(fmt.Sprintf("%d. ", i+1)).strong(clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText))
 		if !undecided(c) {
 			p.para(title, s.settled(c))
+			if c.Request.State == approvers.Approved {
+				p.buttons(c.Request.ID, s.takeBack(*c.Request))
+			}
 			continue
 		}
 		whole := s.bundled(p, c, title, &room, len(open) > 1 && s.differ(open))
@@ -171,13 +178,20 @@ func (s scene) bundleNotes(r approvers.Request) []*prose {
 
 // bundleMoves are the buttons of one call of a bundle.
 func (s scene) bundleMoves(p *page, r approvers.Request, whole bool) {
-	value := s.mark(r.ID)
 	if s.hadTheirSay(r) {
 		p.para(say("☑️ You have agreed. Others are still needed."))
-		p.buttons(r.ID, button(actTakeBack, "Take back…", value, slack.StyleDefault))
+		p.buttons(r.ID, s.takeBack(r))
 		return
 	}
-	p.buttons(r.ID, append(s.decisions(r, whole, slack.StyleDefault), button(actApart, "On its own card", value, slack.StyleDefault))...)
+	row := append(s.decisions(r, whole, slack.StyleDefault), button(actApart, "On its own card", s.mark(r.ID), slack.StyleDefault))
+	if len(r.Standing()) > 0 && !s.ownCopy() {
+		row = append(row, s.takeBack(r))
+	}
+	p.buttons(r.ID, row...)
+}
+
+func (s scene) takeBack(r approvers.Request) slack.BlockElement {
+	return button(actTakeBack, "Take back…", s.mark(r.ID), slack.StyleDefault)
 }
 
 // settled says where a call stands that is not decided here any more.

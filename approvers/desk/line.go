@@ -129,6 +129,9 @@ func cards(n int) string {
 
 // wantInLine puts a request before the people at an address, or in line where as many cards are open there as the policy allows.
 func (t *tx) wantInLine(r approvers.Request, to string) error {
+	if t.policy.Caps.Approver == 0 && len(r.Lines) == 0 {
+		return t.wantThere(r, to)
+	}
 	if waits, err := t.enter(r.ID, to); err != nil || waits {
 		return err
 	}
