@@ -136,3 +136,33 @@ func TestTookIsNotKnown(t *testing.T) {
 	o.ok(err)
 	o.wantTook(r.ID, time.Millisecond, "1")
 }
+
+// TestTookInABundle: each call of a bundle has its own time. What was decided all at once took as long as each was there.
+func TestTookInABundle(t *testing.T) {
+	o := newOffice(t)
+	rs := o.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)
+	bundle := o.only(rs[0].Turn, store.SurfaceBundle)
+	shown := func() []store.Shown {
+		t.Helper()
+		bundle.Channel, bundle.TS, bundle.Want = "C0002", "200.1", o.surface(bundle.ID).Want
+		sight, err := o.See(o.ctx(), bundle.ID)
+		o.ok(err)
+		o.ok(o.Shown(o.ctx(), bundle, desk.Posted{Body: []byte("{}"), Shows: putUp(sight)}))
+		rendering, err := o.Rendering(o.ctx(), bundle.ID, o.surface(bundle.ID).Posts)
+		o.ok(err)
+		return rendering.Shows
+	}
+	first := shown()
+	o.clock.pass(10 * time.Second)
+	alone := o.clickOn(support, approvers.Reject, rs[0].ID)
+	alone.FirstSeen = first[0].Since
+	_, err := o.Decide(o.ctx(), alone)
+	o.ok(err)
+	o.wantTook(rs[0].ID, 10*time.Second, "10000")
+	rest := shown() // without the one that is decided
+	o.clock.pass(4 * time.Second)
+	_, err = o.decideAll(support, approvers.Approve, rest)
+	o.ok(err)
+	o.wantTook(rs[1].ID, 14*time.Second, "14000")
+	o.wantTook(rs[2].ID, 14*time.Second, "14000")
+}
