@@ -51,7 +51,7 @@ func oneDecided(r *ring, ra *race) (string, error) {
 	for i, err := range ra.errs {
 		var denied *approvers.Denied
 		if errors.As(err, &denied) && (denied.Code != approvers.DeniedResolved || denied.By != q.Decisions[0].By || denied.At.IsZero()) {
-			return "", fmt.Errorf("%s is told %+v", sixteen[i].Name, denied)
+			return "", fmt.Errorf("%s is told %+v: %w", sixteen[i].Name, *denied, denied)
 		}
 	}
 	approved := q.Decisions[0].Kind == approvers.Approve
