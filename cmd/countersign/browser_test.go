@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,9 +56,15 @@ func (b *browser) until(what, condition string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition)); err != nil {
-		b.shot("failed")
-		b.Fatalf("waiting until %s: %v", what, err)
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](condition))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // the page was left for another while it was looked at
+			b.shot("failed")
+			b.Fatalf("waiting until %s: %v", what, err)
+		}
 	}
 }
 
