@@ -75,13 +75,3 @@ func thousands(n int) string {
 	}
 	return text
 }
-
-// Spent is what a person used up today, with what they may.
-func (d *Desk) Spent(r store.Reader, who approvers.PersonID) (tokens, calls int, err error) {
-	began, _ := approvers.Day(d.now())
-	if tokens, err = r.CountTally(tallyTokens(who), began.Add(-time.Microsecond)); err != nil {
-		return 0, 0, err
-	}
-	calls, err = r.CountTally(tallyCalls(who), began.Add(-time.Microsecond))
-	return tokens, calls, err
-}
