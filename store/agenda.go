@@ -18,8 +18,19 @@ const (
 	TimerInquiry  TimerKind = "inquiry"  // give up on a question of the model's that nobody answered; Ref: a call
 	TimerLeave    TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
 	TimerGrant    TimerKind = "grant"    // end a grant, or an offer of one, whose time is over; Ref: a grant
-	TimerShow     TimerKind = "show"     // make Slack show a surface; Ref: a surface
+	TimerPause    TimerKind = "pause"    // show to everybody who waits that everything was paused, or goes on; Ref: SettingPause
+	TimerPlace    TimerKind = "place"    // move what is open in a channel that the bot lost; Ref: the channel's id or name
+	TimerHome     TimerKind = "home"     // somebody has not looked at their Home tab for a while: it is shown without buttons from then on; Ref: its surface
+	TimerHomes    TimerKind = "homes"    // something changed that the Home tabs which people look at may show; Ref: SettingHomes
+	TimerRepost   TimerKind = "repost"   // post again what vanished, before its deadline; Ref: a surface
+	// Make Slack show a surface; Ref: a surface. Each rank has its own, so that what is ranked first never stands behind the rest.
+	TimerShowFirst TimerKind = "show_first"
+	TimerShow      TimerKind = "show"
+	TimerShowLast  TimerKind = "show_last"
 )
+
+// ShowTimers are the kinds of timer that make Slack show surfaces, in order of rank.
+var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowLast}
 
 // Timer is a row with a deadline. There is at most one of a kind for each Ref; setting it again replaces it.
 type Timer struct {
@@ -28,6 +39,8 @@ type Timer struct {
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane are handled one after the other, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // how often handling it failed
+	// PutOff is when it was put off until Due, if it was.
+	PutOff time.Time `json:"put_off,omitzero"`
 }
 
 // InboxKind says what came from Slack.

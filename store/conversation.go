@@ -17,6 +17,7 @@ type Conversation struct {
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
 	Thread    string    `json:"thread,omitempty"` // ts of the thread's root; empty at the top level of a direct message
 	DM        bool      `json:"dm,omitempty"`
+	Gone      bool      `json:"gone,omitempty"` // nobody can write there any more: the thread went with its only message
 	Agent     string    `json:"agent"`
 	Turn      string    `json:"turn,omitempty"` // the turn under way; empty: none
 	Messages  uint64    `json:"messages"`       // how many were written; the next message's Seq is one more
@@ -41,6 +42,7 @@ const (
 	MessageQueued MessageState = "queued" // waits until the turn under way ends
 	MessageTaken  MessageState = "taken"  // part of the history that the model is given
 	MessageAnswer MessageState = "answer" // answers a question of the model's: it is given as that call's result
+	MessageGone   MessageState = "gone"   // was deleted before the model was given it
 )
 
 // Message is one entry of a conversation's history.
@@ -54,9 +56,13 @@ type Message struct {
 	Author       approvers.PersonID `json:"author,omitempty"`
 	AuthorName   string             `json:"author_name,omitempty"`
 	Text         string             `json:"text"`
-	TS           string             `json:"ts,omitempty"`    // Slack's, for RoleUser
-	Calls        int                `json:"calls,omitempty"` // how many tool calls the step asked for
+	Attached     string             `json:"attached,omitempty"` // what came along with the words, for the model only
+	TS           string             `json:"ts,omitempty"`       // Slack's, for RoleUser
+	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit since which it reads so; empty: it reads as it was written
+	Calls        int                `json:"calls,omitempty"`    // how many tool calls the step asked for
 	At           time.Time          `json:"at"`
+	// Reworded is what became of it in Slack after the model was given it; nil: nothing. Text is what the model was given.
+	Reworded *approvers.Reworded `json:"reworded,omitempty"`
 }
 
 // Call is one tool call of a step, and its one result.
@@ -73,6 +79,7 @@ type Call struct {
 	Execution    string             `json:"execution,omitempty"` // the current one; empty: never to be run
 	Request      string             `json:"request,omitempty"`   // empty: nobody was asked
 	Preview      string             `json:"preview,omitempty"`   // what it would do, for people; made before anything was decided
+	Secrets      []string           `json:"secrets,omitempty"`   // arguments that are masked wherever it is shown
 	Inquiry      *approvers.Inquiry `json:"inquiry,omitempty"`   // for a question of the model's to the person
 	Outcome      approvers.Outcome  `json:"outcome,omitempty"`   // empty: no result yet
 	Result       string             `json:"result,omitempty"`    // what the model is given
@@ -91,9 +98,15 @@ type Tally struct {
 
 // Setting keys. Values are JSON.
 const (
-	SettingPolicy = "policy" // hash of the policy that everything waiting was held against last
-	SettingLine   = "line/"  // with an address: the cards that are open there, and the requests that wait behind them
-	SettingTrust  = "trust/" // with an agent and a tool: how often its calls were approved as they were, in a row
+	SettingPause   = "pause"    // who paused everything, when and why; its state is the desk's Pause
+	SettingSeal    = "seal"     // what the next head is made from; its state is the desk's
+	SettingPolicy  = "policy"   // hash of the policy that everything waiting was held against last
+	SettingRoom    = "room"     // nothing: it is written to see whether there is space
+	SettingLine    = "line/"    // with an address: the cards that are open there, and the requests that wait behind them
+	SettingPlace   = "place/"   // with a channel's id or name: whether the bot can't write there any more, and what stands there as it was then
+	SettingHomes   = "homes"    // nothing: it names the one timer by which Home tabs follow what changes
+	SettingTrust   = "trust/"   // with an agent and a tool: how often its calls were approved as they were, in a row
+	SettingRatings = "ratings/" // with an agent: what people thought of its answers; its state is the desk's Ratings
 )
 
 // Setting is a small value of the installation as a whole.

@@ -14,12 +14,14 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// Errors of opening a store. The wrapping error says what to do.
+// Errors of a store's file. The wrapping error says what to do.
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
 	// ErrForeign says that the file is something else than a store of Countersign.
 	ErrForeign = errors.New("store: not a Countersign store")
+	// ErrDamaged says that the file does not hold together: it was cut off or overwritten.
+	ErrDamaged = errors.New("store: the file is damaged")
 	// ErrNewer says that a newer version of Countersign wrote the store.
 	ErrNewer = errors.New("store: written by a newer version of Countersign")
 	// ErrFull says that the disk is full. Reads go on, and writes do once space is freed.

@@ -24,6 +24,8 @@ type Reader interface {
 	Conversation(id string) (Conversation, error)
 	// ConversationAt is the newest conversation at a place.
 	ConversationAt(place string) (Conversation, error)
+	// ConversationsBefore lists conversations whose last message is from before the time, those that are silent for longest first.
+	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given one.
 	Messages(conversation string, after uint64) ([]Message, error)
 
@@ -36,7 +38,11 @@ type Reader interface {
 	// OpenRequests lists requests that are pending or approved, oldest first, starting after the given one
 	// (zero value: from the start).
 	OpenRequests(after RequestCursor, limit int) ([]approvers.Request, error)
+	// RequestsOf lists the requests that a person asked for or had a say in, newest first, starting before the given one (zero value: from the newest).
+	RequestsOf(who approvers.PersonID, before RequestCursor, limit int) ([]approvers.Request, error)
 	Execution(id string) (approvers.Execution, error)
+	// Executions lists a conversation's executions by id, also those that edits replaced.
+	Executions(conversation string) ([]approvers.Execution, error)
 	// CountTally adds up what was counted under a key after a time.
 	CountTally(key string, after time.Time) (int, error)
 
@@ -59,8 +65,8 @@ type Reader interface {
 	Timers(kind TimerKind, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
-	// Unhandled reports whether an inbox row that was received at or before the time is not handled yet.
-	Unhandled(received time.Time) (bool, error)
+	// Unhandled reports whether an inbox row of a kind that was received at or before the time is not handled yet.
+	Unhandled(kind InboxKind, received time.Time) (bool, error)
 
 	Surface(id string) (Surface, error)
 	// SurfacesOf lists the surfaces with a Ref, in order of creation.
@@ -78,11 +84,23 @@ type Reader interface {
 	// AuditChains lists the ids of chains in rising order, starting after the given one.
 	AuditChains(after string, limit int) ([]string, error)
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
+	// AuditRow is a record as it is stored, without its payload.
+	AuditRow(chain string, seq uint64) (approvers.AuditRow, error)
+	// EachAuditRow goes through all records as they are stored, in order of chain and seq, until fn fails. What it can't read is a row
+	// like any other: it is for finding what somebody did to the store. The bytes hold until the transaction ends.
+	EachAuditRow(fn func(approvers.AuditRow) error) error
+	// Journal lists what the heads are made over, from a leaf on: an entry for each record that was ever appended, in the order of the
+	// commits, and within a transaction of the appends. A backend with several writers may still change the order of those that no head covers.
+	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
+	// LastHead is the newest head; ErrNotFound if there is none.
+	LastHead() (Head, error)
+	// Heads lists heads by Number, starting after the given one.
+	Heads(after uint64, limit int) ([]Head, error)
 
 	Setting(key string) (Setting, error)
 }
 
-// RequestCursor stands behind a request in OpenRequests' order.
+// RequestCursor stands at a request in the order of OpenRequests and RequestsOf.
 type RequestCursor struct {
 	CreatedAt time.Time
 	ID        string
@@ -93,6 +111,10 @@ type Tx interface {
 	Reader
 
 	PutConversation(Conversation) error
+	// EraseConversation deletes what belongs to a conversation, up to limit records at a time, and says whether everything is gone: its messages, turns,
+	// calls, requests, executions, their surfaces with renderings, their timers, and at last the conversation. Their audit stays. One with a turn
+	// under way is ErrConflict; one that is not there is done.
+	EraseConversation(id string, limit int) (done bool, err error)
 	// PutMessage writes a message under its Seq. Writing an existing Seq replaces it.
 	PutMessage(Message) error
 
@@ -117,9 +139,20 @@ type Tx interface {
 	PutSurface(Surface) error
 	// PutRendering writes a posted version. It is never replaced: ErrConflict.
 	PutRendering(Rendering) error
+	// EraseRenderings deletes the posted versions of a surface below a Post, or all of them for 0, and says how many there were.
+	EraseRenderings(surface string, below uint64) (int, error)
 
 	// AppendAudit writes a linked record and its payload (nil: none). A record that does not follow the chain's head is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
+	// ErasePayloads deletes payloads of a chain, those of the named records or all where none is named, and says which there were. The records and
+	// their hashes stay. Whoever erases says so in the audit: see approvers.Erasure.
+	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
+	// PruneChain deletes a chain's records and payloads, and says how many records there were. Their entries in the journal stay. Whoever prunes says so
+	// in the audit: see approvers.Pruning.
+	PruneChain(chain string) (records int, err error)
+	// PutHead writes the next head, which covers the first Size entries of the journal. One that does not follow the last is
+	// ErrConflict, and one that covers more than there is is refused.
+	PutHead(Head) error
 
 	PutSetting(Setting) error
 }

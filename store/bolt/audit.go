@@ -1,8 +1,8 @@
 package bolt
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"countersign/approvers"
@@ -10,17 +10,49 @@ import (
 )
 
 func (t reader) Audit(chain string) ([]approvers.AuditRecord, error) {
-	return list[approvers.AuditRecord](t.rows.scan(audit, text(nil, chain), nil))
+	var out []approvers.AuditRecord
+	for k, v := range t.rows.scan(audit, text(nil, chain), nil) {
+		a, err := recordOf(k, v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
 }
 
 func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
-	var head approvers.AuditRecord
-	k, v := t.rows.last(audit, text(nil, chain))
-	if k == nil {
-		return head, fmt.Errorf("audit chain %q: %w", chain, store.ErrNotFound)
+	head, err := t.head(chain)
+	if err == nil && head.Seq == 0 {
+		err = fmt.Errorf("audit chain %q: %w", chain, store.ErrNotFound)
 	}
-	err := decode(v, &head)
 	return head, err
+}
+
+// head is a chain's last record; zero for a chain that does not exist.
+func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
+	what := recordID{audit, chain}
+	if k, ok := t.rows.known[what]; ok {
+		return *k.record.(*approvers.AuditRecord), nil
+	}
+	if k, v := t.rows.last(audit, text(nil, chain)); k != nil {
+		if head, err = recordOf(k, v); err != nil {
+			return head, err
+		}
+	}
+	t.rows.know(what, known{record: &head})
+	return head, nil
+}
+
+// recordOf reads a record, with the hash that was written for it: whether that is the hash of its bytes is for those to say who verify.
+func recordOf(k, v []byte) (approvers.AuditRecord, error) {
+	x := auditRow(k, v)
+	a, err := approvers.ParseAuditRecord(x.Record)
+	if err != nil {
+		return a, fmt.Errorf("store: audit record %d of chain %q: %w", x.Seq, x.Chain, err)
+	}
+	a.Hash = x.Sum.String()
+	return a, nil
 }
 
 func (t reader) AuditChains(after string, limit int) ([]string, error) {
@@ -48,13 +80,15 @@ func (t reader) AuditChains(after string, limit int) ([]string, error) {
 }
 
 func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
-	var p approvers.AuditPayload
 	v := t.rows.get(auditPayloads, number(text(nil, chain), seq))
 	if v == nil {
-		return p, fmt.Errorf("payload of audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
+		return approvers.AuditPayload{}, fmt.Errorf("payload of audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
 	}
-	err := decode(v, &p)
-	return p, err
+	p, err := approvers.ParseAuditPayload(chain, seq, v)
+	if err != nil {
+		return p, fmt.Errorf("store: payload of audit record %d of chain %q: %w", seq, chain, err)
+	}
+	return p, nil
 }
 
 // AppendAudit refuses a record that would not verify when it is read again: an append can't be mended later.
@@ -62,32 +96,68 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err
 	}
-	head, err := t.AuditHead(a.Chain)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	head, err := t.head(a.Chain)
+	if err != nil {
 		return err
 	}
 	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
 		return fmt.Errorf("audit chain %q ends with record %d; record %d does not follow it: %w", a.Chain, head.Seq, a.Seq, store.ErrConflict)
 	}
-	linked := a.Link(head)
+	record := a.Bytes()
+	sum := approvers.SumOf(record)
 	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
 		if !utf8.ValidString(s) {
-			linked.Hash = "" // it would be read back as something else
+			sum = approvers.Sum{} // not every backend could keep it
 		}
 	}
-	if linked.Hash != a.Hash {
+	if !sum.Is(a.Hash) {
 		return fmt.Errorf("store: record %d of audit chain %q would not match its hash when it is read again", a.Seq, a.Chain)
 	}
-	key := number(text(nil, a.Chain), a.Seq)
-	value, err := encode(t.rows.scratch.space(1024), &linked)
+	var body []byte
+	if payload != nil {
+		body = payload.Bytes()
+		if payload.Chain != a.Chain || payload.Seq != a.Seq || !approvers.SumOf(body).Is(a.PayloadHash) {
+			return fmt.Errorf("store: the payload given with record %d of audit chain %q is not the one that it commits to", a.Seq, a.Chain)
+		}
+	}
+	leaf, err := t.rows.journal(a.Chain, a.Seq, sum)
 	if err != nil {
 		return err
 	}
-	if err := t.rows.set(audit, key, nil, t.rows.scratch.done(value)); err != nil || payload == nil {
+	key := number(text(nil, a.Chain), a.Seq)
+	value := number(t.rows.scratch.space(auditHeader+len(record)), leaf)
+	value = append(append(value, sum[:]...), record...)
+	if err := t.rows.set(audit, key, nil, t.rows.scratch.done(value)); err != nil {
 		return err
 	}
-	if payload.Chain != a.Chain || payload.Seq != a.Seq || payload.Hash() != a.PayloadHash {
-		return fmt.Errorf("store: the payload given with record %d of audit chain %q is not the one that it commits to", a.Seq, a.Chain)
+	t.rows.know(recordID{audit, a.Chain}, known{record: &a})
+	if payload == nil {
+		return nil
 	}
-	return put(t.rows, auditPayloads, key, payload)
+	return t.rows.set(auditPayloads, key, t.rows.get(auditPayloads, key), body)
+}
+
+func (t *tx) ErasePayloads(chain string, only ...uint64) ([]uint64, error) {
+	var seqs []uint64
+	var keys, values [][]byte
+	for k, v := range t.rows.scan(auditPayloads, text(nil, chain), nil) {
+		_, seq, _ := auditKey(k)
+		if len(only) > 0 && !slices.Contains(only, seq) {
+			continue
+		}
+		seqs, keys, values = append(seqs, seq), append(keys, k), append(values, v)
+	}
+	return seqs, t.rows.removeAll(auditPayloads, keys, values)
+}
+
+func (t *tx) PruneChain(chain string) (int, error) {
+	if _, err := t.ErasePayloads(chain); err != nil {
+		return 0, err
+	}
+	var keys, values [][]byte
+	for k, v := range t.rows.scan(audit, text(nil, chain), nil) {
+		keys, values = append(keys, k), append(values, v)
+	}
+	delete(t.rows.known, recordID{audit, chain})
+	return len(keys), t.rows.removeAll(audit, keys, values)
 }

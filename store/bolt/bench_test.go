@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -40,7 +37,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	ours := newClicks(b, read)
 	recorder := newClicks(b, read)
 	recorded := recorder.record(b)
-	raw := newRawWriter(b, recorder.detach(b))
+	raw := recorder.detach(b)
 	var done [2]int
 	var spent, worked [2]time.Duration
 	loops := 0
@@ -52,7 +49,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 			func(writer, i int) error { return ours.click(b.Context(), writer+writers*i) },
 			func(writer, i int) error {
 				n := writer + writers*i + done[1]
-				return raw.write(again(recorded[n%len(recorded)], n/len(recorded)))
+				return raw.update(putRows(again(recorded[n%len(recorded)], n/len(recorded))))
 			},
 		} {
 			begin, cpu := time.Now(), processorTime(b)
@@ -233,12 +230,6 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutSurface(d.surface))
 }
 
-// rawPut is one row that a click writes; a nil value deletes it.
-type rawPut struct {
-	in         []byte
-	key, value []byte
-}
-
 // record makes clicks and notes the bytes that each wrote.
 func (c *clicks) record(b *testing.B) [][]rawPut {
 	var all [][]rawPut
@@ -254,10 +245,7 @@ func (c *clicks) record(b *testing.B) [][]rawPut {
 			next.request.Version++
 			next.surface.Version++
 			c.last[n] = next
-			r := t.(*tx).rows
-			for _, x := range r.changes {
-				puts = append(puts, rawPut{[]byte(bucketNames[x.in]), x.key, append([]byte(nil), r.get(x.in, x.key)...)})
-			}
+			puts = written(t)
 			return nil
 		})
 		if err != nil {
@@ -281,78 +269,16 @@ func again(puts []rawPut, round int) []rawPut {
 }
 
 // detach gives the file to raw bbolt.
-func (s *Store) detach(b *testing.B) *bbolt.DB {
+func (s *Store) detach(b *testing.B) *rawWriter {
 	path := s.db.Path()
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: initialMap})
+	db, err := openRaw(path)
 	if err != nil {
 		b.Fatal(err)
 	}
-	db.AllocSize = growBy
-	b.Cleanup(func() { db.Close() })
-	return db
-}
-
-// rawWriter is what one would write by hand: a goroutine that drains a queue of writes into one transaction.
-type rawWriter struct {
-	jobs chan rawJob
-}
-
-type rawJob struct {
-	puts []rawPut
-	done chan error
-}
-
-func newRawWriter(b *testing.B, db *bbolt.DB) *rawWriter {
-	w := &rawWriter{jobs: make(chan rawJob)}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for j := range w.jobs {
-			batch := []rawJob{j}
-			err := db.Update(func(tx *bbolt.Tx) error {
-				for spins := 0; ; {
-					for _, p := range batch[len(batch)-1].puts {
-						bucket := tx.Bucket(p.in)
-						var err error
-						if len(p.value) == 0 {
-							err = bucket.Delete(p.key)
-						} else {
-							err = bucket.Put(p.key, p.value)
-						}
-						if err != nil {
-							return err
-						}
-					}
-				more:
-					select {
-					case j, ok := <-w.jobs:
-						if !ok {
-							return nil
-						}
-						batch = append(batch, j)
-					default:
-						if spins++; spins == 1 {
-							runtime.Gosched()
-							goto more
-						}
-						return nil
-					}
-					spins = 0
-				}
-			})
-			for _, j := range batch {
-				j.done <- err
-			}
-		}
-	})
-	b.Cleanup(func() { close(w.jobs); wg.Wait() })
+	w := startRawWriter(db)
+	b.Cleanup(func() { w.close() })
 	return w
-}
-
-func (w *rawWriter) write(puts []rawPut) error {
-	j := rawJob{puts, make(chan error, 1)}
-	w.jobs <- j
-	return <-j.done
 }

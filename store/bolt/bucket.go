@@ -33,6 +33,13 @@ const (
 	grants
 	grantOpen
 	absences
+	conversationLast
+	turnConversation
+	requestConversation
+	executionConversation
+	auditJournal
+	auditHeads
+	requestPerson
 
 	bucketEnd
 )
@@ -65,6 +72,14 @@ var bucketNames = [bucketEnd]string{
 	grants:            "grants",
 	grantOpen:         "grant_open",
 	absences:          "absences",
+
+	conversationLast:      "conversation_last",
+	turnConversation:      "turn_conversation",
+	requestConversation:   "request_conversation",
+	executionConversation: "execution_conversation",
+	auditJournal:          "audit_journal",
+	auditHeads:            "audit_heads",
+	requestPerson:         "request_person",
 }
 
 // allBuckets goes through the buckets that a store has.

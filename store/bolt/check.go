@@ -9,7 +9,6 @@ import (
 
 	berrors "go.etcd.io/bbolt/errors"
 
-	"countersign/approvers"
 	"countersign/store"
 )
 
@@ -19,7 +18,7 @@ const maxFaults = 20
 // Check verifies bbolt's pages, that every record and its index rows agree, and every audit chain with its payloads. Writers
 // wait while the pages are verified, and go on during the rest.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.checkPages(); err != nil {
+	if err := s.checkPages(ctx); err != nil {
 		return err
 	}
 	return s.View(ctx, func(r store.Reader) error {
@@ -43,8 +42,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages has bbolt verify its pages. It needs the list of free pages, which writers change, so it holds the write lock.
-func (s *Store) checkPages() error {
+// checkPages makes sure that every page can be read, and has bbolt verify the rest, which panics in a goroutine of its own about one
+// that can't. That needs the list of free pages, which writers change, so it holds the write lock.
+func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.writer.broken(); err != nil {
 		return err
 	}
@@ -54,6 +54,9 @@ func (s *Store) checkPages() error {
 	}
 	if err != nil {
 		return fmt.Errorf("store: begin a check: %w", err)
+	}
+	if err := walkPages(ctx, s.db.Path(), btx); err != nil {
+		return errors.Join(fmt.Errorf("%w (%w). Put a backup in its place", store.ErrDamaged, err), btx.Rollback())
 	}
 	c := &checker{}
 	for err := range btx.Check() {
@@ -186,36 +189,4 @@ func (c *checker) tallies() {
 			c.fault("%s: row %x names a tally that is not there", tallyTime, k)
 		}
 	}
-}
-
-// audit verifies every chain, and every payload against the hash that its record commits to.
-func (c *checker) audit() {
-	checkRecords(c, audit, func(a *approvers.AuditRecord) []byte { return number(text(nil, a.Chain), a.Seq) })
-	t := reader{c.rows}
-	chains, err := t.AuditChains("", noLimit)
-	if err != nil {
-		c.fault("%v", err)
-	}
-	for _, chain := range chains {
-		if !c.going() {
-			return
-		}
-		records, err := t.Audit(chain)
-		if err == nil {
-			err = approvers.VerifyChain(records)
-		}
-		if err != nil {
-			c.fault("%s: %v", audit, err)
-		}
-	}
-	checkRecords(c, auditPayloads, func(p *approvers.AuditPayload) []byte {
-		key := number(text(nil, p.Chain), p.Seq)
-		var a approvers.AuditRecord
-		if v := c.rows.get(audit, key); v == nil {
-			c.fault("%s: there is no record %d of chain %s", auditPayloads, p.Seq, p.Chain)
-		} else if decode(v, &a) == nil && a.PayloadHash != p.Hash() {
-			c.fault("%s: the payload of record %d of chain %s was changed", auditPayloads, p.Seq, p.Chain)
-		}
-		return key
-	})
 }

@@ -32,7 +32,7 @@ func wellFilled(t *testing.T) *Store {
 				tx.PutMessage(store.Message{Conversation: id, Seq: 1}),
 				tx.PutTurn(approvers.Turn{ID: id}),
 				tx.PutCall(store.Call{ID: id, Turn: id}),
-				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: benchTime}),
+				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: benchTime, ClosedBy: approvers.PersonID("T/" + id)}),
 				tx.PutExecution(approvers.Execution{ID: id}),
 				tx.AddTally(store.Tally{Key: id, At: benchTime, ID: id, N: 1}),
 				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: "t" + id}),
@@ -43,6 +43,7 @@ func wellFilled(t *testing.T) *Store {
 				tx.PutSurface(store.Surface{ID: id, Ref: id, Channel: "C", TS: id}),
 				tx.PutRendering(store.Rendering{Surface: id, Post: 1}),
 				tx.PutSetting(store.Setting{Key: id, Value: []byte("1")}),
+				tx.PutHead(store.Head{Number: uint64(n) + 1, Size: uint64(n) + 1, Note: "signed"}),
 			)
 		}
 		return errors.Join(errs...)
@@ -69,7 +70,7 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 }
 
 // holdsNothingElse are the buckets whose rows no other row depends on: a row that is gone is as if it had never been.
-var holdsNothingElse = map[bucket]bool{messages: true, turns: true, executions: true, renderings: true, settings: true, auditPayloads: true, absences: true}
+var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
 // The check finds a row that is gone, one that is too many, and one that was changed, in every bucket where anything tells.
 func TestCheckFindsTampering(t *testing.T) {
@@ -84,8 +85,8 @@ func TestCheckFindsTampering(t *testing.T) {
 			if moved == nil {
 				t.Error("a row too many: the check finds nothing")
 			}
-			if in == tallies || in == tallyTime {
-				return // their values are a number and nothing
+			if in == tallies || in == tallyTime || in == auditHeads {
+				return // their values are a number, nothing, and what nobody can tell from the truth without the key
 			}
 			changed := tampered(t, in, func(b *bbolt.Bucket, k, v []byte) error { v[len(v)-1] ^= 0x15; return b.Put(k, v) })
 			if changed == nil {
@@ -102,9 +103,13 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 		old, new string
 		says     string
 	}{
-		"an audit record's kind":      {audit, `"kind":"proposed"`, `"kind":"approved"`, "record 1 was changed"},
-		"an audit record's time":      {audit, `12:00:00Z`, `12:00:01Z`, "record 1 was changed"},
-		"an audit payload":            {auditPayloads, `"salt":"MA=="`, `"salt":"MQ=="`, "payload of record 1"},
+		"an audit record's kind":      {audit, "proposed", "approved", "record 1 was changed"},
+		"an audit record's chain":     {audit, "\x010\x00", "\x011\x00", "record 1 was changed"},
+		"an audit payload":            {auditPayloads, "\x010\x00", "\x011\x00", "what belongs to record 1 was changed"},
+		"an audit record's leaf":      {audit, "\x00\x00\x00\x00", "\x00\x00\x00\x01", "audit_journal"},
+		"the chain of a leaf":         {auditJournal, "0\x00", "1\x00", "audit_journal"},
+		"the hash of a leaf":          {auditJournal, "\x00\x01\x00\x00", "\x00\x02\x00\x00", "which is not there"},
+		"the size of a head":          {auditHeads, "\x01signed", "\x07signed", "audit_heads"},
 		"a request's state":           {requests, `"state":"pending"`, `"state":"expired"`, "indexes"},
 		"a timer's time":              {timers, `12:00:00Z`, `12:00:01Z`, "timer_ref"},
 		"a record's version":          {turns, `"version":1`, `"version":2`, "at version 2"},
@@ -129,13 +134,16 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
-// The end of an audit chain is gone. Within the file only its payload tells.
+// The end of an audit chain is gone. Its payload and the journal tell.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))
 	})
-	if err == nil || !strings.Contains(err.Error(), "no record 3") {
+	if err == nil || !strings.Contains(err.Error(), "the record is missing") {
 		t.Errorf("the last record is gone and its payload is not: the check says %v", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "names record 3 of chain 0, which is not there") {
+		t.Errorf("the last record is gone, and is in the journal: the check says %v", err)
 	}
 }
 

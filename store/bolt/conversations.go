@@ -1,7 +1,9 @@
 package bolt
 
 import (
+	"bytes"
 	"fmt"
+	"time"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -10,15 +12,19 @@ import (
 var conversationTable = &table[store.Conversation]{
 	in: conversations, name: "conversation",
 	id:      func(c *store.Conversation) (string, *uint64) { return c.ID, &c.Version },
-	indexes: []bucket{conversationPlace},
+	indexes: []bucket{conversationPlace, conversationLast},
 	index: func(c *store.Conversation, birth uint64) []row {
-		return []row{{conversationPlace, number(text(nil, c.Place), birth)}}
+		return []row{{conversationPlace, number(text(nil, c.Place), birth)}, {conversationLast, text(moment(nil, c.LastAt), c.ID)}}
 	},
 }
 
 var turnTable = &table[approvers.Turn]{
 	in: turns, name: "turn",
-	id: func(t *approvers.Turn) (string, *uint64) { return t.ID, &t.Version },
+	id:      func(t *approvers.Turn) (string, *uint64) { return t.ID, &t.Version },
+	indexes: []bucket{turnConversation},
+	index: func(t *approvers.Turn, _ uint64) []row {
+		return []row{{turnConversation, text(text(nil, t.Conversation), t.ID)}}
+	},
 }
 
 var callTable = &table[store.Call]{
@@ -40,6 +46,17 @@ func (t reader) ConversationAt(place string) (store.Conversation, error) {
 		return store.Conversation{}, fmt.Errorf("conversation at %q: %w", place, store.ErrNotFound)
 	}
 	return conversationTable.read(t.rows, string(id))
+}
+
+func (t reader) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conversation, error) {
+	bound := moment(nil, lastAt)
+	return conversationTable.all(t.rows, func(yield func(k, v []byte) bool) {
+		for k, id := range t.rows.scan(conversationLast, nil, nil) {
+			if bytes.Compare(k, bound) >= 0 || !yield(k, id) {
+				return
+			}
+		}
+	}, limit)
 }
 
 func (t *tx) PutConversation(c store.Conversation) error { return conversationTable.write(t.rows, c) }

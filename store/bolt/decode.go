@@ -151,7 +151,11 @@ func decodeSlice(element *codec) func(p *parser, v reflect.Value) error {
 			v.SetZero()
 			return nil
 		}
-		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		if strings.HasPrefix(p.s[p.i:], "[]") {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // not nil
+		} else {
+			v.SetZero()
+		}
 		return p.list("[", "]", func() error {
 			n := v.Len()
 			v.Grow(1)

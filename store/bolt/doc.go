@@ -5,8 +5,8 @@
 //
 //   - Concurrent writers share commits, and a lone writer waits for nobody: one goroutine drains the queue of waiting
 //     closures into one transaction, commits it as soon as the queue is empty, and starts again.
-//   - A closure runs on its caller's goroutine, one at a time. What it wrote is taken back when it fails, panics
-//     or exits the goroutine, before the next one runs: its neighbours in the commit notice nothing.
+//   - Closures run one at a time, on the store's goroutine. What one of them wrote is taken back when it fails, panics
+//     or ends the goroutine, before the next one runs: its neighbours in the commit notice nothing. The panic, and the end, are its caller's.
 //   - A closure that fails, or writes nothing, waits for the commit of the neighbours whose writes it saw.
 //   - A full disk fails the closures that did not fit, with ErrFull, and nothing else. Any other error of a commit stops the
 //     store: every later call fails with ErrCommitUnknown, until the file is opened again.
@@ -34,12 +34,15 @@
 //
 //	conversations       id                                    header, store.Conversation
 //	conversation_place  place, birth                          conversation id; the last one is the current one
+//	conversation_last   last message, id                      conversation id
 //	messages            conversation, seq                     store.Message as JSON
 //	turns               id                                    header, approvers.Turn
+//	turn_conversation   conversation, id                      turn id; likewise request_conversation and execution_conversation
 //	calls               id                                    header, store.Call
 //	call_turn           turn, step, index, birth              call id
 //	requests            id                                    header, approvers.Request
 //	request_open        created, id                           request id; pending and approved ones only
+//	request_person      person, created, id                   request id; for each who asked for it or had a say in it
 //	executions          id                                    header, approvers.Execution
 //	timers              kind, due, ref                        store.Timer as JSON
 //	timer_ref           kind, ref                             due
@@ -50,8 +53,10 @@
 //	surface_ref         ref, birth                            surface id
 //	surface_message     channel, ts, birth                    surface id; the last one is the message's
 //	renderings          surface, post                         store.Rendering as JSON
-//	audit               chain, seq                            approvers.AuditRecord as JSON
-//	audit_payloads      chain, seq                            approvers.AuditPayload as JSON
+//	audit               chain, seq                            leaf, hash, bytes of the approvers.AuditRecord
+//	audit_payloads      chain, seq                            bytes of the approvers.AuditPayload
+//	audit_journal       leaf                                  chain, seq, hash; without gaps, in the order of the commits
+//	audit_heads         number                                size, and the signed note
 //	settings            key                                   header, store.Setting
 //	tallies             key, at, id                           what it counts for, as a number
 //	tally_time          at, key, id                           empty; the oldest come first
@@ -59,6 +64,9 @@
 //	grant_open          tool, birth                           grant id; open ones only. With an empty tool: those of all tools
 //	absences            person                                header, approvers.Absence
 //
+// Values of the audit are the very bytes that its hashes are made over: what is verified is what lies there.
+//
 // Version 1 had a bucket runs in the place of tallies, its renderings had "digest" and "whole" in the place of "shows", and grants
-// and absences were not there.
+// and absences were not there. Version 2 had the audit as JSON, no journal and no heads, and lacked the indexes by conversation and by the last
+// message. Version 3 lacked the index of requests by person.
 package bolt

@@ -15,23 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"countersign/approvers"
+	"countersign/internal/campaign"
 	"countersign/store"
 )
 
 // One closure needs more room than the disk has. Those who would have shared its commit still get theirs.
 func TestFullDiskForOne(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("this user can't mount a small disk: %v", err)
-		}
-		t.Skipf("this user can't mount a small disk: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := campaign.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(filepath.Join(dir, "store.db"), Options{})
 		if err != nil {

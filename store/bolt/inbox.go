@@ -21,10 +21,16 @@ var inboxTable = &table[store.Inbox]{
 
 func (t reader) Inbox(id string) (store.Inbox, error) { return inboxTable.read(t.rows, id) }
 
-func (t reader) Unhandled(received time.Time) (bool, error) {
+func (t reader) Unhandled(kind store.InboxKind, received time.Time) (bool, error) {
 	bound := moment(nil, received.Add(time.Microsecond))
-	for k := range t.rows.scan(inboxUnhandled, nil, nil) {
-		return bytes.Compare(k, bound) < 0, nil // the oldest decides
+	for k, id := range t.rows.scan(inboxUnhandled, nil, nil) { // the oldest first
+		if bytes.Compare(k, bound) >= 0 {
+			break
+		}
+		row, err := t.Inbox(string(id))
+		if err != nil || row.Kind == kind {
+			return err == nil, err
+		}
 	}
 	return false, nil
 }

@@ -12,20 +12,35 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old is a store's file in the making, as version 1 of the layout wrote it. It says everything itself: names, numbers of buckets
+// old is a store's file in the making, as an older version of the layout wrote it. It says everything itself: names, numbers of buckets
 // and JSON.
 type old struct {
 	*testing.T
-	path string
-	tx   *bbolt.Tx
+	path    string
+	version int
+	tx      *bbolt.Tx
 }
 
-var oldBuckets = []string{
-	"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "runs", "timers", "timer_ref",
-	"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
+// oldBuckets are the buckets of each version.
+var oldBuckets = [...][]string{
+	1: {
+		"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "runs", "timers", "timer_ref",
+		"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
+	},
+	2: {
+		"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "timers", "timer_ref",
+		"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
+		"tallies", "tally_time", "grants", "grant_open", "absences",
+	},
+	3: {
+		"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "timers", "timer_ref",
+		"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
+		"tallies", "tally_time", "grants", "grant_open", "absences", "conversation_last", "turn_conversation", "request_conversation", "execution_conversation",
+		"audit_journal", "audit_heads",
+	},
 }
 
-func oldStore(t *testing.T, fill func(o old)) (path string) {
+func oldStore(t *testing.T, version int, fill func(o old)) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -33,13 +48,13 @@ func oldStore(t *testing.T, fill func(o old)) (path string) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		o := old{t, path, tx}
-		for _, name := range append(oldBuckets, "countersign") {
+		o := old{t, path, version, tx}
+		for _, name := range append([]string{"countersign"}, oldBuckets[version]...) {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return err
 			}
 		}
-		o.put("countersign", "schema", "1")
+		o.put("countersign", "schema", fmt.Sprint(version))
 		fill(o)
 		return nil
 	})
@@ -55,10 +70,25 @@ func (o old) put(in, key, value string) {
 	}
 }
 
+// bare puts a guarded record at version 1 that is in no index.
+func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
+
 // record puts a guarded record at version 1 with one row in an index bucket, given by its number.
 func (o old) record(in, id string, js string, index byte, name, key string) {
 	o.put(in, id, fmt.Sprintf("\x01\x01\x01%c%c%s%s", index, len(key), key, js))
 	o.put(name, key, id)
+}
+
+// replace changes a text in the one row of a bucket that has it.
+func (o old) replace(in, text, by string) {
+	c := o.tx.Bucket([]byte(in)).Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		if strings.Contains(string(v), text) {
+			o.put(in, string(k), strings.Replace(string(v), text, by, 1))
+			return
+		}
+	}
+	o.Fatalf("%s has no row with %s", in, text)
 }
 
 func (o old) run(tool, conversation string, at time.Time, execution string) {
@@ -80,14 +110,69 @@ func (o old) rendering(surface string, post byte, said, body string) {
 
 // aged fills an old store with what an upgrade changes and, around it, what it leaves alone.
 func aged(o old) {
+	if o.version == 1 {
+		agedRuns(o)
+	} else {
+		at := string(moment(nil, benchTime))
+		o.put("tallies", "t\x00\x01"+at+"id\x00\x01", "\x00\x00\x00\x00\x00\x00\x00\x07")
+		o.put("tally_time", at+"t\x00\x01id\x00\x01", "")
+		o.put("renderings", "card\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01",
+			`{"surface":"card","post":1,"hash":"h","shows":[{"request":"req_1","digest":"d1"}],"body":"Ym9keQ==","at":"2026-05-04T12:00:00.000001Z"}`)
+	}
+	o.surface("card", "req_1")
+	o.surface("answer", "")
+	agedRecords(o)
+	agedAudit(o)
+}
+
+// agedRecords puts records that version 3 has in more indexes, and some of which it does not.
+func agedRecords(o old) {
+	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","conversation":"c1","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":["T1/U1"]},`+
+		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+
+		`"created_at":"2026-05-04T12:00:00Z","expires_at":"2026-05-04T13:00:00Z"}`,
+		8, "request_open", string(moment(nil, benchTime))+"req_1\x00\x01")
+	o.bare("requests", "req_2", `{"id":"req_2","version":1,"state":"rejected","conversation":"c1","created_at":"2026-05-04T12:00:00Z"}`)
+	for n, id := range []string{"c1", "c2"} {
+		js := fmt.Sprintf(`{"id":%q,"version":1,"place":%q,"created_at":"2026-05-04T12:00:00Z","last_at":"2026-05-04T12:0%d:00Z"}`, id, id, n)
+		o.record("conversations", id, js, 2, "conversation_place", id+"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01")
+	}
+	o.bare("turns", "turn_1", `{"id":"turn_1","version":1,"conversation":"c1","state":"answered","created_at":"2026-05-04T12:00:00Z"}`)
+	for n := range 30 {
+		o.bare("executions", fmt.Sprint("exec_", n), fmt.Sprintf(`{"id":"exec_%d","version":1,"conversation":"c1","state":"none","args":"e30=","created_at":"2026-05-04T12:00:00Z"}`, n))
+	}
+	o.record("inbox", "Ev1", `{"id":"Ev1","version":1,"kind":"event","received_at":"2026-05-04T12:00:00Z","payload":"e30="}`,
+		14, "inbox_unhandled", string(moment(nil, benchTime))+"Ev1\x00\x01")
+	o.put("timers", "expire\x00\x01"+string(moment(nil, benchTime))+"req_1\x00\x01", `{"kind":"expire","ref":"req_1","due":"2026-05-04T12:00:00Z"}`)
+	o.put("timer_ref", "expire\x00\x01req_1\x00\x01", string(moment(nil, benchTime)))
+}
+
+// The last records of the chains that agedAudit puts, and the body of the one payload.
+const (
+	oldHead    = "7687437e0695caa9c7ede23091ce71f24b8d8dfd2cb487c71150656cb1e3e82c"
+	oldAway    = "bf39f9e89ddd847c6a4782e1bb7f87edf73f7ad3e4eed3db67f15f9b8b7aedb2"
+	oldPayload = `{"amount":"<49.99>"}`
+)
+
+// agedAudit puts two chains as version 2 of the layout, and the program of that time, wrote them.
+func agedAudit(o old) {
+	o.put("audit", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"req_1","seq":1,"at":"2026-05-04T12:00:00.000001Z","kind":"proposed",`+
+		`"facts":{"tool":"issue_refund","":"","note":"<é>&\u2028\"\\"},`+
+		`"payload_hash":"00399b1f2ce08bb128809bd70316a5dfbc2b5ffa5e1f956508d839cdc0bc415a","hash":"af9fa14d9d97e3a9a97594643f7c422cf54410cad7a3956438c4775fbf326d97"}`)
+	o.put("audit", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02", `{"chain":"req_1","seq":2,"at":"2026-05-04T12:00:01.000001Z","kind":"decided","actor":"T1/U1",`+
+		`"prev":"af9fa14d9d97e3a9a97594643f7c422cf54410cad7a3956438c4775fbf326d97","hash":"`+oldHead+`"}`)
+	o.put("audit", "absence:T1/U1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"absence:T1/U1","seq":1,"at":"2026-05-04T12:00:00.000001Z","kind":"away","actor":"T1/U1",`+
+		`"facts":{"from":"now"},"hash":"`+oldAway+`"}`)
+	o.put("audit_payloads", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"req_1","seq":1,"salt":"MDEyMzQ1Njc4OWFiY2RlZg==","body":"eyJhbW91bnQiOiI8NDkuOTk+In0="}`)
+}
+
+// agedRuns puts what version 1 alone had.
+func agedRuns(o old) {
 	for n := range 40 {
 		o.run("search", "conv\x00\xff1", benchTime.Add(time.Duration(n)*time.Minute), fmt.Sprint("exec", n))
 	}
 	o.run("search", "2", benchTime, "a")
 	o.run("search", "2", benchTime, "b")
 	o.run("", "", time.UnixMicro(-1), "before 1970")
-	o.surface("card", "req_1")
-	o.surface("answer", "")
 	for post := range byte(30) {
 		o.rendering("card", post+1, `"digest":"d`+fmt.Sprint(post+1)+`","whole":true,`, strings.Repeat("body", int(post)*100))
 	}
@@ -95,12 +180,4 @@ func aged(o old) {
 	o.rendering("card", 32, ``, "it was over")
 	o.rendering("answer", 1, `"digest":"x","whole":true,`, "of no request")
 	o.rendering("gone", 1, `"digest":"x","whole":true,`, "of no surface")
-	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":null},`+
-		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+
-		`"created_at":"2026-05-04T12:00:00Z","expires_at":"2026-05-04T13:00:00Z"}`,
-		8, "request_open", string(moment(nil, benchTime))+"req_1\x00\x01")
-	o.record("inbox", "Ev1", `{"id":"Ev1","version":1,"kind":"event","received_at":"2026-05-04T12:00:00Z","payload":"e30="}`,
-		14, "inbox_unhandled", string(moment(nil, benchTime))+"Ev1\x00\x01")
-	o.put("timers", "expire\x00\x01"+string(moment(nil, benchTime))+"req_1\x00\x01", `{"kind":"expire","ref":"req_1","due":"2026-05-04T12:00:00Z"}`)
-	o.put("timer_ref", "expire\x00\x01req_1\x00\x01", string(moment(nil, benchTime)))
 }

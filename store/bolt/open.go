@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -17,7 +16,7 @@ import (
 )
 
 // schema is the version of the file's layout that this package reads and writes. Older ones are upgraded.
-const schema = 2
+const schema = 4
 
 // The bucket and key that name the layout.
 var (
@@ -74,7 +73,7 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	db.NoFreelistSync = false // see open
 	db.AllocSize = growBy
-	if err := guarded(path, func() error { return upgraded(db) }); err != nil {
+	if err := Guard(func() error { return upgraded(db) }); err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
 	return newStore(db, opts.Rehearse), nil
@@ -89,7 +88,7 @@ func open(path string, opts Options) (db *bbolt.DB, err error) {
 			file.Close() // bbolt has, unless it panicked
 		}
 	}()
-	err = guarded(path, func() (err error) {
+	err = Guard(func() (err error) {
 		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 			Timeout:         time.Nanosecond, // one try
 			FreelistType:    bbolt.FreelistMapType,
@@ -116,22 +115,14 @@ func open(path string, opts Options) (db *bbolt.DB, err error) {
 	return db, err
 }
 
-// guarded makes an error of what bbolt does with a file that was cut or damaged: it reads outside of the mapping, or panics.
-func guarded(path string, work func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %s is damaged (%v). Put a backup in its place", store.ErrForeign, path, p)
-		}
-	}()
-	return work()
-}
-
 // verify looks at who wrote the file, and whether it is whole.
 func verify(db *bbolt.DB, path string, file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(now, info) {
+		return fmt.Errorf("%w: another store was put at %s while this one was opened. Try again", store.ErrLocked, path)
 	}
 	return db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {
@@ -166,6 +157,8 @@ func sentence(path string, err error) error {
 		}
 	}
 	switch {
+	case errors.Is(err, store.ErrDamaged):
+		return fmt.Errorf("%w: %s: %w", store.ErrForeign, path, err)
 	case errors.Is(err, berrors.ErrTimeout):
 		return fmt.Errorf("%w: %s is held by %s. Stop it first, or name another file", store.ErrLocked, path, holder(path))
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):

@@ -58,7 +58,11 @@ func cutHeader(b []byte) (h header, rest []byte, err error) {
 		return n
 	}
 	h.version, h.birth = next(), next()
-	for n := next(); n > 0 && err == nil; n-- {
+	n := next()
+	if n > 0 {
+		h.index = make([]row, 0, min(n, uint64(bucketEnd)))
+	}
+	for ; n > 0 && err == nil; n-- {
 		if len(b) == 0 {
 			return h, nil, errHeader
 		}
@@ -86,17 +90,32 @@ func (h header) has(x row) bool {
 
 // read gets a record by its id.
 func (t *table[T]) read(r *rows, id string) (rec T, err error) {
-	b := r.get(t.in, []byte(id))
-	if b == nil {
+	k := t.find(r, id)
+	if k.row == nil {
 		return rec, fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
 	}
-	if _, b, err = cutHeader(b); err == nil {
-		err = decode(b, &rec)
+	if k.record == nil {
+		decoded := new(T)
+		_, b, err := cutHeader(k.row)
+		if err == nil {
+			err = decode(b, decoded)
+		}
+		if err != nil {
+			return rec, fmt.Errorf("%s %q: %w", t.name, id, err)
+		}
+		k.record = decoded
+		r.know(recordID{t.in, id}, k)
 	}
-	if err != nil {
-		return rec, fmt.Errorf("%s %q: %w", t.name, id, err)
+	return *k.record.(*T), nil
+}
+
+// find looks a record up, which may not be there.
+func (t *table[T]) find(r *rows, id string) known {
+	k, ok := r.known[recordID{t.in, id}]
+	if !ok {
+		k.row = r.get(t.in, []byte(id))
 	}
-	return rec, nil
+	return k
 }
 
 // write puts a record if its version is the stored one's, or zero and there is none, and brings its index rows up to date.
@@ -106,7 +125,7 @@ func (t *table[T]) write(r *rows, rec T) error {
 		return err
 	}
 	key := []byte(id)
-	stored := r.get(t.in, key)
+	stored := t.find(r, id).row
 	var old header
 	var err error
 	if stored == nil {
@@ -131,9 +150,11 @@ func (t *table[T]) write(r *rows, rec T) error {
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", t.name, id, err)
 	}
-	if err := r.set(t.in, key, stored, r.scratch.done(value)); err != nil {
+	value = r.scratch.done(value)
+	if err := r.set(t.in, key, stored, value); err != nil {
 		return err
 	}
+	r.know(recordID{t.in, id}, known{row: value})
 	return reindex(r, key, old, h)
 }
 
@@ -159,7 +180,7 @@ func reindex(r *rows, id []byte, old, now header) error {
 // erase deletes a record and its index rows.
 func (t *table[T]) erase(r *rows, id string) error {
 	key := []byte(id)
-	stored := r.get(t.in, key)
+	stored := t.find(r, id).row
 	if stored == nil {
 		return fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
 	}
@@ -170,5 +191,6 @@ func (t *table[T]) erase(r *rows, id string) error {
 	if err := r.remove(t.in, key, stored); err != nil {
 		return err
 	}
+	r.know(recordID{t.in, id}, known{})
 	return reindex(r, key, old, header{})
 }

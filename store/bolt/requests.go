@@ -10,21 +10,33 @@ import (
 var requestTable = &table[approvers.Request]{
 	in: requests, name: "request",
 	id:      func(r *approvers.Request) (string, *uint64) { return r.ID, &r.Version },
-	indexes: []bucket{requestOpen},
+	indexes: []bucket{requestOpen, requestConversation, requestPerson},
 	index: func(r *approvers.Request, _ uint64) []row {
-		if !r.State.Open() {
-			return nil
+		rows := []row{{requestConversation, text(text(nil, r.Conversation), r.ID)}}
+		if r.State.Open() {
+			rows = append(rows, row{requestOpen, openKey(r.CreatedAt, r.ID)})
 		}
-		return []row{{requestOpen, openKey(r.CreatedAt, r.ID)}}
+		for _, who := range r.People() {
+			rows = append(rows, row{requestPerson, personKey(who, r.CreatedAt, r.ID)})
+		}
+		return rows
 	},
 }
 
 var executionTable = &table[approvers.Execution]{
 	in: executions, name: "execution",
-	id: func(e *approvers.Execution) (string, *uint64) { return e.ID, &e.Version },
+	id:      func(e *approvers.Execution) (string, *uint64) { return e.ID, &e.Version },
+	indexes: []bucket{executionConversation},
+	index: func(e *approvers.Execution, _ uint64) []row {
+		return []row{{executionConversation, text(text(nil, e.Conversation), e.ID)}}
+	},
 }
 
 func openKey(created time.Time, id string) []byte { return text(moment(nil, created), id) }
+
+func personKey(who approvers.PersonID, created time.Time, id string) []byte {
+	return text(moment(text(nil, string(who)), created), id)
+}
 
 func (t reader) Request(id string) (approvers.Request, error) { return requestTable.read(t.rows, id) }
 
@@ -36,10 +48,22 @@ func (t reader) OpenRequests(after store.RequestCursor, limit int) ([]approvers.
 	return requestTable.all(t.rows, t.rows.scan(requestOpen, nil, from), limit)
 }
 
+func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, limit int) ([]approvers.Request, error) {
+	var from []byte
+	if before.ID != "" || !before.CreatedAt.IsZero() {
+		from = personKey(who, before.CreatedAt, before.ID)
+	}
+	return requestTable.all(t.rows, t.rows.back(requestPerson, text(nil, string(who)), from), limit)
+}
+
 func (t *tx) PutRequest(r approvers.Request) error { return requestTable.write(t.rows, r) }
 
 func (t reader) Execution(id string) (approvers.Execution, error) {
 	return executionTable.read(t.rows, id)
+}
+
+func (t reader) Executions(conversation string) ([]approvers.Execution, error) {
+	return executionTable.all(t.rows, t.rows.scan(executionConversation, text(nil, conversation), nil), noLimit)
 }
 
 func (t *tx) PutExecution(e approvers.Execution) error { return executionTable.write(t.rows, e) }

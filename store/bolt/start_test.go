@@ -51,7 +51,7 @@ func BenchmarkStart(b *testing.B) {
 		err = s.View(b.Context(), func(r store.Reader) error {
 			for _, kind := range []store.TimerKind{
 				store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerMuster,
-				store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerShow,
+				store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerShowFirst, store.TimerShow, store.TimerShowLast,
 			} {
 				due, err := r.DueTimers(kind, benchTime, 1024)
 				if err != nil || len(due) > 1 {

@@ -33,8 +33,8 @@ func newStore(db *bbolt.DB, rehearse bool) *Store {
 	return s
 }
 
-// Update runs fn on the calling goroutine when its turn comes, and returns when what it wrote is durable. A context that
-// ends before then takes the closure out of the queue; once it runs, it runs to its end.
+// Update runs fn when its turn comes, and returns when what it wrote is durable. A context that ends before then takes the closure out of
+// the queue; once it runs, it runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
 }
@@ -59,7 +59,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 		r.rows = nil
 		_ = btx.Rollback() // a read transaction has nothing that can fail
 	}()
-	return fn(r)
+	return Guard(func() error { return fn(r) })
 }
 
 // Close waits for the transactions under way and releases the file. Closures that still wait for their turn get ErrClosed.

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"fmt"
 
 	"countersign/store"
@@ -58,4 +59,16 @@ func (t *tx) PutRendering(r store.Rendering) error {
 		return fmt.Errorf("rendering %d of surface %q is there already: %w", r.Post, r.Surface, store.ErrConflict)
 	}
 	return put(t.rows, renderings, key, &r)
+}
+
+func (t *tx) EraseRenderings(surface string, below uint64) (int, error) {
+	var keys, values [][]byte
+	end := number(text(nil, surface), below)
+	for k, v := range t.rows.scan(renderings, text(nil, surface), nil) {
+		if below > 0 && bytes.Compare(k, end) >= 0 {
+			break
+		}
+		keys, values = append(keys, k), append(values, v)
+	}
+	return len(keys), t.rows.removeAll(renderings, keys, values)
 }

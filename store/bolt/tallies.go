@@ -102,6 +102,5 @@ func (r *rows) forgetTally(byTime []byte) error {
 	if err := r.remove(tallyTime, byTime, []byte{}); err != nil {
 		return err
 	}
-	row := tallyKey(key, at, id)
-	return r.remove(tallies, row, r.get(tallies, row))
+	return r.drop(tallies, tallyKey(key, at, id))
 }

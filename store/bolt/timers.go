@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -64,19 +65,26 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	if err := keyable("timer's ref", timer.Ref); err != nil {
 		return err
 	}
-	if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil {
-		return err
-	}
-	due := moment(nil, timer.Due)
 	value, err := encode(t.rows.scratch.space(256), &timer)
 	if err != nil {
 		return err
 	}
 	value = t.rows.scratch.done(value)
-	if err := t.rows.set(timerRef, timerKindRef(timer.Kind, timer.Ref), nil, due); err != nil {
+	ref, due := timerKindRef(timer.Kind, timer.Ref), moment(nil, timer.Due)
+	key := timerKey(timer.Kind, due, timer.Ref)
+	before := t.rows.get(timerRef, ref)
+	if bytes.Equal(before, due) {
+		return t.rows.set(timers, key, t.rows.get(timers, key), value)
+	}
+	if before != nil {
+		if err := t.rows.drop(timers, timerKey(timer.Kind, before, timer.Ref)); err != nil {
+			return err
+		}
+	}
+	if err := t.rows.set(timerRef, ref, before, due); err != nil {
 		return err
 	}
-	return t.rows.set(timers, timerKey(timer.Kind, due, timer.Ref), nil, value)
+	return t.rows.set(timers, key, nil, value)
 }
 
 func (t *tx) ClearTimer(kind store.TimerKind, ref string) error {
@@ -88,6 +96,5 @@ func (t *tx) ClearTimer(kind store.TimerKind, ref string) error {
 	if err := t.rows.remove(timerRef, key, due); err != nil {
 		return err
 	}
-	key = timerKey(kind, due, ref)
-	return t.rows.remove(timers, key, t.rows.get(timers, key))
+	return t.rows.drop(timers, timerKey(kind, due, ref))
 }

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"countersign/approvers"
 	"countersign/store"
 )
 
@@ -20,13 +22,20 @@ var (
 
 // bucketsOf names the buckets that a store of a version has.
 func bucketsOf(version int) (names []string) {
+	first := bucketEnd // that it does not have
+	switch version {
+	case 1:
+		first = tallies
+		names = append(names, string(runsBucket))
+	case 2:
+		first = conversationLast
+	case 3:
+		first = requestPerson
+	}
 	for b := range allBuckets {
-		if version > 1 || b < tallies {
+		if b < first {
 			names = append(names, bucketNames[b])
 		}
-	}
-	if version == 1 {
-		names = append(names, string(runsBucket))
 	}
 	return names
 }
@@ -34,14 +43,27 @@ func bucketsOf(version int) (names []string) {
 // upgradeRoom is how many bytes of rows one transaction of an upgrade rewrites: bbolt keeps in memory what a transaction changes.
 const upgradeRoom = 8 << 20
 
-// upgrade brings a store of version 1 to this layout: its runs become tallies, and its renderings name the request that they
-// showed. A store that is not large is upgraded in one transaction. In a larger one the first transaction raises the version,
+// upgrade brings an older store to this layout. From version 1 on, its runs become tallies, and its renderings name the request that they
+// showed; from version 2 on, records get rows in the new indexes, audit records and payloads become the bytes that are hashed, and the journal names
+// them in the order in which they lie; from version 3 on, requests get rows in the index by person. A store that is not large is upgraded in one transaction. In a larger one the first transaction raises the version,
 // so that no older program opens what is half-way, and until the last one the store says that it is being upgraded: whoever
 // opens it after a crash starts over, which changes nothing of what was done.
 type upgrade struct {
-	room      int    // how much one transaction rewrites
-	run       []byte // where the next transaction goes on in the old runs; nil: at the start
-	rendering []byte // likewise in the renderings
+	room  int    // how much one transaction rewrites
+	phase int    // which part is under way
+	from  []byte // where the next transaction goes on in it; nil: at the start
+}
+
+// phases are the parts of an upgrade. Each changes nothing in a store where it was through already.
+var phases = []func(u *upgrade, r *rows, room *int) (done bool, err error){
+	(*upgrade).runs,
+	(*upgrade).renderings,
+	indexed(conversationTable),
+	indexed(turnTable),
+	indexed(requestTable),
+	indexed(executionTable),
+	(*upgrade).audit,
+	(*upgrade).payloads,
 }
 
 // upgraded upgrades a store if it needs to be.
@@ -70,12 +92,12 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 			return false, err
 		}
 	}
-	r, room := &rows{tx: tx, scratch: &scratch{}}, u.room
-	if done, err = u.runs(r, &room); err != nil || !done {
-		return false, err
-	}
-	if done, err = u.renderings(r, &room); err != nil || !done {
-		return false, err
+	r, room := &rows{tx: tx}, u.room
+	for ; u.phase < len(phases); u.phase++ {
+		if done, err := phases[u.phase](u, r, &room); err != nil || !done {
+			return false, err
+		}
+		u.from = nil
 	}
 	return true, root.Delete(upgradingKey)
 }
@@ -100,10 +122,10 @@ func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 		return true, nil // an earlier transaction was through with them
 	}
 	c := old.Cursor()
-	k, _ := c.Seek(u.run)
+	k, _ := c.Seek(u.from)
 	for ; k != nil; k, _ = c.Next() {
 		if *room <= 0 {
-			u.run = bytes.Clone(k)
+			u.from = bytes.Clone(k)
 			return false, nil
 		}
 		*room -= os.Getpagesize() // it may be the only one that changes a page of tally_time
@@ -130,32 +152,36 @@ type oldRendering struct {
 	At      time.Time `json:"at"`
 }
 
-type rewritten struct{ key, value []byte }
-
-// renderings gives the old renderings what they show, so that cards which were posted before the upgrade can still be decided on.
-func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
-	var found []rewritten
+// rewrite goes through a bucket and puts what is made of each row in its place; nil: it stays as it is.
+func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) ([]byte, error)) (done bool, err error) {
+	type row struct{ key, value []byte }
+	var found []row
 	done = true
-	for k, v := range r.scan(renderings, nil, u.rendering) {
+	for k, v := range r.scan(in, nil, u.from) {
 		if *room <= 0 {
-			u.rendering, done = bytes.Clone(k), false
+			u.from, done = bytes.Clone(k), false
 			break
 		}
-		value, err := shows(r, v)
+		value, err := now(k, v)
 		if err != nil {
-			return false, fmt.Errorf("rendering %x: %w", k, err)
+			return false, fmt.Errorf("%s: row %x: %w", in, k, err)
 		}
 		if value != nil {
-			found = append(found, rewritten{bytes.Clone(k), value})
+			found = append(found, row{bytes.Clone(k), value})
 			*room -= len(k) + len(value)
 		}
 	}
 	for _, x := range found {
-		if err := r.bucket(renderings).Put(x.key, x.value); err != nil {
-			return false, fmt.Errorf("write to %s: %w", renderings, err)
+		if err := r.bucket(in).Put(x.key, x.value); err != nil {
+			return false, fmt.Errorf("write to %s: %w", in, err)
 		}
 	}
 	return done, nil
+}
+
+// renderings gives the old renderings what they show, so that cards which were posted before the upgrade can still be decided on.
+func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
+	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
 // shows is an old rendering as it is stored now; nil: it stays as it is, which is so for one that nothing could be decided from,
@@ -181,4 +207,70 @@ func asOld(r *rows, v []byte) (old oldRendering, request string) {
 		return old, ""
 	}
 	return old, s.Request
+}
+
+// readable reads JSON, and reports whether it could. What can't be read stays as it is, and the check reports it.
+func readable[T any](js []byte, record *T) bool { return decode(js, record) == nil }
+
+// guardedRecord reads the value of a guarded record.
+func guardedRecord[T any](v []byte) (h header, rec T, js []byte, ok bool) {
+	h, js, err := cutHeader(v)
+	ok = err == nil && readable(js, &rec)
+	return h, rec, js, ok
+}
+
+// indexed gives a table's records the rows that they have more in index buckets.
+func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool, err error) {
+	return func(u *upgrade, r *rows, room *int) (done bool, err error) {
+		return u.rewrite(r, room, t.in, func(k, v []byte) ([]byte, error) {
+			old, rec, js, ok := guardedRecord[T](v)
+			if !ok {
+				return nil, nil
+			}
+			now := header{version: old.version, birth: old.birth, index: t.index(&rec, old.birth)}
+			if len(now.index) == len(old.index) {
+				return nil, nil
+			}
+			*room -= os.Getpagesize() // its row may be the only one that changes a page of the index
+			return append(now.append(nil), js...), reindex(r, bytes.Clone(k), old, now)
+		})
+	}
+}
+
+// isJSON reports whether a value of audit or audit_payloads is still as version 2 wrote it. Now they begin with a number that is never so large.
+func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
+
+// audit makes the bytes of old audit records that are hashed, and their entries in the journal. Whatever was wrong with one is as wrong afterwards:
+// the hash that was written for it goes with what was written.
+func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
+	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
+		if !isJSON(v) {
+			return nil, nil
+		}
+		var sum approvers.Sum
+		var a approvers.AuditRecord
+		record := v
+		if readable(v, &a) {
+			record = a.Bytes()
+			_, _ = hex.Decode(sum[:], []byte(a.Hash)[:min(len(a.Hash), 2*len(sum))]) // a hash that is none matches nothing
+		}
+		chain, seq, _ := auditKey(k)
+		leaf, err := r.journal(chain, seq, sum)
+		if err != nil {
+			return nil, err
+		}
+		*room -= len(k) + auditHeader
+		return append(append(number(nil, leaf), sum[:]...), record...), nil
+	})
+}
+
+// payloads makes the bytes of old audit payloads that are hashed.
+func (u *upgrade) payloads(r *rows, room *int) (done bool, err error) {
+	return u.rewrite(r, room, auditPayloads, func(_, v []byte) ([]byte, error) {
+		var p approvers.AuditPayload
+		if !isJSON(v) || !readable(v, &p) {
+			return nil, nil
+		}
+		return p.Bytes(), nil
+	})
 }

@@ -23,7 +23,7 @@ func renderingAs(surface string, post uint64, body string, shows ...store.Shown)
 }
 
 // young holds a store to being what aged is after an upgrade.
-func young(t *testing.T, s *Store) {
+func young(t *testing.T, s *Store, from int) {
 	t.Helper()
 	same := func(what string, got, want any) {
 		t.Helper()
@@ -32,46 +32,35 @@ func young(t *testing.T, s *Store) {
 		}
 	}
 	err := s.View(t.Context(), func(r store.Reader) error {
-		var errs []error
-		for key, want := range map[string]map[time.Duration]int{
-			"auto/search/conv\x001": {-time.Minute: 40, 0: 39, 29 * time.Minute: 10, time.Hour: 0},
-			"auto/search/2":         {-time.Microsecond: 2, 0: 0},
-			"auto//":                {-2e18: 1, 0: 0},
-			"auto/search":           {-2e18: 0},
-		} {
-			for after, n := range want {
-				got, err := r.CountTally(key, benchTime.Add(after))
-				same(fmt.Sprintf("%q after %s", key, after), got, n)
-				errs = append(errs, err)
-			}
-		}
-		posts, err := r.Renderings("card")
-		var want []store.Rendering
-		for n := range 30 {
-			want = append(want, renderingAs("card", uint64(n+1), strings.Repeat("body", n*100), store.Shown{Request: "req_1", Digest: fmt.Sprint("d", n+1), Whole: true}))
-		}
-		want = append(want, renderingAs("card", 31, "partly", store.Shown{Request: "req_1", Digest: "d31"}), renderingAs("card", 32, "it was over"))
-		same("the card's renderings", posts, want)
-		answer, err2 := r.Rendering("answer", 1)
-		same("a rendering of no request", answer, renderingAs("answer", 1, "of no request"))
-		gone, err3 := r.Rendering("gone", 1)
-		same("a rendering of no surface", gone, renderingAs("gone", 1, "of no surface"))
-		open, err4 := r.OpenRequests(store.RequestCursor{}, 10)
+		open, err := r.OpenRequests(store.RequestCursor{}, 10)
 		same("how many open requests", len(open), 1)
 		same("what the request waits for", open[0].Plan.Stages, []approvers.Stage{{Approver: "leads", Quorum: 1}})
-		unhandled, err5 := r.Unhandled(benchTime)
+		theirs, err0 := r.RequestsOf("T1/U1", store.RequestCursor{}, 10)
+		same("how many requests the person asked for", len(theirs), 1)
+		unhandled, err2 := r.Unhandled(store.InboxEvent, benchTime)
 		same("something is unhandled", unhandled, true)
-		timer, err6 := r.NextTimer(store.TimerExpire)
+		timer, err3 := r.NextTimer(store.TimerExpire)
 		same("the timer", timer, store.Timer{Kind: store.TimerExpire, Ref: "req_1", Due: benchTime})
-		of, err7 := r.SurfacesOf("card")
+		of, err4 := r.SurfacesOf("card")
 		same("how many surfaces", len(of), 1)
-		return errors.Join(append(errs, err, err2, err3, err4, err5, err6, err7)...)
+		silent, err5 := r.ConversationsBefore(benchTime.Add(time.Hour), 10)
+		same("how many conversations", len(silent), 2)
+		same("the one that is silent for longest", silent[0].ID, "c1")
+		err = errors.Join(err, err0, err2, err3, err4, err5, youngAudit(r, same))
+		if from == 1 {
+			return errors.Join(err, youngRuns(r, same))
+		}
+		n, err6 := r.CountTally("t", time.Time{})
+		same("the tally", n, 7)
+		post, err7 := r.Rendering("card", 1)
+		same("the rendering", post, renderingAs("card", 1, "body", store.Shown{Request: "req_1", Digest: "d1"}))
+		return errors.Join(err, err6, err7)
 	})
 	if err := errors.Join(err, s.Check(t.Context())); err != nil {
 		t.Error(err)
 	}
 	err = s.db.View(func(tx *bbolt.Tx) error {
-		same("its version", string(tx.Bucket(rootBucket).Get(schemaKey)), "2")
+		same("its version", string(tx.Bucket(rootBucket).Get(schemaKey)), "4")
 		if tx.Bucket(rootBucket).Get(upgradingKey) != nil || tx.Bucket(runsBucket) != nil {
 			t.Error("the upgrade is not at its end")
 		}
@@ -80,6 +69,54 @@ func young(t *testing.T, s *Store) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// youngAudit holds the audit to what the program of that time wrote: the hashes are the same.
+func youngAudit(r store.Reader, same func(what string, got, want any)) error {
+	head, err := r.AuditHead("req_1")
+	same("the head of the request's chain", head.Hash, oldHead)
+	away, err2 := r.AuditHead("absence:T1/U1")
+	same("the other chain", away, approvers.AuditRecord{
+		Chain: "absence:T1/U1", Seq: 1, At: benchTime.Add(time.Microsecond), Kind: approvers.AuditAway, Actor: "T1/U1", Facts: map[string]string{"from": "now"}, Hash: oldAway,
+	})
+	chain, err3 := r.Audit("req_1")
+	same("how many records", len(chain), 2)
+	same("the facts", chain[0].Facts, map[string]string{"tool": "issue_refund", "": "", "note": "<é>&\u2028\"\\"})
+	payload, err4 := r.AuditPayload("req_1", 1)
+	same("the payload", string(payload.Body), oldPayload)
+	journal, err5 := r.Journal(0, 10)
+	same("how many leaves", len(journal), 3)
+	same("the first one", []any{journal[0].Leaf, journal[0].Chain, journal[0].Sum.String()}, []any{uint64(0), "absence:T1/U1", oldAway})
+	same("the last one", []any{journal[2].Leaf, journal[2].Chain, journal[2].Seq, journal[2].Sum.String()}, []any{uint64(2), "req_1", uint64(2), oldHead})
+	return errors.Join(err, err2, err3, err4, err5, approvers.VerifyChain(chain))
+}
+
+func youngRuns(r store.Reader, same func(what string, got, want any)) error {
+	var errs []error
+	for key, want := range map[string]map[time.Duration]int{
+		"auto/search/conv\x001": {-time.Minute: 40, 0: 39, 29 * time.Minute: 10, time.Hour: 0},
+		"auto/search/2":         {-time.Microsecond: 2, 0: 0},
+		"auto//":                {-2e18: 1, 0: 0},
+		"auto/search":           {-2e18: 0},
+	} {
+		for after, n := range want {
+			got, err := r.CountTally(key, benchTime.Add(after))
+			same(fmt.Sprintf("%q after %s", key, after), got, n)
+			errs = append(errs, err)
+		}
+	}
+	posts, err := r.Renderings("card")
+	var want []store.Rendering
+	for n := range 30 {
+		want = append(want, renderingAs("card", uint64(n+1), strings.Repeat("body", n*100), store.Shown{Request: "req_1", Digest: fmt.Sprint("d", n+1), Whole: true}))
+	}
+	want = append(want, renderingAs("card", 31, "partly", store.Shown{Request: "req_1", Digest: "d31"}), renderingAs("card", 32, "it was over"))
+	same("the card's renderings", posts, want)
+	answer, err2 := r.Rendering("answer", 1)
+	same("a rendering of no request", answer, renderingAs("answer", 1, "of no request"))
+	gone, err3 := r.Rendering("gone", 1)
+	same("a rendering of no surface", gone, renderingAs("gone", 1, "of no surface"))
+	return errors.Join(append(errs, err, err2, err3)...)
 }
 
 func mustOpen(t *testing.T, path string) *Store {
@@ -92,33 +129,42 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// A store of version 1 is upgraded when it is opened, in one transaction if it is not large, and then it is like any other.
+// An older store is upgraded when it is opened, in one transaction if it is not large, and then it is like any other.
 func TestUpgrade(t *testing.T) {
-	path := oldStore(t, aged)
-	before := lastTransaction(t, path)
-	s := mustOpen(t, path)
-	young(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	after := lastTransaction(t, path)
-	if after != before+1 {
-		t.Errorf("it took %d transactions, want 1", after-before)
-	}
-	s = mustOpen(t, path)
-	young(t, s)
-	err := s.Update(t.Context(), func(tx store.Tx) error {
-		n, err := tx.ForgetTallies(benchTime.Add(time.Nanosecond), 100)
-		if n != 1 { // what was counted before 1970
-			t.Errorf("%d tallies were forgotten, want 1", n)
+	for from := 1; from < schema; from++ {
+		path := oldStore(t, from, aged)
+		before := lastTransaction(t, path)
+		s := mustOpen(t, path)
+		young(t, s, from)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
-		return errors.Join(err, tx.PutGrant(approvers.Grant{ID: "g", State: approvers.GrantLive}), tx.PutAbsence(approvers.Absence{Who: "T/U"}))
-	})
-	if err := errors.Join(err, s.Check(t.Context()), s.Close()); err != nil {
-		t.Error(err)
-	}
-	if now := lastTransaction(t, path); now != after+1 {
-		t.Errorf("opening it again wrote to it: %d transactions", now-after-1)
+		after := lastTransaction(t, path)
+		if after != before+1 {
+			t.Errorf("from version %d it took %d transactions, want 1", from, after-before)
+		}
+		s = mustOpen(t, path)
+		young(t, s, from)
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			_, err := tx.ForgetTallies(benchTime.Add(time.Nanosecond), 100)
+			head, err2 := tx.AuditHead("req_1")
+			next := approvers.AuditRecord{Chain: "req_1", At: benchTime, Kind: approvers.AuditClosed}.Link(head)
+			done, err3 := tx.EraseConversation("c1", 1000)
+			if !done {
+				t.Error("the conversation is not erased")
+			}
+			if _, err := tx.Execution("exec_7"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("an execution of the conversation: %v", err)
+			}
+			return errors.Join(err, err2, err3, tx.AppendAudit(next, nil),
+				tx.PutGrant(approvers.Grant{ID: "g", State: approvers.GrantLive}), tx.PutAbsence(approvers.Absence{Who: "T/U"}))
+		})
+		if err := errors.Join(err, s.Check(t.Context()), s.Close()); err != nil {
+			t.Error(err)
+		}
+		if now := lastTransaction(t, path); now != after+1 {
+			t.Errorf("opening it again wrote to it: %d transactions", now-after-1)
+		}
 	}
 }
 
@@ -138,7 +184,13 @@ func lastTransaction(t *testing.T, path string) (id int) {
 // An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store, and the next
 // start of this one goes on.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
-	path := oldStore(t, aged)
+	for from := 1; from < schema; from++ {
+		interrupted(t, from)
+	}
+}
+
+func interrupted(t *testing.T, from int) {
+	path := oldStore(t, from, aged)
 	u := upgrade{room: 8 << 10}
 	for n := 1; ; n++ {
 		db, err := bbolt.Open(path, 0o600, nil)
@@ -154,7 +206,7 @@ func TestUpgradeThatIsInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = db.View(func(tx *bbolt.Tx) error {
-			if version := tx.Bucket(rootBucket).Get(schemaKey); string(version) != "2" {
+			if version := tx.Bucket(rootBucket).Get(schemaKey); string(version) != "4" {
 				t.Errorf("after %d transactions its version is %s", n, version)
 			}
 			copied := filepath.Join(t.TempDir(), "copy.db")
@@ -162,7 +214,7 @@ func TestUpgradeThatIsInterrupted(t *testing.T) {
 				return err
 			}
 			s := mustOpen(t, copied)
-			young(t, s)
+			young(t, s, from)
 			return s.Close()
 		})
 		if err := errors.Join(err, db.Close()); err != nil {
@@ -175,13 +227,13 @@ func TestUpgradeThatIsInterrupted(t *testing.T) {
 			break
 		}
 	}
-	young(t, mustOpen(t, path))
+	young(t, mustOpen(t, path), from)
 }
 
 // What one transaction rewrites is bounded, whatever the store holds.
 func TestUpgradeIsBounded(t *testing.T) {
 	const room = 64 << 10
-	path := oldStore(t, func(o old) {
+	path := oldStore(t, 1, func(o old) {
 		for n := range 200 {
 			id := fmt.Sprint("s", n)
 			o.surface(id, "r")
@@ -213,7 +265,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 
 // A file that can't be upgraded stays what it was, and a row that can't be read stops nothing that did not need it.
 func TestUpgradeOfDamagedStore(t *testing.T) {
-	path := oldStore(t, func(o old) {
+	path := oldStore(t, 1, func(o old) {
 		aged(o)
 		o.put("runs", "search\x00\x01x", "")
 	})
@@ -229,7 +281,7 @@ func TestUpgradeOfDamagedStore(t *testing.T) {
 		t.Errorf("the file was changed (%v)", err)
 	}
 
-	path = oldStore(t, func(o old) {
+	path = oldStore(t, 1, func(o old) {
 		o.put("renderings", "s\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"surface":"s","digest":"d"`)
 	})
 	s := mustOpen(t, path)
@@ -238,16 +290,44 @@ func TestUpgradeOfDamagedStore(t *testing.T) {
 	}
 }
 
-// A store of version 1 that lacks one of its buckets is damaged, and stays as it is.
-func TestOldStoreThatLacksABucket(t *testing.T) {
-	for _, name := range oldBuckets {
-		path := oldStore(t, func(o old) {
-			if err := o.tx.DeleteBucket([]byte(name)); err != nil {
-				t.Fatal(err)
+// An upgrade hides nothing: a record or a payload that somebody changed before it is as wrong after it.
+func TestUpgradeHidesNothing(t *testing.T) {
+	for what, change := range map[string]func(o old){
+		"a record":             func(o old) { o.replace("audit", "decided", "denied") },
+		"a record's hash":      func(o old) { o.replace("audit", `"hash":"7687`, `"hash":"7688`) },
+		"a hash that is none":  func(o old) { o.replace("audit", `"hash":"7687`, `"hash":"xyz7`) },
+		"a hash that is short": func(o old) { o.replace("audit", oldHead, oldHead[:10]) },
+		"no JSON":              func(o old) { o.replace("audit", `"seq":2,`, `"seq":2`) },
+		"a payload":            func(o old) { o.replace("audit_payloads", "eyJhbW91", "eyJhbW92") },
+		"a payload's JSON":     func(o old) { o.replace("audit_payloads", `"seq":1,`, `"seq":1`) },
+		"a record that is gone": func(o old) {
+			if err := o.tx.Bucket([]byte("audit")).Delete([]byte("req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01")); err != nil {
+				o.Fatal(err)
 			}
-		})
-		if _, err := Open(path, Options{}); !errors.Is(err, store.ErrForeign) || !strings.Contains(fmt.Sprint(err), "no bucket "+name) {
-			t.Errorf("%s: got error %v, want one that names it", name, err)
+		},
+	} {
+		s := mustOpen(t, oldStore(t, 2, func(o old) {
+			aged(o)
+			change(o)
+		}))
+		if err := s.Check(t.Context()); err == nil {
+			t.Errorf("%s was changed before the upgrade: the check finds nothing", what)
+		}
+	}
+}
+
+// An older store that lacks one of its buckets is damaged, and stays as it is.
+func TestOldStoreThatLacksABucket(t *testing.T) {
+	for version := 1; version < schema; version++ {
+		for _, name := range oldBuckets[version] {
+			path := oldStore(t, version, func(o old) {
+				if err := o.tx.DeleteBucket([]byte(name)); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if _, err := Open(path, Options{}); !errors.Is(err, store.ErrForeign) || !strings.Contains(fmt.Sprint(err), "no bucket "+name) {
+				t.Errorf("version %d, %s: got error %v, want one that names it", version, name, err)
+			}
 		}
 	}
 }

@@ -15,36 +15,30 @@ import (
 // maxBatch bounds how many closures share a commit, so that the first of them is not kept waiting by all the others.
 const maxBatch = 256
 
-// writer owns the file's one write transaction. Its goroutine takes waiting closures one after the other, lends each the
-// transaction, and commits when nobody waits.
+// writer owns the file's one write transaction. Its goroutine runs waiting closures one after the other in it, and commits when nobody waits.
 type writer struct {
 	db       *bbolt.DB
 	rehearse bool
-	jobs     chan *job     // unbuffered: a closure is either waiting with its caller or taken
-	back     chan struct{} // the closure that had the transaction is done with it
-	quit     chan struct{}
-	scratch  scratch
-	changes  []change // kept for its memory
+	queue    *queue
 	wg       sync.WaitGroup
 	failure  atomic.Pointer[error] // why the store stopped
-}
 
-// job is one closure. Its caller waits on turn: each receive lends it the transaction once; closed, err is the outcome.
-type job struct {
-	turn chan *rows
-	err  error
-	gone bool // the closure panicked or ended its goroutine: nobody waits for the outcome
+	// The goroutine's own, which another one takes over when a closure ends it.
+	rows  rows   // the transaction under way, if there is one
+	batch []*job // whose closures have run in it
+	room  int    // for so many more
+	apart []*job // each is to have a transaction of its own
 }
 
 func startWriter(db *bbolt.DB, rehearse bool) *writer {
-	w := &writer{db: db, rehearse: rehearse, jobs: make(chan *job), back: make(chan struct{}), quit: make(chan struct{})}
+	w := &writer{db: db, rehearse: rehearse, queue: newQueue()}
 	w.wg.Go(w.loop)
 	return w
 }
 
 // stop lets the commit under way finish and ends the goroutine.
 func (w *writer) stop() {
-	close(w.quit)
+	w.queue.close()
 	w.wg.Wait()
 }
 
@@ -60,94 +54,75 @@ func (w *writer) update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{turn: make(chan *rows)}
-	select {
-	case w.jobs <- j:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-w.quit:
+	j := &job{fn: fn, done: make(chan struct{})}
+	if !w.queue.add(j) {
 		return store.ErrClosed
 	}
-	for r := range j.turn {
-		w.run(j, fn, r)
+	err := w.queue.outcome(ctx, j)
+	if j.gone {
+		if j.panic == nil {
+			runtime.Goexit()
+		}
+		panic(j.panic)
 	}
-	return j.err
-}
-
-// run runs the closure and gives the transaction back, whichever way the closure ends.
-func (w *writer) run(j *job, fn func(store.Tx) error, r *rows) {
-	t := &tx{reader{r}}
-	j.gone = true
-	defer func() {
-		t.rows = nil
-		w.back <- struct{}{}
-	}()
-	j.err = fn(t)
-	j.gone = false
+	return err
 }
 
 func (w *writer) loop() {
+	ended := false
+	defer func() {
+		if !ended { // by a closure
+			w.wg.Go(w.loop)
+		}
+	}()
 	for {
-		select {
-		case j := <-w.jobs:
-			w.share(j)
-		case <-w.quit:
-			return
-		}
-	}
-}
-
-// share runs the first job and all that wait by then in one commit.
-func (w *writer) share(first *job) {
-	batch := []*job{first}
-	err := w.commit(func() *job {
-		if len(batch) == maxBatch {
-			return nil
-		}
-		j := w.waiting()
-		if j != nil {
-			batch = append(batch, j)
-		}
-		return j
-	}, first)
-	if len(batch) > 1 && isFull(err) {
-		// One of them may be too large for what is left of the disk: each runs again, on its own.
-		for _, j := range batch {
-			if !j.gone {
-				j.finish(w.commit(func() *job { return nil }, j))
+		if w.rows.tx == nil {
+			j := w.first()
+			if j == nil {
+				ended = true
+				return
 			}
+			if err := w.begin(); err != nil {
+				j.finish(err)
+				continue
+			}
+			w.run(j)
 		}
-		return
-	}
-	for _, j := range batch {
-		j.finish(err)
+		for j := w.next(); j != nil; j = w.next() {
+			w.run(j)
+		}
+		w.end()
 	}
 }
 
-// waiting takes a job from the queue if there is one. Callers who were just told the outcome of the last commit get one
+// first waits for a job with which a transaction begins; nil: the store is being closed.
+func (w *writer) first() *job {
+	if len(w.apart) == 0 {
+		w.room = maxBatch
+		return w.queue.wait()
+	}
+	j := w.apart[0]
+	w.apart = w.apart[1:]
+	w.room = 1
+	return j
+}
+
+// next takes a job that shares the transaction under way, if one waits. Callers who were just told the outcome of the last commit get one
 // chance to come back, so that they don't miss this one; with no such callers it costs nothing.
-func (w *writer) waiting() *job {
+func (w *writer) next() *job {
 	for range 2 {
-		select {
-		case j := <-w.jobs:
-			return j
-		default:
-			runtime.Gosched()
+		if w.room == 0 || w.broken() != nil {
+			break
 		}
+		if j, _ := w.queue.take(); j != nil {
+			return j
+		}
+		runtime.Gosched()
 	}
 	return nil
 }
 
-// finish tells the caller the outcome. An error of the commit outweighs the closure's own: what it saw may not be true.
-func (j *job) finish(commit error) {
-	if commit != nil {
-		j.err = commit
-	}
-	close(j.turn)
-}
-
-// commit runs jobs in one transaction, until there is no next one, and commits what they wrote.
-func (w *writer) commit(next func() *job, j *job) error {
+func (w *writer) begin() error {
 	if err := w.broken(); err != nil {
 		return err
 	}
@@ -155,16 +130,75 @@ func (w *writer) commit(next func() *job, j *job) error {
 	if err != nil {
 		return w.fail(fmt.Errorf("begin: %w", err))
 	}
-	w.scratch.reset()
-	r := &rows{tx: btx, scratch: &w.scratch, changes: w.changes}
-	defer func() { w.changes = r.changes[:0] }()
-	for ; j != nil; j = next() {
-		if err := w.lend(j, r); err != nil {
-			_ = btx.Rollback() // the store stops anyway
-			return w.fail(err)
+	w.rows.reset(btx)
+	return nil
+}
+
+// run runs a job's closure, and takes back what it wrote if it did not end well.
+func (w *writer) run(j *job) {
+	w.room--
+	j.gone = true
+	defer func() {
+		var err error
+		if j.gone || j.err != nil {
+			err = w.rows.revert()
+		} else {
+			w.rows.keep()
 		}
+		if err != nil {
+			_ = w.fail(err) // end tells everybody
+		}
+		if j.gone {
+			close(j.done) // nobody waits for the outcome
+		} else {
+			w.batch = append(w.batch, j)
+		}
+	}()
+	w.call(j)
+	if w.rehearse && !j.gone {
+		if err := w.rows.revert(); err != nil {
+			_ = w.fail(err)
+			return
+		}
+		w.call(j)
 	}
-	if !r.written {
+}
+
+// call calls a job's closure. If it panics or ends the goroutine, its caller will.
+func (w *writer) call(j *job) {
+	t := &tx{reader{&w.rows}}
+	j.gone = true
+	defer func() {
+		t.rows = nil
+		j.panic = recover()
+	}()
+	j.err = j.fn(t)
+	j.gone = false
+}
+
+// end commits the transaction and tells those who shared it.
+func (w *writer) end() {
+	err := w.commit()
+	w.rows.reset(nil)
+	if len(w.batch) > 1 && isFull(err) {
+		// One of them may be too large for what is left of the disk: each runs again, on its own.
+		w.apart, w.batch = w.batch, nil
+		return
+	}
+	for _, j := range w.batch {
+		j.finish(err)
+	}
+	clear(w.batch)
+	w.batch = w.batch[:0]
+}
+
+func (w *writer) commit() error {
+	btx := w.rows.tx
+	if err := w.broken(); err != nil {
+		_ = btx.Rollback() // the store stops anyway
+		return err
+	}
+	if !w.rows.written {
 		if err := btx.Rollback(); err != nil {
 			return w.fail(fmt.Errorf("roll back: %w", err))
 		}
@@ -173,28 +207,10 @@ func (w *writer) commit(next func() *job, j *job) error {
 	id := btx.ID()
 	if err := btx.Commit(); err != nil {
 		if w.cleanlyFull(err, id) {
-			return fmt.Errorf("%w: %s: free some space; nothing needs to be started again (%w)", store.ErrFull, w.db.Path(), err)
+			return fmt.Errorf("%w: %s: free some space (%w)", store.ErrFull, w.db.Path(), err)
 		}
 		return w.fail(err)
 	}
-	return nil
-}
-
-// lend lets a job's closure use the transaction, and takes back what it wrote if it did not end well.
-func (w *writer) lend(j *job, r *rows) error {
-	j.turn <- r
-	<-w.back
-	if w.rehearse && !j.gone {
-		if err := r.revert(); err != nil {
-			return err
-		}
-		j.turn <- r
-		<-w.back
-	}
-	if j.gone || j.err != nil {
-		return r.revert()
-	}
-	r.keep()
 	return nil
 }
 

@@ -29,7 +29,7 @@ func timers(h *house) {
 		})
 	}
 	h.write(set(store.TimerRun, "late", 1_000_000), set(store.TimerRun, "b", 5), set(store.TimerRun, "c", 5), set(store.TimerRun, "a", 5),
-		set(store.TimerRun, "early", -1_000_000_000), set(store.TimerShow, "other", -9))
+		set(store.TimerRun, "early", -1_000_000_000), set(store.TimerShow, "other", -9), set(store.TimerShowFirst, "another", -10))
 	due(4, 10, "early")
 	due(5, 10, "early", "a", "b", "c")
 	due(5, 2, "early", "a")
@@ -51,7 +51,9 @@ func timers(h *house) {
 		h.same("one of them", one, store.Timer{Kind: store.TimerRun, Ref: "a", Due: at(7)})
 		show, err5 := r.NextTimer(store.TimerShow)
 		h.same("another kind's", show.Ref, "other")
-		return errors.Join(err, err2, err3, err4, err5)
+		shows, err6 := r.Timers(store.TimerShow, 10)
+		h.same("all of a kind whose name another one begins with", timerRefs(shows), []string{"other"})
+		return errors.Join(err, err2, err3, err4, err5, err6)
 	})
 	// A lane and a count of tries are kept, and fall when the timer is set anew without them.
 	h.write(func(tx store.Tx) error {
@@ -68,7 +70,7 @@ func timers(h *house) {
 func inbox(h *house) {
 	put := func(id string, version uint64, received, handled int) func(store.Tx) error {
 		return func(tx store.Tx) error {
-			row := store.Inbox{ID: id, Version: version, ReceivedAt: at(received)}
+			row := store.Inbox{ID: id, Version: version, Kind: store.InboxInteraction, ReceivedAt: at(received)}
 			if handled != 0 {
 				row.HandledAt = at(handled)
 			}
@@ -78,7 +80,7 @@ func inbox(h *house) {
 	unhandled := func(received time.Time, want bool) {
 		h.Helper()
 		h.view(func(r store.Reader) error {
-			got, err := r.Unhandled(received)
+			got, err := r.Unhandled(store.InboxInteraction, received)
 			h.same(fmt.Sprintf("anything unhandled at %s", received), got, want)
 			return err
 		})
@@ -91,6 +93,10 @@ func inbox(h *house) {
 			return err
 		})
 	}
+	unhandled(at(1000), false)
+	h.write(func(tx store.Tx) error {
+		return tx.PutInbox(store.Inbox{ID: "of another kind", Kind: store.InboxEvent, ReceivedAt: at(1)})
+	})
 	unhandled(at(1000), false)
 	h.write(put("a", 0, 10, 0), put("b", 0, 20, 0), put("c", 0, 5, 7))
 	unhandled(at(9), false)
@@ -178,6 +184,23 @@ func renderings(h *house) {
 		h.same("the renderings", ids(list, func(r store.Rendering) string { return string(r.Body) }), []string{"one", "two", "ten"})
 		two, err2 := r.Rendering("s", 2)
 		h.same("one rendering", two.Hash, "two")
+		return errors.Join(err, err2)
+	})
+	for _, erased := range []struct {
+		below uint64
+		want  int
+	}{{1, 0}, {2, 1}, {0, 2}, {0, 0}} {
+		h.update(func(tx store.Tx) error {
+			n, err := tx.EraseRenderings("s", erased.below)
+			h.same(fmt.Sprint("how many are erased below ", erased.below), n, erased.want)
+			return err
+		})
+	}
+	h.view(func(r store.Reader) error {
+		list, err := r.Renderings("s")
+		h.same("how many are left", len(list), 0)
+		other, err2 := r.Rendering("s2", 1)
+		h.same("another surface's", other.Hash, "other")
 		return errors.Join(err, err2)
 	})
 }

@@ -21,6 +21,8 @@ func scribble(tx store.Tx) error {
 		return err
 	}
 	a := approvers.AuditRecord{Chain: "x", At: at(9), Kind: approvers.AuditShown}
+	own := approvers.AuditPayload{Chain: "y", Seq: 1, Salt: []byte{1}, Body: []byte("y")}
+	b := approvers.AuditRecord{Chain: "y", At: at(9), Kind: approvers.AuditShown, PayloadHash: own.Hash()}
 	return errors.Join(
 		tx.PutConversation(store.Conversation{ID: "y", Place: "x"}),
 		tx.PutMessage(store.Message{Conversation: "x", Seq: 1, Text: "changed"}),
@@ -44,6 +46,13 @@ func scribble(tx store.Tx) error {
 		tx.PutSurface(store.Surface{ID: "y", Ref: "x"}),
 		tx.PutRendering(store.Rendering{Surface: "x", Post: 2}),
 		tx.AppendAudit(a.Link(head), nil),
+		tx.AppendAudit(b.Link(approvers.AuditRecord{}), &own),
+		tx.PutHead(store.Head{Number: 2, Size: 4}),
+		pruneAll(tx, "z"),
+		eraseAll(tx, "y"),
+		tx.PutConversation(store.Conversation{ID: "z", Place: "z"}),
+		tx.PutTurn(approvers.Turn{ID: "z", Conversation: "z"}),
+		eraseWhole(tx, "z"),
 		tx.PutSetting(store.Setting{Key: "x", Version: 1, Value: []byte("2")}),
 	)
 }
@@ -57,8 +66,36 @@ func forgetOne(tx store.Tx, before time.Time) error {
 	return err
 }
 
+// eraseAll erases the one payload of a chain.
+func eraseAll(tx store.Tx, chain string) error {
+	seqs, err := tx.ErasePayloads(chain)
+	if err == nil && len(seqs) != 1 {
+		err = fmt.Errorf("the payloads of %v are erased, want 1", seqs)
+	}
+	return err
+}
+
+// pruneAll prunes a chain of one record.
+func pruneAll(tx store.Tx, chain string) error {
+	n, err := tx.PruneChain(chain)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d records are pruned, want 1", n)
+	}
+	return err
+}
+
+// eraseWhole erases a conversation.
+func eraseWhole(tx store.Tx, id string) error {
+	done, err := tx.EraseConversation(id, 100)
+	if err == nil && !done {
+		err = fmt.Errorf("conversation %s is not erased", id)
+	}
+	return err
+}
+
 func seed(tx store.Tx) error {
 	a := approvers.AuditRecord{Chain: "x", At: at(0), Kind: approvers.AuditProposed}
+	z := approvers.AuditRecord{Chain: "z", At: at(0), Kind: approvers.AuditProposed}
 	return errors.Join(
 		tx.PutConversation(store.Conversation{ID: "x", Place: "x"}),
 		tx.PutMessage(store.Message{Conversation: "x", Seq: 1, Text: "as it was"}),
@@ -76,6 +113,8 @@ func seed(tx store.Tx) error {
 		tx.PutSurface(store.Surface{ID: "x", Ref: "x", Channel: "x", TS: "x"}),
 		tx.PutRendering(store.Rendering{Surface: "x", Post: 1}),
 		tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil),
+		tx.AppendAudit(z.Link(approvers.AuditRecord{}), nil),
+		tx.PutHead(store.Head{Number: 1, Size: 2, Note: "first"}),
 		tx.PutSetting(store.Setting{Key: "x", Value: []byte("1")}),
 	)
 }
@@ -112,13 +151,20 @@ func look(r store.Reader) (p []any) {
 	see(r.Timer(store.TimerRun, "x"))
 	see(r.Timers(store.TimerShow, 10))
 	see(r.Inbox("x"))
-	see(r.Unhandled(at(5)))
+	see(r.Unhandled("", at(5)))
 	see(r.SurfacesOf("x"))
 	see(r.SurfaceAt("x", "x"))
 	see(r.SurfaceAt("moved", "x"))
 	see(r.Renderings("x"))
 	see(r.Audit("x"))
 	see(r.AuditHead("x"))
+	see(r.Audit("z"))
+	see(r.AuditPayload("y", 1))
+	see(r.Journal(0, 10))
+	see(r.Heads(0, 10))
+	see(r.LastHead())
+	see(r.Turn("z"))
+	see(r.ConversationsBefore(at(0), 10))
 	see(r.Setting("x"))
 	return p
 }

@@ -80,6 +80,32 @@ func calls(h *house) {
 	})
 }
 
+func requestsOf(h *house) {
+	put := func(id string, created int, version uint64, asker approvers.PersonID, by ...approvers.PersonID) func(store.Tx) error {
+		r := approvers.Request{ID: id, State: approvers.Rejected, CreatedAt: at(created), Version: version}
+		r.Facts.Requesters = []approvers.PersonID{asker}
+		for _, who := range by {
+			r.Decisions = append(r.Decisions, approvers.Decision{By: who})
+		}
+		return func(tx store.Tx) error { return tx.PutRequest(r) }
+	}
+	h.write(put("a", 1, 0, "T/U1"), put("b", 3, 0, "T/U1"), put("c", 3, 0, "T/U2", "T/U1", "T/U1"), put("d", 2, 0, "T/U2"), put("e", 4, 0, "T/U10"))
+	h.write(put("a", 1, 1, "T/U1", "T/U2")) // somebody decided
+	list := func(what string, who approvers.PersonID, before store.RequestCursor, limit int, want ...string) {
+		h.view(func(r store.Reader) error {
+			got, err := r.RequestsOf(who, before, limit)
+			h.same(what, ids(got, func(q approvers.Request) string { return q.ID }), append([]string{}, want...))
+			return err
+		})
+	}
+	list("all of one person", "T/U1", store.RequestCursor{}, 10, "c", "b", "a")
+	list("all of another", "T/U2", store.RequestCursor{}, 10, "c", "d", "a")
+	list("the newest", "T/U1", store.RequestCursor{}, 1, "c")
+	list("those before it", "T/U1", store.RequestCursor{CreatedAt: at(3), ID: "c"}, 10, "b", "a")
+	list("those before one that is not there", "T/U2", store.RequestCursor{CreatedAt: at(2), ID: "z"}, 10, "d", "a")
+	list("of somebody who has none", "T/U", store.RequestCursor{}, 10)
+}
+
 func openRequests(h *house) {
 	put := func(id string, state approvers.State, created int, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {

@@ -31,6 +31,8 @@ type memory struct {
 	renderings    map[string]map[uint64]store.Rendering
 	audit         map[string][]approvers.AuditRecord
 	payloads      map[payloadKey]approvers.AuditPayload
+	journal       []approvers.JournalEntry
+	heads         []store.Head
 	settings      map[string]store.Setting
 }
 
@@ -71,6 +73,7 @@ func (m *memory) clone() *memory {
 	c.tallies, c.timers, c.inbox = maps.Clone(m.tallies), maps.Clone(m.timers), maps.Clone(m.inbox)
 	c.grants, c.granted, c.absences = maps.Clone(m.grants), slices.Clone(m.granted), maps.Clone(m.absences)
 	c.surfaces, c.born = maps.Clone(m.surfaces), slices.Clone(m.born)
+	c.journal, c.heads = slices.Clone(m.journal), slices.Clone(m.heads)
 	c.payloads, c.settings = maps.Clone(m.payloads), maps.Clone(m.settings)
 	c.messages, c.renderings, c.audit = maps.Clone(m.messages), maps.Clone(m.renderings), maps.Clone(m.audit)
 	for k, v := range c.messages {
@@ -199,6 +202,15 @@ func (m *memory) OpenRequests(after store.RequestCursor, limit int) ([]approvers
 	}, func(a, b approvers.Request) int { return order(a.CreatedAt, a.ID, b) }, limit), nil
 }
 
+func (m *memory) RequestsOf(who approvers.PersonID, before store.RequestCursor, limit int) ([]approvers.Request, error) {
+	order := func(at time.Time, id string, b approvers.Request) int {
+		return cmp.Or(at.Compare(b.CreatedAt), cmp.Compare(id, b.ID))
+	}
+	return sorted(m.requests, func(r approvers.Request) bool {
+		return slices.Contains(r.People(), who) && (before == store.RequestCursor{} || order(before.CreatedAt, before.ID, r) > 0)
+	}, func(a, b approvers.Request) int { return -order(a.CreatedAt, a.ID, b) }, limit), nil
+}
+
 func (m *memory) PutRequest(r approvers.Request) error {
 	err := guard(m.requests, r.ID, &r.Version, func(r approvers.Request) uint64 { return r.Version })
 	if err == nil {
@@ -208,6 +220,11 @@ func (m *memory) PutRequest(r approvers.Request) error {
 }
 
 func (m *memory) Execution(id string) (approvers.Execution, error) { return find(m.executions, id) }
+
+func (m *memory) Executions(conversation string) ([]approvers.Execution, error) {
+	return sorted(m.executions, func(e approvers.Execution) bool { return e.Conversation == conversation },
+		func(a, b approvers.Execution) int { return cmp.Compare(a.ID, b.ID) }, noLimit), nil
+}
 
 func (m *memory) PutExecution(e approvers.Execution) error {
 	err := guard(m.executions, e.ID, &e.Version, func(e approvers.Execution) uint64 { return e.Version })
@@ -252,9 +269,9 @@ func (m *memory) ClearTimer(kind store.TimerKind, ref string) error {
 
 func (m *memory) Inbox(id string) (store.Inbox, error) { return find(m.inbox, id) }
 
-func (m *memory) Unhandled(received time.Time) (bool, error) {
+func (m *memory) Unhandled(kind store.InboxKind, received time.Time) (bool, error) {
 	for _, i := range m.inbox {
-		if i.HandledAt.IsZero() && !i.ReceivedAt.After(received) {
+		if i.Kind == kind && i.HandledAt.IsZero() && !i.ReceivedAt.After(received) {
 			return true, nil
 		}
 	}
@@ -333,36 +350,15 @@ func (m *memory) PutRendering(r store.Rendering) error {
 	return nil
 }
 
-func (m *memory) Audit(chain string) ([]approvers.AuditRecord, error) { return m.audit[chain], nil }
-
-func (m *memory) AuditHead(chain string) (approvers.AuditRecord, error) {
-	list := m.audit[chain]
-	if len(list) == 0 {
-		return approvers.AuditRecord{}, store.ErrNotFound
+func (m *memory) EraseRenderings(surface string, below uint64) (int, error) {
+	n := 0
+	for post := range m.renderings[surface] {
+		if below == 0 || post < below {
+			delete(m.renderings[surface], post)
+			n++
+		}
 	}
-	return list[len(list)-1], nil
-}
-
-func (m *memory) AuditChains(after string, limit int) ([]string, error) {
-	chains := slices.Sorted(maps.Keys(m.audit))
-	chains = slices.DeleteFunc(chains, func(c string) bool { return c <= after })
-	return chains[:min(len(chains), max(limit, 0))], nil
-}
-
-func (m *memory) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
-	return find(m.payloads, payloadKey{chain, seq})
-}
-
-func (m *memory) AppendAudit(a approvers.AuditRecord, p *approvers.AuditPayload) error {
-	head, _ := m.AuditHead(a.Chain)
-	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
-		return store.ErrConflict
-	}
-	m.audit[a.Chain] = append(m.audit[a.Chain], a)
-	if p != nil {
-		m.payloads[payloadKey{p.Chain, p.Seq}] = *p
-	}
-	return nil
+	return n, nil
 }
 
 func (m *memory) Setting(key string) (store.Setting, error) { return find(m.settings, key) }

@@ -17,8 +17,10 @@ var (
 	names   = []string{"a", "a/", "b", "b\x01"}
 	moments = []int{-7, 0, 1, 300}
 	kinds   = []store.TimerKind{store.TimerRun, store.TimerShow}
-	states  = []approvers.State{approvers.Pending, approvers.Approved, approvers.Rejected}
-	grants  = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
+
+	inboxKinds = []store.InboxKind{store.InboxEvent, store.InboxInteraction}
+	states     = []approvers.State{approvers.Pending, approvers.Approved, approvers.Rejected}
+	grants     = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
 )
 
 // step is one operation with what it was drawn with. It is run on the backend and on the model, and returns what it learned.
@@ -122,8 +124,10 @@ func everything(r store.Reader) (out []string) {
 		see("request "+n, req, err)
 		exec, err := r.Execution(n)
 		see("execution "+n, exec, err)
-		row, err := r.Inbox(n)
-		see("inbox "+n, row, err)
+		runs, err := r.Executions(n)
+		see("executions of "+n, runs, err)
+		delivery, err := r.Inbox(n)
+		see("inbox "+n, delivery, err)
 		s, err := r.Surface(n)
 		see("surface "+n, s, err)
 		of, err := r.SurfacesOf(n)
@@ -138,6 +142,8 @@ func everything(r store.Reader) (out []string) {
 		see("head of "+n, head, err)
 		p, err := r.AuditPayload(n, 1)
 		see("payload 1 of "+n, p, err)
+		row, err := r.AuditRow(n, 1)
+		see("audit row 1 of "+n, row, err)
 		setting, err := r.Setting(n)
 		see("setting "+n, setting, err)
 		grant, err := r.Grant(n)
@@ -164,8 +170,12 @@ func everything(r store.Reader) (out []string) {
 	for _, when := range moments {
 		open, err := r.OpenRequests(store.RequestCursor{CreatedAt: at(when), ID: "a/"}, 2)
 		see(fmt.Sprint("open requests after ", when), open, err)
-		unhandled, err := r.Unhandled(at(when))
-		see(fmt.Sprint("unhandled at ", when), unhandled, err)
+		silent, err := r.ConversationsBefore(at(when), 3)
+		see(fmt.Sprint("conversations before ", when), silent, err)
+		for _, kind := range inboxKinds {
+			unhandled, err := r.Unhandled(kind, at(when))
+			see(fmt.Sprintf("%s unhandled at %d", kind, when), unhandled, err)
+		}
 		for _, k := range kinds {
 			due, err := r.DueTimers(k, at(when), 3)
 			see(fmt.Sprintf("timers %s due at %d", k, when), due, err)
@@ -183,5 +193,16 @@ func everything(r store.Reader) (out []string) {
 	see("open grants", granted, err)
 	away, err := r.Absences()
 	see("absences", away, err)
+	for _, from := range []uint64{0, 1, 1 << 63} {
+		entries, err := r.Journal(from, 100)
+		see(fmt.Sprint("journal from ", from), entries, err)
+		heads, err := r.Heads(from, 2)
+		see(fmt.Sprint("heads after ", from), heads, err)
+	}
+	head, err := r.LastHead()
+	see("the last head", head, err)
+	var rows []approvers.AuditRow
+	err = r.EachAuditRow(func(x approvers.AuditRow) error { rows = append(rows, x); return nil })
+	see("all audit rows", rows, err)
 	return out
 }

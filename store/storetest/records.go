@@ -148,6 +148,8 @@ func notThere(h *house) {
 			"Rendering":      func() error { _, err := r.Rendering("x", 1); return err },
 			"AuditHead":      func() error { _, err := r.AuditHead("x"); return err },
 			"AuditPayload":   func() error { _, err := r.AuditPayload("x", 1); return err },
+			"AuditRow":       func() error { _, err := r.AuditRow("x", 1); return err },
+			"LastHead":       func() error { _, err := r.LastHead(); return err },
 			"Setting":        func() error { _, err := r.Setting("x"); return err },
 			"empty id":       func() error { _, err := r.Request(""); return err },
 		} {
@@ -156,14 +158,14 @@ func notThere(h *house) {
 			}
 		}
 		n, err := lengths(r)
-		h.same("lists of nothing", n, [12]int{})
+		h.same("lists of nothing", n, [16]int{})
 		return err
 	})
 }
 
 // lengths is how long every list is.
-func lengths(r store.Reader) (n [12]int, err error) {
-	var errs [12]error
+func lengths(r store.Reader) (n [16]int, err error) {
+	var errs [16]error
 	count := func(i, length int, err error) { n[i], errs[i] = length, err }
 	messages, err := r.Messages("x", 0)
 	count(0, len(messages), err)
@@ -189,6 +191,15 @@ func lengths(r store.Reader) (n [12]int, err error) {
 	count(10, len(absences), err)
 	tally, err := r.CountTally("x", at(0))
 	count(11, tally, err)
+	silent, err := r.ConversationsBefore(at(0), 10)
+	count(12, len(silent), err)
+	journal, err := r.Journal(0, 10)
+	count(13, len(journal), err)
+	heads, err := r.Heads(0, 10)
+	count(14, len(heads), err)
+	rows := 0
+	err = r.EachAuditRow(func(approvers.AuditRow) error { rows++; return nil })
+	count(15, rows, err)
 	return n, errors.Join(errs[:]...)
 }
 
@@ -234,9 +245,11 @@ func anyText(h *house) {
 			a := approvers.AuditRecord{Chain: id, At: at(1), Kind: approvers.AuditProposed}
 			err := errors.Join(
 				tx.PutConversation(store.Conversation{ID: id, Place: id}),
+				tx.PutTurn(approvers.Turn{ID: id, Conversation: id}),
+				tx.PutExecution(approvers.Execution{ID: id, Conversation: id}),
 				tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: id}),
 				tx.PutCall(store.Call{ID: id, Turn: id}),
-				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: at(0)}),
+				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, Conversation: id, CreatedAt: at(0)}),
 				tx.AddTally(store.Tally{Key: id, At: at(1), ID: id, N: 1}),
 				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: id}),
 				tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id), Name: id}),
@@ -294,4 +307,20 @@ func anyText(h *house) {
 		h.same("how many tallies are forgotten", counted, len(texts))
 		return errors.Join(err, err2)
 	})
+	for i, id := range texts {
+		h.update(func(tx store.Tx) error {
+			done, err := tx.EraseConversation(id, noLimit)
+			h.same("it is erased", done, true)
+			n, err2 := tx.PruneChain(id)
+			h.same("how many records are pruned", n, 1)
+			return errors.Join(err, err2)
+		})
+		h.view(func(r store.Reader) error {
+			open, err := r.OpenRequests(store.RequestCursor{}, 100)
+			h.same("how many requests are left", len(open), len(texts)-i-1)
+			chains, err2 := r.AuditChains("", 100)
+			h.same("how many chains are left", len(chains), len(texts)-i-1)
+			return errors.Join(err, err2)
+		})
+	}
 }

@@ -27,11 +27,16 @@ func drawStep(t *rapid.T) step {
 	switch rapid.SampledFrom([]string{
 		"conversation", "message", "turn", "call", "request", "request", "execution", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
+		"erase", "unsay", "unshow", "prune", "head",
 	}).Draw(t, "what") {
 	case "conversation":
 		return put("put conversation", func(tx store.Tx) error {
 			c, _ := tx.Conversation(id)
-			return tx.PutConversation(store.Conversation{ID: id, Version: c.Version + stale, Place: other, CreatedAt: when})
+			c = store.Conversation{ID: id, Version: c.Version + stale, Place: other, CreatedAt: when, LastAt: later}
+			if flag && n == 0 {
+				c.Turn = third
+			}
+			return tx.PutConversation(c)
 		})
 	case "message":
 		return put("put message", func(tx store.Tx) error {
@@ -40,7 +45,7 @@ func drawStep(t *rapid.T) step {
 	case "turn":
 		return put("put turn", func(tx store.Tx) error {
 			old, _ := tx.Turn(id)
-			return tx.PutTurn(approvers.Turn{ID: id, Version: old.Version + stale, Step: n})
+			return tx.PutTurn(approvers.Turn{ID: id, Version: old.Version + stale, Conversation: other, Step: n})
 		})
 	case "call":
 		return put("put call", func(tx store.Tx) error {
@@ -51,12 +56,12 @@ func drawStep(t *rapid.T) step {
 		state := states[n]
 		return put("put request", func(tx store.Tx) error {
 			old, _ := tx.Request(id)
-			return tx.PutRequest(approvers.Request{ID: id, Version: old.Version + stale, State: state, CreatedAt: when})
+			return tx.PutRequest(approvers.Request{ID: id, Version: old.Version + stale, State: state, Conversation: other, CreatedAt: when})
 		})
 	case "execution":
 		return put("put execution", func(tx store.Tx) error {
 			old, _ := tx.Execution(id)
-			return tx.PutExecution(approvers.Execution{ID: id, Version: old.Version + stale, Owner: other})
+			return tx.PutExecution(approvers.Execution{ID: id, Version: old.Version + stale, Conversation: other, Owner: third})
 		})
 	case "tally":
 		return put("add tally", func(tx store.Tx) error {
@@ -84,7 +89,7 @@ func drawStep(t *rapid.T) step {
 	case "inbox":
 		return put("put inbox", func(tx store.Tx) error {
 			old, _ := tx.Inbox(id)
-			row := store.Inbox{ID: id, Version: old.Version + stale, ReceivedAt: when}
+			row := store.Inbox{ID: id, Version: old.Version + stale, Kind: inboxKinds[n%len(inboxKinds)], ReceivedAt: when}
 			if flag {
 				row.HandledAt = later
 			}
@@ -127,6 +132,22 @@ func drawStep(t *rapid.T) step {
 		return step{fmt.Sprint("open after ", when, id), func(tx store.Tx) (any, error) {
 			return tx.OpenRequests(store.RequestCursor{CreatedAt: when, ID: id}, n)
 		}}
+	case "erase":
+		return step{"erase conversation " + id, func(tx store.Tx) (any, error) { return tx.EraseConversation(id, noLimit) }}
+	case "unsay":
+		if flag {
+			return step{fmt.Sprint("erase payloads of ", id, n), func(tx store.Tx) (any, error) { return tx.ErasePayloads(id, uint64(n)) }}
+		}
+		return step{"erase payloads of " + id, func(tx store.Tx) (any, error) { return tx.ErasePayloads(id) }}
+	case "unshow":
+		return step{fmt.Sprint("erase renderings of ", id, " below ", n), func(tx store.Tx) (any, error) { return tx.EraseRenderings(id, uint64(n)) }}
+	case "prune":
+		return step{"prune " + id, func(tx store.Tx) (any, error) { return tx.PruneChain(id) }}
+	case "head":
+		return put("put head", func(tx store.Tx) error {
+			last, _ := tx.LastHead()
+			return tx.PutHead(store.Head{Number: last.Number + 1 + stale, Size: last.Size + uint64(n), Note: id})
+		})
 	case "of":
 		return step{"surfaces of " + id, func(tx store.Tx) (any, error) { return tx.SurfacesOf(id) }}
 	}

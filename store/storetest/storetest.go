@@ -47,6 +47,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"conversations at a place", places},
 		{"calls of a turn", calls},
 		{"open requests", openRequests},
+		{"requests of a person", requestsOf},
 		{"tallies are counted", tallies},
 		{"tallies are forgotten", forgotten},
 		{"open grants", openGrants},
@@ -57,6 +58,13 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"renderings", renderings},
 		{"audit chains", auditChains},
 		{"audit refusals", auditRefusals},
+		{"the journal", journal},
+		{"signed heads", heads},
+		{"payloads are erased", payloadsErased},
+		{"chains are pruned", chainsPruned},
+		{"silent conversations", silent},
+		{"conversations are erased", conversationsErased},
+		{"erasing has a limit", erasedInParts},
 		{"the check finds a broken link", nothingBroken},
 	} {
 		for mode, restless := range map[string]bool{"open": false, "reopened": true} {

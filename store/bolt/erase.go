@@ -1,0 +1,147 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/store"
+)
+
+// EraseConversation takes the conversation's own row last, so that it is found again until everything else is gone.
+func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
+	c, err := t.Conversation(id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	case c.Turn != "":
+		return false, fmt.Errorf("conversation %q has the turn %q under way: %w", id, c.Turn, store.ErrConflict)
+	}
+	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
+	of := text(nil, id)
+	for _, part := range []func() error{
+		func() error { return eraseIndexed(e, executionTable, executionConversation, of) },
+		func() error { return eraseIndexed(e, requestTable, requestConversation, of) },
+		func() error { return e.turns(of) },
+		func() error { return e.scanned(messages, of) },
+		func() error { return e.surfaces(id) },
+		func() error { return e.timers(id) },
+	} {
+		if err := part(); err != nil || e.left <= 0 {
+			return false, err
+		}
+	}
+	return true, conversationTable.erase(t.rows, id)
+}
+
+// eraser deletes records until it has deleted as many as it may.
+type eraser struct {
+	rows  *rows
+	kinds []store.TimerKind
+	left  int
+}
+
+// timerKinds are the kinds of timer that are set.
+func (t reader) timerKinds() (kinds []store.TimerKind) {
+	var from []byte
+	for {
+		var key []byte
+		for key = range t.rows.scan(timerRef, nil, from) {
+			break
+		}
+		kind, _, ok := cutText(key)
+		if !ok {
+			return kinds
+		}
+		kinds = append(kinds, store.TimerKind(kind))
+		from = beyond(text(nil, kind))
+	}
+}
+
+// some are up to as many rows that start with a prefix as may still be deleted.
+func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
+	for k, v := range e.rows.scan(in, prefix, nil) {
+		if len(keys) >= e.left {
+			break
+		}
+		keys, values = append(keys, k), append(values, v)
+	}
+	return keys, values
+}
+
+// scanned deletes the rows that start with a prefix.
+func (e *eraser) scanned(in bucket, prefix []byte) error {
+	keys, values := e.some(in, prefix)
+	e.left -= len(keys)
+	return e.rows.removeAll(in, keys, values)
+}
+
+// eraseIndexed deletes the records that an index has below a prefix, each after what belongs to it.
+func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
+	_, ids := e.some(index, prefix)
+	for _, id := range ids {
+		id := string(id)
+		if err := e.surfaces(id); err != nil || e.left <= 0 {
+			return err
+		}
+		if err := e.timers(id); err != nil {
+			return err
+		}
+		if err := table.erase(e.rows, id); err != nil {
+			return err
+		}
+		e.left--
+	}
+	return nil
+}
+
+// turns deletes turns, each after its calls.
+func (e *eraser) turns(conversation []byte) error {
+	_, ids := e.some(turnConversation, conversation)
+	for _, id := range ids {
+		if err := eraseIndexed(e, callTable, callTurn, text(nil, string(id))); err != nil || e.left <= 0 {
+			return err
+		}
+	}
+	return eraseIndexed(e, turnTable, turnConversation, conversation)
+}
+
+// surfaces deletes the surfaces with a ref, each after its renderings.
+func (e *eraser) surfaces(ref string) error {
+	_, ids := e.some(surfaceRef, text(nil, ref))
+	for _, id := range ids {
+		id := string(id)
+		if err := e.scanned(renderings, text(nil, id)); err != nil || e.left <= 0 {
+			return err
+		}
+		if err := e.timers(id); err != nil {
+			return err
+		}
+		if err := surfaceTable.erase(e.rows, id); err != nil {
+			return err
+		}
+		e.left--
+	}
+	return nil
+}
+
+// timers clears every timer that names something.
+func (e *eraser) timers(ref string) error {
+	for _, kind := range e.kinds {
+		if err := (&tx{reader{e.rows}}).ClearTimer(kind, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeAll deletes rows that are there.
+func (r *rows) removeAll(in bucket, keys, values [][]byte) error {
+	for i, key := range keys {
+		if err := r.remove(in, key, values[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Whatever is written over a page of the file, reading it ends, and with an error where it can't be read: it neither panics nor goes round in circles.
+func TestDamagedPages(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.db")
+	fillPages(t, whole)
+	bytes, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	random := rand.New(rand.NewPCG(1, 2))
+	damaged := 0
+	for i := range 400 {
+		broken := append([]byte{}, bytes...)
+		at := (2 + random.IntN(len(bytes)/page-2)) * page // behind the meta pages
+		what := fmt.Sprintf("damage %d: page %d", i, at/page)
+		for range 1 + random.IntN(4) {
+			binary.LittleEndian.PutUint16(broken[at+random.IntN(40)*2:], uint16(random.Uint32()))
+		}
+		path := filepath.Join(t.TempDir(), "broken.db")
+		if err := os.WriteFile(path, broken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(path, Options{})
+		if err == nil {
+			err = errors.Join(s.Check(t.Context()), s.View(t.Context(), func(r store.Reader) error {
+				return r.EachAuditRow(func(approvers.AuditRow) error { return nil })
+			}))
+			if closed := s.Close(); closed != nil {
+				t.Errorf("%s: close: %v", what, closed)
+			}
+		}
+		if err != nil {
+			damaged++
+		}
+		if errors.Is(err, store.ErrDamaged) && !strings.Contains(err.Error(), "Put a backup in its place") {
+			t.Errorf("%s: %v; want what to do", what, err)
+		}
+	}
+	t.Logf("damaged=%d of 400, the others in pages that are free or in bytes that nothing depends on", damaged)
+	if damaged < 200 {
+		t.Error("too few were noticed for this to show anything")
+	}
+}
+
+func fillPages(t *testing.T, path string) {
+	t.Helper()
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			for j := range 100 {
+				chain := fmt.Sprintf("req_%d_%d", i, j)
+				if err := tx.AppendAudit(approvers.AuditRecord{Chain: chain, Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{}), nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Check(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A panic of somebody else goes on.
+func TestGuardIsForTheFileOnly(t *testing.T) {
+	defer func() {
+		if p := recover(); p != "mine" {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	_ = Guard(func() error { panic("mine") })
+	t.Error("the panic was taken for a damaged file")
+}

@@ -1,0 +1,173 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// auditHeader is how long what precedes a record's bytes is: its leaf and its hash.
+const auditHeader = 8 + len(approvers.Sum{})
+
+// auditKey reads a key of audit and audit_payloads; ok is false for one that this package did not make.
+func auditKey(k []byte) (chain string, seq uint64, ok bool) {
+	chain, rest, ok := cutText(k)
+	if !ok || len(rest) != 8 {
+		return "", 0, false
+	}
+	return chain, binary.BigEndian.Uint64(rest), true
+}
+
+// auditRow reads a row of audit. What can't be read of it stays zero, which matches no record.
+func auditRow(k, v []byte) (x approvers.AuditRow) {
+	x.Chain, x.Seq, _ = auditKey(k)
+	x.Record = []byte{}
+	if len(v) >= auditHeader {
+		x.Leaf = binary.BigEndian.Uint64(v)
+		x.Sum = approvers.Sum(v[8:auditHeader])
+		x.Record = v[auditHeader:]
+	}
+	return x
+}
+
+func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
+	key := number(text(nil, chain), seq)
+	v := t.rows.get(audit, key)
+	if v == nil {
+		return approvers.AuditRow{}, fmt.Errorf("audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
+	}
+	return auditRow(key, v), nil
+}
+
+// EachAuditRow goes through both buckets side by side: their keys are the same.
+func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
+	beside := t.rows.bucket(auditPayloads).Cursor()
+	pk, pv := beside.First()
+	alone := func() error { // a payload at a place where there is no record
+		x := approvers.AuditRow{Payload: pv}
+		x.Chain, x.Seq, _ = auditKey(pk)
+		pk, pv = beside.Next()
+		return fn(x)
+	}
+	for k, v := range t.rows.scan(audit, nil, nil) {
+		for pk != nil && bytes.Compare(pk, k) < 0 {
+			if err := alone(); err != nil {
+				return err
+			}
+		}
+		x := auditRow(k, v)
+		if bytes.Equal(pk, k) {
+			x.Payload = pv
+			pk, pv = beside.Next()
+		}
+		if err := fn(x); err != nil {
+			return err
+		}
+	}
+	for pk != nil {
+		if err := alone(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// journal appends the entry of a record.
+func (r *rows) journal(chain string, seq uint64, sum approvers.Sum) (leaf uint64, err error) {
+	if r.leaves == 0 {
+		switch k, _ := r.bucket(auditJournal).Cursor().Last(); {
+		case len(k) == 8:
+			r.leaves = leafOf(k) + 1
+		case k != nil:
+			return 0, fmt.Errorf("store: the last key %x of %s is damaged", k, auditJournal)
+		}
+	}
+	leaf = r.leaves
+	value := append(number(text(r.scratch.space(len(chain)+64), chain), seq), sum[:]...)
+	if err := r.set(auditJournal, number(nil, leaf), nil, r.scratch.done(value)); err != nil {
+		return 0, err
+	}
+	r.leaves++
+	return leaf, nil
+}
+
+// leafOf reads a key of the journal. One that is none stands behind all leaves.
+func leafOf(k []byte) uint64 {
+	if len(k) != 8 {
+		return math.MaxUint64
+	}
+	return binary.BigEndian.Uint64(k)
+}
+
+// entryOf reads a row of the journal. What can't be read of it stays zero, which matches no record.
+func entryOf(k, v []byte) approvers.JournalEntry {
+	e := approvers.JournalEntry{Leaf: leafOf(k)}
+	chain, rest, ok := cutText(v)
+	if !ok || len(rest) != 8+len(e.Sum) {
+		return e
+	}
+	e.Chain, e.Seq, e.Sum = chain, binary.BigEndian.Uint64(rest), approvers.Sum(rest[8:])
+	return e
+}
+
+func (t reader) Journal(from uint64, limit int) ([]approvers.JournalEntry, error) {
+	var out []approvers.JournalEntry
+	for k, v := range t.rows.scan(auditJournal, nil, number(nil, from)) {
+		if len(out) >= limit {
+			break
+		}
+		out = append(out, entryOf(k, v))
+	}
+	return out, nil
+}
+
+// headOf reads a row of audit_heads: the size, and what was signed.
+func headOf(k, v []byte) store.Head {
+	h := store.Head{Number: leafOf(k)}
+	if len(v) >= 8 {
+		h.Size, h.Note = binary.BigEndian.Uint64(v), string(v[8:])
+	}
+	return h
+}
+
+func (t reader) LastHead() (store.Head, error) {
+	k, v := t.rows.bucket(auditHeads).Cursor().Last()
+	if k == nil {
+		return store.Head{}, fmt.Errorf("signed head: %w", store.ErrNotFound)
+	}
+	return headOf(k, v), nil
+}
+
+func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
+	var out []store.Head
+	if after == math.MaxUint64 {
+		return nil, nil
+	}
+	for k, v := range t.rows.scan(auditHeads, nil, number(nil, after+1)) {
+		if len(out) >= limit {
+			break
+		}
+		out = append(out, headOf(k, v))
+	}
+	return out, nil
+}
+
+func (t *tx) PutHead(h store.Head) error {
+	last, err := t.LastHead()
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if h.Number != last.Number+1 || h.Size <= last.Size {
+		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
+	}
+	if t.rows.get(auditJournal, number(nil, h.Size-1)) == nil {
+		return fmt.Errorf("store: head %d covers %d records, and there are not so many", h.Number, h.Size)
+	}
+	value := append(number(t.rows.scratch.space(8+len(h.Note)), h.Size), h.Note...)
+	return t.rows.set(auditHeads, number(nil, h.Number), nil, t.rows.scratch.done(value))
+}

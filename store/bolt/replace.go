@@ -1,0 +1,140 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	berrors "go.etcd.io/bbolt/errors"
+
+	"countersign/store"
+)
+
+// Replace puts a copy of another store in the place of the one at a path, which nobody may hold. prepare sees the copy first, as an open store; when it
+// fails nothing is replaced. What was at the path stays beside it under the name that is returned; empty: nothing was. At every moment there is
+// one whole store at the path, the one or the other, where the file system has hard links.
+func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
+	release, err := hold(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := removeLeft(path); err != nil {
+		return "", sentence(path, err)
+	}
+	dir := filepath.Dir(path)
+	temp, err := os.CreateTemp(dir, filepath.Base(path)+copySuffix+"*") // mode 0600
+	if err != nil {
+		return "", sentence(path, err)
+	}
+	defer os.Remove(temp.Name())
+	_, err = io.Copy(temp, from)
+	if err = errors.Join(err, sameOwner(path, temp.Name()), temp.Close()); err != nil {
+		return "", sentence(temp.Name(), err)
+	}
+	s, err := Open(temp.Name(), Options{})
+	if err != nil {
+		return "", fmt.Errorf("the backup can't be used: %w", err)
+	}
+	if err := errors.Join(prepare(s), s.Close()); err != nil {
+		return "", err
+	}
+	if err := syncFile(temp.Name()); err != nil {
+		return "", sentence(temp.Name(), err)
+	}
+	kept, err = exchange(temp.Name(), path)
+	if err != nil {
+		return "", fmt.Errorf("store: the backup can't be put at %s: %w", path, err)
+	}
+	return kept, syncDir(dir)
+}
+
+// copySuffix is of a copy that is not in its place yet.
+const copySuffix = ".restored-"
+
+// removeLeft removes copies that were left by a process that was killed before they were in their place. One that was begun just now may be somebody's.
+func removeLeft(path string) error {
+	dir := filepath.Dir(path)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil || !strings.HasPrefix(f.Name(), filepath.Base(path)+copySuffix) || time.Since(info.ModTime()) < time.Hour {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold keeps others from opening the store at a path. One that can't be opened by anybody needs no holding.
+func hold(path string) (release func() error, err error) {
+	free := func() error { return nil }
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return free, nil
+	}
+	if err != nil {
+		return nil, sentence(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("store: %s is no file: name the store's", path)
+	}
+	if info.Size() < smallest {
+		return free, nil
+	}
+	db, err := open(path, Options{OpenFile: os.OpenFile})
+	if err == nil {
+		return db.Close, nil
+	}
+	if errors.Is(err, berrors.ErrTimeout) || errors.Is(err, store.ErrLocked) || errors.Is(err, fs.ErrPermission) {
+		return nil, sentence(path, err)
+	}
+	return free, nil
+}
+
+// syncFile makes what was written to a file durable.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// exchange gives a file the name of another one, which keeps a name beside it.
+func exchange(temp, path string) (kept string, err error) {
+	stamp := path + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
+	kept = stamp
+	for n := 2; ; n++ {
+		err = os.Link(path, kept)
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		kept = fmt.Sprint(stamp, "-", n)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.Link(temp, path); err == nil || errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+		return "", os.Rename(temp, path)
+	case err != nil: // the file system has no hard links: for a moment there is no store
+		if renamed := os.Rename(path, kept); renamed != nil {
+			return "", errors.Join(err, renamed)
+		}
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return "", fmt.Errorf("%w; what was there is %s", err, kept)
+	}
+	return kept, nil
+}

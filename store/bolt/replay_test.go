@@ -1,0 +1,94 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"countersign/store"
+)
+
+// written lists the rows that a closure has written so far, as they are now.
+func written(t store.Tx) []rawPut {
+	r := t.(*tx).rows
+	puts := make([]rawPut, 0, len(r.changes))
+	seen := map[string]bool{}
+	for _, x := range r.changes {
+		name := bucketNames[x.in] + "\x00" + string(x.key)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		puts = append(puts, rawPut{[]byte(bucketNames[x.in]), bytes.Clone(x.key), append([]byte(nil), r.get(x.in, x.key)...)})
+	}
+	return puts
+}
+
+// recorder is a store that notes the rows of each transaction.
+type recorder struct {
+	*Store
+	all [][]rawPut
+}
+
+func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
+	var puts []rawPut
+	err := r.Store.Update(ctx, func(t store.Tx) error {
+		err := fn(t)
+		puts = written(t)
+		return err
+	})
+	if len(puts) > 0 {
+		r.all = append(r.all, puts)
+	}
+	return err
+}
+
+// replay is what jobs write, to be written again by bbolt alone.
+type replay struct {
+	asked [][]rawPut   // what is there before the jobs
+	jobs  [][][]rawPut // the transactions of each
+}
+
+// record does jobs one after the other, and notes what they write.
+func record(b *testing.B, n int) replay {
+	o := newOffice(b, false)
+	r := &recorder{Store: o.shared}
+	o.over = r
+	var out replay
+	turns := o.asked(n)
+	out.asked, r.all = r.all, nil
+	for _, turn := range turns {
+		if err := o.job(turn); err != nil {
+			b.Fatal(err)
+		}
+		out.jobs, r.all = append(out.jobs, r.all), nil
+	}
+	return out
+}
+
+// begin makes a store with what is there before the jobs.
+func (r replay) begin(b *testing.B) *rawWriter {
+	path := filepath.Join(b.TempDir(), "replay.db")
+	if err := create(path, Options{OpenFile: os.OpenFile}); err != nil {
+		b.Fatal(err)
+	}
+	db, err := openRaw(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := startRawWriter(db)
+	crowd(b, 64, len(r.asked), func(i int) error { return w.update(putRows(r.asked[i])) })
+	return w
+}
+
+// job writes what a job wrote.
+func (r replay) job(w *rawWriter, n int) error {
+	for _, puts := range r.jobs[n] {
+		if err := w.update(putRows(puts)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

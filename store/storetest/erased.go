@@ -1,0 +1,195 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// silent: those of which nothing was heard for longest come first.
+func silent(h *house) {
+	put := func(id string, version uint64, last int) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			return tx.PutConversation(store.Conversation{ID: id, Place: id, Version: version, LastAt: at(last)})
+		}
+	}
+	h.write(put("c", 0, 5), put("b", 0, 5), put("a", 0, 9), put("old", 0, -7))
+	h.write(put("old", 1, 7)) // somebody wrote there again
+	before := func(when, limit int, want ...string) {
+		h.Helper()
+		h.view(func(r store.Reader) error {
+			list, err := r.ConversationsBefore(at(when), limit)
+			h.same(fmt.Sprintf("%d silent since before %d", limit, when), ids(list, func(c store.Conversation) string { return c.ID }), append([]string{}, want...))
+			return err
+		})
+	}
+	before(5, 10)
+	before(6, 10, "b", "c")
+	before(8, 10, "b", "c", "old")
+	before(10, 10, "b", "c", "old", "a")
+	before(10, 2, "b", "c")
+	before(10, 0)
+	h.update(func(tx store.Tx) error {
+		done, err := tx.EraseConversation("b", 10)
+		h.same("it is gone", done, true)
+		return err
+	})
+	before(6, 10, "c")
+}
+
+// talk puts a conversation with one of everything that belongs to it. What belongs to another has the same name with a stroke.
+func talk(id string) func(store.Tx) error {
+	return func(tx store.Tx) error {
+		err := errors.Join(
+			tx.PutConversation(store.Conversation{ID: id, Place: "p/" + id}),
+			tx.PutMessage(store.Message{Conversation: id, Seq: 1}),
+			tx.PutMessage(store.Message{Conversation: id, Seq: 2}),
+			tx.PutTurn(approvers.Turn{ID: "turn/" + id, Conversation: id}),
+			tx.PutCall(store.Call{ID: "call/" + id, Conversation: id, Turn: "turn/" + id}),
+			tx.PutRequest(approvers.Request{ID: "req/" + id, Conversation: id, State: approvers.Pending, CreatedAt: at(0)}),
+			tx.PutRequest(approvers.Request{ID: "req2/" + id, Conversation: id, State: approvers.Rejected, CreatedAt: at(0)}),
+			tx.PutExecution(approvers.Execution{ID: "exec/" + id, Conversation: id}),
+			tx.PutExecution(approvers.Execution{ID: "exec2/" + id, Conversation: id}), // of an edit
+			tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: "req/" + id, Due: at(1)}),
+			tx.SetTimer(store.Timer{Kind: store.TimerLeave, Ref: "exec/" + id, Due: at(1)}),
+			tx.SetTimer(store.Timer{Kind: "a kind to come", Ref: "call/" + id, Due: at(1)}),
+			append1("req/"+id, "words")(tx),
+		)
+		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id} {
+			surface := "surface of " + ref
+			err = errors.Join(err,
+				tx.PutSurface(store.Surface{ID: surface, Ref: ref, Channel: "C", TS: ref}),
+				tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: surface, Due: at(1)}),
+				tx.PutRendering(store.Rendering{Surface: surface, Post: 1}), tx.PutRendering(store.Rendering{Surface: surface, Post: 2}))
+		}
+		return err
+	}
+}
+
+// talkRecords is how many records of a talk are deleted; timers and what is in an index are not counted.
+const talkRecords = 1 + 2 + 1 + 1 + 2 + 2 + 5 + 10
+
+// gone counts what is left of a talk.
+func left(h *house, id string) (n int) {
+	h.Helper()
+	h.view(func(r store.Reader) error {
+		found := func(err error) {
+			switch {
+			case err == nil:
+				n++
+			case !errors.Is(err, store.ErrNotFound):
+				h.Errorf("what is left of %s: %v", id, err)
+			}
+		}
+		_, err := r.Conversation(id)
+		found(err)
+		_, err = r.Turn("turn/" + id)
+		found(err)
+		_, err = r.Call("call/" + id)
+		found(err)
+		for _, k := range []string{"req/", "req2/"} {
+			_, err = r.Request(k + id)
+			found(err)
+		}
+		for _, k := range []string{"exec/", "exec2/"} {
+			_, err = r.Execution(k + id)
+			found(err)
+		}
+		messages, err := r.Messages(id, 0)
+		n += len(messages)
+		if err != nil {
+			return err
+		}
+		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id} {
+			_, err = r.Surface("surface of " + ref)
+			found(err)
+			posts, err := r.Renderings("surface of " + ref)
+			n += len(posts)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// conversationsErased: everything of one goes, nothing of its neighbours does, and the audit stays.
+func conversationsErased(h *house) {
+	h.write(talk("a"), talk("a/"), talk("b"))
+	h.refused(errMine, func(tx store.Tx) error {
+		_, err := tx.EraseConversation("a", 100)
+		return errors.Join(err, errMine)
+	})
+	h.same("what is left of a after it was undone", left(h, "a"), talkRecords)
+	h.update(func(tx store.Tx) error {
+		done, err := tx.EraseConversation("a", 100)
+		h.same("it is done", done, true)
+		again, err2 := tx.EraseConversation("a", 100)
+		h.same("it is done already", again, true)
+		return errors.Join(err, err2)
+	})
+	h.same("what is left of a", left(h, "a"), 0)
+	for _, id := range []string{"a/", "b"} {
+		h.same("what is left of "+id, left(h, id), talkRecords)
+	}
+	h.view(func(r store.Reader) error {
+		for kind, n := range map[store.TimerKind]int{store.TimerExpire: 2, store.TimerLeave: 2, "a kind to come": 2, store.TimerShow: 10} {
+			list, err := r.Timers(kind, 100)
+			if err != nil {
+				return err
+			}
+			h.same("timers "+string(kind), len(list), n)
+		}
+		if _, err := r.SurfaceAt("C", "req/a"); !errors.Is(err, store.ErrNotFound) {
+			h.Errorf("a message of the conversation: got error %v, want ErrNotFound", err)
+		}
+		open, err := r.OpenRequests(store.RequestCursor{}, 10)
+		h.same("open requests", ids(open, func(q approvers.Request) string { return q.ID }), []string{"req/a/", "req/b"})
+		p, err2 := r.AuditPayload("req/a", 1)
+		h.same("the audit", string(p.Body), "words")
+		none, err3 := r.Executions("a")
+		h.same("how many executions of a", len(none), 0)
+		runs, err4 := r.Executions("b")
+		h.same("the executions of b", ids(runs, func(e approvers.Execution) string { return e.ID }), []string{"exec/b", "exec2/b"})
+		return errors.Join(err, err2, err3, err4)
+	})
+	h.write(talk("a")) // the names can be used again
+	h.same("what there is of a again", left(h, "a"), talkRecords)
+	h.write(func(tx store.Tx) error {
+		c, err := tx.Conversation("b")
+		c.Turn = "turn/b"
+		return errors.Join(err, tx.PutConversation(c))
+	})
+	h.refused(store.ErrConflict, func(tx store.Tx) error { _, err := tx.EraseConversation("b", 100); return err })
+	h.same("what is left of b", left(h, "b"), talkRecords)
+}
+
+// erasedInParts: whatever the limit, each transaction deletes no more, and the last one says that it was the last.
+func erasedInParts(h *house) {
+	for _, limit := range []int{1, 2, 3, 7, talkRecords, talkRecords + 1, 1000} {
+		id := fmt.Sprint("limit", limit)
+		h.write(talk(id))
+		h.update(func(tx store.Tx) error {
+			done, err := tx.EraseConversation(id, 0)
+			h.same("nothing may be deleted", done, false)
+			return err
+		})
+		before := talkRecords
+		h.same("what there is", left(h, id), before)
+		for done := false; !done; {
+			h.update(func(tx store.Tx) (err error) {
+				done, err = tx.EraseConversation(id, limit)
+				return err
+			})
+			now := left(h, id)
+			if now >= before || before-now > limit {
+				h.Fatalf("a transaction with a limit of %d deleted %d of %d", limit, before-now, before)
+			}
+			before = now
+		}
+		h.same("what is left", before, 0)
+	}
+}
