@@ -36,7 +36,7 @@ func (r Request) Allow(in Deciding, m Move, a Allowance) (Grant, *Denied) {
 		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: why}
 	}
 	return Grant{
-		State: GrantLive, Agent: r.Agent, Conversation: r.Conversation, Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds,
+		State: GrantLive, Agent: r.Agent, Conversation: r.Conversation, Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
 		Request: r.ID, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Until: in.Now.Add(a.Within), Within: a.Within, Uses: a.Uses, Left: a.Uses,
 	}, nil
 }

@@ -1,11 +1,10 @@
 package approvers
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // AuditKind says what became true.
@@ -34,7 +33,25 @@ const (
 	AuditRemarked  AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway      AuditKind = "away"     // a person set when they are away, in a chain of their own
 	AuditGranted   AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain
+	AuditReworded  AuditKind = "reworded" // the words that led to it were edited or deleted after the agent had read them
+	AuditPaused    AuditKind = "paused"   // somebody stopped every run and model call, in the installation's chain
+	AuditResumed   AuditKind = "resumed"  // and let them go on
+	AuditErased    AuditKind = "erased"   // payloads were erased; the records and their hashes stay
+	AuditPruned    AuditKind = "pruned"   // a whole chain was removed by its age, in the installation's chain
+	AuditRestored  AuditKind = "restored" // the store was put back from a backup, in the installation's chain
 )
+
+// AuditKinds lists them all.
+var AuditKinds = []AuditKind{
+	AuditProposed, AuditShown, AuditDenied, AuditDecided, AuditAdvanced, AuditApproved,
+	AuditClosed, AuditReopened, AuditReplanned, AuditEscalated, AuditExecuting, AuditExecuted,
+	AuditUnknown, AuditReported, AuditReturned, AuditReminded, AuditInvited, AuditAnswered,
+	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditErased,
+	AuditPruned, AuditRestored,
+}
+
+// InstallationChain is the chain of what concerns no single request: pauses, retention, restores.
+const InstallationChain = "installation"
 
 // AuditRecord is one line of the hash-chained history. Chain is a request's id, or an execution's
 // where nobody was asked, so that writers of different requests don't wait for each other.
@@ -60,9 +77,7 @@ type AuditPayload struct {
 }
 
 // Hash is the salted hash of the payload.
-func (p AuditPayload) Hash() string {
-	return hashParts("countersign/audit-payload/v1", p.Salt, p.Body)
-}
+func (p AuditPayload) Hash() string { return SumOf(p.Bytes()).String() }
 
 // Link chains a record to its predecessor: it sets Seq, Prev and Hash.
 func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
@@ -75,28 +90,25 @@ func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 
 // storable is the facts as every backend gives them back: no empty map, and no bytes that JSON would replace.
 func storable(facts map[string]string) map[string]string {
-	if len(facts) == 0 {
-		return nil
-	}
-	out := make(map[string]string, len(facts))
+	valid := len(facts) > 0
 	for name, value := range facts {
+		valid = valid && utf8.ValidString(name) && utf8.ValidString(value)
+	}
+	if valid {
+		return facts
+	}
+	var out map[string]string
+	for name, value := range facts {
+		if out == nil {
+			out = make(map[string]string, len(facts))
+		}
 		out[strings.ToValidUTF8(name, "\uFFFD")] = strings.ToValidUTF8(value, "\uFFFD")
 	}
 	return out
 }
 
 // sum hashes every field but Hash.
-func (a AuditRecord) sum() string {
-	var seq, at [8]byte
-	binary.BigEndian.PutUint64(seq[:], a.Seq)
-	binary.BigEndian.PutUint64(at[:], uint64(a.At.UnixMicro()))
-	facts, err := json.Marshal(a.Facts) // map keys come out sorted
-	if err != nil {
-		panic(fmt.Sprintf("approvers: a map of strings does not marshal: %v", err))
-	}
-	return hashParts("countersign/audit/v1", []byte(a.Chain), seq[:], at[:], []byte(a.Kind), []byte(a.Actor), facts,
-		[]byte(a.PayloadHash), []byte(a.Prev))
-}
+func (a AuditRecord) sum() string { return SumOf(a.Bytes()).String() }
 
 // VerifyChain checks that records are one whole chain, in order. It returns the sequence number of the first faulty one in its error.
 func VerifyChain(records []AuditRecord) error {

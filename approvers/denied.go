@@ -39,7 +39,20 @@ const (
 	DeniedDates        Code = "dates"          // an absence that ends before it begins, is over, or is too far ahead
 	DeniedStandIn      Code = "no_stand_in"    // whoever was named can't stand in for anybody; Detail is the reason's code
 	DeniedStarted      Code = "started"        // an approval can't be taken back once the run has begun
+	DeniedUnfinished   Code = "unfinished"     // it runs, or is still to be run: nobody can say yet how it ended
+	DeniedGlass        Code = "glass"          // the policy does not break the glass for the tool
+	DeniedReplaced     Code = "replaced"       // what was clicked is an older version, or an older message, of what is shown now
+	DeniedUnrecorded   Code = "unrecorded"     // what was clicked was on the screen without having been recorded; it is drawn anew
+	DeniedCopied       Code = "copied"         // what was clicked is not the message that the bot posted
+	DeniedForged       Code = "forged"         // what was clicked names something that the bot did not put there
+	DeniedWorkspace    Code = "workspace"      // the click came from another workspace
 	DeniedNoGrants     Code = "no_grants"      // the policy allows no grants here, or not these
+	DeniedReturned     Code = "returned"       // the agent was told how it ended, or that nobody knows: nothing can be asked again for that call
+	DeniedAgain        Code = "asked_again"    // it is asked again already
+	DeniedNotAgain     Code = "not_again"      // it can't be asked again as things are
+	DeniedNoPause      Code = "no_pause"       // not in a role whose people may pause everything
+	DeniedPaused       Code = "paused"         // everything is paused already
+	DeniedNotPaused    Code = "not_paused"     // it goes on already
 )
 
 // Denied is the answer to a person who may not do what they tried. It is an error, and it
@@ -48,10 +61,10 @@ type Denied struct {
 	Code   Code
 	Role   string    // title of the role that may decide, where one is known
 	Need   Risk      // the ceiling needed, for DeniedCeiling
-	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn
+	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn; who asked again, paused or resumed
 	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted where a rejection was counted before
 	At     time.Time // when it ended or fell due
-	Detail string    // the fault in edited arguments, for DeniedInvalidArgs; a code where another person's trouble is the reason
+	Detail string    // the fault in edited arguments, for DeniedInvalidArgs; why not, for DeniedNotAgain; a code where another person's trouble is the reason
 }
 
 func (d *Denied) Error() string { return "denied: " + string(d.Code) }

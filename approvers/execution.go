@@ -29,6 +29,18 @@ const (
 	ExecutionUnknown   ExecutionState = "unknown" // the process stopped while it ran; a person is asked
 )
 
+// Loss says why nobody knows how a run ended.
+type Loss string
+
+// The losses.
+const (
+	LossStopped  Loss = "stopped"  // the process stopped while it ran
+	LossUnclear  Loss = "unclear"  // its tool could not tell
+	LossPaused   Loss = "paused"   // it was interrupted because everything was paused
+	LossHalted   Loss = "halted"   // it was interrupted because somebody stopped the agent
+	LossRestored Loss = "restored" // the store was put back from a backup that was taken before it ended
+)
+
 // Execution is the one run of a tool call: the exact bytes, and what became of them. Changed
 // bytes are a new execution.
 type Execution struct {
@@ -54,6 +66,9 @@ type Execution struct {
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`
 	Result       string          `json:"result,omitempty"` // what the tool answered, or the error's sentence
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
+	LeftBy       PersonID        `json:"left_by,omitempty"` // had the model told that nobody knows how it ended
+	Loss         Loss            `json:"loss,omitempty"`    // why nobody knew how it ended, if that was so
+	After        string          `json:"after,omitempty"`   // the earlier execution of the call of which nobody knows how it ended
 }
 
 // Errors of an execution's transitions.
@@ -106,12 +121,12 @@ func (e Execution) Finish(ok bool, result string, now time.Time) (Execution, err
 	return e, nil
 }
 
-// Lose marks an execution whose process stopped while it ran.
-func (e Execution) Lose(now time.Time) (Execution, error) {
+// Lose marks an execution of which nobody knows how it ended.
+func (e Execution) Lose(why Loss, now time.Time) (Execution, error) {
 	if e.State != ExecutionExecuting {
 		return e, ErrNotRunning
 	}
-	e.State, e.FinishedAt = ExecutionUnknown, now
+	e.State, e.Loss, e.FinishedAt = ExecutionUnknown, why, now
 	return e, nil
 }
 
@@ -125,6 +140,15 @@ func (e Execution) Report(happened bool, result string, who PersonID, now time.T
 		e.State = ExecutionSucceeded
 	}
 	e.Result, e.ReportedBy, e.FinishedAt = result, who, now
+	return e, nil
+}
+
+// Leave records who has the model told that nobody knows the outcome. It can still be reported.
+func (e Execution) Leave(who PersonID) (Execution, error) {
+	if e.State != ExecutionUnknown {
+		return e, ErrNotUnknown
+	}
+	e.LeftBy = who
 	return e, nil
 }
 

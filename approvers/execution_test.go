@@ -34,7 +34,7 @@ func TestExecutionMoves(t *testing.T) {
 		{"fail", approvers.ExecutionExecuting, approvers.ExecutionFailed, approvers.ErrNotRunning,
 			func(e approvers.Execution) (approvers.Execution, error) { return e.Finish(false, "no", start) }},
 		{"lose", approvers.ExecutionExecuting, approvers.ExecutionUnknown, approvers.ErrNotRunning,
-			func(e approvers.Execution) (approvers.Execution, error) { return e.Lose(start) }},
+			func(e approvers.Execution) (approvers.Execution, error) { return e.Lose(approvers.LossStopped, start) }},
 		{"retry", approvers.ExecutionExecuting, approvers.ExecutionExecuting, approvers.ErrNotStartable,
 			func(e approvers.Execution) (approvers.Execution, error) { return e.Retry("p2", start) }},
 		{"it happened", approvers.ExecutionUnknown, approvers.ExecutionSucceeded, approvers.ErrNotUnknown,

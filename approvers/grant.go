@@ -15,8 +15,9 @@ type Grant struct {
 	Agent        string        `json:"agent"`
 	Conversation string        `json:"conversation,omitempty"` // empty: all of the agent's
 	Tool         string        `json:"tool"`
-	ToolHash     string        `json:"tool_hash"` // of the definition that it was given for
-	Args         []string      `json:"args"`      // the names that a call has: those of the call that it was given on, no more and no fewer
+	ToolHash     string        `json:"tool_hash"`         // of the definition that it was given for
+	Args         []string      `json:"args"`              // the names that a call has: those of the call that it was given on, no more and no fewer
+	Secrets      []string      `json:"secrets,omitempty"` // arguments that are masked where it is shown
 	Bounds       []Bound       `json:"bounds,omitempty"`
 	Request      string        `json:"request,omitempty"`    // the request on whose card it was given
 	OfferedTo    string        `json:"offered_to,omitempty"` // the role whose people may take up an offer

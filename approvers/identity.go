@@ -8,6 +8,21 @@ type PersonID string
 // Who makes the id of a Slack user. team is the enterprise's id where the workspace belongs to one.
 func Who(team, user string) PersonID { return PersonID(team + "/" + user) }
 
+// operatorPrefix begins the id of whoever acts at the command line.
+const operatorPrefix = "operator:"
+
+// Operator makes the id of the person who is logged in at the command line.
+func Operator(login string) PersonID { return PersonID(operatorPrefix + login) }
+
+// Login is the login in an operator's id; empty for anybody else.
+func (p PersonID) Login() string {
+	login, ok := strings.CutPrefix(string(p), operatorPrefix)
+	if !ok {
+		return ""
+	}
+	return login
+}
+
 // User is the Slack user id in a person's id.
 func (p PersonID) User() string {
 	_, user, ok := strings.Cut(string(p), "/")
@@ -20,8 +35,9 @@ func (p PersonID) User() string {
 // Identity is what Slack said of a person just now. Nothing of it comes from a button or a modal.
 type Identity struct {
 	ID      PersonID
+	Local   string // their user id within one workspace, where the enterprise has another for them; else empty
 	Name    string
-	Email   string   // in lower case; empty when unknown
+	Email   string   // in lower case; empty when unknown, or where the policy does not count it
 	Groups  []string // ids and handles of the user groups that the person is in, of those that the policy names
 	Deleted bool     // deactivated account
 	Guest   bool     // single- or multi-channel guest
@@ -34,7 +50,7 @@ func (r Role) Holds(who Identity) bool {
 	for _, m := range r.Members {
 		switch m.Kind {
 		case MemberUser:
-			if m.Value == who.ID.User() {
+			if m.Value == who.ID.User() || who.Local != "" && m.Value == who.Local {
 				return true
 			}
 		case MemberEmail:

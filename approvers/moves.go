@@ -46,16 +46,21 @@ func (r Request) Refresh(in Deciding, args map[string]any) Request {
 // or somebody approved who may not any more.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
-		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return !plan.takes(p, r.Tool, d) })
+		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
 // takes reports whether an approval that was given before would still be taken: its giver is not barred, and the role that gave the
-// authority still names them, may come to be asked at the stage, and has the tool and, at the last stage, the ceiling.
-func (plan Plan) takes(p *Policy, tool string, d Decision) bool {
+// authority still names them, may come to be asked at the stage, and has the tool and, at the last stage, the ceiling. An operator's is taken
+// as long as the policy breaks the glass for the tool.
+func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
+	if d.BreakGlass {
+		t, _ := p.Tool(r.Tool, r.Agent)
+		return t.BreakGlass
+	}
 	role, ok := p.Role(d.Role)
 	s, last := plan.Stages[d.Stage], d.Stage == len(plan.Stages)-1
 	asked := slices.Contains(s.Roles(), role.Name) || p.leadsTo(s, role.Name) || role.MaxRisk >= p.lowestCeiling(s)
-	return ok && asked && role.names(d.By) && role.Covers(tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
+	return ok && asked && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
 }
 
 // restart begins the stages again: approvals so far fall.

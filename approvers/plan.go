@@ -96,13 +96,22 @@ func (plan *Plan) observe(t ToolPolicy, c Call) {
 
 // AskFor turns an automatic plan into one that waits, for a call that went over its automatic-run limit.
 func (p *Policy) AskFor(c Call, limit Limit) Plan {
+	return p.askAnyway(c, fmt.Sprintf("more than %s automatic runs in this conversation", limit))
+}
+
+// AskAgain plans a call of which nobody knows whether an earlier run happened: people are asked, also where it would run without asking.
+func (p *Policy) AskAgain(c Call) Plan {
+	return p.askAnyway(c, "nobody knows whether an earlier run of it happened")
+}
+
+func (p *Policy) askAnyway(c Call, why string) Plan {
 	t, _ := p.Tool(c.Tool, c.Facts.Agent)
 	plan := p.Plan(c)
 	if plan.Verdict != Auto {
 		return plan
 	}
 	plan.Verdict = Ask
-	plan.why("more than %s automatic runs in this conversation", limit)
+	plan.why("%s", why)
 	plan.route(p, c.Tool, t.Stages, nil)
 	return plan
 }

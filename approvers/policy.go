@@ -2,6 +2,7 @@ package approvers
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,9 +16,17 @@ type Policy struct {
 	Approvers   []Role       // in file order, which breaks routing ties
 	Agents      []Agent      // in file order
 	NeverLoosen []string     // tools whose policy no agent's override makes looser, or "*"
-	Caps        Caps
-	Budgets     Budgets
-	index       *index // see Indexed
+	// EmailDomains are in lower case: somebody whom the policy names by an e-mail address counts as that member if Slack has it confirmed, and it is
+	// at one of these domains. None: nobody does.
+	EmailDomains []string
+	// SharedChannels are those in which cards may stand although people of other organisations are in them, as #name or by id.
+	SharedChannels []string
+	Caps           Caps
+	Budgets        Budgets
+	PausedBy       []string // roles whose people may pause everything and let it go on; the operator may in any case
+	Retention      Retention
+	Audit          AuditPost
+	index          *index // see Indexed
 }
 
 // Mode says whether calls with effects run at all.
@@ -29,10 +38,34 @@ const (
 	Observe Mode = "observe"
 )
 
+// CountsEmail reports whether an address of one of the policy's members counts as a name for whoever has it.
+func (p *Policy) CountsEmail(address string) bool {
+	_, domain, ok := strings.Cut(strings.ToLower(address), "@")
+	return ok && slices.Contains(p.EmailDomains, domain)
+}
+
+// Names reports whether the policy names a channel, as #name or by id: for cards, or as one in which an agent answers.
+func (p *Policy) Names(channel string) bool {
+	return p.Audit.Channel == channel || slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
+		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
+}
+
 // Caps bound how much is put before people. Zero: no cap.
 type Caps struct {
 	Requester Limit // requests that one person causes; beyond it each asks for a typed value
 	Approver  int   // open cards at one place; what comes on top waits in line, and asks for a typed value
+}
+
+// Retention says how long things are kept after their last change. Zero: for ever.
+type Retention struct {
+	Conversations time.Duration // what people wrote, arguments, results and what was shown, the audit's payloads included
+	Records       time.Duration // the audit's records; at least as long as Conversations
+}
+
+// AuditPost says where in Slack signed heads of the history are posted. No channel: nowhere.
+type AuditPost struct {
+	Channel string
+	Every   time.Duration // at most one message in so long, and none while nothing new was sealed
 }
 
 // Budgets bound what one person may use up on a day (UTC). Zero: no bound.
@@ -71,8 +104,10 @@ type ToolPolicy struct {
 	Repeat        int
 	OnExpiry      OnExpiry
 	SelfApproval  bool // a requester may decide too; off unless the operator names it
+	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless named
 	Mode          Mode
 	Grants        GrantTerms // zero: no grants
+	Secrets       []string   // arguments that are masked, beside those that the tool's schema marks
 	TrustAfter    int        // propose a grant after so many calls that were approved as they were, in a row; zero: never
 }
 
@@ -195,7 +230,17 @@ type Agent struct {
 	Overrides   map[string]Override
 	MaxSteps    int      // model calls in a turn
 	Budgets     *Budgets // nil: the policy's
+	Prompts     []Prompt // what people are offered to ask for, at most MaxPrompts
 }
+
+// Prompt is something that people can ask for with one click.
+type Prompt struct {
+	Title   string // what they read
+	Message string // what they then say
+}
+
+// MaxPrompts is how many prompts Slack shows.
+const MaxPrompts = 4
 
 // Override replaces parts of a tool's policy for one agent.
 type Override struct {
@@ -204,6 +249,7 @@ type Override struct {
 	MaxAuto *Limit
 	Stages  []Stage
 	Mode    *Mode
+	Glass   *bool // breaks the glass for the tool, or not
 }
 
 // Tool finds the tool's policy for an agent. ok is false for a tool that the policy does not name:
@@ -249,6 +295,9 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	if o.Mode != nil {
 		t.Mode = *o.Mode
 	}
+	if o.Glass != nil {
+		t.BreakGlass = *o.Glass
+	}
 	if !protected {
 		return t
 	}
@@ -261,6 +310,7 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	if was.Mode == Observe {
 		t.Mode = Observe
 	}
+	t.BreakGlass = t.BreakGlass && was.BreakGlass
 	return t
 }
 

@@ -29,6 +29,7 @@ type word struct {
 	stage   int
 	ceiling approvers.Risk // the highest by which it was given
 	role    string         // the one by which it was given
+	glass   bool           // an operator's, for all stages from then on
 }
 
 // begin begins a stage.
@@ -208,6 +209,9 @@ func (a *account) policyIs(p *approvers.Policy) {
 
 // stands reports whether an approval counts under a policy that came after it: whoever gave it may still decide, as far as that is known without them.
 func (a *account) stands(p *approvers.Policy, w word) bool {
+	if w.glass {
+		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass
+	}
 	s := a.need.stages[w.stage]
 	return !slices.Contains(a.need.barred(), w.who) && slices.ContainsFunc(p.Approvers, func(r approvers.Role) bool {
 		asked := slices.Contains(rolesOf(s), r.Name) || slices.Contains(above(p, s), r.Name) || r.MaxRisk >= lowest(p, s)

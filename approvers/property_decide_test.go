@@ -209,6 +209,9 @@ func (w *world) run(t *rapid.T) {
 	w.check(t)
 	after, denied := w.r.Consume(w.deciding())
 	want := w.state == approvers.Approved && w.now.Before(w.runBy)
+	if want && w.broken() && !settings(w.policy, w.call.Tool, w.call.Facts.Agent).BreakGlass {
+		t.Fatal("an operator's approval ran although the policy does not break the glass")
+	}
 	agree(t, "run", approvers.Identity{}, denied, want)
 	if want {
 		w.state = approvers.Consumed

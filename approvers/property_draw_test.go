@@ -106,7 +106,7 @@ func zoneNamed(name string) *time.Location {
 }
 
 func drawTool(t *rapid.T) approvers.ToolPolicy {
-	tool := approvers.ToolPolicy{Risk: drawRisk(t, "risk"), Confirm: !oneIn(t, 5, "unconfirmed"), SelfApproval: oneIn(t, 5, "self")}
+	tool := approvers.ToolPolicy{Risk: drawRisk(t, "risk"), Confirm: !oneIn(t, 5, "unconfirmed"), SelfApproval: oneIn(t, 5, "self"), BreakGlass: oneIn(t, 2, "glass")}
 	if rapid.Bool().Draw(t, "staged") {
 		tool.Stages = drawStages(t)
 	}
@@ -180,6 +180,10 @@ func drawOverride(t *rapid.T) approvers.Override {
 	if oneIn(t, 20, "mode") {
 		mode := one(t, "mode", approvers.Enforce, approvers.Observe)
 		o.Mode = &mode
+	}
+	if oneIn(t, 4, "glassy") {
+		glass := rapid.Bool().Draw(t, "glass")
+		o.Glass = &glass
 	}
 	return o
 }

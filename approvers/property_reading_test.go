@@ -55,6 +55,9 @@ func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) ap
 	if o.Mode != nil && (!protected || *o.Mode == approvers.Observe) {
 		t.Mode = *o.Mode
 	}
+	if o.Glass != nil && (!protected || !*o.Glass) {
+		t.BreakGlass = *o.Glass
+	}
 	switch {
 	case len(o.Stages) > 0 && protected:
 		t.Stages = together(t.Stages, o.Stages)

@@ -35,6 +35,8 @@ func TestEveryOrderOfEvents(t *testing.T) {
 			"modify":   w.modify,
 			"withdraw": w.withdraw,
 			"revoke":   w.revoke,
+			"glass":    w.breakGlass,
+			"overrule": w.overrule,
 			"hand on":  w.handOn,
 			"say":      w.say,
 			"reply":    w.reply,
@@ -237,6 +239,9 @@ func (w *world) checkPending(t *rapid.T) {
 
 // checkPassed holds what was let through against what matters in the end, whatever way it took.
 func (w *world) checkPassed(t *rapid.T) {
+	if w.broken() {
+		return // an operator stands for the others
+	}
 	places := 0
 	people := map[approvers.PersonID]bool{}
 	for _, word := range w.words {

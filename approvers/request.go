@@ -49,6 +49,8 @@ type Decision struct {
 	Fallen    bool          `json:"fallen,omitempty"` // it counts no more: the arguments or the policy changed, or the person did the opposite since
 	Typed     bool          `json:"typed,omitempty"`  // a value was typed for it
 	Took      time.Duration `json:"took,omitempty"`   // since these arguments were shown there, at this stage; zero: not known
+
+	BreakGlass bool `json:"break_glass,omitempty"` // an operator allowed it, in place of everybody whom the stages that remained would have asked
 }
 
 // Edit is one change of the arguments by an approver.
@@ -77,6 +79,7 @@ type Request struct {
 	Execution    string          `json:"execution"` // the current one; edits make new ones
 	Args         json.RawMessage `json:"args"`      // the execution's exact bytes
 	Digest       string          `json:"digest"`
+	Secrets      []string        `json:"secrets,omitempty"` // the arguments that are masked where others than its approvers read along
 	Preview      string          `json:"preview,omitempty"`
 	PreviewFault string          `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
 	Facts        AskFacts        `json:"facts"`
@@ -89,6 +92,7 @@ type Request struct {
 	Decisions    []Decision      `json:"decisions,omitempty"`
 	Edits        []Edit          `json:"edits,omitempty"`
 	Remarks      []Remark        `json:"remarks,omitempty"`
+	Again        *Again          `json:"again,omitempty"`   // it was asked for before, and nobody knows whether that run happened
 	StepUp       string          `json:"step_up,omitempty"` // why approving asks for a typed value although it is not critical
 	Bundle       string          `json:"bundle,omitempty"`  // names the card that shows it together with others of its step; empty: never with others
 	Apart        bool            `json:"apart,omitempty"`   // it has left the bundle for a card of its own; the bundle only says so
@@ -108,6 +112,7 @@ type Request struct {
 	ClosedName   string          `json:"closed_name,omitempty"`
 	ClosedRole   string          `json:"closed_role,omitempty"`
 	Reason       string          `json:"reason,omitempty"`
+	Lost         bool            `json:"lost,omitempty"` // it ended because the store was put back from a backup: what became of it since is not known
 }
 
 // AskFacts are the facts that were true when the call was proposed, kept to plan it again.
@@ -119,6 +124,7 @@ type AskFacts struct {
 	Authors      []PersonID        `json:"authors"`
 	Quote        string            `json:"quote"`                // the words that led to the call
 	MessageTS    string            `json:"message_ts,omitempty"` // the message that holds them
+	Reworded     *Reworded         `json:"reworded,omitempty"`   // what became of them since
 }
 
 // Move is one person's act on a request. At is when Slack delivered it.
@@ -164,6 +170,17 @@ func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
 // Bundled reports whether the request is decided on a card that it shares with others of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
+
+// People are those who asked for the request or had a say in it, each once: all in whose history it is.
+func (r Request) People() []PersonID {
+	out := slices.Clone(r.Facts.Requesters)
+	for _, d := range r.Decisions {
+		out = append(out, d.By)
+	}
+	out = append(out, r.ClosedBy)
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(p PersonID) bool { return p == "" })
+}
 
 // WantsTyping reports whether approving it asks for a typed value.
 func (r Request) WantsTyping() bool { return r.Plan.Risk >= Critical || r.StepUp != "" }

@@ -97,11 +97,17 @@ func (r Request) ClosedResult(p *Policy) Result {
 	title := r.ClosedRole
 	if role, ok := p.Role(r.ClosedRole); ok {
 		title = role.Title
+	} else if r.ClosedBy.Login() != "" {
+		title = "the operator"
 	}
 	out := NewResult(Outcome(r.State), r.Tool, r.Reason, title)
+	if r.Lost {
+		out.Guidance = lostGuidance
+	}
 	if out.Modified = r.modified(p); out.Modified != nil {
 		out.Guidance += changedBefore
 	}
+	out.Guidance += r.Again.doubt()
 	return out
 }
 
@@ -109,38 +115,40 @@ func (r Request) ClosedResult(p *Policy) Result {
 const changedBefore = " Before that its arguments had been changed, as modified says: it is the changed call that this is about."
 
 // reported is the result of a run whose end only a person knows. It says so: the words are theirs, not the tool's.
-func reported(e Execution, m *Modified) (Outcome, string) {
+func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
 		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",
-		Guidance: "Tell the person that this is what was reported, not what the tool answered.",
+		Guidance: "Tell the person that this is what was reported, not what the tool answered." + doubt,
 	}
 	if e.State == ExecutionFailed {
 		res.Status, res.Reason = OutcomeError, "nobody saw how it ended; a person reported that it did not happen"
 	}
-	res.Result, _ = json.Marshal(e.Result) // a string always marshals
+	if e.Result != "" {
+		res.Result, _ = json.Marshal(e.Result) // a string always marshals
+	}
 	return res.Status, res.Text()
 }
 
 // RunResult is the result of a finished execution as the model receives it: the tool's own
 // answer where nobody changed anything, a structured one otherwise.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
-	m := r.modified(p)
+	m, doubt := r.modified(p), r.doubt()
 	switch {
 	case e.State == ExecutionUnknown:
-		return OutcomeUnknown, unfinished(e, OutcomeUnknown, "it was started, and nobody could tell how it ended", m)
+		return OutcomeUnknown, unfinished(e, OutcomeUnknown, "it was started, and nobody could tell how it ended", m, doubt)
 	case e.ReportedBy != "":
-		return reported(e, m)
+		return reported(e, m, doubt)
 	case e.State == ExecutionFailed:
-		return OutcomeError, unfinished(e, OutcomeError, e.Result, m)
-	case m == nil:
+		return OutcomeError, unfinished(e, OutcomeError, e.Result, m, doubt)
+	case m == nil && doubt == "":
 		return OutcomeExecuted, e.Result
 	}
-	out := Result{
-		Status: OutcomeExecuted, Tool: e.Tool, Modified: m,
-		Reason:   fmt.Sprintf("%s changed the arguments before approving", m.By),
-		Guidance: "It ran with the changed arguments. Tell the person what was changed and by which role.",
-		Result:   json.RawMessage(e.Result),
+	out := Result{Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "it ran", Result: json.RawMessage(e.Result)}
+	if m != nil {
+		out.Reason = fmt.Sprintf("%s changed the arguments before approving", m.By)
+		out.Guidance = "It ran with the changed arguments. Tell the person what was changed and by which role."
 	}
+	out.Guidance = strings.TrimSpace(out.Guidance + doubt)
 	if !json.Valid(out.Result) {
 		out.Result, _ = json.Marshal(e.Result)
 	}
@@ -148,10 +156,11 @@ func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 }
 
 // unfinished is the result of a run that did not come to a good end.
-func unfinished(e Execution, status Outcome, reason string, m *Modified) string {
+func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt string) string {
 	out := NewResult(status, e.Tool, reason, "")
 	if out.Modified = m; m != nil {
 		out.Guidance += " It was started with arguments that had been changed, as modified says."
 	}
+	out.Guidance += doubt
 	return out.Text()
 }

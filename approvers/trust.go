@@ -58,9 +58,9 @@ func (t Trust) Grow(in Deciding, r Request) (Trust, Grant, bool) {
 // Trusts reports whether the policy has a grant proposed once a tool proved itself.
 func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
 
-// asItWas reports whether nobody changed or rejected the call before it was approved.
+// asItWas reports whether nobody changed or rejected the call before it was approved, by those whom the stages ask.
 func (r Request) asItWas() bool {
-	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve })
+	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
 
 // add counts one call: in the row if it is like the others, or as the first of a new one.

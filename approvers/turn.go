@@ -31,6 +31,34 @@ type Turn struct {
 	EndedAt      time.Time  `json:"ended_at,omitzero"`
 	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when it stopped
 	CanRetry     bool       `json:"can_retry,omitempty"`
+	Ratings      []Rating   `json:"ratings,omitempty"` // what people thought of its answer, each person's last opinion
+	Halted       string     `json:"halted,omitempty"`  // the sentence with which it stops once its calls have ended, because somebody stopped it
+}
+
+// Rating is what one person thought of an answer.
+type Rating struct {
+	By   PersonID  `json:"by"`
+	Good bool      `json:"good"`
+	At   time.Time `json:"at"`
+}
+
+// maxRatings is of how many people a turn keeps what they thought.
+const maxRatings = 200
+
+// Rate notes what a person thought of the turn's answer, and returns what they thought before; nil: nothing. ok is false where no more fit.
+func (t Turn) Rate(who PersonID, good bool, now time.Time) (after Turn, before *bool, ok bool) {
+	t.Ratings = append([]Rating(nil), t.Ratings...)
+	for i, r := range t.Ratings {
+		if r.By == who {
+			t.Ratings[i] = Rating{By: who, Good: good, At: now}
+			return t, &r.Good, true
+		}
+	}
+	if len(t.Ratings) == maxRatings {
+		return t, nil, false
+	}
+	t.Ratings = append(t.Ratings, Rating{By: who, Good: good, At: now})
+	return t, nil, true
 }
 
 // ErrTurnState says that the turn is not in a state that allows the move.
@@ -72,12 +100,21 @@ func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	return t, nil
 }
 
+// Halt has a waiting turn stop, with a sentence for people, once every call of its step has its result.
+func (t Turn) Halt(problem string) (Turn, error) {
+	if t.State != TurnWaiting {
+		return t, ErrTurnState
+	}
+	t.Halted = problem
+	return t, nil
+}
+
 // Again takes up a stopped turn where it stood.
 func (t Turn) Again() (Turn, error) {
 	if t.State != TurnStopped || !t.CanRetry {
 		return t, ErrTurnState
 	}
-	t.State, t.Problem, t.CanRetry, t.EndedAt, t.Failures = TurnThinking, "", false, time.Time{}, 0
+	t.State, t.Problem, t.CanRetry, t.EndedAt, t.Failures, t.Halted = TurnThinking, "", false, time.Time{}, 0, ""
 	return t, nil
 }
 

@@ -110,6 +110,21 @@ func (d *Desk) Absence(ctx context.Context, who approvers.PersonID) (a approvers
 	return a, err
 }
 
+// StandsInFor lists the absences of now and of days to come for which somebody stands in.
+func (d *Desk) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		list = nil
+		all, err := r.Absences()
+		for _, a := range all {
+			if a.Delegate == who && !a.Over(d.now()) {
+				list = append(list, a)
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
 // Away lists who is away now, by Slack's user id.
 func (d *Desk) Away(ctx context.Context) (away map[string]approvers.Absence, err error) {
 	err = d.Store.View(ctx, func(r store.Reader) error {
@@ -160,13 +175,13 @@ func (d *Desk) Depart(ctx context.Context, timer store.Timer, roles []string) er
 	for after, more := (store.RequestCursor{}), true; more; {
 		var page []approvers.Request
 		err := d.Store.View(ctx, func(r store.Reader) (err error) {
-			page, err = r.OpenRequests(after, reconsidered)
+			page, err = r.OpenRequests(after, pageOfRequests)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		more = len(page) == reconsidered
+		more = len(page) == pageOfRequests
 		if more {
 			last := page[len(page)-1]
 			after = store.RequestCursor{CreatedAt: last.CreatedAt, ID: last.ID}

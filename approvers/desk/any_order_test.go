@@ -236,14 +236,14 @@ func (c *chaos) report(t *rapid.T) {
 }
 
 func (c *chaos) show(t *rapid.T) {
-	id := c.one(t, store.TimerShow)
+	id := c.one(t, rapid.SampledFrom(store.ShowTimers).Draw(t, "rank"))
 	if id == "" {
 		return
 	}
 	s := c.surface(id)
 	switch rapid.IntRange(0, 5).Draw(t, "shown") {
 	case 0:
-		c.ok(c.Unreachable(c.ctx(), id, "channel_not_found"))
+		c.ok(c.Unreachable(c.ctx(), id, "channel_not_found", ""))
 	case 1:
 		c.ok(c.Expand(c.ctx(), id, []string{"U0002", "U0003"}))
 	default:

@@ -41,7 +41,7 @@ func (t *tx) automatic(call store.Call, e *approvers.Execution, givers givers) (
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}
 	r.Plan = t.policy.Plan(r.AsCall(args))
 	if r.Plan.Verdict == approvers.Observed {
-		return false, t.observe(call, *e, r.Plan)
+		return false, t.observe(call, *e, r.Plan, facts.Requesters)
 	}
 	limited, err := t.limited(p, *e)
 	switch {

@@ -67,14 +67,17 @@ func bundles(group []approvers.Request) [][]approvers.Request {
 func (t *tx) bundle(card []approvers.Request) error {
 	name := ""
 	if len(card) > 1 {
-		name = newID("bundle")
+		name = t.newID("bundle")
+	}
+	for i := range card {
+		if card[i].Bundle = name; name == "" {
+			continue
+		}
+		if err := t.PutRequest(card[i]); err != nil {
+			return err
+		}
 	}
 	for _, r := range card {
-		if r.Bundle = name; name != "" {
-			if err := t.PutRequest(r); err != nil {
-				return err
-			}
-		}
 		if err := t.wantCard(r); err != nil {
 			return err
 		}
@@ -105,23 +108,11 @@ func (t *tx) changedBundle(r approvers.Request) error {
 	if r.Bundle == "" {
 		return nil
 	}
-	surfaces, err := t.SurfacesOf(r.Turn)
-	if err != nil {
-		return err
-	}
-	for _, s := range surfaces {
-		if s.Bundle != r.Bundle {
-			continue
-		}
-		if err := t.changed(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.changedThose(redraw{ref: r.Turn, bundle: r.Bundle}, func(s store.Surface) bool { return s.Bundle == r.Bundle })
 }
 
-// bundlePlaces are each member of the roles that a bundle asks.
-func (t *tx) bundlePlaces(s store.Surface) (places []string, err error) {
+// bundled are the requests that a bundle's card was made for, in order of their calls.
+func (t *tx) bundled(s store.Surface) (out []approvers.Request, err error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
 		return nil, err
@@ -134,7 +125,21 @@ func (t *tx) bundlePlaces(s store.Surface) (places []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Bundle != s.Bundle || !r.Bundled() {
+		if r.Bundle == s.Bundle {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// bundlePlaces are each member of the roles that a bundle asks.
+func (t *tx) bundlePlaces(s store.Surface) (places []string, err error) {
+	requests, err := t.bundled(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range requests {
+		if !r.Bundled() {
 			continue
 		}
 		for _, role := range r.Roles() {

@@ -364,7 +364,7 @@ func TestBundleElsewhere(t *testing.T) {
 	rs := o.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
 	turn := rs[0].Turn
 	channel := o.only(turn, store.SurfaceBundle)
-	o.ok(o.Unreachable(o.ctx(), channel.ID, "channel_not_found"))
+	o.ok(o.Unreachable(o.ctx(), channel.ID, "channel_not_found", ""))
 	var role store.Surface
 	for _, s := range o.surfacesOf(turn) {
 		if s.Kind == store.SurfaceBundle && s.To == "role:support-agent" {

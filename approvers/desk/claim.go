@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -15,7 +16,7 @@ const lease = time.Minute
 
 // Claim uses up the permission for one run, and makes executing durable before the tool is called. It reports false where
 // there is nothing to run: the request is not approved any more, the automatic runs are used up and people are
-// asked instead, or an earlier run was lost and a person must say what happened.
+// asked instead, or an earlier run was lost and a person must say what happened. While everything is paused it gives ErrPaused instead of starting anything.
 func (d *Desk) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := d.givers(ctx, execution)
 	if err != nil {
@@ -30,6 +31,11 @@ func (d *Desk) Claim(ctx context.Context, execution string) (e approvers.Executi
 		}
 		if err != nil {
 			return err
+		}
+		if pausable(e) {
+			if err := ifPaused(t); err != nil {
+				return err
+			}
 		}
 		switch e.State {
 		case approvers.ExecutionNone:
@@ -68,7 +74,7 @@ func (t *tx) claim(e *approvers.Execution, givers givers) (bool, error) {
 func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	started, err := move(*e, t.d.owner, t.now)
 	if errors.Is(err, approvers.ErrDigest) {
-		t.d.Log.Error("the stored arguments of a call do not match what was signed; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
+		t.note(slog.LevelError, "the stored arguments of a call do not match what was signed; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
 		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now
 		return false, t.finished(*e)
 	}
@@ -84,7 +90,7 @@ func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string
 	if tool, ok := t.d.Tools.Tool(e.Tool); ok {
 		due = due.Add(tool.Timeout)
 	}
-	if err := t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due}); err != nil {
+	if err := t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now}); err != nil {
 		return false, err
 	}
 	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}

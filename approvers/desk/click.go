@@ -14,6 +14,7 @@ type Click struct {
 	Inbox     string    // the delivery that it came in; closed in the same transaction
 	At        time.Time // when it was received
 	Who       approvers.Identity
+	User      string // the account that Slack delivered it for, which the record names where Slack could not say whose it is
 	Request   string // for Decide, Withdraw, and what people say and do beside deciding
 	Turn      string // for GoOn and TryAgain
 	Execution string // for Report
@@ -77,7 +78,9 @@ func (d *Desk) onRequest(ctx context.Context, what string, c Click, move func(*t
 
 // auditDenied records that somebody tried.
 func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
-	return t.audit(chain, approvers.AuditDenied, c.Who.ID, map[string]string{
-		"kind": what, "code": string(denied.Code), "channel": c.Channel, "message": c.MessageTS,
-	}, nil)
+	facts := map[string]string{"kind": what, "code": string(denied.Code), "channel": c.Channel, "message": c.MessageTS}
+	if c.Who.ID == "" && c.User != "" {
+		facts["user"] = c.User
+	}
+	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
 }

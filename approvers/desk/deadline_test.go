@@ -131,6 +131,18 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
+// TestAnUnhandledMessageDelaysNoExpiry: what decides nothing, such as a message that can't be read while Slack is down, keeps no request from its end.
+func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`issue_refund {"amount":1}`)
+	_, err := o.Receive(o.ctx(), store.Inbox{ID: "Ev-9", Kind: store.InboxEvent, ReceivedAt: o.clock.Now(), Payload: []byte("{}")}, "")
+	o.ok(err)
+	o.clock.pass(expiresAfter)
+	o.ok(o.Expire(o.ctx(), o.timers(store.TimerExpire)[r.ID]))
+	o.wantState(r.ID, approvers.Expired)
+	o.ok(o.Done(o.ctx(), "Ev-9", ""))
+}
+
 // TestAnEditMovesTheDeadline: the timer of the first deadline finds nothing to do and stands at the new one.
 func TestAnEditMovesTheDeadline(t *testing.T) {
 	o := newOffice(t)
@@ -195,6 +207,30 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 	o.notRun(r.Execution)
 }
 
+// The operator without a bot finds what the bot was running when it stopped, and can report on it.
+func TestCutRunsAreLostWithoutABot(t *testing.T) {
+	o := newOffice(t)
+	o.ok(o.LoseCut(o.ctx()))
+	cut := o.ask(`issue_refund {"amount":1}`)
+	report := func() error {
+		return o.Report(o.ctx(), desk.Click{Who: anna, Execution: cut.Execution, Reason: "seen at the bank"}, desk.Happened)
+	}
+	wantDenied(t, report(), approvers.DeniedUnfinished)
+	o.approve(lead, cut.ID)
+	_, _, err := o.Claim(o.ctx(), cut.Execution)
+	o.ok(err)
+	wantDenied(t, report(), approvers.DeniedUnfinished)
+	o.ok(o.LoseCut(o.ctx()))
+	o.wantKinds(cut.ID, "proposed denied decided approved executing denied unknown")
+	o.ok(report())
+	o.wantOutcome(cut.Call, approvers.OutcomeExecuted)
+	before := view(o, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err })
+	o.ok(o.LoseCut(o.ctx()))
+	if after := view(o, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err }); after != before {
+		t.Errorf("%d records became %d", before, after)
+	}
+}
+
 func TestReports(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -207,8 +243,8 @@ func TestReports(t *testing.T) {
 		code    approvers.Code
 	}{
 		{name: "it happened", report: desk.Happened, who: lead, reason: "refund 77", state: approvers.ExecutionSucceeded, outcome: approvers.OutcomeExecuted, told: "refund 77"},
-		{name: "it happened, in no words", report: desk.Happened, who: lead, state: approvers.ExecutionSucceeded, outcome: approvers.OutcomeExecuted, told: "a person reports that it happened"},
-		{name: "it did not", report: desk.DidNot, who: alice, state: approvers.ExecutionFailed, outcome: approvers.OutcomeError, told: "a person reports that it did not happen"},
+		{name: "it happened, in no words", report: desk.Happened, who: lead, state: approvers.ExecutionSucceeded, outcome: approvers.OutcomeExecuted, told: "a person reported that it happened"},
+		{name: "it did not", report: desk.DidNot, who: alice, state: approvers.ExecutionFailed, outcome: approvers.OutcomeError, told: "a person reported that it did not happen"},
 		{name: "leave it", report: desk.Leave, who: lead, state: approvers.ExecutionUnknown, outcome: approvers.OutcomeUnknown, told: "may or may not have happened"},
 		{name: "somebody else", report: desk.Happened, who: bob, state: approvers.ExecutionUnknown, code: approvers.DeniedNotMember},
 		{name: "a guest", report: desk.Happened, who: approvers.Identity{ID: lead.ID, Guest: true}, state: approvers.ExecutionUnknown, code: approvers.DeniedGuest},

@@ -40,9 +40,10 @@ func (d *Desk) Expire(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// handledFirst puts the end of something off while a delivery that was received by its deadline is not handled yet. It reports whether it did.
+// handledFirst puts the end of something off while a click or a form that was received by its deadline is not handled yet. It reports whether it did.
+// Nothing else that comes from Slack decides anything.
 func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
-	early, err := t.Unhandled(deadline)
+	early, err := t.Unhandled(store.InboxInteraction, deadline)
 	if err != nil || !early {
 		return false, err
 	}
@@ -98,7 +99,10 @@ func (t *tx) escalated(before, after approvers.Request, told approvers.Escalatio
 	if err := t.audit(after.ID, approvers.AuditEscalated, "", facts, nil); err != nil {
 		return err
 	}
-	if err := t.follow(before, after); err != nil || told.Again {
+	if err := t.follow(before, after); err != nil {
+		return err
+	}
+	if err := t.cardsAgain(after); err != nil || told.Again {
 		return err
 	}
 	return t.wantInLine(after, toRole+told.Lead.Name)

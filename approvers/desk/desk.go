@@ -57,10 +57,13 @@ type Config struct {
 // Desk changes state. It is safe for use by many goroutines.
 type Desk struct {
 	Config
-	owner string // names this process in executions
+	owner string // names this process in executions and surfaces
 	bells bells
+	halt  halt
+	slack slackClock
 
 	handling atomic.Int64 // handlers that run now
+	room     room
 
 	reconsidering sync.Mutex
 }
@@ -70,11 +73,8 @@ func New(c Config) *Desk {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Desk{Config: c, owner: newID("proc"), bells: newBells()}
+	return &Desk{Config: c, owner: newID("proc", c.Now()), bells: newBells(), halt: halt{under: map[int]underWay{}}}
 }
-
-// newID makes a random id that says what it names.
-func newID(kind string) string { return kind + "_" + rand.Text() }
 
 // tx is one transaction of the desk: the store's, with the time and the policy that hold for all of it.
 type tx struct {
@@ -84,6 +84,12 @@ type tx struct {
 	policy *approvers.Policy
 	rings  map[store.TimerKind]bool // kinds that got a timer
 	events []Event                  // what becomes true with the commit
+	halts  bool                     // everything is paused with the commit
+	stops  map[handled]bool         // what somebody stops with the commit
+	log    []note                   // what the operator is told when it is true
+
+	redrawn map[redraw]bool
+	homes   bool // something changed that Home tabs show
 
 	gathering bool     // a step is proposed: its cards are shown when all of its calls are planned
 	gathered  []string // requests whose cards wait for that
@@ -101,15 +107,40 @@ func (t *tx) SetTimer(timer store.Timer) error {
 func (d *Desk) update(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // of the run that was committed, which is the last
 	err := d.Store.Update(ctx, func(s store.Tx) error {
-		t = &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}}
-		return fn(t)
+		t = &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}, redrawn: map[redraw]bool{}, stops: map[handled]bool{}}
+		if err := fn(t); err != nil {
+			return err
+		}
+		return t.followedByHomes()
 	})
+	if errors.Is(err, store.ErrFull) {
+		d.lacks(err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	if t.halts {
+		d.halt.now()
+	}
+	d.halt.these(t.stops)
 	d.bells.ring(t.rings)
 	d.tell(t.events)
+	for _, n := range t.log {
+		d.Log.Log(ctx, n.level, n.text, n.facts...)
+	}
 	return nil
+}
+
+// note is one line of the log.
+type note struct {
+	level slog.Level
+	text  string
+	facts []any
+}
+
+// note tells the operator of something with the commit: a closure may run more than once, or come to nothing.
+func (t *tx) note(level slog.Level, text string, facts ...any) {
+	t.log = append(t.log, note{level, text, facts})
 }
 
 // now is the time as every backend can store it.
@@ -153,6 +184,17 @@ func (d *Desk) Receive(ctx context.Context, row store.Inbox, lane string) (fresh
 		return t.SetTimer(store.Timer{Kind: store.TimerInbox, Ref: row.ID, Due: row.ReceivedAt, Lane: lane})
 	})
 	return fresh, err
+}
+
+// Remember notes a delivery that was answered at once and changed nothing, so that it is known when it comes again.
+func (d *Desk) Remember(ctx context.Context, row store.Inbox) error {
+	return d.update(ctx, "remember", func(t *tx) error {
+		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		row.ReceivedAt, row.HandledAt, row.Payload = row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil
+		return t.PutInbox(row)
+	})
 }
 
 // Done closes a delivery that changes nothing else. note says why, where that is worth remembering.

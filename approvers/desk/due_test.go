@@ -2,16 +2,19 @@ package desk_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/store"
 )
 
 // TestWhatWasDueBeforeTheClockWasSetBack is done all the same; deadlines wait for their time.
 func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
-	for _, back := range []time.Duration{time.Hour, 7 * 24 * time.Hour} {
+	for _, back := range []time.Duration{30 * time.Second, time.Hour, 7 * 24 * time.Hour} {
 		o := newOffice(t)
 		r := o.ask(`issue_refund {"amount":1}`)
 		id := o.command()
@@ -39,4 +42,80 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 		o.ok(<-stopped)
 		o.wantKinds(r.ID, "proposed")
 	}
+}
+
+// TestWhatWasPutOffBeforeTheClockWasSetBack is tried again at once all the same, once: since then it waits for its time by the clock as it is.
+func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
+	for _, back := range []time.Duration{30 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t)
+			calls, fails := 0, true
+			handled := func(ctx context.Context, timer store.Timer) error {
+				calls++
+				if fails {
+					return errors.New("not now")
+				}
+				return o.Done(ctx, timer.Ref, "")
+			}
+			ctx, stop := context.WithCancel(o.ctx())
+			stopped := make(chan error, 1)
+			go func() {
+				stopped <- o.Work(ctx, map[store.TimerKind]desk.Duty{store.TimerInbox: {Handle: handled, Workers: 1}})
+			}()
+			expect := func(what string, want int) {
+				t.Helper()
+				time.Sleep(5 * time.Second) // workers look again; the office's clock stands
+				if synctest.Wait(); calls != want {
+					t.Errorf("%s back: %s: tried %d times; want %d", back, what, calls, want)
+				}
+			}
+			o.command()
+			expect("at first", 1)
+			o.clock.pass(-back)
+			expect("the clock was set back", 2)
+			o.clock.pass(time.Second)
+			expect("its time has come", 3)
+			fails = false
+			o.clock.pass(-back)
+			expect("the clock was set back again", 4)
+			stop()
+			o.ok(<-stopped)
+		})
+	}
+}
+
+// TestWhatWasApprovedBeforeTheClockWasSetBack runs at once, and once: one that runs already is left to whoever runs it, however the clock is set.
+func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		r := o.ask(`issue_refund {"amount":1}`)
+		o.approve(lead, r.ID)
+		o.clock.pass(-time.Hour)
+		calls, answer := 0, make(chan bool, 1)
+		run := func(ctx context.Context, timer store.Timer) error {
+			calls++
+			e, run, err := o.Claim(ctx, timer.Ref)
+			if err != nil || !run {
+				return err
+			}
+			return o.Finish(ctx, e.ID, <-answer, "refunded")
+		}
+		ctx, stop := context.WithCancel(o.ctx())
+		stopped := make(chan error, 1)
+		go func() {
+			stopped <- o.Work(ctx, map[store.TimerKind]desk.Duty{store.TimerRun: {Handle: run, Workers: 4}})
+		}()
+		for _, set := range []time.Duration{0, -time.Hour, 3 * time.Hour} {
+			o.clock.pass(set)
+			time.Sleep(5 * time.Second) // workers look again; the office's clock stands
+			if synctest.Wait(); calls != 1 {
+				t.Errorf("set by %s: it was taken up %d times", set, calls)
+			}
+		}
+		answer <- true
+		synctest.Wait()
+		o.wantOutcome(r.Call, approvers.OutcomeExecuted)
+		stop()
+		o.ok(<-stopped)
+	})
 }

@@ -22,9 +22,9 @@ func (t *tx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, 
 	if approvers.EqualArgs(args, r.Args) {
 		return approvers.Edited{}, &approvers.Denied{Code: approvers.DeniedUnchanged}
 	}
-	e := approvers.Edited{Execution: newID("exec"), Args: args}
+	e := approvers.Edited{Execution: t.newID("exec"), Args: args}
 	e.Digest = approvers.Digest(e.Execution, r.Tool, r.ToolHash, args)
-	e.Preview, e.PreviewFault = t.preview(r.Tool, r.Agent, values)
+	e.Preview, e.PreviewFault = t.preview(r.Tool, r.Agent, approvers.MaskValues(values, r.Secrets))
 	e.Plan = t.policy.Plan(r.AsCall(values))
 	return e, nil
 }

@@ -53,11 +53,11 @@ func (t *tx) returnResult(e approvers.Execution) error {
 	if err != nil {
 		return err
 	}
-	outcome, text := approvers.RunResult(t.policy, e, request)
-	if err := t.giveResult(call, outcome, text); err != nil {
+	if err := t.changedStep(e); err != nil {
 		return err
 	}
-	return t.changedStep(e)
+	outcome, text := approvers.RunResult(t.policy, e, request)
+	return t.giveResult(call, outcome, text)
 }
 
 // changedStep has everything that shows an execution shown again.
@@ -66,7 +66,7 @@ func (t *tx) changedStep(e approvers.Execution) error {
 	if err != nil {
 		return err
 	}
-	if e.Request != "" {
+	if e.Request != "" && !t.redrawn[redraw{ref: e.Request}] { // else follow has done all of this
 		if err := t.changedRef(e.Request); err != nil {
 			return err
 		}

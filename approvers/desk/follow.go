@@ -33,6 +33,9 @@ func (t *tx) follow(before, r approvers.Request) error {
 	if err := t.changedRef(r.ID); err != nil {
 		return err
 	}
+	if err := t.changedEarlier(r); err != nil {
+		return err
+	}
 	if err := t.changedBundle(r); err != nil {
 		return err
 	}
@@ -46,14 +49,21 @@ func (t *tx) follow(before, r approvers.Request) error {
 		if err := t.wantCard(r); err != nil {
 			return err
 		}
+		if before.ID != "" {
+			if err := t.cardsAgain(r); err != nil {
+				return err
+			}
+		}
 	}
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err
 	}
 	if before.ID != "" {
-		if err := t.changedTurn(r.Turn, store.SurfaceStep, call.Step); err != nil {
-			return err
+		for _, kind := range []store.SurfaceKind{store.SurfaceStep, store.SurfaceReworded} {
+			if err := t.changedTurn(r.Turn, kind, call.Step); err != nil {
+				return err
+			}
 		}
 	}
 	if r.State.Open() || r.State == approvers.Consumed {
@@ -199,6 +209,13 @@ func (t *tx) giveResult(call store.Call, outcome approvers.Outcome, text string)
 		if c.Step == turn.Step && c.Outcome == "" {
 			return nil
 		}
+	}
+	if turn.Halted != "" {
+		conv, err := t.Conversation(turn.Conversation)
+		if err != nil {
+			return err
+		}
+		return t.stop(turn, conv, turn.Halted, true)
 	}
 	if turn, err = turn.Think(); err != nil {
 		return err

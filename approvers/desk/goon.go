@@ -66,7 +66,7 @@ func (d *Desk) GoOn(ctx context.Context, c Click) error {
 			if call.Step != turn.Step || call.Outcome != "" {
 				continue
 			}
-			if denied, err := t.letGo(call, c); denied != nil || err != nil {
+			if denied, err := t.letGo(call, c, "the conversation went on to something else"); denied != nil || err != nil {
 				return denied, err
 			}
 		}
@@ -100,14 +100,14 @@ func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.
 }
 
 // letGo ends what one call waits for: its request is withdrawn; an unknown outcome is told to the model as it is.
-func (t *tx) letGo(call store.Call, c Click) (*approvers.Denied, error) {
+func (t *tx) letGo(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
 		if err != nil {
 			return nil, err
 		}
 		if r.State.Open() {
-			after, denied := r.Withdraw(t.deciding(), c.Who, true, "the conversation went on to something else")
+			after, denied := r.Withdraw(t.deciding(), c.Who, true, why)
 			if denied != nil {
 				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 			}
@@ -115,7 +115,7 @@ func (t *tx) letGo(call store.Call, c Click) (*approvers.Denied, error) {
 		}
 	}
 	if call.Inquiry != nil {
-		return nil, t.closeInquiry(call, approvers.OutcomeWithdrawn, "the conversation went on to something else")
+		return nil, t.closeInquiry(call, approvers.OutcomeWithdrawn, why)
 	}
 	e, err := t.Execution(call.Execution)
 	if err != nil {

@@ -32,7 +32,7 @@ func (d *Desk) GrantMore(ctx context.Context, c Click, a approvers.Allowance) (a
 
 // give puts a grant into force that was given on a card. Everybody in the conversation sees it, and its giver has a copy to take it back from.
 func (t *tx) give(g approvers.Grant) error {
-	g.ID = newID("grant")
+	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // newGranting is a world in which the first refund is approved together with two more, and the model then asks for four.
-func newGranting(t testing.TB, kill func() (before, behind bool)) *outside {
+func newGranting(t testing.TB, kill func(point string) bool) *outside {
 	w := newOutside(t, kill)
 	w.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Tools[3].TrustAfter = 0 }))
 	w.script = []string{oneRefund}
@@ -26,7 +26,7 @@ func (w *outside) grantHeld() {
 	under, decided := 0, 0
 	for _, c := range w.callsOf(turn) {
 		e := w.execution(c.Execution)
-		if n := w.effects[e.ID]; n > 1 || (n == 1) != (e.State == approvers.ExecutionSucceeded) {
+		if n := w.acts[e.ID]; n > 1 || w.calls[e.ID] > 1 || (n == 1) != (e.State == approvers.ExecutionSucceeded) {
 			t.Errorf("a refund was made %d times, and is %s", n, e.State)
 		}
 		switch {
@@ -46,32 +46,8 @@ func (w *outside) grantHeld() {
 	}
 }
 
-// TestKilledWhileAGrantIsUsed kills the process in each transaction, before its commit and behind it: a use is taken in the transaction that makes
-// executing durable, so it is neither lost nor taken twice.
+// TestKilledWhileAGrantIsUsed kills the process at each point: a use is taken in the transaction that makes executing durable, so it is neither lost
+// nor taken twice.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for n := 1; ; n += step {
-		crashed := 0
-		for _, behind := range []bool{false, true} {
-			count := 0
-			w := newGranting(t, func() (bool, bool) {
-				count++
-				return count == n && !behind, count == n && behind
-			})
-			w.life()
-			w.grantHeld()
-			crashed += w.crashes
-			w.books()
-			if t.Failed() {
-				t.Fatalf("killed in transaction %d, behind the commit: %t", n, behind)
-			}
-		}
-		if crashed == 0 {
-			t.Logf("%d transactions", n-1)
-			return
-		}
-	}
+	killedAtEveryPoint(t, newGranting, (*outside).grantHeld)
 }

@@ -3,6 +3,8 @@ package desk
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime/pprof"
 	"sync"
 	"time"
 
@@ -55,15 +57,23 @@ func (h *hands) rest() time.Duration {
 	return rest
 }
 
-// take starts a timer's handler, unless it or its lane is being handled, its lane is held for another, or all hands are full.
-func (h *hands) take(ctx context.Context, t store.Timer) {
+// full reports whether all hands are.
+func (h *hands) full() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.refs) >= h.duty.Workers || h.refs[t.Ref] || (t.Lane != "" && h.lanes[t.Lane]) {
-		return
+	return len(h.refs) >= h.duty.Workers
+}
+
+// take starts a timer's handler, unless it or its lane is being handled, its lane is held for another, all hands are full, the disk is, or there is no use in it.
+// It reports whether it did.
+func (h *hands) take(ctx context.Context, t store.Timer) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.d.room.lacking() || len(h.refs) >= h.duty.Workers || h.refs[t.Ref] || (t.Lane != "" && h.lanes[t.Lane]) || !h.duty.worth() {
+		return false
 	}
 	if first, held := h.held[t.Lane]; held && first.Ref != t.Ref {
-		return
+		return false
 	}
 	h.refs[t.Ref] = true
 	if t.Lane != "" {
@@ -72,7 +82,7 @@ func (h *hands) take(ctx context.Context, t store.Timer) {
 	h.d.handling.Add(1)
 	h.wg.Go(func() {
 		defer h.d.handling.Add(-1)
-		h.handle(ctx, t)
+		pprof.Do(ctx, pprof.Labels("ref", t.Ref), func(ctx context.Context) { h.handle(ctx, t) })
 		h.mu.Lock()
 		delete(h.refs, t.Ref)
 		delete(h.lanes, t.Lane)
@@ -82,15 +92,21 @@ func (h *hands) take(ctx context.Context, t store.Timer) {
 		default:
 		}
 	})
+	return true
 }
 
 func (h *hands) handle(ctx context.Context, t store.Timer) {
 	if stale, err := h.stale(ctx, t); stale || err != nil {
 		return // it was handled or put off since it was read; or it is read again soon
 	}
-	cause := h.duty.Handle(ctx, t)
-	if ctx.Err() != nil && cause != nil {
-		return // stopping: the row stays, and the next process takes it up
+	inner, leave := h.d.halt.enter(ctx, t)
+	defer leave()
+	cause := h.duty.Handle(inner, t)
+	if inner.Err() != nil && cause != nil || errors.Is(cause, ErrPaused) {
+		return // stopping, or paused: the row stays, and the next process takes it up, or this one when it goes on
+	}
+	if errors.Is(cause, store.ErrFull) {
+		return // it comes again when there is room, and has not failed
 	}
 	if errors.Is(cause, ErrNotDue) {
 		cause = nil
@@ -103,16 +119,20 @@ func (h *hands) handle(ctx context.Context, t store.Timer) {
 		h.stop(err)
 		return
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFull) {
 		h.d.Log.Error("a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 	}
 }
 
-// stale reports whether a timer is not as it was read any more.
+// stale reports whether a timer is not as it was read any more, or rests by now because everything was paused.
 func (h *hands) stale(ctx context.Context, t store.Timer) (stale bool, err error) {
 	err = h.d.Store.View(ctx, func(r store.Reader) (err error) {
 		_, still, err := asRead(r, t)
-		stale = !still
+		if stale = !still; stale || err != nil || !halted[t.Kind] {
+			return err
+		}
+		left, err := awake(r, []store.Timer{t})
+		stale = len(left) == 0
 		return err
 	})
 	return stale, err
@@ -130,36 +150,53 @@ func (h *hands) putOff(ctx context.Context, t store.Timer, cause error) error {
 		h.hold(t, false)
 		return err
 	}
-	h.d.Log.Warn("will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	wait, told := waits(cause)
+	level := slog.LevelWarn
+	if told { // it waits for its turn, which is nothing to warn of
+		level = slog.LevelDebug
+	}
+	h.d.Log.Log(ctx, level, "will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	put, again := false, t
 	err := h.d.update(ctx, "put off", func(tx *tx) (err error) {
 		if again, put, err = asRead(tx, t); err != nil || !put {
 			return err
 		}
 		again.Tries++
-		again.Due = tx.now.Add(backoff(again.Tries, cause))
+		if !told {
+			wait = backoff(again.Tries)
+		}
+		again.Due, again.PutOff = tx.now.Add(wait), tx.now
 		return tx.SetTimer(again)
 	})
-	h.hold(again, put && err == nil)
+	order := again.Tries <= holds
+	if told {
+		order = !h.duty.Yields
+	}
+	h.hold(again, put && err == nil && order)
 	return err
 }
 
 // hold has the rest of a lane wait for a timer that was put off, or no more.
-func (h *hands) hold(t store.Timer, put bool) {
+func (h *hands) hold(t store.Timer, keep bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if put && t.Tries <= holds && t.Lane != "" {
+	if keep && t.Lane != "" {
 		h.held[t.Lane] = t
 	} else {
 		delete(h.held, t.Lane)
 	}
 }
 
-// backoff doubles from 100 ms to 30 s, unless the cause says how long.
-func backoff(tries int, cause error) time.Duration {
+// waits is how long a cause says to wait, if it does.
+func waits(cause error) (wait time.Duration, told bool) {
 	var says interface{ After() time.Duration }
 	if errors.As(cause, &says) {
-		return says.After()
+		return says.After(), true
 	}
+	return 0, false
+}
+
+// backoff doubles from 100 ms to 30 s.
+func backoff(tries int) time.Duration {
 	return min(100*time.Millisecond<<min(tries-1, 20), 30*time.Second)
 }

@@ -15,16 +15,19 @@ const silence = 8 * time.Hour
 
 // Utterance is what a person said to the bot.
 type Utterance struct {
-	Inbox  string    // the delivery that it came in; closed in the same transaction
-	At     time.Time // when it was received
-	Place  approvers.Place
-	Team   string
-	Thread string // ts of the thread's root; empty at the top level of a direct message
-	TS     string // the message's own ts
-	Who    approvers.Identity
-	Text   string // as the model should read it
-	Start  bool   // it may begin a conversation: a mention, or a direct message
-	Anew   bool   // it begins a new conversation at the top level of a direct message
+	Inbox    string    // the delivery that it came in; closed in the same transaction
+	At       time.Time // when it was received
+	Place    approvers.Place
+	Team     string
+	Thread   string // ts of the thread's root; empty at the top level of a direct message
+	TS       string // the message's own ts
+	Who      approvers.Identity
+	Text     string // as the model should read it
+	Attached string // what came along, for the model only: files, and where it was written
+	Start    bool   // it may begin a conversation: a mention, or a direct message
+	Anew     bool   // it begins a new conversation at the top level of a direct message
+	Halt     bool   // it says to stop: what is under way is stopped, and no turn begins
+	Edited   string // Slack's ts of the edit since which it reads so; empty: it was not edited
 }
 
 // Heard says what became of an utterance.
@@ -32,8 +35,10 @@ type Heard struct {
 	Conversation string
 	Turn         string
 	Queued       bool // it waits until the turn under way ends
+	Paused       bool // everything is paused: it is kept, and its sender is told so
 	Ignored      bool // it was not for the bot
 	Duplicate    bool // it was heard before
+	Halted       bool // it stopped the turn
 	Denied       *approvers.Denied
 }
 
@@ -49,12 +54,19 @@ func (h *Heard) deny(denied *approvers.Denied, start bool) bool {
 // Hear takes in what a person said: it begins a turn, or waits for the one under way.
 func (d *Desk) Hear(ctx context.Context, u Utterance) (Heard, error) {
 	var heard Heard
+	d.slack.saw(u.TS)
 	err := d.update(ctx, "hear", func(t *tx) error {
 		heard = Heard{}
 		if err := t.settle(u.Inbox, ""); err != nil {
 			return err
 		}
+		if err := t.alreadyTold(u, &heard); err != nil || heard.Ignored || heard.Duplicate {
+			return err
+		}
 		conv, err := t.conversationFor(u, &heard)
+		if err == nil && heard.Ignored {
+			err = t.spokenUnder(u.Place.Channel, u.Thread)
+		}
 		if err != nil || heard.Denied != nil || heard.Ignored {
 			return err
 		}
@@ -63,6 +75,11 @@ func (d *Desk) Hear(ctx context.Context, u Utterance) (Heard, error) {
 			return err
 		}
 		heard.Conversation = conv.ID
+		p, _, err := paused(t)
+		if err != nil {
+			return err
+		}
+		heard.Paused = p.On
 		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) {
 			heard.Duplicate = true
 			return nil
@@ -75,9 +92,25 @@ func (d *Desk) Hear(ctx context.Context, u Utterance) (Heard, error) {
 	return heard, err
 }
 
+// alreadyTold finds out whether a message was heard before it was edited, or is gone by now. Deliveries overtake each other: of a message that is not
+// older than that, the edit may come before the message itself; then it is heard as it reads since.
+func (t *tx) alreadyTold(u Utterance, heard *Heard) (err error) {
+	if heard.Ignored, err = t.deleted(u.Place.Channel, u.TS); err != nil || heard.Ignored || u.Edited == "" {
+		return err
+	}
+	if heard.Duplicate, err = t.reword(u, approvers.Reworded{At: u.At, Edit: u.Edited, Text: u.Text}); err != nil || heard.Duplicate {
+		return err
+	}
+	heard.Ignored = u.Text == "" || u.At.Sub(sentAt(u.TS)) > lateEdit
+	return nil
+}
+
+// placeOf names the place of a conversation.
+func placeOf(team, channel, thread string) string { return team + "/" + channel + "/" + thread }
+
 // conversationFor finds or begins the conversation that an utterance belongs to, if its speaker may ask there.
 func (t *tx) conversationFor(u Utterance, heard *Heard) (store.Conversation, error) {
-	place := u.Team + "/" + u.Place.Channel + "/" + u.Thread
+	place := placeOf(u.Team, u.Place.Channel, u.Thread)
 	conv, err := t.ConversationAt(place)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return conv, err
@@ -106,7 +139,7 @@ func (t *tx) conversationFor(u Utterance, heard *Heard) (store.Conversation, err
 		return conv, nil
 	}
 	return store.Conversation{
-		ID: newID("conv"), Place: place, Team: u.Team, Channel: u.Place.Channel, Name: u.Place.Name,
+		ID: t.newID("conv"), Place: place, Team: u.Team, Channel: u.Place.Channel, Name: u.Place.Name,
 		Thread: u.Thread, DM: u.Place.DM, Agent: agent.Name, CreatedAt: t.now,
 	}, nil
 }
@@ -114,10 +147,10 @@ func (t *tx) conversationFor(u Utterance, heard *Heard) (store.Conversation, err
 // take writes the message down, and has the agent think about it unless it must wait its turn.
 func (t *tx) take(conv store.Conversation, u Utterance, heard *Heard) error {
 	conv.Messages++
-	conv.LastAt = t.now
+	conv.LastAt, conv.Gone = t.now, false
 	m := store.Message{
 		Conversation: conv.ID, Seq: conv.Messages, Role: store.RoleUser, State: store.MessageQueued,
-		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, TS: u.TS, At: t.now,
+		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, Attached: u.Attached, TS: u.TS, Edited: u.Edited, At: t.now,
 	}
 	if conv.Turn == "" {
 		if err := t.PutMessage(m); err != nil {
@@ -135,6 +168,23 @@ func (t *tx) take(conv store.Conversation, u Utterance, heard *Heard) error {
 		return err
 	}
 	heard.Turn = turn.ID
+	if err := t.changedTurn(turn.ID, store.SurfaceStandstill, 0); err != nil { // it says how many messages are kept
+		return err
+	}
+	if u.Halt && turn.Halted == "" {
+		heard.Halted = true
+		m.State, m.Turn = store.MessageTaken, turn.ID
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		if err := t.PutConversation(conv); err != nil {
+			return err
+		}
+		conv.Version++
+		denied, err := t.haltTurn(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
+		heard.deny(denied, u.Start)
+		return err
+	}
 	if answered, err := t.answerByWriting(turn, m, u); answered || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
@@ -152,10 +202,13 @@ func (t *tx) take(conv store.Conversation, u Utterance, heard *Heard) error {
 	if err := t.PutConversation(conv); err != nil {
 		return err
 	}
-	if turn.State == approvers.TurnWaiting {
-		return t.tellQueued(turn)
+	if turn.State != approvers.TurnWaiting {
+		return nil
 	}
-	return nil
+	if err := t.turnAgain(turn); err != nil {
+		return err
+	}
+	return t.tellQueued(turn)
 }
 
 // begin starts a turn on every message that waits. The caller puts the conversation.
@@ -166,7 +219,7 @@ func (t *tx) begin(conv *store.Conversation) (string, error) {
 	}
 	messages = inTurns(messages)
 	turn := approvers.Turn{
-		ID: newID("turn"), Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnQueued, CreatedAt: t.now,
+		ID: t.newID("turn"), Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnQueued, CreatedAt: t.now,
 	}
 	for _, m := range messages {
 		switch {
@@ -199,9 +252,16 @@ func (t *tx) begin(conv *store.Conversation) (string, error) {
 	return turn.ID, t.think(turn)
 }
 
-// think has the model called for a turn, now.
+// think has the model called for a turn, now. Those who wait for it are told if a pause holds it up.
 func (t *tx) think(turn approvers.Turn) error {
-	return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now})
+	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
+		return err
+	}
+	p, _, err := paused(t)
+	if err != nil || !p.On {
+		return err
+	}
+	return t.standStill(turn)
 }
 
 // tellIfQueued tells those whose messages wait for the turn, if there are any.
@@ -215,14 +275,5 @@ func (t *tx) tellIfQueued(turn approvers.Turn) error {
 
 // tellQueued tells those whose messages wait that they do, once a turn, if something waits for a decision.
 func (t *tx) tellQueued(turn approvers.Turn) error {
-	surfaces, err := t.SurfacesOf(turn.ID)
-	if err != nil {
-		return err
-	}
-	for _, s := range surfaces {
-		if s.Kind == store.SurfaceQueued {
-			return t.changed(s)
-		}
-	}
-	return t.want(store.Surface{Kind: store.SurfaceQueued, Ref: turn.ID, To: toConversation + turn.Conversation})
+	return t.wantCurrent(store.Surface{Kind: store.SurfaceQueued, Ref: turn.ID, To: toConversation + turn.Conversation})
 }

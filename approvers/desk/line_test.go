@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"countersign/approvers"
+	"countersign/approvers/desk/books"
+	"countersign/internal/campaign"
 	"countersign/store"
 )
 
@@ -30,16 +32,16 @@ func (o *office) asked(n int) []approvers.Request {
 	return out
 }
 
-func (o *office) lineAt(address string) testLine {
+func (o *office) lineAt(address string) books.Line {
 	o.t.Helper()
-	return view(o, func(r store.Reader) (testLine, error) { return lineAt(r, address) })
+	return view(o, func(r store.Reader) (books.Line, error) { return books.LineAt(r, address) })
 }
 
 // line says how many cards are open at the Team Lead's, and which of the requests wait in line.
 func (o *office) line(rs []approvers.Request) string {
 	o.t.Helper()
 	l := o.lineAt("role:team-lead")
-	_, held := l.ids()
+	_, held := l.IDs()
 	var at []int
 	for i, r := range rs {
 		if slices.Contains(held, r.ID) {
@@ -129,7 +131,7 @@ func TestLineNotice(t *testing.T) {
 	if sight, err = o.See(o.ctx(), copied.ID); err != nil || sight.Line != nil {
 		t.Errorf("the old notice says %+v (%v)", sight.Line, err)
 	}
-	o.ok(o.Gone(o.ctx(), copied.ID))
+	o.ok(o.Gone(o.ctx(), o.surface(copied.ID)))
 	o.reject(lead, again[0].ID)
 	if now := o.surface(copied.ID); now.State != store.SurfaceGone {
 		t.Errorf("the old notice is %s again", now.State)
@@ -237,10 +239,7 @@ func TestBurst(t *testing.T) {
 	o.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 		p.Caps = approvers.Caps{Approver: 10, Requester: approvers.Limit{Count: 20, Per: time.Hour}}
 	}))
-	n := 1000
-	if testing.Short() {
-		n = 200
-	}
+	n := campaign.Brief(1000)
 	var rs []approvers.Request
 	for range n / 50 {
 		var specs []string
@@ -252,7 +251,7 @@ func TestBurst(t *testing.T) {
 		}
 	}
 	posts := 0
-	for _, timer := range o.timers(store.TimerShow) {
+	for _, timer := range o.timers(store.ShowTimers...) {
 		if s := o.surface(timer.Ref); s.Kind != store.SurfaceStep {
 			posts++
 		}
@@ -323,7 +322,7 @@ func TestLinesInAnyOrder(t *testing.T) {
 }
 
 // quickDir is a directory in memory, where the machine has one: these tests commit thousands of times, and none of it is about the disk.
-func quickDir(t *testing.T) string {
+func quickDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "countersign")
 	if err != nil {
 		return t.TempDir()
@@ -352,7 +351,7 @@ func (c *chaos) askSome(t *rapid.T) {
 }
 
 func (c *chaos) linesAddUp(t *rapid.T) {
-	if err := c.store.View(c.ctx(), requestsAreShown); err != nil {
+	if err := c.store.View(c.ctx(), books.Lines); err != nil {
 		t.Fatalf("the lines do not add up:\n%v", err)
 	}
 	most := c.policy.Load().Caps.Approver

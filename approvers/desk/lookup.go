@@ -32,6 +32,7 @@ func (d *Desk) Rendering(ctx context.Context, surface string, post uint64) (show
 func (d *Desk) Request(ctx context.Context, id string) (req approvers.Request, err error) {
 	err = d.Store.View(ctx, func(r store.Reader) error {
 		req, err = r.Request(id)
+		veil(d.Policy(), &req, nil)
 		return err
 	})
 	return req, err

@@ -2,6 +2,8 @@ package desk
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -13,10 +15,59 @@ const maxTries = 5
 // recover takes up an execution whose process stopped while it ran. One whose second run would act again is never
 // run blindly: its outcome is unknown, and people are asked.
 func (t *tx) recover(e *approvers.Execution) (bool, error) {
-	if e.Effect != approvers.Unprotected && e.Tries < maxTries {
+	if halted, err := t.isHalted(*e); halted || err != nil {
+		return false, errors.Join(err, t.cutOff(*e))
+	}
+	if repeatable(*e) {
 		return t.start(e, approvers.Execution.Retry)
 	}
-	return false, t.lose(*e)
+	return false, t.lose(*e, approvers.LossStopped)
+}
+
+// repeatable reports whether a run whose process stopped may be run again.
+func repeatable(e approvers.Execution) bool {
+	return e.Effect != approvers.Unprotected && e.Tries < maxTries
+}
+
+// LoseCut marks runs as lost that a stopped process was at and that nobody may run again, as Claim does with each when a bot starts. It is for who holds the
+// store alone and runs nothing: nothing is written where there is none.
+func (d *Desk) LoseCut(ctx context.Context) error {
+	found := true
+	err := d.Store.View(ctx, func(r store.Reader) error {
+		cut, err := cutRuns(r)
+		found = len(cut) > 0
+		return err
+	})
+	if err != nil || !found {
+		return err
+	}
+	return d.update(ctx, "lose what was cut", func(t *tx) error {
+		cut, err := cutRuns(t)
+		for _, e := range cut {
+			if err := t.lose(e, approvers.LossStopped); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// cutRuns are runs under way that nobody may run again.
+func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
+	timers, err := r.Timers(store.TimerRun, mostRuns)
+	if err != nil {
+		return nil, err
+	}
+	for _, timer := range timers {
+		e, err := r.Execution(timer.Ref)
+		if ignoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil && e.State == approvers.ExecutionExecuting && !repeatable(e) {
+			cut = append(cut, e)
+		}
+	}
+	return cut, nil
 }
 
 // Lose records that a run ended without anybody knowing whether it acted: its tool could not tell. People are asked.
@@ -26,13 +77,24 @@ func (d *Desk) Lose(ctx context.Context, execution string) error {
 		if err != nil {
 			return err
 		}
-		return t.lose(e)
+		p, _, err := paused(t)
+		if err != nil {
+			return err
+		}
+		why := approvers.LossUnclear
+		if p.On {
+			why = approvers.LossPaused
+		}
+		if halted, err := t.isHalted(e); halted || err != nil {
+			return errors.Join(err, t.cutOff(e))
+		}
+		return t.lose(e, why)
 	})
 }
 
 // lose marks a run's outcome as unknown, and asks people.
-func (t *tx) lose(e approvers.Execution) error {
-	lost, err := e.Lose(t.now)
+func (t *tx) lose(e approvers.Execution, why approvers.Loss) error {
+	lost, err := e.Lose(why, t.now)
 	if err != nil {
 		return err
 	}
@@ -40,7 +102,7 @@ func (t *tx) lose(e approvers.Execution) error {
 	if err := t.PutExecution(lost); err != nil {
 		return err
 	}
-	if err := t.audit(lost.Chain(), approvers.AuditUnknown, "", map[string]string{"execution": lost.ID, "digest": lost.Digest}, nil); err != nil {
+	if err := t.audit(lost.Chain(), approvers.AuditUnknown, "", map[string]string{"execution": lost.ID, "digest": lost.Digest, "why": string(why)}, nil); err != nil {
 		return err
 	}
 	if err := t.ClearTimer(store.TimerRun, lost.ID); err != nil {
@@ -49,11 +111,28 @@ func (t *tx) lose(e approvers.Execution) error {
 	if err := t.distrust(lost); err != nil {
 		return err
 	}
-	t.d.Log.Warn("nobody knows whether a run acted; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
+	t.note(slog.LevelWarn, "nobody knows whether a run acted; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
 	return t.askWhatHappened(lost)
 }
 
-// mostRuns bounds how many runs are looked at when a process starts. It is far above what can be under way at once; a run beyond it
+// PutBack leaves a run that a pause interrupted, and that may be run again, until everything goes on.
+func (d *Desk) PutBack(ctx context.Context, execution string) error {
+	return d.update(ctx, "put back", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		if e.State != approvers.ExecutionExecuting || e.Owner != t.d.owner {
+			return ErrNotDue
+		}
+		if err := t.runNow(e); err != nil {
+			return err
+		}
+		return t.changedStep(e)
+	})
+}
+
+// mostRuns bounds how many runs are looked at that an earlier process was at. It is far above what can be under way at once; a run beyond it
 // is taken up when its lease ends.
 const mostRuns = 10_000
 

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -35,8 +36,8 @@ func (t *tx) invited(r approvers.Request, i approvers.Invite) error {
 		return err
 	}
 	for _, s := range surfaces {
-		if isCard(s.Kind) && s.To == toUser+i.Who.User() && s.State != store.SurfaceUnreachable {
-			return t.notify(r.ID, i.Who, store.NoteInvited, 0)
+		if isCard(s.Kind) && s.To == toUser+i.Who.User() && s.State != store.SurfaceUnreachable && s.State != store.SurfaceGone {
+			return errors.Join(t.again([]store.Surface{s}, false), t.notify(r.ID, i.Who, store.NoteInvited, 0))
 		}
 	}
 	if i.Away { // nobody chose to send them this one: they are not flooded with what others would have got

@@ -9,7 +9,7 @@ import (
 
 // observe ends a call that the policy only observes: it is not run and nobody is asked. The model and the people are told what
 // would have been.
-func (t *tx) observe(call store.Call, e approvers.Execution, plan approvers.Plan) error {
+func (t *tx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (t *tx) observe(call store.Call, e approvers.Execution, plan approvers.Plan
 		return err
 	}
 	call.Version++
-	if err := t.auditProposed(e.ID, e, plan); err != nil {
+	if err := t.auditProposed(e.ID, e, plan, requesters); err != nil {
 		return err
 	}
 	res := approvers.NewResult(approvers.OutcomeObserved, e.Tool, t.wouldHave(plan), "")

@@ -34,9 +34,11 @@ type office struct {
 	slackDown bool
 }
 
-func newOffice(t testing.TB) *office {
+func newOffice(t testing.TB) *office { return newOfficeIn(t, t.TempDir()) }
+
+func newOfficeIn(t testing.TB, dir string) *office {
 	o := &office{
-		t: t, path: filepath.Join(t.TempDir(), "store.db"), tools: newToolbox(),
+		t: t, path: filepath.Join(dir, "store.db"), tools: newToolbox(),
 		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{},
 	}
 	o.policy.Store(policy("policy-1"))
@@ -225,12 +227,14 @@ func (o *office) surfacesOf(ref string) []store.Surface {
 	return view(o, func(r store.Reader) ([]store.Surface, error) { return r.SurfacesOf(ref) })
 }
 
-// timers lists a kind's timers by what they name.
-func (o *office) timers(kind store.TimerKind) map[string]store.Timer {
+// timers lists the timers of some kinds by what they name.
+func (o *office) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	o.t.Helper()
 	out := map[string]store.Timer{}
-	for _, t := range view(o, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 10_000) }) {
-		out[t.Ref] = t
+	for _, kind := range kinds {
+		for _, t := range view(o, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 10_000) }) {
+			out[t.Ref] = t
+		}
 	}
 	return out
 }
@@ -301,7 +305,7 @@ func (o *office) due() {
 	handlers := map[store.TimerKind]desk.Handler{
 		store.TimerExpire: o.Expire, store.TimerEscalate: o.Escalate, store.TimerLeave: o.LeaveUnknown,
 		store.TimerMuster: o.muster, store.TimerRemind: o.remind, store.TimerAway: o.depart,
-		store.TimerInquiry: o.LapseInquiry, store.TimerGrant: o.LapseGrant,
+		store.TimerInquiry: o.LapseInquiry, store.TimerGrant: o.LapseGrant, store.TimerRepost: o.Repost, store.TimerPlace: o.Vacate,
 	}
 	for range 1000 {
 		var first *store.Timer

@@ -133,7 +133,7 @@ func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
 	r := o.ask(`issue_refund {"amount":1}`)
 	o.ok(o.Expand(o.ctx(), o.only(r.ID, store.SurfaceCard).ID, []string{"U0002", "U0100"}))
 	o.question(lead, r.ID, "why?")
-	o.ok(o.Unreachable(o.ctx(), o.only(r.ID, store.SurfaceQuestion).ID, "channel_not_found"))
+	o.ok(o.Unreachable(o.ctx(), o.only(r.ID, store.SurfaceQuestion).ID, "channel_not_found", ""))
 	if got := o.places(r.ID, store.SurfaceQuestion); got != "conversation:"+r.Conversation+", user:U0100" {
 		t.Errorf("the question is at %s", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"countersign/approvers"
@@ -61,7 +62,7 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) error {
 			return err
 		}
 		step := store.Surface{Kind: store.SurfaceStep, Ref: turn.ID, Step: turn.Step, To: toConversation + conv.ID}
-		if err := t.want(step); err != nil {
+		if err := t.wantDrafted(step); err != nil {
 			return err
 		}
 		return t.proposeAll(turn, conv, p)
@@ -77,8 +78,8 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 	calls := make([]store.Call, len(p.Calls))
 	for i, c := range p.Calls {
 		calls[i] = store.Call{
-			ID: newID("call"), Conversation: conv.ID, Turn: turn.ID, Step: turn.Step, Index: i,
-			ModelID: uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
+			ID: t.newID("call"), Conversation: conv.ID, Turn: turn.ID, Step: turn.Step, Index: i,
+			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
 		}
 	}
 	// All calls are written before any is decided: a result can only be the step's last when the others exist.
@@ -104,13 +105,18 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 	if !waits {
 		return nil
 	}
+	if facts.Reworded != nil {
+		if err := t.tellReworded(turn); err != nil {
+			return err
+		}
+	}
 	return t.tellIfQueued(turn)
 }
 
 // uniqueID keeps the model's call id, unless it is empty or was used in this step before: a history with such ids is invalid.
-func uniqueID(id string, used map[string]bool) string {
+func (t *tx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
-		id = newID("call")
+		id = t.newID("call")
 	}
 	used[id] = true
 	return id
@@ -128,7 +134,7 @@ func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []ap
 	}
 	for _, m := range messages {
 		if m.Role == store.RoleUser && m.Turn == turn.ID {
-			f.Asker, f.AskerName, f.Quote, f.MessageTS = m.Author, m.AuthorName, m.Text, m.TS
+			f.Asker, f.AskerName, f.Quote, f.MessageTS, f.Reworded = m.Author, m.AuthorName, m.Text, m.TS, m.Reworded
 		}
 	}
 	return f, nil
@@ -161,7 +167,8 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 		return true, t.inquire(call, args)
 	}
 	plan := t.policy.Plan(ask)
-	preview, previewFault := t.preview(call.Tool, turn.Agent, args)
+	call.Secrets = t.secrets(tool, turn.Agent)
+	preview, previewFault := t.preview(call.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
 	call.Execution, call.Preview = e.ID, preview
 	if plan.Verdict == approvers.Ask {
 		if e.Grant, err = t.expectGrant(ask, e, plan); err != nil {
@@ -175,13 +182,13 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 		if err := t.PutExecution(e); err != nil {
 			return false, err
 		}
-		if err := t.auditProposed(e.ID, e, plan); err != nil {
+		if err := t.auditProposed(e.ID, e, plan, facts.Requesters); err != nil {
 			return false, err
 		}
 		return false, t.runNow(e)
 	}
 	if plan.Verdict == approvers.Observed {
-		return false, t.observe(call, e, plan)
+		return false, t.observe(call, e, plan, facts.Requesters)
 	}
 	r := approvers.Request{Preview: preview, PreviewFault: previewFault, Facts: facts, Plan: plan, Agent: turn.Agent}
 	return true, t.ask(call, e, r)
@@ -212,6 +219,12 @@ func plainFault(err error) string {
 	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 }
 
+// secrets are the arguments of a tool that are masked: those that its schema marks, and those that the policy names.
+func (t *tx) secrets(tool Tool, agent string) []string {
+	p, _ := t.policy.Tool(tool.Name, agent)
+	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
+}
+
 // preview renders the policy's statement of what a call would do. A preview that fails hides nothing: the arguments are shown either way.
 func (t *tx) preview(tool, agent string, args map[string]any) (text, fault string) {
 	p, _ := t.policy.Tool(tool, agent)
@@ -227,7 +240,7 @@ func (t *tx) preview(tool, agent string, args map[string]any) (text, fault strin
 
 func (t *tx) newExecution(call store.Call, tool Tool, args json.RawMessage) approvers.Execution {
 	e := approvers.Execution{
-		ID: newID("exec"), State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID,
+		ID: t.newID("exec"), State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID,
 		Request: call.Request, Tool: call.Tool, ToolHash: tool.Hash, Effect: tool.Effect, Args: args, CreatedAt: t.now,
 	}
 	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
@@ -241,11 +254,11 @@ func (t *tx) runNow(e approvers.Execution) error {
 
 // ask opens a request for a call: the rest of r is filled in from the call and its execution. Nothing runs until it is approved.
 func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) error {
-	r.ID = newID("req")
+	r.ID = t.newID("req")
 	call.Request, e.Request = r.ID, r.ID
 	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
 	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
-	r.Execution, r.Args, r.Digest = e.ID, e.Args, e.Digest
+	r.Execution, r.Args, r.Digest, r.Secrets = e.ID, e.Args, e.Digest, call.Secrets
 	r, err := t.countAsked(approvers.Open(t.deciding(), r))
 	if err != nil {
 		return err
@@ -256,26 +269,39 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 	if err := t.PutExecution(e); err != nil {
 		return err
 	}
-	if err := t.auditProposed(r.ID, e, r.Plan); err != nil {
+	if err := t.auditProposed(r.ID, e, r.Plan, r.Facts.Requesters); err != nil {
 		return err
 	}
 	if r.State == approvers.Refused {
-		t.d.Log.Error("nobody can approve this call, so it was refused: mend the policy",
+		t.note(slog.LevelError, "nobody can approve this call, so it was refused: mend the policy",
 			"tool", r.Tool, "request", r.ID, "why", r.Reason)
 	}
 	return t.follow(approvers.Request{}, r)
 }
 
-// auditProposed records a call, its digest and its plan.
-func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan) error {
+// auditProposed records a call, whose words led to it, its digest and its plan.
+func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	facts := map[string]string{
 		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
 		"stages": stageFacts(plan), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
+		"tool_hash": e.ToolHash, "asker": string(e.Asker), "requesters": personFacts(requesters),
 	}
 	if e.Grant != "" {
 		facts["grant"] = e.Grant
 	}
+	if e.After != "" {
+		facts["after"] = e.After
+	}
 	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
+}
+
+// personFacts are people as the audit names them.
+func personFacts(people []approvers.PersonID) string {
+	ids := make([]string, len(people))
+	for i, p := range people {
+		ids[i] = string(p)
+	}
+	return strings.Join(ids, ",")
 }
 
 // stageFacts are a plan's stages as the audit names them.

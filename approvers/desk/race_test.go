@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
+	"countersign/internal/campaign"
 	"countersign/store"
 )
 
@@ -22,16 +21,7 @@ import (
 // approved is run. Each time there is one outcome, everybody else is told so, and the history and the surfaces have exactly what belongs
 // to it. It does so 100 times, or COUNTERSIGN_RACES times: ten thousand take some minutes. docs/figures.md says how often it was run.
 func TestSixteenDeciders(t *testing.T) {
-	races := 100
-	if testing.Short() {
-		races = 50
-	}
-	if text := os.Getenv("COUNTERSIGN_RACES"); text != "" {
-		races, _ = strconv.Atoi(text)
-	}
-	if races < len(raceKinds) {
-		t.Fatalf("COUNTERSIGN_RACES is not a number of races, or below %d", len(raceKinds))
-	}
+	races := campaign.Size(t, "COUNTERSIGN_RACES", 100)
 	began, acts := time.Now(), 0
 	for i, kind := range raceKinds {
 		t.Run(kind.name, func(t *testing.T) {

@@ -10,9 +10,6 @@ import (
 	"countersign/store"
 )
 
-// reconsidered is how many requests one transaction looks at. Clicks wait for it, so it is small.
-const reconsidered = 20
-
 // Reconsider holds everything that waits against the policy, if that is another one than last time: cards show what has to be passed now, and
 // what nobody can allow any more is voided. It runs beside the rest: a decision looks at the policy in any case. A policy that
 // changes meanwhile is looked at next; two at once take turns.
@@ -25,7 +22,14 @@ func (d *Desk) Reconsider(ctx context.Context) error {
 		if err != nil || known == policy {
 			return err
 		}
-		if err := d.reconsiderAll(ctx); err != nil {
+		// The first transaction begins after every one that still saw the policy before, so that no request slips through that was being written then.
+		err = d.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
+			if err := t.reconsider(r.ID); err != nil {
+				return err
+			}
+			return t.recount(r.ID)
+		})
+		if err != nil {
 			return err
 		}
 		if err := d.showGrants(ctx); err != nil {
@@ -35,38 +39,6 @@ func (d *Desk) Reconsider(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// reconsiderAll looks at every open request, some in each transaction. The first one begins after every transaction that still saw the
-// policy before, so that no request slips through that was being written when the policy changed.
-func (d *Desk) reconsiderAll(ctx context.Context) error {
-	var after store.RequestCursor
-	for more := true; more; {
-		var last store.RequestCursor
-		err := d.update(ctx, "reconsider", func(t *tx) error {
-			last = after
-			page, err := t.OpenRequests(after, reconsidered)
-			if err != nil {
-				return err
-			}
-			more = len(page) == reconsidered
-			for _, r := range page {
-				last = store.RequestCursor{CreatedAt: r.CreatedAt, ID: r.ID}
-				if err := t.reconsider(r.ID); err != nil {
-					return err
-				}
-				if err := t.recount(r.ID); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		after = last
-	}
-	return nil
 }
 
 // reconsideredFor is the policy that everything was held against last; empty: none yet.
@@ -88,6 +60,15 @@ func (d *Desk) reconsideredFor(ctx context.Context) (hash string, err error) {
 // noteReconsidered notes that everything was held against a policy, or a later one.
 func (d *Desk) noteReconsidered(ctx context.Context, policy string) error {
 	return d.update(ctx, "reconsider", func(t *tx) error {
+		p, _, err := paused(t)
+		if err != nil {
+			return err
+		}
+		if p.On { // others may end it now
+			if err := t.tellPausers(p); err != nil {
+				return err
+			}
+		}
 		s, err := t.Setting(store.SettingPolicy)
 		if ignoreNotFound(err) != nil {
 			return err

@@ -32,6 +32,9 @@ func (d *Desk) Remind(ctx context.Context, timer store.Timer, roll Roll, people 
 		if err := t.follow(r, after); err != nil {
 			return err
 		}
+		if err := t.cardsAgain(after); err != nil {
+			return err
+		}
 		for _, who := range told {
 			if err := t.notify(r.ID, who.ID, store.NoteReminder, after.Reminded+after.Told); err != nil {
 				return err

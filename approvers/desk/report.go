@@ -17,6 +17,7 @@ const (
 	Happened Report = "happened" // with the result in Click.Reason
 	DidNot   Report = "did_not"
 	Leave    Report = "leave" // tell the model that nobody knows
+	Asked    Report = "again" // nobody knows, and it was asked for again: see AskAgain
 )
 
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.
@@ -29,7 +30,7 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 			return err
 		}
 		places = append(places, t.addresses(r)...)
-		if to := t.cardAddress(r.ClosedRole); !slices.Contains(places, to) {
+		if to := t.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // the operator who allowed it has none
 			places = append(places, to)
 		}
 	}
@@ -52,23 +53,21 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 	return t.changedStep(e)
 }
 
-// Report takes in what a person found out. The people who may are those who could have approved the call, and its requesters.
+// Report takes in what a person found out. The people who may are those who could have approved the call, its requesters, and the operator.
 func (d *Desk) Report(ctx context.Context, c Click, what Report) error {
 	return d.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
-		e, err := t.Execution(c.Execution)
-		if errors.Is(err, store.ErrNotFound) {
-			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		e, denied, err := t.reportable(c)
+		if err != nil || denied != nil && denied.Code == approvers.DeniedNotFound {
+			return denied, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		if e.State != approvers.ExecutionUnknown {
-			denied := &approvers.Denied{Code: approvers.DeniedResolved, By: e.ReportedBy, At: e.FinishedAt}
-			return denied, t.auditDenied(e.Chain(), "report", c, denied)
-		}
-		denied, err := t.mayReport(e, c.Who)
-		if err != nil {
-			return nil, err
+		call := store.Call{}
+		if denied == nil {
+			if call, err = t.Call(e.Call); err != nil {
+				return nil, err
+			}
+			if what == Leave && (call.Outcome != "" || call.Execution != e.ID) {
+				denied = &approvers.Denied{Code: approvers.DeniedNothing}
+			}
 		}
 		if denied != nil {
 			return denied, t.auditDenied(e.Chain(), "report", c, denied)
@@ -78,13 +77,12 @@ func (d *Desk) Report(ctx context.Context, c Click, what Report) error {
 			return nil, err
 		}
 		if what == Leave {
-			return nil, t.leave(e)
+			if e, err = e.Leave(c.Who.ID); err != nil {
+				return nil, err
+			}
+			return nil, errors.Join(t.PutExecution(e), t.leave(e))
 		}
-		result := c.Reason
-		if result == "" {
-			result = "a person reports that it " + map[Report]string{Happened: "happened", DidNot: "did not happen"}[what]
-		}
-		if e, err = e.Report(what == Happened, result, c.Who.ID, t.now); err != nil {
+		if e, err = e.Report(what == Happened, c.Reason, c.Who.ID, t.now); err != nil {
 			return nil, err
 		}
 		if err := t.PutExecution(e); err != nil {
@@ -93,12 +91,18 @@ func (d *Desk) Report(ctx context.Context, c Click, what Report) error {
 		if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
 			return nil, err
 		}
+		if call.Execution != e.ID {
+			return nil, t.superseded(e, call)
+		}
 		return nil, t.returnResult(e)
 	})
 }
 
-// mayReport says why a person may not report on an execution, or nil.
+// mayReport says why a person may not report on an execution, or nil. The operator at the command line may.
 func (t *tx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
+	if who.ID.Login() != "" {
+		return nil, nil // the operator can find out what the tool did
+	}
 	turn, err := t.Turn(e.Turn)
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func (o *office) at(then time.Time) {
 }
 
 // timed are the kinds of timers that tell people something, or end it.
-var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerMuster, store.TimerAway}
+var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerMuster, store.TimerAway, store.TimerLeave}
 
 // reminders counts the reminders that each person was sent about a request.
 func (o *office) reminders(request string) map[string]int {

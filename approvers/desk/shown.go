@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -19,21 +20,31 @@ type Posted struct {
 // Shown records that Slack shows a surface: s as it was read, with Channel and TS set. Every posted version is kept.
 func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 	hash := hashOf(p.Body)
+	d.slack.saw(s.TS)
 	return d.update(ctx, "shown", func(t *tx) error {
 		cur, err := t.Surface(s.ID)
 		if err != nil {
 			return err
 		}
-		cur.Channel, cur.TS, cur.Shown, cur.Hash, cur.LastError = s.Channel, s.TS, s.Want, hash, ""
+		lost := cur.Round != s.Round // Slack showed it for a moment: it has vanished since
+		moved := !lost && cur.TS != s.TS
+		if !lost {
+			cur.Channel, cur.TS, cur.Shown, cur.Hash, cur.LastError, cur.Insist, cur.Old = s.Channel, s.TS, s.Want, hash, "", false, ""
+			cur.Drafted = false
+			cur.Step = s.Step // of the heads: which one
+		}
 		shows, err := t.since(cur, p.Shows)
 		if err != nil {
 			return err
 		}
 		cur.Posts++
-		if cur.Want == s.Want {
+		switch {
+		case lost:
+		case cur.Want == s.Want:
 			cur.State = store.SurfaceShown
-			err = t.ClearTimer(store.TimerShow, s.ID)
-		} else {
+			err = t.shownAsWanted(cur)
+		default: // whatever became of it meanwhile: Slack takes what is meant for it
+			cur.State = store.SurfaceWanted
 			err = t.showNow(cur)
 		}
 		if err != nil {
@@ -56,15 +67,29 @@ func (d *Desk) Shown(ctx context.Context, s store.Surface, p Posted) error {
 			if err := t.audit(one.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
 				return err
 			}
-			if cur.Posts > 1 {
+			if !moved {
 				continue
 			}
 			if err := t.linkCard(one.Request); err != nil { // the asker's thread and notices link to the card as soon as there is one
 				return err
 			}
 		}
-		return nil
+		if moved {
+			if err := t.postedIn(cur); err != nil {
+				return err
+			}
+		}
+		return t.goneBefore(s.Channel, s.TS)
 	})
+}
+
+// goneBefore finds out whether Slack has told that a message is gone before it was recorded that there is one.
+func (t *tx) goneBefore(channel, ts string) error {
+	gone, err := t.deleted(channel, ts)
+	if err != nil || !gone {
+		return err
+	}
+	return t.lost(channel, ts)
 }
 
 // hashOf names one version of a surface.
@@ -83,17 +108,11 @@ func (d *Desk) StillShown(ctx context.Context, s store.Surface) error {
 		if err != nil {
 			return err
 		}
-		if cur.Shown = s.Want; cur.Want != s.Want {
-			if err := t.showNow(cur); err != nil {
-				return err
-			}
-			return t.PutSurface(cur)
+		if cur.Round != s.Round {
+			return nil // it has vanished since
 		}
-		cur.State = store.SurfaceShown
-		if err := t.ClearTimer(store.TimerShow, s.ID); err != nil {
-			return err
-		}
-		return t.PutSurface(cur)
+		cur.Shown = s.Want
+		return t.settled(cur, s.Want)
 	})
 }
 
@@ -115,6 +134,9 @@ func (t *tx) linkCard(request string) error {
 			return err
 		}
 	}
+	if err := t.changedEarlier(r); err != nil {
+		return err
+	}
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err
@@ -126,7 +148,7 @@ func (t *tx) linkCard(request string) error {
 // it to counts as unreachable.
 func (d *Desk) Expand(ctx context.Context, surface string, users []string) error {
 	if len(users) == 0 {
-		return d.Unreachable(ctx, surface, "nobody there can be written to")
+		return d.Unreachable(ctx, surface, "nobody there can be written to", "")
 	}
 	return d.update(ctx, "expand", func(t *tx) error {
 		s, err := t.Surface(surface)
@@ -134,13 +156,15 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 			return err
 		}
 		if s.State == store.SurfaceExpanded {
-			return t.ClearTimer(store.TimerShow, surface)
+			return t.shownAsWanted(s)
 		}
-		here, err := t.present(users)
-		if err != nil {
-			return err
+		told := users
+		if s.Note != store.NoteGlass { // of that whoever is away is told too
+			if told, err = t.present(users); err != nil {
+				return err
+			}
 		}
-		for _, user := range here {
+		for _, user := range told {
 			if err := t.copyFor(s, user); err != nil {
 				return err
 			}
@@ -149,7 +173,7 @@ func (d *Desk) Expand(ctx context.Context, surface string, users []string) error
 		if err := t.PutSurface(s); err != nil {
 			return err
 		}
-		return t.ClearTimer(store.TimerShow, surface)
+		return t.shownAsWanted(s)
 	})
 }
 
@@ -168,39 +192,58 @@ func (t *tx) copyFor(s store.Surface, user string) error {
 	return t.want(one)
 }
 
-// Gone records that a surface whose time is over is not shown any more.
-func (d *Desk) Gone(ctx context.Context, surface string) error {
+// Gone records that a surface whose time is over is not shown any more: s as it was read. One that has something to show since is posted anew.
+func (d *Desk) Gone(ctx context.Context, s store.Surface) error {
 	return d.update(ctx, "gone", func(t *tx) error {
-		s, err := t.Surface(surface)
+		cur, err := t.Surface(s.ID)
 		if err != nil {
 			return err
 		}
-		s.State = store.SurfaceGone
-		if err := t.PutSurface(s); err != nil {
+		if cur.State == store.SurfaceGone {
+			return t.shownAsWanted(cur)
+		}
+		cur.TS = ""
+		if cur.Want != s.Want {
+			if err := t.PutSurface(cur); err != nil {
+				return err
+			}
+			return t.showNow(cur)
+		}
+		cur.State = store.SurfaceGone
+		if err := t.PutSurface(cur); err != nil {
 			return err
 		}
-		return t.ClearTimer(store.TimerShow, surface)
+		return t.shownAsWanted(cur)
 	})
 }
 
-// Unreachable gives a surface up that Slack refused for good. It is shown elsewhere where that helps, and the operator is told.
-func (d *Desk) Unreachable(ctx context.Context, surface, cause string) error {
+// Unreachable gives a surface up that Slack refused for good. It is shown elsewhere where that helps, and the operator is told. lost is the place that
+// the bot lost, if that is the cause; empty: it is another. Of a place the operator is told once, until the bot is back.
+func (d *Desk) Unreachable(ctx context.Context, surface, cause, lost string) error {
 	return d.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.Surface(surface)
 		if errors.Is(err, store.ErrNotFound) {
-			return t.ClearTimer(store.TimerShow, surface)
+			for _, kind := range store.ShowTimers {
+				if err := t.ClearTimer(kind, surface); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
-		if err != nil || s.State == store.SurfaceUnreachable {
-			return errors.Join(err, t.ClearTimer(store.TimerShow, surface))
-		}
-		d.Log.Error("Slack refused this for good; mend it there or in the policy", "surface", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
-		s.State, s.LastError = store.SurfaceUnreachable, cause
-		if err := t.PutSurface(s); err != nil {
+		if err != nil {
 			return err
 		}
-		if err := t.ClearTimer(store.TimerShow, surface); err != nil {
-			return err
+		if s.State == store.SurfaceUnreachable {
+			if s.Old == "" {
+				return t.shownAsWanted(s)
+			}
+			s.Old = "" // it is deleted, or stays
+			return errors.Join(t.PutSurface(s), t.shownAsWanted(s))
 		}
-		return t.elsewhere(s)
+		if lost != "" {
+			return errors.Join(t.placeLost(lost, cause, true), t.moveAway(lost, s, cause))
+		}
+		t.note(slog.LevelError, "Slack refused this for good; mend it there or in the policy", "surface", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		return t.giveUp(s, cause)
 	})
 }

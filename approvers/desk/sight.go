@@ -16,14 +16,20 @@ type Sight struct {
 	Request      *approvers.Request   // for a card, an escalation, a question, a notice, and an unknown outcome that somebody approved
 	Execution    *approvers.Execution // the request's current one, or the one whose outcome is unknown
 	Call         *store.Call          // the request's or the execution's call, with what the model was told
-	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them
+	Later        *approvers.Request   // for a run of which nobody knows how it ended, and its card: by which its call was asked for again
+	Earlier      []store.Surface      // for a request that asks again: where people are asked about the earlier run, as far as Slack shows it
+	LeaveAt      time.Time            // for an unknown outcome: when the model is told that nobody knows; zero: it is not any more
+	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them; with Later: its cards
 	Absence      *approvers.Absence   // for whoever stands in: the absence that it is about, as it is now
 	Calls        []CallSight          // for a step: its calls in order; for a bundle: those that it shows
 	Grant        *approvers.Grant     // for a grant
 	Stalled      string               // for a grant: why no call can run under it as things are, although it is in force
 	Line         *LineSight           // for a line's notice; nil: its time is over
 	Queued       []store.Message      // for a queued notice: the messages that wait
+	Reworded     *store.Message       // the turn's last message that was edited or deleted after the model had read it
 	Text         string               // what the model said: with a step, or as the answer
+	Head         *store.Head          // for the heads in a channel: the newest
+	Pause        Pause                // whether everything is paused
 	Policy       *approvers.Policy
 	Now          time.Time
 }
@@ -47,7 +53,14 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 		if s.Surface, err = r.Surface(surface); err != nil {
 			return err
 		}
+		if s.Pause, _, err = paused(r); err != nil {
+			return err
+		}
 		switch s.Surface.Kind {
+		case store.SurfacePause, store.SurfaceHome:
+			return nil // it is all that there is to see here
+		case store.SurfaceHead:
+			return s.seeHead(r)
 		case store.SurfaceCard, store.SurfaceEscalation:
 			return s.seeRequest(r, s.Surface.Ref)
 		case store.SurfaceQuestion, store.SurfaceNotice:
@@ -74,6 +87,22 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 	return s, err
 }
 
+// Standing reads how a turn stands: its calls are those of its current step.
+func (d *Desk) Standing(ctx context.Context, turn string) (Sight, error) {
+	s := Sight{Policy: d.Policy(), Now: d.now(), Surface: store.Surface{Kind: store.SurfaceStep, Ref: turn}}
+	err := d.Store.View(ctx, func(r store.Reader) (err error) {
+		s.Calls = nil
+		if s.Pause, _, err = paused(r); err != nil {
+			return err
+		}
+		if err := s.seePlace(r, turn); err != nil {
+			return err
+		}
+		return s.seeCalls(r, turn, s.Turn.Step)
+	})
+	return s, err
+}
+
 func (s *Sight) seeRequest(r store.Reader, id string) error {
 	req, err := r.Request(id)
 	if err != nil {
@@ -87,7 +116,11 @@ func (s *Sight) seeRequest(r store.Reader, id string) error {
 	if err != nil {
 		return err
 	}
+	veil(s.Policy, &req, &call)
 	s.Request, s.Execution, s.Call = &req, &e, &call
+	if err := s.seeAgain(r); err != nil {
+		return err
+	}
 	return s.seePlace(r, req.Turn)
 }
 
@@ -107,6 +140,10 @@ func (s *Sight) seeUnknown(r store.Reader, id string) error {
 			return err
 		}
 		s.Request = &req
+	}
+	veil(s.Policy, s.Request, s.Call)
+	if err := s.seeAgain(r); err != nil {
+		return err
 	}
 	return s.seePlace(r, e.Turn)
 }
@@ -132,12 +169,15 @@ func (s *Sight) seeTurn(r store.Reader, id string) error {
 		if m.State == store.MessageQueued {
 			s.Queued = append(s.Queued, m)
 		}
+		if m.Turn == id && m.Reworded != nil {
+			s.Reworded = &m
+		}
 		if m.Turn == id && m.Role == store.RoleAssistant && m.Step == s.Surface.Step {
 			s.Text = m.Text
 		}
 	}
 	switch s.Surface.Kind {
-	case store.SurfaceStep, store.SurfaceBundle:
+	case store.SurfaceStep, store.SurfaceBundle, store.SurfaceReworded:
 		return s.seeCalls(r, id, s.Surface.Step)
 	case store.SurfaceQueued:
 		return s.seeCalls(r, id, s.Turn.Step) // what the messages wait for
@@ -167,6 +207,7 @@ func (s *Sight) seeCalls(r store.Reader, turn string, step int) error {
 
 func (s *Sight) seeCall(r store.Reader, c store.Call) (CallSight, error) {
 	sight := CallSight{Call: c}
+	veil(s.Policy, nil, &sight.Call)
 	if c.Execution != "" {
 		e, err := r.Execution(c.Execution)
 		if err != nil {
@@ -184,6 +225,7 @@ func (s *Sight) seeCall(r store.Reader, c store.Call) (CallSight, error) {
 	if err != nil {
 		return sight, err
 	}
+	veil(s.Policy, &req, nil)
 	sight.Request = &req
 	if sight.InLine, err = s.inLine(r, req); err != nil {
 		return sight, err

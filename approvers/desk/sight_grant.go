@@ -82,7 +82,7 @@ func seeListed(r store.Reader, g approvers.Grant, who approvers.PersonID) (Grant
 	}
 	surfaces, err := r.SurfacesOf(g.ID)
 	for _, s := range surfaces {
-		if s.To == toUser+who.User() && s.State != store.SurfaceUnreachable {
+		if s.To == toUser+who.User() && s.State != store.SurfaceUnreachable && s.State != store.SurfaceGone {
 			sight.Own = &s
 		}
 	}
@@ -107,6 +107,7 @@ func (d *Desk) SendGrants(ctx context.Context, inbox string, who approvers.Perso
 // showGrants has all grants shown again, because the policy changed that they hold under.
 func (d *Desk) showGrants(ctx context.Context) error {
 	return d.update(ctx, "reconsider", func(t *tx) error {
+		t.homes = true
 		open, err := t.OpenGrants("")
 		if err != nil {
 			return err

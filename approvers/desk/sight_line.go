@@ -66,7 +66,7 @@ func seeCards(r store.Reader, req approvers.Request) (cards []store.Surface, err
 		surfaces = append(surfaces, others...)
 	}
 	for _, s := range surfaces {
-		if s.TS != "" && (isCard(s.Kind) || s.Kind == store.SurfaceBundle && s.Bundle == req.Bundle) {
+		if s.TS != "" && (s.State == store.SurfaceShown || s.State == store.SurfaceWanted) && (isCard(s.Kind) || s.Kind == store.SurfaceBundle && s.Bundle == req.Bundle) {
 			cards = append(cards, s)
 		}
 	}

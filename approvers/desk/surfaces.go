@@ -1,8 +1,10 @@
 package desk
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -19,20 +21,55 @@ const (
 
 // want makes a new surface and has it shown.
 func (t *tx) want(s store.Surface) error {
-	s.ID, s.State, s.Want, s.CreatedAt = newID("s"), store.SurfaceWanted, 1, t.now
+	rank, err := t.rank(s)
+	if err != nil {
+		return err
+	}
+	s.ID, s.State, s.Want, s.CreatedAt, s.Rank = t.newID("s"), store.SurfaceWanted, 1, t.now, rank
+	s.Maker, s.After = t.d.owner, t.d.slack.time()
 	if err := t.PutSurface(s); err != nil {
 		return err
 	}
+	t.redrawn[redraw{ref: s.ID}] = true
 	return t.showNow(s)
 }
 
-func (t *tx) showNow(s store.Surface) error {
-	return t.SetTimer(store.Timer{Kind: store.TimerShow, Ref: s.ID, Due: t.now, Lane: s.To})
+// Made reports whether it was this process that made a surface. What another made may be posted already without anybody having recorded it.
+func (d *Desk) Made(s store.Surface) bool { return s.Maker == d.owner }
+
+// redraw is something that a transaction has shown again: a surface, all surfaces of a ref, or those of one kind and step, or of a bundle. What
+// changes later in the transaction is shown with it.
+type redraw struct {
+	ref    string
+	kind   store.SurfaceKind
+	step   int
+	bundle string
 }
 
-// changed has a surface shown again because what it shows has changed.
+// drawn notes what is shown again. It reports whether it was noted before.
+func (t *tx) drawn(what redraw) bool {
+	before := t.redrawn[what]
+	t.redrawn[what] = true
+	return before
+}
+
+func (t *tx) showNow(s store.Surface) error {
+	due := t.now
+	if cur, err := t.Timer(s.Rank.Timer(), s.ID); err == nil && cur.Due.Equal(due) {
+		due = due.Add(time.Microsecond) // another one than the one that is being handled
+	} else if ignoreNotFound(err) != nil {
+		return err
+	}
+	return t.SetTimer(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Due: due, Lane: s.To})
+}
+
+// shownAsWanted clears the timer of a surface that needs nothing of Slack any more.
+func (t *tx) shownAsWanted(s store.Surface) error { return t.ClearTimer(s.Rank.Timer(), s.ID) }
+
+// changed has a surface shown again because what it shows has changed. One that waits to be shown keeps its turn: what is shown then is how it is
+// then, so that any number of changes are one message.
 func (t *tx) changed(s store.Surface) error {
-	if s.State == store.SurfaceExpanded || s.State == store.SurfaceUnreachable || s.State == store.SurfaceGone {
+	if s.Kind == store.SurfaceDraft || s.State != store.SurfaceWanted && s.State != store.SurfaceShown || t.drawn(redraw{ref: s.ID}) {
 		return nil
 	}
 	s.State = store.SurfaceWanted
@@ -40,31 +77,35 @@ func (t *tx) changed(s store.Surface) error {
 	if err := t.PutSurface(s); err != nil {
 		return err
 	}
+	if _, err := t.Timer(s.Rank.Timer(), s.ID); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
 	return t.showNow(s)
 }
 
 // changedRef has every surface of something shown again.
 func (t *tx) changedRef(ref string) error {
-	surfaces, err := t.SurfacesOf(ref)
-	if err != nil {
-		return err
-	}
-	for _, s := range surfaces {
-		if err := t.changed(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.changedThose(redraw{ref: ref}, func(store.Surface) bool { return true })
 }
 
 // changedTurn has a turn's surfaces of one kind shown again; step 0 means every step.
 func (t *tx) changedTurn(turn string, kind store.SurfaceKind, step int) error {
-	surfaces, err := t.SurfacesOf(turn)
+	return t.changedThose(redraw{ref: turn, kind: kind, step: step}, func(s store.Surface) bool {
+		return s.Kind == kind && (step == 0 || s.Step == step)
+	})
+}
+
+// changedThose has some surfaces of something shown again.
+func (t *tx) changedThose(those redraw, among func(store.Surface) bool) error {
+	if t.drawn(those) {
+		return nil
+	}
+	surfaces, err := t.SurfacesOf(those.ref)
 	if err != nil {
 		return err
 	}
 	for _, s := range surfaces {
-		if s.Kind != kind || (step != 0 && s.Step != step) {
+		if !among(s) {
 			continue
 		}
 		if err := t.changed(s); err != nil {
@@ -132,9 +173,31 @@ func (t *tx) wantOnce(s store.Surface) error {
 		return err
 	}
 	for _, o := range surfaces {
-		if o.To == s.To && o.State != store.SurfaceUnreachable && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && alike(o.Kind, s.Kind) {
+		if o.To == s.To && o.State != store.SurfaceUnreachable && o.State != store.SurfaceGone && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && alike(o.Kind, s.Kind) {
 			return nil
 		}
+	}
+	return t.want(s)
+}
+
+// wantCurrent has something shown that is taken away when its time is over, or brings it up to date wherever it still is there.
+func (t *tx) wantCurrent(s store.Surface) error {
+	surfaces, err := t.SurfacesOf(s.Ref)
+	if err != nil {
+		return err
+	}
+	there := false
+	for _, o := range surfaces {
+		if o.Kind != s.Kind || o.Step != s.Step || o.State == store.SurfaceGone {
+			continue
+		}
+		there = true
+		if err := t.changed(o); err != nil {
+			return err
+		}
+	}
+	if there {
+		return nil
 	}
 	return t.want(s)
 }

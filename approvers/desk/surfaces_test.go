@@ -68,8 +68,8 @@ func TestSurfacesFollowTheState(t *testing.T) {
 	o := newOffice(t)
 	r := o.ask(`apply_discount {}`)
 	card := o.show(o.only(r.ID, store.SurfaceCard))
-	if card.State != store.SurfaceShown || card.Posts != 1 || len(o.timers(store.TimerShow)) != 1 { // the step is left
-		t.Errorf("%s after it was shown %d times; %d more to show", card.State, card.Posts, len(o.timers(store.TimerShow)))
+	if card.State != store.SurfaceShown || card.Posts != 1 || len(o.timers(store.ShowTimers...)) != 1 { // the step is left
+		t.Errorf("%s after it was shown %d times; %d more to show", card.State, card.Posts, len(o.timers(store.ShowTimers...)))
 	}
 	step := o.only(r.Turn, store.SurfaceStep)
 	if step.State != store.SurfaceWanted || step.Want < 2 {
@@ -120,11 +120,47 @@ func TestAChangeDuringTheShowing(t *testing.T) {
 	if after.State != store.SurfaceWanted || after.Shown != read.Want || after.Want == read.Want || after.TS == "" {
 		t.Errorf("%s, shown %d of %d", after.State, after.Shown, after.Want)
 	}
-	if _, ok := o.timers(store.TimerShow)[read.ID]; !ok {
+	if _, ok := o.timers(store.ShowTimers...)[read.ID]; !ok {
 		t.Error("the change will never be shown")
 	}
 	if after = o.show(after); after.State != store.SurfaceShown {
 		t.Errorf("%s after the second showing", after.State)
+	}
+}
+
+// A change of a message is under way while its place counts as lost, and Slack takes it: what changed meanwhile is shown, too.
+func TestAShowingInAPlaceThatIsLost(t *testing.T) {
+	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			r := o.ask(`issue_refund {"amount":1}`)
+			read := o.show(o.only(r.ID, store.SurfaceCard))
+			o.approve(lead, r.ID) // the card shows it
+			o.ok(o.Unreachable(o.ctx(), read.ID, "not_in_channel", "C1"))
+			if still {
+				o.ok(o.StillShown(o.ctx(), read))
+			} else {
+				o.ok(o.Shown(o.ctx(), read, o.posted(read)))
+			}
+			_, due := o.timers(read.Rank.Timer())[read.ID]
+			if s := o.surface(read.ID); s.State != store.SurfaceWanted || !due {
+				t.Errorf("it is %s, to be shown: %t", s.State, due)
+			}
+		})
+	}
+}
+
+// TestATransactionIsOneChange however many things change in it: the request and the run here.
+func TestATransactionIsOneChange(t *testing.T) {
+	o := newOffice(t)
+	r := o.ask(`apply_discount {}`)
+	o.approve(support, r.ID)
+	before := o.only(r.ID, store.SurfaceCard).Want
+	if _, run, err := o.Claim(o.ctx(), r.Execution); err != nil || !run {
+		t.Fatalf("run: %t, %v", run, err)
+	}
+	if now := o.only(r.ID, store.SurfaceCard).Want; now != before+1 {
+		t.Errorf("version %d after version %d", now, before)
 	}
 }
 
@@ -156,7 +192,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	r := o.ask(`apply_discount {}`)
 	card := o.only(r.ID, store.SurfaceCard)
 	for range 2 { // again, after a crash
-		o.ok(o.Unreachable(o.ctx(), card.ID, "not_in_channel"))
+		o.ok(o.Unreachable(o.ctx(), card.ID, "not_in_channel", ""))
 		if got := o.wanted(r.ID); got != "card role:support-agent" {
 			t.Errorf("to be shown: %s; want each member told", got)
 		}
@@ -175,7 +211,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	}
 
 	step := o.only(r.Turn, store.SurfaceStep)
-	o.ok(o.Unreachable(o.ctx(), step.ID, "channel_not_found"))
+	o.ok(o.Unreachable(o.ctx(), step.ID, "channel_not_found", ""))
 	if got := o.wanted(r.Turn); got != "step user:U0100" {
 		t.Errorf("to be shown: %s; want the requester told", got)
 	}
@@ -183,7 +219,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	if got := o.wanted(r.Turn); got != "step user:U0100" {
 		t.Errorf("after the run, to be shown: %s", got)
 	}
-	o.ok(o.Unreachable(o.ctx(), "s_none", "x"))
+	o.ok(o.Unreachable(o.ctx(), "s_none", "x", ""))
 }
 
 // TestTheQuestionAboutARunFindsAnotherPlace: it names the execution wherever it is asked, and can be rendered there.
@@ -191,13 +227,13 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	o := newOffice(t)
 	o.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
 	r := o.ask(`issue_refund {"amount":1}`)
-	o.ok(o.Unreachable(o.ctx(), o.only(r.ID, store.SurfaceCard).ID, "not_in_channel")) // the card went to the role already
+	o.ok(o.Unreachable(o.ctx(), o.only(r.ID, store.SurfaceCard).ID, "not_in_channel", "")) // the card went to the role already
 	o.approve(lead, r.ID)
 	_, _, err := o.Claim(o.ctx(), r.Execution)
 	o.ok(err)
 	o.ok(o.Lose(o.ctx(), r.Execution))
 	for _, s := range o.surfacesOf(r.Execution) {
-		o.ok(o.Unreachable(o.ctx(), s.ID, "channel_not_found"))
+		o.ok(o.Unreachable(o.ctx(), s.ID, "channel_not_found", ""))
 	}
 	if got := o.wanted(r.Execution); got != "unknown role:team-lead, unknown user:U0100" && got != "unknown user:U0100, unknown role:team-lead" {
 		t.Errorf("to be asked: %q; want the leads and the requester", got)
@@ -288,12 +324,12 @@ func TestStillShown(t *testing.T) {
 	if !desk.Same(after, p.Body) || desk.Same(after, []byte("{}")) || after.Posts != 1 || after.State != store.SurfaceShown || o.kinds(r.ID) != kinds {
 		t.Errorf("%+v, records %q", after, o.kinds(r.ID))
 	}
-	if _, due := o.timers(store.TimerShow)[card.ID]; due {
+	if _, due := o.timers(store.ShowTimers...)[card.ID]; due {
 		t.Error("it is due to be shown again")
 	}
 	o.approve(support, r.ID) // a change meanwhile is shown
 	o.ok(o.StillShown(o.ctx(), after))
-	if s := o.surface(card.ID); s.State != store.SurfaceWanted || o.timers(store.TimerShow)[card.ID].Ref == "" {
+	if s := o.surface(card.ID); s.State != store.SurfaceWanted || o.timers(store.ShowTimers...)[card.ID].Ref == "" {
 		t.Errorf("a change meanwhile: %s", s.State)
 	}
 }

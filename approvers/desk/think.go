@@ -2,8 +2,9 @@ package desk
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -21,20 +22,23 @@ type Brief struct {
 // historyMessages bounds how many messages are read for a model call. The token budget cuts long before it.
 const historyMessages = 400
 
-// Begin reads what a due model call needs. A turn that is not to think any more gives ErrNotDue.
+// Begin reads what a due model call needs. A turn that is not to think any more gives ErrNotDue, and any turn ErrPaused while everything is paused.
 func (d *Desk) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief
 	due := true
 	err := d.update(ctx, "begin", func(t *tx) error {
 		b, due = Brief{Calls: map[string][]store.Call{}}, true
-		var err error
+		err := ifPaused(t)
+		if err != nil {
+			return err
+		}
 		if b.Turn, b.Conversation, due, err = t.thinking(turn); err != nil || !due {
 			return err
 		}
 		agent, ok := t.policy.Agent(b.Turn.Agent)
 		if !ok {
 			due = false
-			t.d.Log.Error("the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
+			t.note(slog.LevelError, "the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
 			return t.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
 		}
 		spent, err := t.overBudget(b.Turn, agent)
@@ -46,6 +50,9 @@ func (d *Desk) Begin(ctx context.Context, turn string) (Brief, error) {
 			return t.stop(b.Turn, b.Conversation, spent, true)
 		}
 		b.Agent = agent
+		if err := t.changedTurn(turn, store.SurfaceStandstill, 0); err != nil { // a pause held it up
+			return err
+		}
 		return b.read(t)
 	})
 	if err == nil && !due {
@@ -120,10 +127,14 @@ func inTurns(messages []store.Message) []store.Message {
 	return append(out, byTurn[""]...) // these still wait
 }
 
-// onStep runs fn if the turn is still thinking about the step that the caller was briefed for.
+// onStep runs fn if the turn is still thinking about the step that the caller was briefed for. Nothing is kept of what a model answers after
+// everything was paused.
 func (d *Desk) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := d.update(ctx, what, func(t *tx) error {
+		if err := ifPaused(t); err != nil {
+			return err
+		}
 		tn, conv, ok, err := t.thinking(turn)
 		due = ok && tn.Step == step
 		if err != nil || !due {
@@ -155,12 +166,23 @@ func (d *Desk) Answer(ctx context.Context, turn string, step int, text string, t
 		if err := t.PutMessage(m); err != nil {
 			return err
 		}
-		if err := t.want(store.Surface{Kind: store.SurfaceAnswer, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+		if err := t.wantDrafted(store.Surface{Kind: store.SurfaceAnswer, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
 			return err
+		}
+		if IsLong(text) {
+			if err := t.want(store.Surface{Kind: store.SurfaceFile, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+				return err
+			}
 		}
 		return t.end(tn, conv)
 	})
 }
+
+// longAnswer is how many characters an answer may have that is posted as it is. It takes three messages.
+const longAnswer = 24_000
+
+// IsLong reports whether an answer is too long for messages: it begins in one, and is handed over whole as a file.
+func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
 
 // Stop ends a turn that can't go on, with a sentence for people.
 func (d *Desk) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
@@ -174,7 +196,7 @@ func (t *tx) stop(turn approvers.Turn, conv store.Conversation, problem string, 
 	if err != nil {
 		return err
 	}
-	if err := t.want(store.Surface{Kind: store.SurfaceProblem, Ref: turn.ID, To: toConversation + conv.ID}); err != nil {
+	if err := t.wantDrafted(store.Surface{Kind: store.SurfaceProblem, Ref: turn.ID, To: toConversation + conv.ID}); err != nil {
 		return err
 	}
 	return t.end(turn, conv)
@@ -204,30 +226,20 @@ func (d *Desk) Postpone(ctx context.Context, turn string, step int, until time.T
 		if err := t.PutTurn(tn); err != nil {
 			return err
 		}
-		return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: tn.ID, Due: until.UTC().Truncate(time.Microsecond)})
+		return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: tn.ID, Due: until.UTC().Truncate(time.Microsecond), PutOff: t.now})
 	})
 }
 
 // TryAgain takes up a turn that stopped, where it stood.
 func (d *Desk) TryAgain(ctx context.Context, c Click) error {
 	return d.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
-		turn, err := t.Turn(c.Turn)
-		if errors.Is(err, store.ErrNotFound) {
-			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
-		}
-		if err != nil {
-			return nil, err
+		turn, denied, err := t.askersTurn(c)
+		if denied != nil || err != nil {
+			return denied, err
 		}
 		conv, err := t.Conversation(turn.Conversation)
 		if err != nil {
 			return nil, err
-		}
-		agent, ok := t.policy.Agent(turn.Agent)
-		if !ok {
-			return &approvers.Denied{Code: approvers.DeniedChannel}, nil
-		}
-		if denied := agent.MayAsk(c.Who); denied != nil {
-			return denied, nil
 		}
 		again, err := turn.Again()
 		if err != nil || conv.Turn != "" {

@@ -26,7 +26,7 @@ func (t *tx) since(s store.Surface, shows []store.Shown) ([]store.Shown, error) 
 	var before store.Rendering
 	if s.Posts > 0 {
 		var err error
-		if before, err = t.Rendering(s.ID, s.Posts); err != nil {
+		if before, err = t.Rendering(s.ID, s.Posts); ignoreNotFound(err) != nil { // a Home's may be erased
 			return nil, err
 		}
 	}

@@ -98,7 +98,7 @@ func (t *tx) offer(g approvers.Grant) error {
 			return nil
 		}
 	}
-	g.ID = newID("grant")
+	g.ID = t.newID("grant")
 	if err := t.follows(g, "offered", "", map[string]string{"row": strconv.Itoa(g.Row)}); err != nil {
 		return err
 	}

@@ -14,17 +14,29 @@ func (d *Desk) Wake() {
 	}
 }
 
-// NextDue is when the next thing falls due; zero: nothing will by itself.
+// pendingTries bounds how many timers of a kind are looked at for one that is being tried again, or that a pause does not hold up.
+const pendingTries = 1000
+
+// ahead lists a kind's timers that a pause does not hold up, due or not.
+func ahead(r store.Reader, kind store.TimerKind) ([]store.Timer, error) {
+	timers, err := r.Timers(kind, pendingTries)
+	if err != nil {
+		return nil, err
+	}
+	return awake(r, timers)
+}
+
+// NextDue is when the next thing falls due; zero: nothing will by itself, which what waits for the end of a pause does not.
 func (d *Desk) NextDue(ctx context.Context) (next time.Time, err error) {
 	err = d.Store.View(ctx, func(r store.Reader) error {
 		next = time.Time{}
 		for kind := range d.bells {
-			timer, err := r.NextTimer(kind)
-			if ignoreNotFound(err) != nil {
+			timers, err := ahead(r, kind)
+			if err != nil {
 				return err
 			}
-			if err == nil && (next.IsZero() || timer.Due.Before(next)) {
-				next = timer.Due
+			if len(timers) > 0 && (next.IsZero() || timers[0].Due.Before(next)) {
+				next = timers[0].Due
 			}
 		}
 		return nil
@@ -32,16 +44,13 @@ func (d *Desk) NextDue(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// pendingTries bounds how many timers of a kind Idle looks at for one that is being tried again.
-const pendingTries = 1000
-
-// Idle reports whether all is done that was due: nothing is due or being tried again, and no handler runs. Scenarios and tests
+// Idle reports whether all is done that was due: nothing is due or being tried again but what a pause holds up, and no handler runs. Scenarios and tests
 // wait for it, as nothing happens then until somebody does something or time passes.
 func (d *Desk) Idle(ctx context.Context) (idle bool, err error) {
 	err = d.Store.View(ctx, func(r store.Reader) error {
 		idle = true
 		for kind := range d.bells {
-			timers, err := r.Timers(kind, pendingTries)
+			timers, err := ahead(r, kind)
 			if err != nil {
 				return err
 			}

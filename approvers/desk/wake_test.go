@@ -42,11 +42,14 @@ func TestIdleAndWake(t *testing.T) {
 	ctx, stop := context.WithCancel(o.ctx())
 	go func() {
 		muster := desk.Duty{Workers: 1, Handle: o.muster}
-		done <- o.Work(ctx, map[store.TimerKind]desk.Duty{store.TimerMuster: muster, store.TimerShow: {Workers: 10, Handle: func(ctx context.Context, timer store.Timer) error {
+		show := desk.Duty{Workers: 10, Handle: func(ctx context.Context, timer store.Timer) error {
 			defer func() { <-release }()
 			defer func() { cleared <- timer.Ref }()
 			return o.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
-		}}})
+		}}
+		done <- o.Work(ctx, map[store.TimerKind]desk.Duty{
+			store.TimerMuster: muster, store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowLast: show,
+		})
 	}()
 	o.Wake()
 	for range 3 { // the card, the step and the lead's copy show the escalation

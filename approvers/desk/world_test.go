@@ -124,6 +124,10 @@ func (b *toolbox) asks(name string) {
 	b.tools[name] = desk.Tool{Name: name, Hash: "hash of " + name, Effect: approvers.ReadOnly, Asks: true, Check: checkArgs}
 }
 
+func (b *toolbox) effect(name string, effect approvers.Effect) {
+	b.change(name, func(t *desk.Tool) { t.Effect = effect })
+}
+
 func (b *toolbox) change(name string, change func(*desk.Tool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,4 @@
-package desk_test
+package books
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// testLine is a line as the store holds it.
-type testLine struct {
+// Line is a line as the store holds it: the cards that are open at an address, and those held back behind them.
+type Line struct {
 	Open, Held []struct {
 		Bundle   string
 		Requests []string
@@ -19,7 +19,8 @@ type testLine struct {
 	Round int
 }
 
-func (l testLine) ids() (open, held []string) {
+// IDs lists the requests of the open and of the held cards.
+func (l Line) IDs() (open, held []string) {
 	for _, c := range l.Open {
 		open = append(open, c.Requests...)
 	}
@@ -29,7 +30,8 @@ func (l testLine) ids() (open, held []string) {
 	return open, held
 }
 
-func lineAt(r store.Reader, address string) (l testLine, err error) {
+// LineAt reads the line at an address; one that is not there is empty.
+func LineAt(r store.Reader, address string) (l Line, err error) {
 	s, err := r.Setting(store.SettingLine + address)
 	if errors.Is(err, store.ErrNotFound) {
 		return l, nil
@@ -40,10 +42,10 @@ func lineAt(r store.Reader, address string) (l testLine, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// requestsAreShown finds requests that wait and that nobody is shown: none is lost in a line or on its way out of one. And it holds what
+// Lines finds requests that wait and that nobody is shown: none is lost in a line or on its way out of one. And it holds what
 // requests say of lines against the lines.
-func requestsAreShown(r store.Reader) error {
-	open, err := r.OpenRequests(store.RequestCursor{}, 10_000)
+func Lines(r store.Reader) error {
+	open, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {
 		return err
 	}
@@ -62,11 +64,11 @@ func requestsAreShown(r store.Reader) error {
 		}
 		for _, address := range req.Lines {
 			counts[address] = append(counts[address], req.ID)
-			l, err := lineAt(r, address)
+			l, err := LineAt(r, address)
 			if err != nil {
 				return err
 			}
-			_, held := l.ids()
+			_, held := l.IDs()
 			shown = shown || slices.Contains(held, req.ID)
 		}
 		if !shown {
@@ -95,11 +97,11 @@ func isShown(r store.Reader, req approvers.Request) (bool, error) {
 
 // lineAddsUp holds a line against the requests that say that it counts them.
 func lineAddsUp(r store.Reader, address string, ids []string) error {
-	l, err := lineAt(r, address)
+	l, err := LineAt(r, address)
 	if err != nil {
 		return err
 	}
-	open, held := l.ids()
+	open, held := l.IDs()
 	all := slices.Sorted(slices.Values(append(slices.Clone(open), held...)))
 	slices.Sort(ids)
 	if !slices.Equal(all, ids) {

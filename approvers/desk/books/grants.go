@@ -1,4 +1,4 @@
-package desk_test
+package books
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // grantsAddUp holds every grant against its chain and the executions that ran under it: each use is one run, and no more than were allowed.
 func grantsAddUp(r store.Reader) error {
-	chains, err := r.AuditChains("grant:", 10_000)
+	chains, err := r.AuditChains("grant:", most)
 	if err != nil {
 		return err
 	}

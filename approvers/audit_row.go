@@ -1,0 +1,60 @@
+package approvers
+
+import "fmt"
+
+// AuditRow is an audit record as a backend stores it.
+type AuditRow struct {
+	Chain   string // where it lies; its bytes say the same unless somebody moved it
+	Seq     uint64
+	Leaf    uint64 // its number in the journal
+	Sum     Sum    // its hash, as it was written
+	Record  []byte // AuditRecord.Bytes; nil: only a payload lies there, which never happens by itself
+	Payload []byte // AuditPayload.Bytes; nil: it never had one, or it was erased
+}
+
+// JournalEntry is one leaf of the tree over all chains. It stays when its chain is pruned.
+type JournalEntry struct {
+	Leaf  uint64 // from 0, without gaps
+	Chain string
+	Seq   uint64
+	Sum   Sum // the record's hash, which is all that the leaf is made of
+}
+
+// Checked is what somebody who verifies the whole needs to know of a row that is in order.
+type Checked struct {
+	Kind    AuditKind
+	Missing bool // it had a payload, and none lies there
+}
+
+// Check holds a row against its hash, against the place where it lies, against the row before it (the zero value: there is none)
+// and against its payload. The error says what somebody did.
+func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
+	if x.Record == nil {
+		return c, fmt.Errorf("chain %s: what belongs to record %d is there, and the record is missing", x.Chain, x.Seq)
+	}
+	if prev.Chain != x.Chain {
+		prev = AuditRow{}
+	}
+	if x.Seq != prev.Seq+1 {
+		return c, fmt.Errorf("chain %s: record %d is missing or out of order (found %d)", x.Chain, prev.Seq+1, x.Seq)
+	}
+	p := parts{rest: string(x.Record)}
+	domain, chain, seq := p.next(), p.next(), p.number()
+	p.next() // at
+	c.Kind = AuditKind(p.next())
+	p.next() // actor
+	p.next() // facts
+	payloadHash, before := p.next(), p.next()
+	switch {
+	case SumOf(x.Record) != x.Sum || p.damaged || p.rest != "" || domain != recordDomain:
+		return c, fmt.Errorf("chain %s: record %d was changed", x.Chain, x.Seq)
+	case chain != x.Chain || seq != x.Seq:
+		return c, fmt.Errorf("chain %s: in the place of record %d lies record %d of chain %s", x.Chain, x.Seq, seq, chain)
+	case prev.Seq == 0 && before != "" || prev.Seq > 0 && before != prev.Sum.String():
+		return c, fmt.Errorf("chain %s: record %d does not follow record %d", x.Chain, x.Seq, prev.Seq)
+	case x.Payload != nil && SumOf(x.Payload).String() != payloadHash:
+		return c, fmt.Errorf("chain %s: what belongs to record %d was changed", x.Chain, x.Seq)
+	}
+	c.Missing = x.Payload == nil && payloadHash != ""
+	return c, nil
+}

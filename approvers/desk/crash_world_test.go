@@ -1,0 +1,196 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// outside is the world around the bot, which no crash of the bot resets: Slack, the people, and the shop that tools act on.
+type outside struct {
+	*office
+	kill       func(point string) bool // asked at each point: is the process killed there?
+	deliveries []*delivery
+	posts      map[string]posted // by surface
+	calls      map[string]int    // by execution, which is the key that the tool is given: how often its tool was called
+	acts       map[string]int    // and how often it acted. An idempotent tool acts once under one key
+	cut        map[string]int    // by execution: how many of its runs a crash cut
+	acted      map[string]bool   // what people did already
+	crashes    int
+	script     []string // what the model asks for in its first step
+	then       []string // and in its second, if anything
+	silent     bool     // nobody decides anything
+	muted      bool     // nobody reports on an unknown outcome
+	allow      int      // how many more calls the first approver allows
+	aside      []act    // what people do about the first card before anybody decides, one after the other
+}
+
+type posted struct {
+	kind  store.SurfaceKind
+	ref   string
+	posts int
+	shown desk.Posted
+}
+
+// delivery is what Slack sends until it is told that it was received.
+type delivery struct {
+	id       string
+	received bool
+	act      act
+}
+
+func newOutside(t testing.TB, kill func(point string) bool) *outside {
+	w := &outside{
+		office: newOfficeIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
+		acted:  map[string]bool{},
+		script: []string{`search_orders {}`, `issue_refund {"amount":49.99}`, `update_address {}`, `cancel_account {}`, `issue_refund {"amount":`},
+	}
+	w.ok(w.store.Close())
+	w.open(w.mortally)
+	w.slack(act{Who: alice, Say: "do it all"})
+	return w
+}
+
+func (w *outside) mortally(s store.Store) store.Store { return &mortal{Store: s, reach: w.reach} }
+
+// reach is a point at which the process may be killed.
+func (w *outside) reach(point string) {
+	if w.kill(point) {
+		panic(stopped{})
+	}
+}
+
+func (w *outside) slack(a act) {
+	w.deliveries = append(w.deliveries, &delivery{id: w.id("Ev"), act: a})
+}
+
+// life runs the bot until nothing is left to do, with a new process after each crash.
+func (w *outside) life() {
+	w.t.Helper()
+	for range 1000 {
+		if w.alive() {
+			return
+		}
+		w.crashes++
+		w.leave()
+		w.open(w.mortally)
+		w.turns = w.heard()
+		w.noteCuts()
+		w.books() // between any two transactions
+		if w.t.Failed() {
+			w.t.Fatalf("after crash %d", w.crashes)
+		}
+		w.clock.pass(time.Second)
+	}
+	w.t.Fatal("it never comes to an end")
+}
+
+// noteCuts notes which runs the crash cut: they are executing, and the process that ran them is gone.
+func (w *outside) noteCuts() {
+	w.t.Helper()
+	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
+		for _, c := range w.callsOf(turn) {
+			if c.Execution == "" {
+				continue
+			}
+			if e := w.execution(c.Execution); e.State == approvers.ExecutionExecuting {
+				w.cut[e.ID] = e.Tries
+			}
+		}
+	}
+}
+
+// leave takes the file as it is from under the dead process. It was not closed: what that process still holds is of no use to the next one.
+func (w *outside) leave() {
+	w.t.Helper()
+	left, err := os.ReadFile(w.path)
+	w.ok(err)
+	w.ok(w.store.Close())
+	w.ok(os.Remove(w.path))
+	w.path = filepath.Join(filepath.Dir(w.path), fmt.Sprintf("after-%d.db", w.crashes))
+	w.ok(os.WriteFile(w.path, left, 0o600))
+}
+
+// alive is one process. It reports false if the process was killed.
+func (w *outside) alive() (finished bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(stopped); !ok {
+				panic(p)
+			}
+			finished = false
+		}
+	}()
+	w.ok(w.Recover(w.ctx()))
+	for range 10_000 {
+		if !w.step() {
+			return true
+		}
+	}
+	w.t.Fatal("there is always something to do")
+	return true
+}
+
+// step does the next thing that is to be done, if there is any.
+func (w *outside) step() bool {
+	for _, d := range w.deliveries {
+		if d.received {
+			continue
+		}
+		payload, err := json.Marshal(d.act)
+		w.ok(err)
+		w.clock.pass(time.Millisecond)
+		_, err = w.Receive(w.ctx(), store.Inbox{ID: d.id, Kind: store.InboxEvent, ReceivedAt: w.clock.Now(), Payload: payload}, "")
+		w.ok(err)
+		w.reach(notAcknowledged)
+		d.received = true
+		w.reach(notHandled)
+		return true
+	}
+	handlers := []struct {
+		kind   store.TimerKind
+		handle desk.Handler
+	}{
+		{store.TimerInbox, w.handle}, {store.TimerThink, w.think}, {store.TimerRun, w.runTool},
+		{store.TimerShowFirst, w.showAt}, {store.TimerShow, w.showAt}, {store.TimerShowLast, w.showAt},
+		{store.TimerExpire, w.Expire}, {store.TimerEscalate, w.Escalate}, {store.TimerLeave, w.LeaveUnknown},
+		{store.TimerMuster, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
+		{store.TimerGrant, w.LapseGrant},
+	}
+	for _, h := range handlers {
+		due := view(w.office, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
+		if len(due) > 0 {
+			w.clock.pass(time.Millisecond)
+			if err := h.handle(w.ctx(), due[0]); err != nil && !errors.Is(err, desk.ErrNotDue) {
+				w.t.Fatalf("%s: %v", h.kind, err)
+			}
+			return true
+		}
+	}
+	return w.people()
+}
+
+// heard lists the turn of each message, from the store: what a killed process knew is gone.
+func (w *outside) heard() []string {
+	w.t.Helper()
+	return view(w.office, func(r store.Reader) (turns []string, err error) {
+		conv, err := r.ConversationAt("T0001/C0001/100.1")
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		messages, err := r.Messages(conv.ID, 0)
+		for _, m := range messages {
+			turns = append(turns, m.Turn)
+		}
+		return turns, err
+	})
+}

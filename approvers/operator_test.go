@@ -1,0 +1,224 @@
+package approvers_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+var operator = approvers.Operates(approvers.Operator("anna"))
+
+// glassy is the example with a refund that the operator may allow.
+func glassy() *approvers.Policy {
+	p := example()
+	p.Tools[5].BreakGlass = true
+	return p
+}
+
+func TestOperatorIsNobodyOfSlack(t *testing.T) {
+	if operator.ID != "operator:anna" || operator.ID.Login() != "anna" || operator.Name != "operator anna" {
+		t.Errorf("%+v", operator)
+	}
+	for _, id := range []approvers.PersonID{"", "T0001/U0002", "anna", "T0001/operator:anna"} {
+		if login := id.Login(); login != "" {
+			t.Errorf("%q has the login %q", id, login)
+		}
+	}
+	p := glassy()
+	r := open(t, p, "issue_refund", large)
+	p.Approvers[1].Members = append(p.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "operator:anna"})
+	for name, move := range map[string]func(approvers.Deciding, approvers.Move) (approvers.Request, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
+		for _, who := range []approvers.Identity{onLead, asker, {}} {
+			if _, denied := move(deciding(p, start), moveBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
+				t.Errorf("%s by %q: %v", name, who.ID, denied)
+			}
+		}
+	}
+}
+
+// The operator's approval stands for every stage that remains; what people had approved stays beside it.
+func TestBreakGlass(t *testing.T) {
+	p := glassy()
+	r := open(t, p, "issue_refund", large)
+	r = mustApprove(t, p, r, onLead, start)
+	r = mustApprove(t, p, r, onFin1, start)
+	at := start.Add(time.Minute)
+	after, denied := r.BreakGlass(deciding(p, at), moveBy(r, operator, at))
+	if denied != nil {
+		t.Fatal(denied)
+	}
+	d, broken := after.BrokenBy()
+	if after.State != approvers.Approved || !broken || d.By != operator.ID || d.Role != "" || d.Digest != r.Digest || d.Stage != 1 || d.Reason != "because" {
+		t.Fatalf("%s: %+v", after.State, d)
+	}
+	if after.ClosedBy != operator.ID || after.ClosedRole != "" || !after.RunBy.Equal(at.Add(15*time.Minute)) || len(after.Standing()) != 3 {
+		t.Errorf("closed by %s as %q, to be run by %s, %d standing", after.ClosedBy, after.ClosedRole, after.RunBy, len(after.Standing()))
+	}
+	if _, again := after.BreakGlass(deciding(p, at), moveBy(after, operator, at)); again == nil || again.Code != approvers.DeniedResolved {
+		t.Errorf("once more: %v", again)
+	}
+	if consumed, denied := after.Recheck(deciding(p, at), nil).Consume(deciding(p, at)); denied != nil || consumed.State != approvers.Consumed {
+		t.Errorf("it does not run: %v", denied)
+	}
+	if revoked, denied := after.Revoke(deciding(p, at), moveBy(after, onFin2, at)); denied != nil || revoked.State != approvers.Revoked {
+		t.Errorf("the last stage's people can't take it back: %v", denied)
+	}
+	if len(r.Decisions) != 2 || r.State != approvers.Pending {
+		t.Error("the request before was changed")
+	}
+}
+
+func TestBreakGlassIsDenied(t *testing.T) {
+	forbids := false
+	tests := []struct {
+		name   string
+		policy func(*approvers.Policy)
+		move   func(*approvers.Move)
+		at     time.Duration
+		code   approvers.Code
+	}{
+		{"where the policy does not allow it", func(p *approvers.Policy) { p.Tools[5].BreakGlass = false }, nil, 0, approvers.DeniedGlass},
+		{"where the agent's override forbids it", func(p *approvers.Policy) {
+			p.Agents[0].Overrides = map[string]approvers.Override{"issue_refund": {Glass: &forbids}}
+		}, nil, 0, approvers.DeniedGlass},
+		{"without a reason", nil, func(m *approvers.Move) { m.Reason = "" }, 0, approvers.DeniedNoReason},
+		{"of other arguments than were shown", nil, func(m *approvers.Move) { m.Digest = "another" }, 0, approvers.DeniedStale},
+		{"after the deadline", nil, nil, 31 * time.Minute, approvers.DeniedLate},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := glassy()
+			r := open(t, p, "issue_refund", small)
+			if tt.policy != nil {
+				tt.policy(p)
+			}
+			m := moveBy(r, operator, start.Add(tt.at))
+			if tt.move != nil {
+				tt.move(&m)
+			}
+			after, denied := r.BreakGlass(deciding(p, start.Add(tt.at)), m)
+			wantDenied(t, denied, tt.code)
+			if after.State != approvers.Pending || len(after.Decisions) != 0 {
+				t.Errorf("it was denied, and the request is %s with %d decisions", after.State, len(after.Decisions))
+			}
+		})
+	}
+}
+
+// An override can break the glass for one agent, but not of what is protected.
+func TestOverridesBreakNoProtectedGlass(t *testing.T) {
+	p, breaks := example(), true
+	p.Agents[0].Overrides = map[string]approvers.Override{"issue_refund": {Glass: &breaks}}
+	if tool, _ := p.Tool("issue_refund", "support"); !tool.BreakGlass {
+		t.Error("the override does nothing")
+	}
+	for _, protected := range []string{"issue_refund", "*"} {
+		p.NeverLoosen = []string{protected}
+		if tool, _ := p.Tool("issue_refund", "support"); tool.BreakGlass {
+			t.Errorf("never_loosen %s protects nothing", protected)
+		}
+	}
+}
+
+// What an operator allowed waits again where the policy became stricter before it ran: also where it does not break the glass any more.
+func TestBrokenGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
+	for name, change := range map[string]func(*approvers.Policy){
+		"no glass":              func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
+		"a stricter last stage": func(p *approvers.Policy) { p.Tools[5].Rules[0].Stages[1].ExpiresAfter = time.Minute },
+	} {
+		p := glassy()
+		r := open(t, p, "issue_refund", large)
+		r, denied := r.BreakGlass(deciding(p, start), moveBy(r, operator, start))
+		if denied != nil {
+			t.Fatal(denied)
+		}
+		now := example()
+		now.Tools[5].BreakGlass, now.Hash = true, "policy-2"
+		if still := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); still.State != approvers.Approved {
+			t.Fatalf("%s: under the same policy it is %s", name, still.State)
+		}
+		change(now)
+		if after := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.Standing()) != 0 {
+			t.Errorf("%s: %s with %d standing", name, after.State, len(after.Standing()))
+		}
+	}
+}
+
+// The operator stops any call until its run begins.
+func TestOverrule(t *testing.T) {
+	p := example()
+	pending := open(t, p, "issue_refund", large)
+	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // how many people it takes is not the operator's concern
+	pending = mustApprove(t, p, pending, onLead, start)
+	r, denied := pending.Overrule(deciding(p, start), approvers.Move{Who: operator, At: start, Reason: "a flood"})
+	if denied != nil || r.State != approvers.Rejected || r.ClosedBy != operator.ID || r.Reason != "a flood" {
+		t.Fatalf("%s by %s: %q, %v", r.State, r.ClosedBy, r.Reason, denied)
+	}
+	if d := r.Decisions[len(r.Decisions)-1]; d.Kind != approvers.Reject || d.By != operator.ID || d.Digest != pending.Digest || d.Role != "" {
+		t.Errorf("recorded as %+v", d)
+	}
+	if res := r.ClosedResult(p); res.Status != approvers.OutcomeRejected || res.DecidedBy != "the operator" || res.Reason != "a flood" {
+		t.Errorf("the agent is told %+v", res)
+	}
+	approved := mustApprove(t, p, mustApprove(t, p, pending, onFin1, start), onFin2, start)
+	r, denied = approved.Overrule(deciding(p, start), approvers.Move{Who: operator, At: start, Reason: "a flood"})
+	if denied != nil || r.State != approvers.Revoked || r.ClosedBy != operator.ID {
+		t.Fatalf("what was approved: %s by %s, %v", r.State, r.ClosedBy, denied)
+	}
+	consumed, _ := approved.Consume(deciding(p, start))
+	for what, c := range map[string]struct {
+		r    approvers.Request
+		m    approvers.Move
+		code approvers.Code
+	}{
+		"what began":           {consumed, approvers.Move{Who: operator, At: start, Reason: "x"}, approvers.DeniedStarted},
+		"what is over":         {r, approvers.Move{Who: operator, At: start, Reason: "x"}, approvers.DeniedResolved},
+		"without a reason":     {pending, approvers.Move{Who: operator, At: start}, approvers.DeniedNoReason},
+		"approved, no reason":  {approved, approvers.Move{Who: operator, At: start}, approvers.DeniedNoReason},
+		"after the deadline":   {pending, approvers.Move{Who: operator, At: start.Add(time.Hour), Reason: "x"}, approvers.DeniedLate},
+		"by somebody of Slack": {pending, approvers.Move{Who: onFin1, At: start, Reason: "x"}, approvers.DeniedUnidentified},
+	} {
+		after, denied := c.r.Overrule(deciding(p, start), c.m)
+		wantDenied(t, denied, c.code)
+		if after.State != c.r.State {
+			t.Errorf("%s: it is %s", what, after.State)
+		}
+	}
+}
+
+// Everybody of every stage is told of broken glass, with all leads above them, each role once.
+func TestConcerned(t *testing.T) {
+	p := example()
+	p.Approvers = append(p.Approvers, approvers.Role{Name: "board", Title: "Board", MaxRisk: approvers.Critical, CanApprove: []string{"*"}})
+	p.Approvers[2].Lead = "board"
+	for tool, want := range map[string][]string{
+		"apply_discount": {"support-agent", "team-lead", "finance-director", "board"},
+		"issue_refund":   {"team-lead", "finance-director", "board"},
+	} {
+		if got := open(t, p, tool, large).Concerned(p); !slices.Equal(got, want) {
+			t.Errorf("%s: %v; want %v", tool, got, want)
+		}
+	}
+}
+
+// A call that an operator allowed proves nothing about how the tool's approvers see it.
+func TestBrokenGlassEarnsNoTrust(t *testing.T) {
+	p := glassy()
+	p.Tools[5].Rules = nil
+	p.Tools[5].Grants, p.Tools[5].TrustAfter = approvers.GrantTerms{Uses: 1, Within: time.Hour, AtMost: []string{"amount"}}, 5
+	r := open(t, p, "issue_refund", small)
+	usual := mustApprove(t, p, r, onLead, start)
+	row, _, _ := approvers.Trust{}.Grow(deciding(p, start), usual)
+	if row.Row != 1 {
+		t.Fatalf("a usual call makes a row of %d", row.Row)
+	}
+	broken, denied := r.BreakGlass(deciding(p, start), moveBy(r, operator, start))
+	if denied != nil {
+		t.Fatal(denied)
+	}
+	if row, _, _ = row.Grow(deciding(p, start), broken); row.Row != 0 {
+		t.Errorf("the row is %d long", row.Row)
+	}
+}
