@@ -21,6 +21,7 @@ type Desk interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string) error
 	Lose(ctx context.Context, execution string) error
+	PutBack(ctx context.Context, execution string) error
 }
 
 var _ Desk = (*desk.Desk)(nil)
@@ -35,6 +36,9 @@ type Config struct {
 	// About tells what Slack knows of a person, as JSON. Nil: nothing is known of anybody.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
+	// Draft has people see what the model writes in a step while it writes it. Nil: they see the whole answer.
+	Draft func(turn string, step int) Draft
+
 	Retry         Retry
 	HistoryTokens int           // budget for what the model is given, by estimate; zero is 48,000
 	MaxSteps      int           // model calls with tools in a turn, for agents that say nothing; zero is 10
@@ -42,6 +46,18 @@ type Config struct {
 	Grace         time.Duration // how long a running tool may go on once the process is to stop; zero is 15 seconds
 	PingEvery     time.Duration // how long Ping's last finding holds; zero is 30 seconds
 }
+
+// Draft shows what a model is writing. None of it counts before the answer is whole.
+type Draft interface {
+	Write(text string) // all that it has written so far; it must not wait
+	Close()            // the model call is over
+}
+
+// noDraft shows nothing.
+type noDraft struct{}
+
+func (noDraft) Write(string) {}
+func (noDraft) Close()       {}
 
 // Agent thinks and runs. It is safe for use by many goroutines.
 type Agent struct {
@@ -80,6 +96,9 @@ func New(c Config) *Agent {
 		c.About = func(context.Context, approvers.PersonID) (string, error) {
 			return "", errors.New("nothing is known here of the person who asked")
 		}
+	}
+	if c.Draft == nil {
+		c.Draft = func(string, int) Draft { return noDraft{} }
 	}
 	c.Retry = c.Retry.withDefaults()
 	return &Agent{

@@ -17,7 +17,7 @@ import (
 // askBody gives the whole answer of an endpoint that sends the body.
 func askBody(body io.Reader) (reply, error) {
 	a := newAgent(&fakeDesk{}, answers(200, nil, body))
-	return a.model.ask(context.Background(), request("m", question{}, nil, false), a.Tools.named)
+	return a.model.ask(context.Background(), request("m", question{}, nil, false), a.Tools.named, noWords)
 }
 
 // Calls that are cut into any pieces by the interface's rules come together as they were written, to the byte.

@@ -1,7 +1,8 @@
 package agent
 
 import (
-	"math/rand/v2"
+	"hash/fnv"
+	"math"
 	"time"
 )
 
@@ -25,8 +26,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// next says how long to wait after a failure, or that it is not to be tried again. failures counts those before it.
-func (r Retry) next(failures int, f *failure) (time.Duration, bool) {
+// next says how long to wait after a failure in a turn, or that it is not to be tried again. failures counts those before it.
+func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
 	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
 		return 0, false
 	}
@@ -34,7 +35,15 @@ func (r Retry) next(failures int, f *failure) (time.Duration, bool) {
 	for range failures {
 		pause = min(pause*2.5, float64(r.Longest))
 	}
-	// A fifth of it is left to chance, so that conversations that failed together don't come back together. Never before the server's time.
-	pause *= 0.8 + 0.4*rand.Float64()
+	// A fifth of it is the turn's own, so that conversations that failed together don't come back together. Never before the server's time.
+	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
+}
+
+// spread is a number from 0 to 1 that differs from turn to turn and from failure to failure.
+func spread(turn string, failures int) float64 {
+	h := fnv.New32a()
+	h.Write([]byte(turn))
+	h.Write([]byte{byte(failures)})
+	return float64(h.Sum32()) / math.MaxUint32
 }

@@ -123,6 +123,7 @@ type fakeDesk struct {
 	execution approvers.Execution
 	results   []finished
 	finishErr []error // of the next calls of Finish and Lose
+	putBack   int
 }
 
 type stop struct {
@@ -184,9 +185,14 @@ func (d *fakeDesk) Lose(ctx context.Context, _ string) error {
 		return err
 	}
 	var err error
-	d.execution, err = d.execution.Lose(time.Now())
+	d.execution, err = d.execution.Lose(approvers.LossUnclear, time.Now())
 	d.results = append(d.results, finished{lost: true})
 	return err
+}
+
+func (d *fakeDesk) PutBack(ctx context.Context, _ string) error {
+	d.putBack++
+	return ctx.Err()
 }
 
 func (d *fakeDesk) finish(ctx context.Context) error {
@@ -230,3 +236,6 @@ func newAgent(d Desk, endpoint http.RoundTripper, change ...func(*Config)) *Agen
 }
 
 var errReset = errors.New("connection reset by peer")
+
+// noWords is for who does not look at a model's words while they come.
+func noWords(string) {}

@@ -64,7 +64,7 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 	}
 	if m.Role == store.RoleUser {
 		p.authors = append(p.authors, author{len(p.messages), m.Author, m.AuthorName})
-		p.messages = append(p.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: or(m.Text, noText)})
+		p.messages = append(p.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: withAttached(or(m.Text, noText), m.Attached)})
 		return
 	}
 	said := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: m.Text}
@@ -97,6 +97,14 @@ func (p *part) close(current string) {
 	if last := p.messages[len(p.messages)-1]; last.Role != openai.ChatMessageRoleAssistant {
 		p.messages = append(p.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: noAnswer})
 	}
+}
+
+// withAttached adds what came along with somebody's words.
+func withAttached(text, attached string) string {
+	if attached == "" {
+		return text
+	}
+	return text + "\n\n" + attached
 }
 
 func or(s, instead string) string {

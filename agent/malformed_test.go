@@ -239,7 +239,7 @@ func TestMalformedAnswers(t *testing.T) {
 			}
 			d := &fakeDesk{brief: asked("Refund order A")}
 			a := newAgent(d, answers(c.status, c.header, body))
-			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.offered(d.brief.Agent), 1<<20, a.Now(), false), a.offered(d.brief.Agent), false), a.Tools.named)
+			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.offered(d.brief.Agent), 1<<20, a.Now(), false), a.offered(d.brief.Agent), false), a.Tools.named, noWords)
 			if c.fails {
 				var f *failure
 				if !errors.As(err, &f) {
@@ -327,7 +327,7 @@ func validAfter(t *testing.T, strict *scriptedmodel.Server, b desk.Brief, text s
 	b.Calls = map[string][]store.Call{"turn_1": step}
 	b.Turn.Step = 1
 	a := newAgent(&fakeDesk{brief: b}, strict.Transport())
-	if _, _, err := a.answer(context.WithoutCancel(t.Context()), b, false); err != nil {
+	if _, _, err := a.answer(context.WithoutCancel(t.Context()), b, false, noWords); err != nil {
 		t.Errorf("the history after it is refused: %v", err)
 	}
 }

@@ -62,12 +62,12 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// ask asks the model once and reads its whole answer. When ctx ends, its error is returned; every other failure is a *failure.
-func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string) (reply, error) {
+// ask asks the model once and reads its whole answer; write is told of its words while they come. When ctx ends, its error is returned; every other failure is a *failure.
+func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
 	n := &notes{alive: w.alive}
-	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r)
+	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r, write)
 	if ctx.Err() != nil {
 		return reply{}, ctx.Err()
 	}
@@ -90,7 +90,7 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 }
 
 // read puts the stream's pieces together until it ends, however it ends.
-func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequest) (*assembly, error) {
+func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequest, write func(string)) (*assembly, error) {
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
@@ -117,8 +117,12 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 		if err != nil {
 			return a, err
 		}
+		before := a.text.Len()
 		if err := a.event(raw); err != nil {
 			return a, err
+		}
+		if a.text.Len() > before {
+			write(a.text.String())
 		}
 		if a.finish != "" {
 			w.whole()

@@ -43,7 +43,7 @@ func TestOverTheNetwork(t *testing.T) {
 					cfg.Model.Idle = 50 * time.Millisecond
 				}
 			})
-			_, r, err := a.answer(t.Context(), d.brief, false)
+			_, r, err := a.answer(t.Context(), d.brief, false, noWords)
 			var f *failure
 			switch {
 			case errors.As(err, &f):

@@ -9,12 +9,16 @@ import (
 	"time"
 )
 
-// Errors of Ping. The wrapping error says why.
+// Errors of Ping and Try. The wrapping error says why.
 var (
 	// ErrModelUnreachable says that the model's endpoint does not answer as one.
 	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
 	// ErrModelKey says that the endpoint refuses the key: nothing changes until somebody sets another one.
 	ErrModelKey = errors.New("the model's endpoint refuses the key")
+	// ErrNoModel says that the endpoint has no such model, or that the address is not one of chat completions.
+	ErrNoModel = errors.New("the model's endpoint does not have it")
+	// ErrModelRefuses says that the endpoint refuses what it is asked.
+	ErrModelRefuses = errors.New("the model's endpoint refuses the request")
 )
 
 // pingTimeout bounds one look at the endpoint.

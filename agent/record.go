@@ -14,8 +14,10 @@ import (
 var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 // record writes a run's outcome down, also when the process is being stopped. What can't be written is kept in
-// memory and comes back with the timer: as long as this process lives, a run that ended is never taken for one that was lost.
+// memory and comes back with the timer; while the disk is full it is tried until there is room. As long as this process lives, a run that
+// ended is never taken for one that was lost.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
+	stopping := ctx
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for i := 0; ; i++ {
@@ -27,10 +29,16 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
 			return nil // recorded; the second when an attempt before did it after all
 		}
-		if i == len(recordPauses) || errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, store.ErrClosed) {
+		patient := errors.Is(err, store.ErrFull) && stopping.Err() == nil // there will be space again, and the run stays known meanwhile
+		if i >= len(recordPauses) && !patient || errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, store.ErrClosed) {
 			break
 		}
-		sleep(ctx, recordPauses[i])
+		pause := recordPauses[min(i, len(recordPauses)-1)]
+		if patient {
+			sleep(stopping, pause)
+		} else {
+			sleep(ctx, pause)
+		}
 	}
 	a.Log.Error("a tool ran, and what it answered could not be recorded yet", "execution", execution, "error", err)
 	a.mu.Lock()

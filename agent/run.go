@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/internal/redact"
 	"countersign/store"
 )
 
@@ -33,7 +35,9 @@ const patience = 10 * time.Second
 //
 // A run whose outcome nobody can tell is not recorded as a failure, since the model would take that as leave to ask for it again. An
 // idempotent tool is claimed anew and tried again under the same key, as often as the desk allows; about any other, people are asked.
-// A run that the end of the process interrupts is left executing; the next process does the same with it.
+// A run that the end of the process interrupts is left executing; the next process does the same with it. A pause interrupts without grace: a tool
+// that may be run again is left until everything goes on, and about any other that can't tell whether it acted people are asked. So does somebody who stops the turn; then nothing is run
+// again: what only reads has failed, and of anything else that can't tell the outcome is unknown.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -55,19 +59,35 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 		case err == nil:
 			log.Info("tool ran", "ok", done.ok, "result_bytes", len(done.result), "took", a.Now().Sub(e.StartedAt))
 			return a.record(ctx, e.ID, done)
+		case paused(ctx) && e.Effect != approvers.Unprotected:
+			log.Warn("a pause interrupted a tool; it is run again when everything goes on", "error", err)
+			return a.Desk.PutBack(context.WithoutCancel(ctx), e.ID)
+		case paused(ctx), stopped(ctx):
 		case ctx.Err() != nil:
 			log.Warn("the process stops while a tool is running; its outcome is looked into at the next start", "error", err)
 			return ctx.Err()
 		}
 		log.Warn("the outcome of a run is not known", "try", e.Tries, "error", err)
-		if e.Effect == approvers.Unprotected {
+		if e.Effect == approvers.Unprotected || stopped(ctx) {
 			return a.record(ctx, e.ID, finished{lost: true})
 		}
 		if !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
+			if paused(ctx) {
+				return a.Desk.PutBack(context.WithoutCancel(ctx), e.ID)
+			}
+			if stopped(ctx) {
+				return a.record(ctx, e.ID, finished{lost: true})
+			}
 			return ctx.Err()
 		}
 	}
 }
+
+// paused reports whether a context ended because everything was paused.
+func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), desk.ErrPaused) }
+
+// stopped reports whether a context ended because somebody stopped the turn.
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), desk.ErrStopped) }
 
 // sleep waits, and reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -91,9 +111,11 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	switch {
 	case err == nil:
 		return finished{ok: true, result: a.trim(result)}, nil
+	case e.Effect == approvers.ReadOnly && stopped(ctx):
+		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
 		return finished{result: a.trim(sentence(err, tool.Timeout))}, nil // nothing can have happened
-	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic):
+	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic), errors.Is(err, desk.ErrPaused), errors.Is(err, desk.ErrStopped):
 		return finished{}, err
 	}
 	return finished{result: a.trim(sentence(err, tool.Timeout))}, nil
@@ -107,10 +129,10 @@ func sentence(err error, timeout time.Duration) string {
 	case errors.Is(err, errPanic):
 		return errPanic.Error()
 	}
-	return or(err.Error(), "it failed without saying why")
+	return or(redact.Error(err), "it failed without saying why")
 }
 
-// call calls the tool's function and waits for it. The tool is not stopped with ctx at once, but after the grace period.
+// call calls the tool's function and waits for it. The tool is not stopped with ctx at once, but after the grace period; a pause stops it at once.
 func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -136,6 +158,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	case got := <-answers:
 		return got.text, ended(inner, got.err)
 	case <-inner.Done():
+	case <-desk.Interrupted(ctx):
+		cancel(desk.InterruptedBy(ctx))
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()

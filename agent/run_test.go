@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -186,16 +187,17 @@ func TestStopping(t *testing.T) {
 
 // What can't be written down is not lost: it is tried again at once, then kept for the timer. The tool does not run again.
 func TestRecording(t *testing.T) {
-	full := store.ErrFull
+	fails := errors.New("the store says no")
 	for _, c := range []struct {
 		name   string
 		errs   []error
 		first  bool // recorded at once
 		second bool // recorded when the timer comes back
 	}{
-		{"a few failures", []error{full, full, full}, true, true},
-		{"many failures", []error{full, full, full, full, full}, false, true},
-		{"failures that go on", []error{full, full, full, full, full, full, full, full, full, full}, false, false},
+		{"a few failures", []error{fails, fails, fails}, true, true},
+		{"many failures", []error{fails, fails, fails, fails, fails}, false, true},
+		{"failures that go on", []error{fails, fails, fails, fails, fails, fails, fails, fails, fails, fails}, false, false},
+		{"a disk that is full for long", slices.Repeat([]error{store.ErrFull}, 1000), true, true},
 		{"an unknown commit stops at once", []error{store.ErrCommitUnknown}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

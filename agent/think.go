@@ -36,7 +36,9 @@ func (a *Agent) step(ctx context.Context, b desk.Brief) error {
 	log := a.Log.With("conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Agent.Name, "step", b.Turn.Step+1)
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
-	q, r, err := a.answer(ctx, b, last)
+	draft := a.Draft(b.Turn.ID, b.Turn.Step)
+	defer draft.Close() // after what came of the step is written down: people need not wait for what Slack is being asked
+	q, r, err := a.answer(ctx, b, last, draft.Write)
 	var f *failure
 	switch {
 	case errors.As(err, &f):
@@ -74,13 +76,13 @@ func (a *Agent) finalText(b desk.Brief, r reply, last bool) string {
 }
 
 // answer asks the model, with less and less of the history as long as the model says that it is too long.
-func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool) (question, reply, error) {
+func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool, write func(string)) (question, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b.Agent)
 	budget := a.budget(name)
 	q := compose(b, tools, budget, a.Now(), last)
 	for shrunk := false; ; shrunk = true {
-		r, err := a.model.ask(ctx, request(name, q, tools, last), a.Tools.named)
+		r, err := a.model.ask(ctx, request(name, q, tools, last), a.Tools.named, write)
 		var f *failure
 		if !errors.As(err, &f) || f.cause != causeLong {
 			if err == nil && shrunk {
@@ -141,7 +143,7 @@ func (a *Agent) learn(model string, budget int) {
 
 // failed has the model asked again later, or ends the turn with a sentence for people.
 func (a *Agent) failed(ctx context.Context, b desk.Brief, f *failure, log *slog.Logger) error {
-	if pause, ok := a.Retry.next(b.Turn.Failures, f); ok {
+	if pause, ok := a.Retry.next(b.Turn.ID, b.Turn.Failures, f); ok {
 		log.Warn("model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)
 		return a.Desk.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
 	}

@@ -363,3 +363,19 @@ func TestPing(t *testing.T) {
 		}
 	})
 }
+
+// TestSpread has conversations that failed together come back apart, and each pause stay within its fifth.
+func TestSpread(t *testing.T) {
+	r := Retry{}.withDefaults()
+	seen := map[time.Duration]bool{}
+	for i := range 100 {
+		pause, again := r.next(fmt.Sprint("turn_", i), 0, &failure{worth: true})
+		if !again || pause < r.First*8/10 || pause > r.First*12/10 {
+			t.Fatalf("a pause of %s, %t", pause, again)
+		}
+		seen[pause] = true
+	}
+	if len(seen) < 95 {
+		t.Errorf("%d pauses for 100 conversations", len(seen))
+	}
+}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"unicode/utf8"
+
 	"countersign/approvers"
 )
 
@@ -16,7 +18,7 @@ func (r *reader) agent(e entry, budgets approvers.Budgets) approvers.Agent {
 	if !roleName.MatchString(e.key) {
 		r.wrongAt(e.at, e.value.path+": no agent can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.value.fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps", "budgets")
+	f := e.value.fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps", "budgets", "prompts")
 	if v, ok := f["channels"]; ok {
 		a.Channels = v.channels()
 	}
@@ -50,7 +52,48 @@ func (r *reader) agent(e entry, budgets approvers.Budgets) approvers.Agent {
 		own := v.budgets(budgets)
 		a.Budgets = &own
 	}
+	if v, ok := f["prompts"]; ok {
+		a.Prompts = v.prompts()
+	}
 	return a
+}
+
+// Sizes of a prompt, in characters. Ours: a title is read on a button, and Slack names no limits.
+const (
+	maxPromptTitle   = 75
+	maxPromptMessage = 1000
+)
+
+// prompts reads what people are offered to ask for.
+func (v value) prompts() []approvers.Prompt {
+	items, _ := v.list(`[{title: Find an order, message: Where is order ORD-123?}]`)
+	if len(items) > approvers.MaxPrompts {
+		v.wrongf("keep the most useful ones", "has %d prompts; Slack shows %d", len(items), approvers.MaxPrompts)
+	}
+	var out []approvers.Prompt
+	for _, item := range items {
+		var p approvers.Prompt
+		f := item.fields("title", "message")
+		for _, part := range []struct {
+			key  string
+			like string
+			most int
+			to   *string
+		}{{"title", "what people read", maxPromptTitle, &p.Title}, {"message", "what they say when they choose it", maxPromptMessage, &p.Message}} {
+			text, ok := f[part.key]
+			if !ok {
+				if item.isMapping() {
+					item.wrong(part.key+" is missing", "add "+part.key+": "+part.like)
+				}
+				continue
+			}
+			if *part.to, ok = text.free(part.like); ok && utf8.RuneCountInString(*part.to) > part.most {
+				text.wrongf("shorten it", "is longer than %d characters", part.most)
+			}
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func (v value) channels() []string {
@@ -79,7 +122,7 @@ func (r *reader) overrides(v value) map[string]approvers.Override {
 	out := map[string]approvers.Override{}
 	for _, e := range v.entries("overrides: tool: {confirm: true}") {
 		var o approvers.Override
-		f := e.value.fields("risk", "confirm", "max_auto", "stages", "mode")
+		f := e.value.fields("risk", "confirm", "max_auto", "stages", "mode", "break_glass")
 		f.risk("risk", &o.Risk)
 		f.stages("stages", &o.Stages)
 		var confirm bool
@@ -98,8 +141,12 @@ func (r *reader) overrides(v value) map[string]approvers.Override {
 		if f.mode(&mode) {
 			o.Mode = &mode
 		}
+		var glass bool
+		if f.flag("break_glass", &glass) {
+			o.Glass = &glass
+		}
 		if e.value.isMapping() && len(f) == 0 {
-			e.value.wrong("changes nothing", "add risk, confirm, max_auto, stages or mode")
+			e.value.wrong("changes nothing", "add risk, confirm, max_auto, stages, mode or break_glass")
 		}
 		out[e.key] = o
 	}

@@ -21,6 +21,7 @@ func (f *File) Check(tools []Tool) Problems {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
 	c.stages()
+	c.pausers()
 	c.agents()
 	c.names()
 	c.tools()

@@ -61,6 +61,9 @@ func loosened(wants, gets approvers.ToolPolicy) []loose {
 	if gets.Mode == approvers.Observe && wants.Mode != approvers.Observe {
 		out = append(out, loose{"mode", "would run what is only observed"})
 	}
+	if wants.BreakGlass && !gets.BreakGlass {
+		out = append(out, loose{"break_glass", "would let the operator approve it in place of its approvers"})
+	}
 	return out
 }
 

@@ -15,12 +15,20 @@ func (c *checker) roles() {
 		if len(r.Members) == 0 {
 			c.wrong(path+".members", "has nobody in it, so nobody could decide as "+r.Title, "add at least one member")
 		}
+		if len(r.Members) > 0 && !slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberEmail || c.policy.CountsEmail(m.Value) }) {
+			c.wrong(path+".members", "names people by addresses that don't count, so nobody could decide as "+r.Title, "add email_domains at the top level, or name the user ids (U…)")
+		}
 		for i, m := range r.Members {
+			if m.Kind == approvers.MemberEmail && !c.policy.CountsEmail(m.Value) {
+				_, domain, _ := strings.Cut(m.Value, "@")
+				at := fmt.Sprintf("%s.members[%d]", path, i)
+				c.odd(at, memberText(m)+" does not count: anybody who gets that address in Slack would be "+r.Title, "name the user id (U…), or trust the addresses of that domain with email_domains: ["+domain+"] at the top level")
+			}
 			if slices.Contains(r.Members[:i], m) {
 				c.wrong(fmt.Sprintf("%s.members[%d]", path, i), memberText(m)+" is named twice", "one person counts once: remove one of them")
 			}
 		}
-		if len(r.CanApprove) == 0 {
+		if len(r.CanApprove) == 0 && !c.pauses(r.Name) {
 			c.odd(path+".can_approve", "is empty, so no call ever comes to "+r.Title, `name tools, or "*" for every tool`)
 		}
 		c.lead(r)
@@ -106,7 +114,7 @@ func (c *checker) idle() {
 		return
 	}
 	for _, r := range c.policy.Approvers {
-		if !c.used[r.Name] && len(r.CanApprove) > 0 {
+		if !c.used[r.Name] && len(r.CanApprove) > 0 && !c.pauses(r.Name) {
 			c.odd("approvers."+r.Name, "no call can come to "+r.Title+": nothing that it may approve ever waits at its level",
 				"is a tool, a stage or a lead missing that should name it?")
 		}

@@ -26,6 +26,9 @@ func (c *checker) sense(t approvers.ToolPolicy) {
 	if !t.Confirm && len(t.Stages) > 0 && t.MaxAuto.Count == 0 && !asksByRule(t) {
 		c.odd(path+".stages", "are never used, because no call is confirmed", "remove confirm: false, or the stages")
 	}
+	if t.BreakGlass && !t.Confirm && t.MaxAuto.Count == 0 && !asksByRule(t) {
+		c.odd(path+".break_glass", "does nothing, because no call waits", "remove it")
+	}
 	for i, r := range t.Rules {
 		raises := r.Risk > t.Risk
 		if !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm) {

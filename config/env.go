@@ -31,6 +31,7 @@ type Env struct {
 	HTTPAddr      string
 	AdminAddr     string
 	Control       string // path of the Unix socket
+	Audit         Audit
 	Log           slog.Level
 	HistoryTokens int // how much of a conversation the model is given, by estimate
 }
@@ -39,6 +40,26 @@ type Env struct {
 type Store struct {
 	Backend string // "bolt"
 	Path    string
+}
+
+// Audit says how the history is sealed.
+type Audit struct {
+	Key    string // path of the file with the key that signs the heads
+	Heads  string // path of the file that each head is added to; empty: none
+	Syslog Syslog
+}
+
+// Syslog is where each head is also sent to. The zero value: nowhere.
+type Syslog struct {
+	Network string // "udp", "tcp", "tls" or "unix"
+	Address string // HOST:PORT, or the path of the socket
+}
+
+func (s Syslog) String() string {
+	if s.Network == "" {
+		return ""
+	}
+	return s.Network + "://" + s.Address
 }
 
 func (s Store) String() string { return s.Backend + ":" + s.Path }
@@ -84,6 +105,9 @@ func (e Env) settings() []slog.Attr {
 		slog.String("COUNTERSIGN_HTTP_ADDR", e.HTTPAddr),
 		slog.String("COUNTERSIGN_ADMIN_ADDR", e.AdminAddr),
 		slog.String("COUNTERSIGN_CONTROL", e.Control),
+		slog.String("COUNTERSIGN_AUDIT_KEY", e.Audit.Key),
+		slog.String("COUNTERSIGN_AUDIT_HEADS", e.Audit.Heads),
+		slog.String("COUNTERSIGN_AUDIT_SYSLOG", e.Audit.Syslog.String()),
 		slog.String("COUNTERSIGN_LOG", strings.ToLower(e.Log.String())),
 		slog.Int("COUNTERSIGN_HISTORY_TOKENS", e.HistoryTokens),
 	}

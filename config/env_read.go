@@ -37,8 +37,12 @@ func (r *envReader) read() Env {
 	if r.command.readsStore() {
 		e.Store = r.store(v.Store)
 		e.Control = r.control(v.Control, e.Store)
+		e.Audit = r.audit(e.Store)
 	}
 	e.AdminAddr = r.address("COUNTERSIGN_ADMIN_ADDR", v.AdminAddr)
+	if e.Transport == HTTPMode && e.HTTPAddr == e.AdminAddr && !strings.HasSuffix(e.HTTPAddr, ":0") {
+		r.wrong("COUNTERSIGN_HTTP_ADDR", "is the address of COUNTERSIGN_ADMIN_ADDR too, which must not be reached from outside", "write another port")
+	}
 	e.Log = r.level(v.Log)
 	return e
 }
@@ -67,12 +71,15 @@ func (r *envReader) store(text string) Store {
 // maxSocketPath is the longest path of a Unix socket on Linux: 108 bytes with the zero at the end.
 const maxSocketPath = 107
 
+// ControlBeside is the control socket beside a store.
+func ControlBeside(store string) string { return store + ".sock" }
+
 func (r *envReader) control(text string, s Store) string {
 	if text == "" && s.Path == "" {
 		return ""
 	}
 	if text == "" {
-		return s.Path + ".sock"
+		return ControlBeside(s.Path)
 	}
 	if len(text) > maxSocketPath {
 		r.wrong("COUNTERSIGN_CONTROL", "is "+strconv.Itoa(len(text))+" bytes long, and a Unix socket's path may have "+strconv.Itoa(maxSocketPath), "choose a shorter path")

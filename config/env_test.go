@@ -28,7 +28,7 @@ func setenv(t *testing.T, pairs map[string]string) {
 	for _, name := range []string{
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
-		"COUNTERSIGN_LOG", "COUNTERSIGN_HISTORY_TOKENS",
+		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_HISTORY_TOKENS",
 	} {
 		t.Setenv(name, "") // counts as not set
 	}
@@ -49,10 +49,32 @@ func TestReadEnv(t *testing.T) {
 	want := config.Env{
 		BotToken: botToken, AppToken: appToken, Transport: config.SocketMode, SlackAPIURL: "http://127.0.0.1:8484/api/", ModelKey: modelKey, Model: "gpt-5",
 		Policy: "countersign.yaml", Store: config.Store{Backend: "bolt", Path: "/var/lib/state.db"}, HTTPAddr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090",
-		Control: "/var/lib/state.db.sock", Log: slog.LevelDebug, HistoryTokens: 24000,
+		Control: "/var/lib/state.db.sock", Audit: config.Audit{Key: "/var/lib/state.db.audit-key", Heads: "/var/lib/state.db.heads"}, Log: slog.LevelDebug, HistoryTokens: 24000,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The files of the seal lie beside the store or where they are said to, and syslog is reached in four ways.
+func TestEnvAudit(t *testing.T) {
+	for _, c := range []struct{ key, heads, syslog, want string }{
+		{"", "", "", "state.db.audit-key state.db.heads "},
+		{"/etc/key", "/var//heads", "unix:///dev/log", "/etc/key /var/heads unix:///dev/log"},
+		{"", "none", "udp://logs.example.com", "state.db.audit-key  udp://logs.example.com:514"},
+		{"", "", "tcp://[::1]:1601", "state.db.audit-key state.db.heads tcp://[::1]:1601"},
+		{"", "", "tls://logs", "state.db.audit-key state.db.heads tls://logs:6514"},
+	} {
+		setenv(t, map[string]string{
+			"COUNTERSIGN_STORE": "bolt:state.db", "COUNTERSIGN_AUDIT_KEY": c.key, "COUNTERSIGN_AUDIT_HEADS": c.heads, "COUNTERSIGN_AUDIT_SYSLOG": c.syslog,
+		})
+		env, err := config.ReadEnv(config.Offline)
+		if err != nil {
+			t.Error(err)
+		}
+		if got := env.Audit.Key + " " + env.Audit.Heads + " " + env.Audit.Syslog.String(); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }
 
@@ -78,6 +100,10 @@ func TestEnvProblems(t *testing.T) {
 		{"http, complete; a local model needs no key", config.Serve, map[string]string{
 			"COUNTERSIGN_TRANSPORT": "http", "SLACK_BOT_TOKEN": botToken, "SLACK_SIGNING_SECRET": signing, "OPENAI_BASE_URL": "http://127.0.0.1:1234/v1", "OPENAI_MODEL": "m",
 		}, nil},
+		{"http where the operator's address is", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:9090"}, []string{
+			"COUNTERSIGN_HTTP_ADDR: is the address of COUNTERSIGN_ADMIN_ADDR too",
+		}},
+		{"any free port twice", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:0", "COUNTERSIGN_ADMIN_ADDR": "127.0.0.1:0"}, nil},
 		{"tokens swapped", config.Check, map[string]string{"SLACK_BOT_TOKEN": appToken, "SLACK_APP_TOKEN": botToken}, []string{
 			"SLACK_BOT_TOKEN: is an app-level token (xapp-), which belongs into SLACK_APP_TOKEN; it must begin with xoxb-",
 			"SLACK_APP_TOKEN: is a bot token (xoxb-), which belongs into SLACK_BOT_TOKEN; it must begin with xapp-",
@@ -107,6 +133,11 @@ func TestEnvProblems(t *testing.T) {
 			`COUNTERSIGN_TRANSPORT: "websocket" is not a transport; write socket or http`, `COUNTERSIGN_HISTORY_TOKENS: "24k" is not a number of tokens`,
 			"COUNTERSIGN_CONTROL: is 108 bytes long", `COUNTERSIGN_LOG: "warning" is not a level; write warn`,
 		}},
+		{"syslog that is no address", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "udp://[::1"}, []string{`COUNTERSIGN_AUDIT_SYSLOG: "udp://[::1" is not an address; write udp://HOST:514`}},
+		{"syslog by no known way", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "logs.example.com:514"}, []string{"does not say how syslog is reached; write udp://HOST:514"}},
+		{"syslog without a host", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "tcp://:601"}, []string{"is not a host with a port"}},
+		{"syslog with a path", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "tcp://host/x"}, []string{"is not a host with a port"}},
+		{"a socket that is nowhere", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "unix://dev/log"}, []string{"does not say how syslog is reached"}},
 		{"slips", config.Serve, map[string]string{
 			"COUNTERSIGN_POLCY": "x", "SLACK_BOT_TOKENS": botToken, "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
 			"COUNTERSIGN_PORT": "tcp://10.0.0.1:80", "COUNTERSIGN_SERVICE_HOST": "10.0.0.1", // Kubernetes' own

@@ -16,13 +16,19 @@ func TestKeysOfWaiting(t *testing.T) {
 version: 1
 mode: observe
 never_loosen: [pay]
+email_domains: [Example.com, mail.example.org]
+shared_channels: ["#supplier-desk", C0004]
 caps: {requester: 20/h, approver: 10}
 budgets: {tokens: 200000, calls: 50}
+paused_by: [b, a]
+retention: {conversations: 1y30d, records: 7y}
+audit: {channel: "#audit", every: 10m}
 defaults: {remind_after: 5m, reminders: 2, repeat: 1, on_expiry: escalate}
 tools:
   pay:
     risk: high
     mode: observe
+    break_glass: true
     remind_after: never
     reminders: 0
     repeat: 0
@@ -42,17 +48,19 @@ approvers:
     can_approve: [pay]
     hours: {zone: UTC, days: [fri-sun, Tue], from: "00:00", to: "24:00", holidays: [2026-12-25, "2027-01-01"], outside: escalate}
 agents:
-  one: {tools: ["*"], budgets: {calls: 9}, overrides: {send: {stages: [a], mode: enforce}}}
+  one: {tools: ["*"], budgets: {calls: 9}, overrides: {send: {stages: [a], mode: enforce, break_glass: false}}}
 `)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	yes, enforced := true, approvers.Enforce
+	yes, no, enforced := true, false, approvers.Enforce
 	want := &approvers.Policy{
-		Mode: approvers.Observe, NeverLoosen: []string{"pay"},
+		Mode: approvers.Observe, NeverLoosen: []string{"pay"}, EmailDomains: []string{"example.com", "mail.example.org"}, SharedChannels: []string{"#supplier-desk", "C0004"},
 		Caps:    approvers.Caps{Requester: approvers.Limit{Count: 20, Per: time.Hour}, Approver: 10},
-		Budgets: approvers.Budgets{Tokens: 200_000, Calls: 50},
+		Budgets: approvers.Budgets{Tokens: 200_000, Calls: 50}, PausedBy: []string{"b", "a"},
+		Audit:     approvers.AuditPost{Channel: "#audit", Every: 10 * time.Minute},
+		Retention: approvers.Retention{Conversations: 395 * 24 * time.Hour, Records: 7 * 365 * 24 * time.Hour},
 		Defaults: approvers.Defaults{
 			ExpiresAfter: 30 * time.Minute, EscalateAfter: 10 * time.Minute, RunWithin: 15 * time.Minute,
 			RemindAfter: 5 * time.Minute, Reminders: 2, Repeat: 1, OnExpiry: approvers.ExpiryEscalates,
@@ -60,7 +68,7 @@ agents:
 		},
 		Tools: []approvers.ToolPolicy{
 			{
-				Name: "pay", Risk: approvers.High, Confirm: true, Mode: approvers.Observe,
+				Name: "pay", Risk: approvers.High, Confirm: true, Mode: approvers.Observe, BreakGlass: true,
 				RemindAfter: -1, Reminders: -1, Repeat: -1, OnExpiry: approvers.ExpiryRejects, TrustAfter: 20,
 				Grants: approvers.GrantTerms{Uses: 5, Within: time.Hour, AtMost: []string{"amount"}, Same: []string{"currency"}},
 				Stages: []approvers.Stage{
@@ -91,7 +99,7 @@ agents:
 		},
 		Agents: []approvers.Agent{{
 			Name: "one", Tools: []string{"*"}, MaxSteps: 10, Budgets: &approvers.Budgets{Tokens: 200_000, Calls: 9},
-			Overrides: map[string]approvers.Override{"send": {Confirm: &yes, Stages: []approvers.Stage{{Approver: "a", Quorum: 1}}, Mode: &enforced}},
+			Overrides: map[string]approvers.Override{"send": {Confirm: &yes, Stages: []approvers.Stage{{Approver: "a", Quorum: 1}}, Mode: &enforced, Glass: &no}},
 		}},
 	}
 	ignore := []cmp.Option{

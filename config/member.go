@@ -40,6 +40,22 @@ func (v value) member() (approvers.Member, bool) {
 	return approvers.Member{}, false
 }
 
+// domains reads the domains whose e-mail addresses count.
+func (v value) domains() []string {
+	var out []string
+	items, _ := v.list("[example.com]")
+	for _, item := range items {
+		text, ok := item.free("a domain such as example.com")
+		switch domain := strings.ToLower(text); {
+		case ok && isEmail("jo@"+domain):
+			out = append(out, domain)
+		case ok:
+			item.wrong(quote(text)+" is no domain", "write what stands behind the @ of the addresses: example.com")
+		}
+	}
+	return out
+}
+
 func isEmail(text string) bool {
 	a, err := mail.ParseAddress(text)
 	_, domain, _ := strings.Cut(text, "@")

@@ -18,18 +18,33 @@ const (
 
 // policy reads the whole file.
 func (r *reader) policy(root value) *approvers.Policy {
-	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "caps", "budgets")
+	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit")
 	r.version(root, f)
 	p := &approvers.Policy{Defaults: r.defaults(f["defaults"])}
 	f.mode(&p.Mode)
 	if v, ok := f["never_loosen"]; ok {
 		p.NeverLoosen = v.texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
 	}
+	if v, ok := f["email_domains"]; ok {
+		p.EmailDomains = v.domains()
+	}
+	if v, ok := f["shared_channels"]; ok {
+		p.SharedChannels = v.sharedChannels()
+	}
 	if v, ok := f["caps"]; ok {
 		p.Caps = v.caps()
 	}
 	if v, ok := f["budgets"]; ok {
 		p.Budgets = v.budgets(approvers.Budgets{})
+	}
+	if v, ok := f["paused_by"]; ok {
+		p.PausedBy = v.texts("[team-lead]", "an approver's name")
+	}
+	if v, ok := f["retention"]; ok {
+		p.Retention = v.retention()
+	}
+	if v, ok := f["audit"]; ok {
+		p.Audit = v.auditPost()
 	}
 	for _, e := range section(f["tools"], "the tools: name: {risk: low}") {
 		p.Tools = append(p.Tools, r.tool(e))

@@ -13,7 +13,7 @@ type Report struct {
 	Gates     []Gate      // calls that wait or are refused
 	Automatic []Automatic // tools of which some calls run by themselves
 	Working   []Working   // approvers with working hours
-	Bounds    []string    // caps and budgets
+	Bounds    []string    // caps and budgets, who may pause, and how long what is kept
 }
 
 // Gate is one kind of call that waits: a tool, under a condition.
@@ -57,7 +57,7 @@ type Automatic struct {
 func (f *File) Report(tools []Tool) Report {
 	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
 	out := Report{
-		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: bounds(f.Policy),
+		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: append(bounds(f.Policy), keeping(f.Policy)...),
 	}
 	for _, tool := range c.allTools() {
 		c.report(&out, tool, "")

@@ -87,6 +87,9 @@ func (c *checker) notes(o outcome) []string {
 	if o.policy.SelfApproval {
 		out = append(out, "whoever asked for it may approve it too")
 	}
+	if o.policy.BreakGlass {
+		out = append(out, "the operator may approve it at the command line (break glass)")
+	}
 	return out
 }
 

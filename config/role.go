@@ -88,6 +88,22 @@ func (v value) cards() string {
 	return text
 }
 
+// sharedChannels reads the channels with people of other organisations in which cards may stand.
+func (v value) sharedChannels() []string {
+	var out []string
+	items, _ := v.list(`["#supplier-desk"]`)
+	for _, item := range items {
+		text, ok := item.free(`a channel such as "#supplier-desk"`)
+		switch {
+		case ok && isChannel(text):
+			out = append(out, text)
+		case ok:
+			item.wrong(quote(text)+" is no channel", `write a channel such as "#supplier-desk" or C0123ABCD`)
+		}
+	}
+	return out
+}
+
 func isChannel(text string) bool { return channelName.MatchString(text) || channelID.MatchString(text) }
 
 // titleOf makes a title of a name: support-agent → Support Agent.

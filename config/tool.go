@@ -9,7 +9,7 @@ import (
 // toolName is what a tool may be called; package agent holds registered tools to the same.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-var toolKeys = append([]string{"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "mode", "grants", "trust"}, clockKeys...)
+var toolKeys = append([]string{"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "break_glass", "mode", "grants", "trust", "secrets"}, clockKeys...)
 
 func (r *reader) tool(e entry) approvers.ToolPolicy {
 	t := approvers.ToolPolicy{Name: e.key}
@@ -34,6 +34,7 @@ func (r *reader) tool(e entry) approvers.ToolPolicy {
 	f.limit("max_auto", &t.MaxAuto)
 	f.clocks(clocksOf(&t))
 	f.flag("self_approval", &t.SelfApproval)
+	f.flag("break_glass", &t.BreakGlass)
 	f.mode(&t.Mode)
 	if v, ok := f["grants"]; ok {
 		t.Grants = v.grants()
@@ -41,6 +42,7 @@ func (r *reader) tool(e entry) approvers.ToolPolicy {
 	if v, ok := f["trust"]; ok {
 		t.TrustAfter = v.trust(f.has("grants"))
 	}
+	t.Secrets = f.names("secrets", nil)
 	if v, ok := f["rules"]; ok {
 		items, _ := v.list("- when: args.amount > 500")
 		for _, item := range items {

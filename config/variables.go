@@ -22,6 +22,9 @@ type variables struct {
 	HTTPAddr           string `envconfig:"COUNTERSIGN_HTTP_ADDR" default:"127.0.0.1:8080"`
 	AdminAddr          string `envconfig:"COUNTERSIGN_ADMIN_ADDR" default:"127.0.0.1:9090"`
 	Control            string `envconfig:"COUNTERSIGN_CONTROL"`
+	AuditKey           string `envconfig:"COUNTERSIGN_AUDIT_KEY"`
+	AuditHeads         string `envconfig:"COUNTERSIGN_AUDIT_HEADS"`
+	AuditSyslog        string `envconfig:"COUNTERSIGN_AUDIT_SYSLOG"`
 	Log                string `envconfig:"COUNTERSIGN_LOG" default:"info"`
 	HistoryTokens      string `envconfig:"COUNTERSIGN_HISTORY_TOKENS" default:"24000"`
 }
