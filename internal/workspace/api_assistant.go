@@ -12,7 +12,7 @@ func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
 	if ts != "" {
 		m := ch.byTS[ts]
 		if m == nil {
-			return nil, nil, refuse("thread_not_found")
+			return nil, nil, refuse("invalid_thread_ts")
 		}
 		if m.reply() {
 			return nil, nil, refuse("invalid_thread_ts")
@@ -36,11 +36,11 @@ func (s *Server) setStatus(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	info.status = strings.TrimSpace(c.text("status"))
-	info.loading = c.words("loading_messages")
-	if len(info.loading) > 10 {
+	loading := c.words("loading_messages")
+	if len(loading) > maxLoading {
 		return nil, refuse("invalid_arguments", "no more than 10 items allowed [json-pointer:/loading_messages]")
 	}
+	info.status, info.loading = strings.TrimSpace(c.text("status")), loading
 	info.statusUntil = s.cfg.Now().Add(s.cfg.StatusTTL).UnixMicro()
 	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
 	return object{}, nil

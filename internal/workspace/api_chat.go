@@ -28,12 +28,17 @@ func (s *Server) postMessage(c *call) (object, *apiError) {
 func (s *Server) botMessage(what content) *message {
 	m := &message{
 		TS: s.nextTS(), User: s.botUser.ID, Team: s.team.ID, BotID: s.app.BotID, AppID: s.app.ID,
-		Text: what.text, Blocks: what.blocks, Attachments: what.attachments,
+		Text: what.text, Blocks: what.blocks, Attachments: what.attachments, profile: s.profile(),
 	}
 	if what.hasMetadata {
 		m.Metadata = what.metadata
 	}
 	return m
+}
+
+// profile is how the app's messages name it.
+func (s *Server) profile() object {
+	return object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
 }
 
 // targetChannel finds where the app may post: a channel by id or name that it is a
@@ -43,7 +48,11 @@ func (s *Server) targetChannel(target string) (*channel, *apiError) {
 		return nil, refuse("channel_not_found")
 	}
 	if u := s.users[target]; u != nil {
-		return s.dmWith(u)
+		ch, failed := s.dmWith(u)
+		if failed != nil && !u.Bot {
+			failed = refuse("channel_not_found")
+		}
+		return ch, failed
 	}
 	ch := s.channels[target]
 	if ch == nil {
@@ -52,7 +61,7 @@ func (s *Server) targetChannel(target string) (*channel, *apiError) {
 	return ch, s.mayPost(ch)
 }
 
-// mayPost tells whether the app may write to a channel.
+// mayPost tells whether the app may write to a channel. The DM of somebody who was deactivated takes messages that nobody reads, as in Slack.
 func (s *Server) mayPost(ch *channel) *apiError {
 	switch {
 	case ch == nil, !ch.has(s.botUser.ID) && ch.kind() != "channel":
@@ -61,8 +70,6 @@ func (s *Server) mayPost(ch *channel) *apiError {
 		return refuse("not_in_channel")
 	case ch.Archived:
 		return refuse("is_archived")
-	case ch.IM && s.users[ch.other(s.botUser.ID)].Deleted:
-		return refuse("is_inactive")
 	}
 	return nil
 }

@@ -48,18 +48,20 @@ func (s *Server) usersConversations(c *call) (object, *apiError) {
 	})
 }
 
+// channelTypes are the kinds of channels as calls name them.
+var channelTypes = map[string]string{"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
+
 func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *apiError) {
 	types := c.words("types")
 	if len(types) == 0 {
 		types = []string{"public_channel"}
 	}
-	names := map[string]string{"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
 	var kinds []string
 	for _, t := range types {
-		if names[t] == "" {
+		if channelTypes[t] == "" {
 			return nil, refuse("invalid_types")
 		}
-		kinds = append(kinds, names[t])
+		kinds = append(kinds, channelTypes[t])
 	}
 	var ids []string
 	for _, id := range s.chanIDs {

@@ -2,9 +2,6 @@ package workspace
 
 import "strings"
 
-// maxTeamInfo is how many people dnd.teamInfo tells of at once.
-const maxTeamInfo = 50
-
 // dndInfo is dnd.info. The snooze_* properties are for the caller's own account, which is the bot's and never snoozes.
 func (s *Server) dndInfo(c *call) (object, *apiError) {
 	id := c.text("user")
@@ -26,7 +23,7 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 	switch {
 	case len(ids) == 0:
 		return nil, refuse("no_users_provided")
-	case len(ids) > maxTeamInfo:
+	case len(ids) > maxQuietPeople:
 		return nil, refuse("too_many_users")
 	}
 	users := object{}

@@ -22,7 +22,7 @@ func (s *Server) postEphemeral(c *call) (object, *apiError) {
 	case u == nil || u.Deleted || !ch.has(u.ID):
 		return nil, refuse("user_not_in_channel")
 	}
-	what, failed := s.readContent(c.arguments, maxPostText, true)
+	what, failed := s.readContent(c.arguments, maxPostText, false)
 	if failed != nil {
 		return nil, failed
 	}

@@ -20,6 +20,7 @@ type file struct {
 	Data    []byte `json:"data"`
 	Created int64  `json:"created"`
 	Shared  bool   `json:"shared"`
+	User    string `json:"user"`
 
 	upload string // the name in the upload URL until the upload is complete
 	sent   bool
@@ -34,7 +35,7 @@ func (s *Server) filesGetUploadURL(c *call) (object, *apiError) {
 	if length > maxBody {
 		return nil, refuse("file_upload_size_restricted")
 	}
-	f := &file{ID: newID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), upload: newSecret()}
+	f := &file{ID: newID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), User: s.botUser.ID, upload: newSecret()}
 	s.files[f.ID] = f
 	return object{"upload_url": c.base + "/upload/" + f.upload, "file_id": f.ID}, nil
 }
@@ -158,9 +159,10 @@ func (s *Server) fileJSON(f *file, base string) object {
 	link := base + "/files/" + f.ID + "/" + url.PathEscape(f.Name)
 	return object{
 		"id": f.ID, "created": f.Created, "timestamp": f.Created, "name": f.Name, "title": f.Title, "mimetype": mimeType(f.Name),
-		"filetype": f.Type, "pretty_type": strings.ToUpper(f.Type), "user": s.botUser.ID, "user_team": s.team.ID, "editable": false,
-		"size": f.Length, "mode": "hosted", "is_external": false, "is_public": f.Shared, "url_private": link,
-		"url_private_download": link, "permalink": link, "file_access": "visible", "has_rich_preview": false,
+		"filetype": f.Type, "pretty_type": strings.ToUpper(f.Type), "user": f.User, "user_team": s.team.ID, "editable": false,
+		"size": f.Length, "mode": "hosted", "is_external": false, "external_type": "", "is_public": f.Shared, "public_url_shared": false,
+		"display_as_bot": false, "username": "", "channels": []string{}, "groups": []string{}, "ims": []string{},
+		"url_private": link, "url_private_download": link, "permalink": link, "file_access": "visible", "has_rich_preview": false,
 	}
 }
 

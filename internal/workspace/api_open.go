@@ -37,7 +37,7 @@ func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 		}
 		return s.opened(c, ch, existed), nil
 	}
-	if len(people) > 8 {
+	if len(people) > maxGroupPeople {
 		return nil, refuse("too_many_users")
 	}
 	return s.openGroupDM(c, people)

@@ -42,14 +42,17 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 		return nil, failed
 	}
 	m.Stream = m.Stream.with(parts)
+	if tooManyBlocks(m.Stream.Parts) {
+		return nil, refuse("msg_blocks_too_many")
+	}
 	m.render()
 	s.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
 // openStream finds a message that is being streamed. A stream that had no append for
-// too long is over.
-func (s *Server) openStream(c *call) (*channel, *message, *apiError) {
+// too long is over. One that a person stopped can only be finished.
+func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
 		return nil, nil, refuse("channel_not_found")
@@ -60,6 +63,9 @@ func (s *Server) openStream(c *call) (*channel, *message, *apiError) {
 		return nil, nil, refuse("message_not_found")
 	case m.BotID != s.app.BotID:
 		return nil, nil, refuse("message_not_owned_by_app")
+	case m.Stream != nil && m.Stream.Stopped && finish:
+	case m.Stream != nil && m.Stream.Stopped:
+		return nil, nil, refuse("stopped_by_user")
 	case m.Stream == nil || !m.Stream.Open:
 		return nil, nil, refuse("message_not_in_streaming_state")
 	case s.cfg.Now().UnixMicro()-m.Stream.Last > s.cfg.StreamIdle.Microseconds():
@@ -72,7 +78,7 @@ func (s *Server) openStream(c *call) (*channel, *message, *apiError) {
 
 // appendStream is chat.appendStream. The app hears of the whole text when it stops.
 func (s *Server) appendStream(c *call) (object, *apiError) {
-	ch, m, failed := s.openStream(c)
+	ch, m, failed := s.openStream(c, false)
 	if failed != nil {
 		return nil, failed
 	}
@@ -83,7 +89,11 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	if len(parts) == 0 {
 		return nil, refuse("no_text")
 	}
-	m.Stream = m.Stream.with(parts)
+	next := m.Stream.with(parts)
+	if tooManyBlocks(next.Parts) {
+		return nil, refuse("msg_blocks_too_many")
+	}
+	m.Stream = next
 	m.Stream.Last = s.cfg.Now().UnixMicro()
 	m.render()
 	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
@@ -92,7 +102,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 
 // stopStream is chat.stopStream. Its blocks stand at the bottom.
 func (s *Server) stopStream(c *call) (object, *apiError) {
-	ch, m, failed := s.openStream(c)
+	ch, m, failed := s.openStream(c, true)
 	if failed != nil {
 		return nil, failed
 	}
@@ -104,12 +114,15 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
+	if tooManyBlocks(append(slices.Clone(m.Stream.Parts), parts...)) {
+		return nil, refuse("msg_blocks_too_many")
+	}
 	before := *m
-	if len(what.blocks) > 0 {
+	if len(what.blocks) > 0 { // which Slack counts apart
 		parts = append(parts, object{"kind": "blocks", "blocks": what.blocks})
 	}
 	m.Stream = m.Stream.with(parts)
-	m.Stream.Open = false
+	m.Stream.Open, m.Stream.Stopped = false, false
 	if what.hasMetadata {
 		m.Metadata = what.metadata
 	}

@@ -14,7 +14,7 @@ func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *api
 	case m.BotID != s.app.BotID:
 		return nil, nil, refuse(otherwise)
 	case ch.Archived:
-		return nil, nil, refuse("is_archived")
+		return nil, nil, refuse("is_inactive")
 	}
 	return ch, m, nil
 }

@@ -2,7 +2,7 @@ package workspace
 
 import (
 	"fmt"
-	"unicode/utf8"
+	"strings"
 )
 
 func (c *checker) section(at string, b object) {
@@ -44,12 +44,6 @@ func (c *checker) actionsBlock(at string, b object) {
 	}
 }
 
-func (c *checker) contextActions(at string, b object) {
-	for i, e := range c.list(at+"/elements", b["elements"], 1, 5) {
-		c.element(fmt.Sprintf("%s/elements/%d", at, i), e, inContextActions)
-	}
-}
-
 func (c *checker) inputBlock(at string, b object) {
 	c.plain(at+"/label", b["label"], maxLabel, true)
 	c.plain(at+"/hint", b["hint"], maxLabel, false)
@@ -70,47 +64,24 @@ func (c *checker) image(at string, o object) {
 	c.str(at+"/alt_text", o["alt_text"], maxAltText, true)
 }
 
-func (c *checker) markdownBlock(at string, b object) {
-	c.str(at+"/text", b["text"], maxMarkdownText, true)
-	text, _ := b["text"].(string)
-	before := c.markdown
-	c.markdown += utf8.RuneCountInString(text)
-	if before <= maxMarkdownText && c.markdown > maxMarkdownText && before > 0 {
-		c.report(at+"/text", "markdown blocks of one message must be less than %d characters together", maxMarkdownText+1)
+// header checks a heading, whose level is that of HTML's h1 to h4.
+func (c *checker) header(at string, b object) {
+	c.plain(at+"/text", b["text"], maxHeaderText, true)
+	if n, ok := wholeNumber(b["level"]); b["level"] != nil && (!ok || n < 1 || n > 4) {
+		c.report(at+"/level", "must be from 1 to 4")
 	}
 }
 
-func (c *checker) tableBlock(at string, b object) {
-	if c.tables++; c.tables > 1 {
-		c.report(at, "only one table allowed")
-	}
-	for i, row := range c.list(at+"/rows", b["rows"], 1, 100) {
-		c.list(fmt.Sprintf("%s/rows/%d", at, i), row, 1, 20)
-	}
-}
-
-func (c *checker) taskCard(at string, b object) {
-	c.str(at+"/task_id", b["task_id"], maxIdentifier, true)
-	c.str(at+"/title", b["title"], maxSectionText, true)
-	if status, given := b["status"]; given && !taskStatuses[fmt.Sprint(status)] {
-		c.report(at+"/status", "must be one of pending, in_progress, complete, error")
-	}
-}
-
-var taskStatuses = map[string]bool{"pending": true, "in_progress": true, "complete": true, "error": true}
-
-func (c *checker) plan(at string, b object) {
-	c.str(at+"/title", b["title"], maxSectionText, true)
-	if b["tasks"] == nil {
-		return
-	}
-	for i, item := range c.list(at+"/tasks", b["tasks"], 0, maxMessageBlocks) {
-		pointer := fmt.Sprintf("%s/tasks/%d", at, i)
-		task, ok := item.(object)
-		if !ok {
-			c.report(pointer, "must be an object")
-			continue
+func (c *checker) video(at string, b object) {
+	c.str(at+"/alt_text", b["alt_text"], maxVideoText, true)
+	c.plain(at+"/title", b["title"], maxVideoText, true)
+	c.plain(at+"/description", b["description"], maxVideoText, false)
+	c.str(at+"/author_name", b["author_name"], maxVideoName, false)
+	c.str(at+"/provider_name", b["provider_name"], maxVideoName, false)
+	for _, name := range []string{"video_url", "thumbnail_url", "title_url", "provider_icon_url"} {
+		link := c.str(at+"/"+name, b[name], maxURL, name == "video_url" || name == "thumbnail_url")
+		if link != "" && !strings.HasPrefix(link, "https://") && (name == "video_url" || name == "title_url") {
+			c.report(at+"/"+name, "must be an HTTPS URL")
 		}
-		c.taskCard(pointer, task)
 	}
 }

@@ -15,7 +15,6 @@ const (
 )
 
 // blockRule says where a block may be, which fields it may have and how it is checked.
-// A rule without fields leaves them open: newer blocks, which Slack changes often.
 type blockRule struct {
 	on     surface
 	fields []string
@@ -29,28 +28,28 @@ func init() { // an initialiser would be a cycle: blocks hold blocks
 	blockRules = map[string]blockRule{
 		"section":            {anywhere, []string{"text", "fields", "accessory", "expand"}, (*checker).section},
 		"divider":            {anywhere, []string{}, nil},
-		"header":             {anywhere, []string{"text", "level"}, func(c *checker, at string, b object) { c.plain(at+"/text", b["text"], maxHeaderText, true) }},
+		"header":             {anywhere, []string{"text", "level"}, (*checker).header},
 		"context":            {anywhere, []string{"elements"}, (*checker).contextBlock},
 		"actions":            {anywhere, []string{"elements"}, (*checker).actionsBlock},
 		"image":              {anywhere, []string{"image_url", "alt_text", "title", "slack_file"}, (*checker).imageBlock},
 		"input":              {anywhere, []string{"label", "element", "hint", "optional", "dispatch_action"}, (*checker).inputBlock},
 		"rich_text":          {anywhere, []string{"elements"}, (*checker).richText},
-		"video":              {anywhere, nil, nil},
+		"video":              {anywhere, []string{"video_url", "thumbnail_url", "alt_text", "title", "title_url", "description", "author_name", "provider_name", "provider_icon_url"}, (*checker).video},
 		"markdown":           {onMessage, []string{"text"}, (*checker).markdownBlock},
 		"table":              {onMessage, []string{"rows", "column_settings"}, (*checker).tableBlock},
 		"context_actions":    {onMessage, []string{"elements"}, (*checker).contextActions},
 		"task_card":          {onMessage, []string{"task_id", "title", "status", "details", "output", "sources", "hide_title"}, (*checker).taskCard},
 		"plan":               {onMessage, []string{"title", "tasks"}, (*checker).plan},
 		"file":               {onMessage, nil, func(c *checker, at string, _ object) { c.report(at, "file blocks cannot be posted by apps") }},
-		"call":               {onMessage, nil, nil},
-		"card":               {onMessage, nil, nil},
-		"carousel":           {onMessage, nil, nil},
-		"container":          {anywhere, nil, nil},
-		"layout":             {anywhere, nil, nil},
-		"alert":              {anywhere, nil, nil},
-		"data_table":         {anywhere, nil, nil},
-		"data_visualization": {anywhere, nil, nil},
-		"auth_provider":      {anywhere, nil, nil},
+		"call":               {onMessage, []string{"call_id", "call", "api_decoration_available"}, func(c *checker, at string, b object) { c.str(at+"/call_id", b["call_id"], maxIdentifier, true) }},
+		"card":               {onMessage, []string{"hero_image", "icon", "slack_icon", "title", "subtitle", "body", "subtext", "actions"}, (*checker).card},
+		"carousel":           {onMessage, []string{"elements"}, (*checker).carousel},
+		"container":          {anywhere, []string{"title", "rich_text_title", "subtitle", "icon", "width", "is_collapsible", "default_collapsed", "has_header_divider", "child_blocks"}, (*checker).container},
+		"layout":             {anywhere, []string{"label", "rows", "is_label_visible", "grid_lines", "fallback"}, (*checker).layout},
+		"alert":              {onModal, []string{"text", "level"}, (*checker).alert},
+		"data_table":         {onMessage, []string{"caption", "rows", "page_size", "row_header_column_index"}, (*checker).dataTable},
+		"data_visualization": {onMessage, []string{"title", "chart"}, (*checker).dataVisualization},
+		"auth_provider":      {anywhere, []string{"value", "name", "is_connected", "description", "icon_url", "auth_url", "disconnect_url", "connected_identity", "connected_context", "accessory", "fallback"}, (*checker).authProvider},
 	}
 }
 

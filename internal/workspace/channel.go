@@ -76,6 +76,14 @@ func (c *channel) kind() string {
 	}
 }
 
+// eventNamed is the name of an event on the channel as a whole: private ones have names of their own.
+func (c *channel) eventNamed(what string) string {
+	if c.Private {
+		return "group_" + what
+	}
+	return "channel_" + what
+}
+
 // other is the second member of a DM.
 func (c *channel) other(user string) string {
 	for _, m := range c.Members {

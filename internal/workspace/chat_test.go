@@ -36,15 +36,15 @@ func TestWhereTheAppMayPost(t *testing.T) {
 		{"C0001", ""},
 		{"#support", ""},
 		{"support", ""},
-		{"U0100", ""},                         // opens the DM
-		{"C0009", "not_in_channel"},           // public, but the bot isn't in it
-		{"C0003", "channel_not_found"},        // private: the bot can't even see it
-		{"C0008", "is_archived"},              //
-		{"C9999", "channel_not_found"},        //
-		{"", "channel_not_found"},             //
-		{"U0904", "cannot_dm_bot"},            // another bot
-		{"U0902", "user_disabled"},            // deactivated, no DM yet
-		{"U0903", "invalid_user_combination"}, // of another organisation
+		{"U0100", ""},                  // opens the DM
+		{"C0009", "not_in_channel"},    // public, but the bot isn't in it
+		{"C0003", "channel_not_found"}, // private: the bot can't even see it
+		{"C0008", "is_archived"},       //
+		{"C9999", "channel_not_found"}, //
+		{"", "channel_not_found"},      //
+		{"U0904", "cannot_dm_bot"},     // another bot
+		{"U0902", "channel_not_found"}, // deactivated, no DM yet
+		{"U0903", "channel_not_found"}, // of another organisation
 	} {
 		if _, _, err := b.api.PostMessage(test.channel, text("x")); code(err) != test.code {
 			t.Errorf("to %q: %v, want %q", test.channel, err, test.code)
@@ -54,8 +54,8 @@ func TestWhereTheAppMayPost(t *testing.T) {
 		t.Errorf("nothing to say: %v", err)
 	}
 	dm := b.srv.dms[pair("U0BOT", "U0101")]
-	if _, _, err := b.api.PostMessage(dm, text("x")); code(err) != "is_inactive" {
-		t.Errorf("to the DM of a deactivated person: %v", err)
+	if _, _, err := b.api.PostMessage(dm, text("x")); err != nil {
+		t.Errorf("to the DM of a deactivated person, which takes what nobody reads: %v", err)
 	}
 }
 
@@ -90,6 +90,33 @@ func TestScopes(t *testing.T) {
 	}
 	if r := b.form("users.info", obj{"user": "U0001"}); r.body["ok"] != true || dig(r.body, "user", "profile", "email") != nil {
 		t.Errorf("without users:read.email: %v", r.body)
+	}
+}
+
+// A scope allows a method for its own kind of channel.
+func TestScopesByKindOfChannel(t *testing.T) {
+	b := newBench(t, func(c *Config) {
+		c.Seed.App.Scopes = []string{"channels:read", "channels:history", "im:history", "chat:write"}
+		c.Seed.Channels[3].Members = append(c.Seed.Channels[3].Members, "U0BOT") // #finance, private
+	})
+	dm := b.form("chat.postMessage", obj{"channel": "U0100", "text": "hello"}).text("channel")
+	for _, test := range []struct {
+		method string
+		args   obj
+		needed string
+	}{
+		{"conversations.info", obj{"channel": "C0001"}, ""},
+		{"conversations.info", obj{"channel": "C0003"}, "groups:read"},
+		{"conversations.info", obj{"channel": dm}, "im:read"},
+		{"conversations.history", obj{"channel": "C0001"}, ""},
+		{"conversations.history", obj{"channel": "C0003"}, "groups:history"},
+		{"conversations.history", obj{"channel": dm}, ""},
+		{"conversations.list", obj{}, ""},
+		{"conversations.list", obj{"types": "public_channel,private_channel"}, "groups:read"},
+	} {
+		if r := b.form(test.method, test.args); r.text("needed") != test.needed || (r.code() == "missing_scope") != (test.needed != "") {
+			t.Errorf("%s of %v: %v, want that %q is needed", test.method, test.args, r.body, test.needed)
+		}
 	}
 }
 
@@ -298,5 +325,20 @@ func TestPermalinksLeadToThePage(t *testing.T) {
 	resp.Body.Close()
 	if got := resp.Request.URL.String(); resp.StatusCode != http.StatusOK || got != b.http.URL+"/#/U0001/C0002/"+ts {
 		t.Errorf("it leads to %s (%d)", got, resp.StatusCode)
+	}
+}
+
+// An app without the scope of an event is not sent it, whatever it subscribed to.
+func TestEventsNeedScopes(t *testing.T) {
+	for _, event := range DemoSeed().App.Events {
+		all := &Server{app: DemoSeed().App}
+		few := &Server{app: SeedApp{Scopes: []string{"chat:write", "channels:history"}}}
+		free := strings.HasPrefix(event, "agent_") || strings.HasPrefix(event, "assistant_") || strings.HasPrefix(event, "app_") && event != "app_mention"
+		if !all.hears(event) {
+			t.Errorf("the demo's app is not sent %s, and subscribes to it", event)
+		}
+		if want := free || event == "message.channels"; few.hears(event) != want {
+			t.Errorf("%s with few scopes: %t, want %t", event, !want, want)
+		}
 	}
 }

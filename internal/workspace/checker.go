@@ -20,6 +20,7 @@ type checker struct {
 	focused   bool
 	markdown  int
 	tables    int
+	depth     int // of layouts and containers around the block under check
 }
 
 func (c *checker) report(pointer, format string, args ...any) {

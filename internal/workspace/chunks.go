@@ -7,7 +7,7 @@ func (s *Server) streamParts(c *call) ([]object, *apiError) {
 	var parts []object
 	if text := c.text("markdown_text"); text != "" {
 		if utf8.RuneCountInString(text) > maxStreamText {
-			return nil, refuse("msg_too_long")
+			return nil, refuse("msg_blocks_too_long")
 		}
 		parts = append(parts, object{"kind": "text", "text": text})
 	}
@@ -29,6 +29,16 @@ func (s *Server) streamParts(c *call) ([]object, *apiError) {
 	return parts, nil
 }
 
+// tooManyBlocks tells whether a stream's chunks hold more blocks than a message may.
+func tooManyBlocks(parts []object) bool {
+	blocks := 0
+	for _, part := range parts {
+		list, _ := part["blocks"].([]any)
+		blocks += len(list)
+	}
+	return blocks > maxMessageBlocks
+}
+
 func (s *Server) readChunk(item any) (object, *apiError) {
 	chunk, _ := item.(object)
 	text := func(key string) string { v, _ := chunk[key].(string); return v }
@@ -38,7 +48,7 @@ func (s *Server) readChunk(item any) (object, *apiError) {
 			return nil, refuse("invalid_chunks")
 		}
 		if utf8.RuneCountInString(text("text")) > maxStreamText {
-			return nil, refuse("msg_too_long")
+			return nil, refuse("msg_blocks_too_long")
 		}
 		return object{"kind": "text", "text": text("text")}, nil
 	case "task_update":

@@ -3,6 +3,7 @@ package workspace
 import (
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"time"
 )
 
@@ -43,6 +44,16 @@ type Config struct {
 	// StreamIdle is how long a streamed message may go without an append (Slack ends
 	// such a stream; the exact time is not documented).
 	StreamIdle time.Duration
+
+	// Mishaps says what becomes of each attempt to deliver something; nil: it arrives. It must return at once, and call nothing of the
+	// workspace.
+	Mishaps func(Attempt) Mishap
+
+	// App takes deliveries in place of the app's sockets and request URLs.
+	App App
+
+	// HTTP is what the app's request URLs are called with; nil: a client of its own. Redirects are followed as Slack follows them.
+	HTTP *http.Client
 
 	// Pick chooses one of n sockets for an envelope (Slack: any of them).
 	Pick func(n int) int

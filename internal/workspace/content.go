@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"slices"
 	"unicode/utf8"
 )
 
@@ -24,7 +25,7 @@ func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiE
 			return out, refuse("markdown_text_conflict")
 		}
 		if utf8.RuneCountInString(markdown) > maxMarkdownText {
-			return out, refuse("msg_too_long")
+			return out, refuse("msg_blocks_too_long")
 		}
 		out.text, out.hasText = markdown, true
 		out.blocks, out.hasBlocks = []any{object{"type": "markdown", "text": markdown}}, true
@@ -76,7 +77,7 @@ func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	if len(check.problems) > 0 {
 		return nil, refuse("invalid_blocks", check.problems...)
 	}
-	if textLength(blocks) > maxBlocksText {
+	if textLength(slices.DeleteFunc(slices.Clone(blocks), isDataTable)) > maxBlocksText {
 		return nil, refuse("msg_blocks_too_long")
 	}
 	assignIDs(blocks)
@@ -125,7 +126,16 @@ func readMetadata(raw any) (object, *apiError) {
 	if !hasEntities && (eventType == "" || !hasPayload) {
 		return nil, refuse("invalid_metadata_schema")
 	}
+	if len(encode(metadata)) > maxMetadataBytes {
+		return nil, refuse("metadata_too_large")
+	}
 	return metadata, nil
+}
+
+// isDataTable tells a block that may hold more text than all others together.
+func isDataTable(v any) bool {
+	b, _ := v.(object)
+	return b["type"] == "data_table"
 }
 
 // textLength counts the characters that blocks show.

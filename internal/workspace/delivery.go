@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -11,9 +12,13 @@ import (
 // no app is connected.
 var errNoAnswer = errors.New("the app did not respond")
 
-// event sends an event to one of the sockets, and again until it is acknowledged or the
+// event sends an event to the app, and again until it is acknowledged or the
 // retries are used up. It never waits.
 func (h *hub) event(payload json.RawMessage) {
+	if h.cfg.App != nil {
+		h.cfg.App.Event(payload)
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {
@@ -38,13 +43,13 @@ func (h *hub) dispatch(e *envelope) {
 	switch fault.Fault {
 	case FaultLostDelivery:
 		if e.answered == nil {
-			h.retryLater(e, "timeout")
+			h.retryLater(e, h.timedOut())
 		}
 	case FaultLateDelivery:
 		time.AfterFunc(fault.delay(), func() { h.locked(func() { h.deliver(e) }) })
 	case FaultDuplicateDelivery:
 		h.deliver(e)
-		h.deliver(&envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: "timeout"})
+		h.deliver(&envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()})
 	}
 }
 
@@ -60,9 +65,16 @@ func (h *hub) locked(work func()) {
 // ask sends an interaction and waits for its acknowledgement, as long as the person who
 // caused it would. Interactions are not sent again.
 func (h *hub) ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
+	if h.cfg.App != nil {
+		answer, err := h.cfg.App.Ask(kind, payload)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
+		return answer, nil
+	}
 	e := &envelope{kind: kind, payload: payload, answered: make(chan answer, 1)}
 	h.mu.Lock()
-	if h.closed || len(h.sockets) == 0 {
+	if h.closed || !h.urls.any() && len(h.sockets) == 0 {
 		h.mu.Unlock()
 		return nil, errNoAnswer
 	}
@@ -78,11 +90,15 @@ func (h *hub) ask(kind string, payload json.RawMessage) (json.RawMessage, error)
 	}
 }
 
-// deliver writes an envelope to any of the sockets and starts the clock of its
+// send posts an envelope to its request URL, or writes it to any of the sockets, and starts the clock of its
 // acknowledgement.
-func (h *hub) deliver(e *envelope) {
+func (h *hub) send(e *envelope) {
 	h.seq++
 	e.seq = h.seq
+	if h.urls.any() {
+		h.post(e)
+		return
+	}
 	for len(h.sockets) > 0 {
 		k := h.sockets[h.cfg.Pick(len(h.sockets))]
 		e.id = newUUID()
@@ -91,14 +107,7 @@ func (h *hub) deliver(e *envelope) {
 			continue
 		}
 		e.sentTo = k
-		h.waiting[e.id] = e
-		e.timer = time.AfterFunc(h.cfg.AckTimeout, func() {
-			h.locked(func() {
-				if h.waiting[e.id] == e {
-					h.failed(e, "timeout")
-				}
-			})
-		})
+		h.await(e)
 		return
 	}
 	if e.answered != nil {
@@ -132,13 +141,18 @@ func (h *hub) forget(e *envelope) {
 
 // failed gives up one attempt: an interaction fails for its person, an event comes again.
 func (h *hub) failed(e *envelope, reason string) {
-	delete(h.waiting, e.id)
-	e.timer.Stop()
+	h.settled(e)
 	if e.answered != nil {
 		e.answered <- answer{err: errNoAnswer}
 		return
 	}
 	h.retryLater(e, reason)
+}
+
+// settled stops waiting for an envelope's acknowledgement.
+func (h *hub) settled(e *envelope) {
+	delete(h.waiting, e.id)
+	e.timer.Stop()
 }
 
 func (h *hub) retryLater(e *envelope, reason string) {
@@ -157,15 +171,19 @@ func (h *hub) retryLater(e *envelope, reason string) {
 func (h *hub) acked(a ack) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.waiting[a.EnvelopeID]
-	if e == nil || h.faults.loseAck() {
+	if e := h.waiting[a.EnvelopeID]; e != nil {
+		h.heard(e, a.Payload)
+	}
+}
+
+// heard takes an envelope's acknowledgement, unless it is lost on its way.
+func (h *hub) heard(e *envelope, payload json.RawMessage) {
+	if e.deaf || h.faults.loseAck() {
 		return
 	}
-	delete(h.waiting, e.id)
-	e.timer.Stop()
+	h.settled(e)
 	if e.answered != nil {
-		payload := a.Payload
-		if trimmed := bytes.TrimSpace(payload); bytes.Equal(trimmed, []byte("{}")) || bytes.Equal(trimmed, []byte("null")) || bytes.Equal(trimmed, []byte(`""`)) {
+		if trimmed := bytes.TrimSpace(payload); bytes.Equal(trimmed, []byte("{}")) || len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) || bytes.Equal(trimmed, []byte(`""`)) {
 			payload = nil
 		}
 		e.answered <- answer{payload: payload}

@@ -1,5 +1,5 @@
-// Package workspace is a Slack workspace on this machine: Slack's Web API and
-// Socket Mode for one bot, and an HTTP API and a page for the people in it. A bot
+// Package workspace is a Slack workspace on this machine: Slack's Web API for one
+// bot, with Socket Mode or Slack's requests over HTTP, and an HTTP API and a page for the people in it. A bot
 // that runs against it runs against Slack, and the other way round.
 //
 // What it promises:

@@ -44,6 +44,26 @@ func (c *checker) feedback(at string, e object) {
 		}
 		c.plain(at+"/"+side+"/text", b["text"], maxButtonText, true)
 		c.str(at+"/"+side+"/value", b["value"], maxButtonValue, true)
+		c.str(at+"/"+side+"/accessibility_label", b["accessibility_label"], maxButtonText, false)
+	}
+}
+
+func (c *checker) iconButton(at string, e object) {
+	c.plain(at+"/text", e["text"], maxButtonText, true)
+	c.str(at+"/value", e["value"], maxButtonValue, false)
+	c.str(at+"/accessibility_label", e["accessibility_label"], maxButtonText, false)
+	if e["icon"] != "trash" {
+		c.report(at+"/icon", "must be trash")
+	}
+}
+
+// fileInput checks a field for files, which stands in modals only.
+func (c *checker) fileInput(at string, e object) {
+	if c.surface != onModal {
+		c.report(at+"/type", "unsupported type: file_input")
+	}
+	if n, ok := wholeNumber(e["max_files"]); e["max_files"] != nil && (!ok || n < 1 || n > maxFiles) {
+		c.report(at+"/max_files", "must be from 1 to %d", maxFiles)
 	}
 }
 

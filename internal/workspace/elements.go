@@ -50,9 +50,9 @@ var elementRules = map[string]elementRule{
 	"email_text_input": {inInput, []string{hasPlaceholder, hasFocus, hasDispatch, "initial_value"}, nil},
 	"url_text_input":   {inInput, []string{hasPlaceholder, hasFocus, hasDispatch, "initial_value"}, nil},
 	"number_input":     {inInput, []string{hasPlaceholder, hasFocus, hasDispatch, "initial_value", "is_decimal_allowed", "min_value", "max_value"}, (*checker).numberInput},
-	"file_input":       {inInput, []string{"filetypes", "max_files"}, nil},
+	"file_input":       {inInput, []string{"filetypes", "max_files"}, (*checker).fileInput},
 	"feedback_buttons": {inContextActions, []string{"positive_button", "negative_button"}, (*checker).feedback},
-	"icon_button":      {inContextActions, []string{"icon", "text", "value", hasConfirm, "accessibility_label", "visible_to_user_ids"}, func(c *checker, at string, e object) { c.plain(at+"/text", e["text"], maxButtonText, true) }},
+	"icon_button":      {inContextActions, []string{"icon", "text", "value", hasConfirm, "accessibility_label", "visible_to_user_ids"}, (*checker).iconButton},
 }
 
 // element checks one element in its place.
@@ -90,6 +90,9 @@ func (c *checker) element(at string, v any, where place) {
 			c.report(at+"/focus_on_load", "only one element can be focused on load")
 		}
 		c.focused = true
+	}
+	if e["visible_to_user_ids"] != nil {
+		c.list(at+"/visible_to_user_ids", e["visible_to_user_ids"], 1, maxVisibleTo)
 	}
 	if rule.check != nil {
 		rule.check(c, at, e)

@@ -15,6 +15,7 @@ type envelope struct {
 	attempt  int // 0 is the first
 	reason   string
 	sentTo   *socket
+	deaf     bool // its acknowledgement is not heard
 	timer    *time.Timer
 	answered chan answer // nil for events
 }

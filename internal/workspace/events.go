@@ -8,7 +8,7 @@ import (
 // emit sends an event to the app if it subscribed to it. name is the subscription
 // ("message.channels"), which differs from the event's type for messages.
 func (s *Server) emit(name string, event object) {
-	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) {
+	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.hears(name) {
 		return
 	}
 	now := s.cfg.Now()
@@ -65,13 +65,17 @@ func (s *Server) sendMessageEvents(ch *channel, m *message) {
 	if m.Team != "" && m.Team != s.team.ID {
 		event["user_team"], event["source_team"] = m.Team, m.Team
 	}
-	if m.BotID == s.app.BotID {
-		event["bot_profile"] = object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
-	}
 	s.emit(subscription(ch), event)
+	s.tellOfFiles(ch, m)
+	if m.Subtype != "channel_join" {
+		s.sendMention(ch, m)
+	}
+}
 
+// sendMention tells the app of a mention in a message, a new one or one that was edited; then it says so in "edited".
+func (s *Server) sendMention(ch *channel, m *message) {
 	mentioned := strings.Contains(m.Text, "<@"+s.botUser.ID+">") || strings.Contains(m.Text, "<@"+s.botUser.ID+"|")
-	if !mentioned || ch.IM || m.BotID == s.app.BotID || m.Subtype == "channel_join" {
+	if !mentioned || ch.IM || m.BotID == s.app.BotID || !ch.has(s.botUser.ID) {
 		return
 	}
 	mention := m.json()

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -77,19 +78,38 @@ func TestRealRates(t *testing.T) {
 		return err
 	}
 	var limited *slack.RateLimitedError
-	if err := post("C0001"); err != nil {
-		t.Fatal(err)
+	for i := range 5 {
+		if err := post("C0001"); err != nil {
+			t.Fatalf("post %d of a burst: %v", i+1, err)
+		}
 	}
 	if err := post("C0001"); !errors.As(err, &limited) || limited.RetryAfter != time.Second {
-		t.Errorf("a second post within a second: %v", err)
+		t.Errorf("a sixth post within a second: %v", err)
 	}
 	if err := post("C0002"); err != nil {
 		t.Errorf("in another channel: %v", err)
 	}
-	b.clock.advance(time.Second)
-	if err := post("C0001"); err != nil {
-		t.Errorf("a second later: %v", err)
+	for i := range 3 {
+		b.clock.advance(time.Second)
+		if err := post("C0001"); err != nil {
+			t.Errorf("%d seconds later: %v", i+1, err)
+		}
+		if err := post("C0001"); !errors.As(err, &limited) {
+			t.Errorf("a second post in that second: %v", err)
+		}
 	}
+	b.clock.advance(time.Minute)
+	posted := 0
+	for i := range 400 { // in many channels, each once a second
+		if err := post(fmt.Sprintf("C1%03d", i%8)); code(err) == "channel_not_found" {
+			posted++ // as far as the rate is concerned
+		}
+		b.clock.advance(125 * time.Millisecond)
+	}
+	if posted != 300 {
+		t.Errorf("%d posts within a minute in the workspace", posted)
+	}
+	b.clock.advance(time.Minute)
 	for i := range 20 {
 		if _, err := b.api.GetUserGroupMembers("S0001"); err != nil {
 			t.Fatalf("call %d of a tier 2 method: %v", i+1, err)

@@ -8,7 +8,7 @@ import (
 // Whatever an app sends as blocks is refused or can be shown, named, acted on and
 // encoded; nothing panics.
 func FuzzBlocks(f *testing.F) {
-	srv, err := New(Config{Seed: DemoSeed()})
+	srv, err := New(Config{Seed: OpenSeed()})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func FuzzBlocks(f *testing.F) {
 // What a person types reaches the app without a raw < or & of its own: nobody can type
 // a mention or a link that Slack's notation would not have made.
 func FuzzTyped(f *testing.F) {
-	srv, err := New(Config{Seed: DemoSeed()})
+	srv, err := New(Config{Seed: OpenSeed()})
 	if err != nil {
 		f.Fatal(err)
 	}

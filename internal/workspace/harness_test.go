@@ -51,7 +51,7 @@ type bench struct {
 func newBench(t testing.TB, adjust ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: newClock(), ticks: newClock()}
-	cfg := Config{Seed: DemoSeed(), Now: b.clock.Now, machine: b.ticks.Now}
+	cfg := Config{Seed: OpenSeed(), Now: b.clock.Now, machine: b.ticks.Now}
 	for _, f := range adjust {
 		f(&cfg)
 	}
@@ -59,7 +59,7 @@ func newBench(t testing.TB, adjust ...func(*Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.srv, b.http = srv, httptest.NewServer(srv.Handler())
+	b.srv, b.http = srv, httptest.NewServer(noteRefusals(srv.Handler()))
 	t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
 			t.Error(err)

@@ -1,28 +1,36 @@
 package workspace
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 )
 
-// hub brings envelopes to the app's sockets and waits for acknowledgements. It has its
+// hub brings envelopes to the app, through its sockets or to its request URLs, and waits for acknowledgements. It has its
 // own lock and never takes the server's.
 type hub struct {
-	cfg    Config
-	faults *faults
+	cfg      Config
+	faults   *faults
+	requests requests
+	ctx      context.Context // of the requests under way
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
+	urls    RequestURLs
+	away    bool // the last request did not reach the app
 	sockets []*socket
 	waiting map[string]*envelope // by envelope id, until acknowledged or given up
 	queue   []*envelope          // events that no socket has been there for
 	seq     int
-	running sync.WaitGroup // a reader and a writer for each socket
+	running sync.WaitGroup // a reader and a writer for each socket, and requests
 }
 
 func newHub(cfg Config, f *faults) *hub {
-	return &hub{cfg: cfg, faults: f, waiting: map[string]*envelope{}}
+	app := cfg.Seed.App
+	ctx, cancel := context.WithCancel(context.Background())
+	return &hub{cfg: cfg, faults: f, requests: newRequests(app.SigningSecret, cfg.HTTP), ctx: ctx, cancel: cancel, urls: app.RequestURLs, waiting: map[string]*envelope{}}
 }
 
 func (h *hub) full() bool {
@@ -54,13 +62,20 @@ func (h *hub) add(k *socket, hello object) bool {
 		defer h.running.Done()
 		k.write(h.cfg.PingInterval)
 	}()
+	if !h.urls.any() {
+		h.flush()
+	}
+	return true
+}
+
+// flush delivers the events that nobody was there for.
+func (h *hub) flush() {
 	queued := h.queue
 	h.queue = nil
 	for _, e := range queued {
 		e.timer.Stop()
-		h.deliver(e)
+		h.send(e)
 	}
-	return true
 }
 
 // remove forgets a socket. What it had not acknowledged counts as failed at once:
@@ -98,17 +113,19 @@ func (h *hub) drop(k *socket) {
 	}
 }
 
-// disconnect asks every socket to go, with Slack's reason, and closes it: at once, or
-// ten seconds after a warning.
-func (h *hub) disconnect(reason string) {
+// disconnect asks sockets to go, with Slack's reason, and closes them: at once, so that nothing more is sent to them, or ten seconds after a
+// warning.
+func (h *hub) disconnect(reason string, which []*socket) {
 	frame := encode(object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "workspace"}})
-	for _, k := range h.snapshot() {
-		k.send(frame)
+	for _, k := range which {
 		if reason == "warning" {
+			k.send(frame)
 			time.AfterFunc(10*time.Second, k.close)
-		} else {
-			k.send(nil) // the writer stops there
+			continue
 		}
+		h.locked(func() { h.drop(k) })
+		k.send(frame)
+		k.send(nil) // the writer stops there
 	}
 }
 
@@ -125,7 +142,7 @@ func (h *hub) dropAll() {
 	}
 }
 
-// close ends all deliveries and sockets and waits for the writers.
+// close ends all deliveries and sockets and waits for what is under way.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
@@ -141,6 +158,7 @@ func (h *hub) close() {
 	}
 	h.queue = nil
 	h.mu.Unlock()
+	h.cancel()
 	h.dropAll()
 	h.running.Wait()
 }

@@ -43,11 +43,7 @@ func TestBlockLimits(t *testing.T) {
 	divider := func(int) any { return obj{"type": "divider"} }
 	field := func(n int) func(int) any { return func(int) any { return plain(chars(n)) } }
 	optionAt := func(i int) any { return obj{"text": plain("o"), "value": fmt.Sprint(i)} }
-	for _, test := range []struct {
-		name       string
-		legal, not arr
-		pointer    string
-	}{
+	b.blockLimits([]blockLimit{
 		{"blocks of a message", many(50, divider), many(51, divider), "/blocks]"},
 		{"section text", arr{obj{"type": "section", "text": plain(chars(3000))}}, arr{obj{"type": "section", "text": plain(chars(3001))}}, "/blocks/0/text/text"},
 		{"fields", arr{obj{"type": "section", "fields": many(10, field(1))}}, arr{obj{"type": "section", "fields": many(11, field(1))}}, "/blocks/0/fields"},
@@ -90,9 +86,22 @@ func TestBlockLimits(t *testing.T) {
 		{"rich text in the wrong place", arr{rich(obj{"type": "rich_text_list", "style": "bullet", "elements": arr{obj{"type": "rich_text_section", "elements": arr{obj{"type": "user", "user_id": "U0001"}}}}})},
 			arr{rich(obj{"type": "rich_text_list", "style": "bullet", "elements": arr{obj{"type": "text", "text": "x"}}})}, "/blocks/0/elements/0/elements/0/type"},
 		{"a task's status", arr{obj{"type": "task_card", "task_id": "1", "title": "t", "status": "complete"}}, arr{obj{"type": "task_card", "task_id": "1", "title": "t", "status": "done"}}, "/blocks/0/status"},
-	} {
+	})
+}
+
+// blockLimit is a limit of blocks: the largest legal case, the smallest illegal one, and the place at which Slack points.
+type blockLimit struct {
+	name       string
+	legal, not arr
+	pointer    string
+}
+
+func (b *bench) blockLimits(limits []blockLimit) {
+	t := b.t.(*testing.T)
+	for _, test := range limits {
 		t.Run(test.name, func(t *testing.T) {
 			b.t = t
+			tested(test.name)
 			post := func(blocks arr) reply {
 				return b.form("chat.postMessage", obj{"channel": "C0001", "text": "x", "blocks": blocks})
 			}
@@ -108,6 +117,7 @@ func TestBlockLimits(t *testing.T) {
 			}
 		})
 	}
+	b.t = t
 }
 
 func modal(extra obj) obj {
@@ -136,10 +146,14 @@ func TestViewLimits(t *testing.T) {
 		{"an input without submit", modal(obj{"submit": plain("S"), "blocks": arr{input(obj{"type": "plain_text_input"})}}), modal(obj{"blocks": arr{input(obj{"type": "plain_text_input"})}}), ""},
 		{"a block for messages only", modal(nil), modal(obj{"blocks": arr{obj{"type": "markdown", "text": "x"}}}), ""},
 		{"a home where a modal is wanted", modal(nil), obj{"type": "home", "blocks": arr{}}, ""},
+		{"external_id", modal(obj{"external_id": chars(255)}), modal(obj{"external_id": chars(256)}), ""},
+		{"files", modal(obj{"submit": plain("S"), "blocks": arr{input(obj{"type": "file_input", "max_files": 10})}}), modal(obj{"submit": plain("S"), "blocks": arr{input(obj{"type": "file_input", "max_files": 11})}}), ""},
+		{"alert", modal(obj{"blocks": arr{obj{"type": "alert", "text": plain(chars(200))}}}), modal(obj{"blocks": arr{obj{"type": "alert", "text": plain(chars(201))}}}), ""},
 		{"size", modal(nil), modal(obj{"blocks": many(90, func(int) any { return obj{"type": "section", "text": plain(strings.Repeat("x", 3000))} })}), "view_too_large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b.t = t
+			tested("view " + test.name)
 			open := func(v obj) reply {
 				b.srv.mu.Lock()
 				trigger := b.srv.newTrigger("U0001", "")

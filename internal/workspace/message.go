@@ -28,6 +28,8 @@ type message struct {
 	// EphemeralTo is the one person who sees the message; such a message is no part of
 	// the channel's history.
 	EphemeralTo string `json:"-"`
+
+	profile object // of the app that wrote it
 }
 
 // reaction is one emoji under a message and who put it there.
@@ -59,6 +61,9 @@ func (m *message) json() object {
 	put("app_id", m.AppID)
 	put("username", m.Username)
 	put("client_msg_id", m.ClientMsgID)
+	if m.profile != nil {
+		out["bot_profile"] = m.profile
+	}
 	if len(m.Blocks) > 0 {
 		out["blocks"] = m.Blocks
 	}
@@ -89,6 +94,8 @@ func (m *message) json() object {
 	}
 	if m.Stream != nil && m.Stream.Open {
 		out["streaming_state"] = "in_progress"
+	} else if m.Stream != nil {
+		out["streaming_state"] = "completed"
 	}
 	return out
 }

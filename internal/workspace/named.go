@@ -1,9 +1,6 @@
 package workspace
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 func matchesLayout(layout, s string) bool {
 	_, err := time.Parse(layout, s)
@@ -80,18 +77,39 @@ func nameBlock(b object) {
 	if id, _ := b["block_id"].(string); id == "" {
 		b["block_id"] = newID("")[:5]
 	}
-	for _, field := range containers {
-		list, _ := b[field].([]any)
-		for _, item := range list {
-			o, ok := item.(object)
-			if !ok {
-				continue
-			}
-			if kind, _ := o["type"].(string); slices.Contains([]string{"card", "container", "layout"}, kind) {
-				nameBlock(o)
+	for _, inner := range within(b) {
+		nameBlock(inner)
+	}
+}
+
+// within are the blocks that a block holds.
+func within(b object) []object {
+	var out []object
+	add := func(list any) {
+		items, _ := list.([]any)
+		for _, item := range items {
+			if o, ok := item.(object); ok {
+				out = append(out, o)
 			}
 		}
 	}
+	switch b["type"] {
+	case "carousel":
+		add(b["elements"])
+	case "container":
+		add(b["child_blocks"])
+	case "layout":
+		rows, _ := b["rows"].([]any)
+		for _, row := range rows {
+			r, _ := row.(object)
+			items, _ := r["items"].([]any)
+			for _, item := range items {
+				i, _ := item.(object)
+				add([]any{i["block"]})
+			}
+		}
+	}
+	return out
 }
 
 // elementNamed finds the element that an action names. Two elements may share an

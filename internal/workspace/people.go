@@ -29,11 +29,19 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	handle("POST /people/{user}/options", s.suggest)
 	handle("POST /people/{user}/reactions", s.reactAs)
 	handle("POST /people/{user}/edit", s.editOwn)
-	handle("POST /people/{user}/delete", s.deleteOwn)
+	handle("POST /people/{user}/delete", s.deleteAs)
 	handle("POST /people/{user}/join", s.joinAs)
 	handle("POST /people/{user}/invite", s.invite)
 	handle("POST /people/{user}/leave", s.leaveAs)
+	handle("POST /people/{user}/remove", s.removeAs)
+	handle("POST /people/{user}/archive", s.archiveAs)
+	handle("POST /people/{user}/unarchive", s.unarchiveAs)
+	handle("POST /people/{user}/delete_channel", s.deleteChannelAs)
 	handle("POST /people/{user}/snooze", s.snoozeAs)
+	handle("POST /people/{user}/agent_threads", s.startThread)
+	handle("POST /people/{user}/looks", s.look)
+	handle("POST /people/{user}/stop", s.stopAgent)
+	handle("POST /app/request_urls", s.postRequestURLs)
 	handle("GET /faults", s.getFaults)
 	handle("POST /faults", s.postFault)
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +129,7 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	}
 	status := http.StatusBadRequest
 	switch failed.code {
-	case "account_inactive", "user_is_bot", "not_in_channel", "foreign_origin", "user_is_restricted", "not_yours", "is_archived":
+	case "account_inactive", "user_is_bot", "not_in_channel", "foreign_origin", "user_is_restricted", "not_yours", "is_archived", "not_an_admin":
 		status = http.StatusForbidden
 	case "user_not_found", "channel_not_found", "message_not_found", "view_not_found", "unknown_action", "thread_not_found", "unknown_command", "unknown_shortcut":
 		status = http.StatusNotFound

@@ -71,7 +71,7 @@ func TestACommandsPayload(t *testing.T) {
 
 // With should_escape the app gets ids and names; without it, what was typed.
 func TestACommandsText(t *testing.T) {
-	seed := DemoSeed()
+	seed := OpenSeed()
 	seed.App.Commands = append(seed.App.Commands, SeedCommand{Command: "/raw", Description: "Takes text as it is"})
 	b := newBench(t, func(c *Config) { c.Seed = seed })
 	app := b.connect(nil)

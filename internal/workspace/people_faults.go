@@ -33,6 +33,8 @@ func (s *Server) postFault(p *personCall) (object, *apiError) {
 		}
 	case "group":
 		err = s.SetGroupUsers(p.text("group"), p.words("users"))
+	case "share":
+		err = s.ShareChannel(p.text("channel"), !p.has("on") || p.flag("on"))
 	default:
 		var f Fault
 		if err = rebind(p.values, &f); err == nil {

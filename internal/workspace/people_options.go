@@ -24,7 +24,10 @@ func (s *Server) suggest(p *personCall) (object, *apiError) {
 		return nil, failed
 	}
 	decoded, _ := decodeJSON(answer)
-	body, _ := decoded.(object)
+	body, isObject := decoded.(object)
+	if len(answer) > 0 && !isObject {
+		return nil, refuse("invalid_app_response", "a menu is answered with JSON that has options or option_groups")
+	}
 	check := checker{surface: inViews}
 	out := object{"options": []object{}}
 	if groups, given := body["option_groups"]; given {

@@ -9,7 +9,10 @@ import (
 // update and push show another one, clear closes the whole stack.
 func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := decodeJSON(answer)
-	body, _ := decoded.(object)
+	body, isObject := decoded.(object)
+	if len(answer) > 0 && !isObject {
+		return nil, refuse("invalid_app_response", "a submission is answered with nothing, or with JSON that has a response_action")
+	}
 	action, _ := body["response_action"].(string)
 	stack := s.stacks[v.User]
 	if !slices.Contains(stack, v) { // the app has replaced or closed it meanwhile

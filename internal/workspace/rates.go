@@ -5,13 +5,21 @@ import (
 	"time"
 )
 
-// rates enforces Slack's published limits when it is switched on: a method's calls a
-// minute, and for chat.postMessage one a second in each channel.
+// Slack takes one post a second in a channel. That it allows short bursts is all that it says of them: how long they
+// may be is ours, as is what "several hundred" posts a minute in a workspace are.
+const (
+	postEvery   = time.Second
+	postBurst   = 5
+	postsMinute = 300
+)
+
+// rates enforces Slack's published limits when it is switched on: a method's calls in
+// any minute, and for chat.postMessage one a second in each channel besides.
 type rates struct {
 	mu    sync.Mutex
 	on    bool
 	calls map[string][]time.Time // the last minute's, by method
-	posts map[string]time.Time   // the last post, by channel
+	posts map[string]time.Time   // by channel: when its posts so far would all be paid for, at one a second
 }
 
 func newRates(on bool) *rates {
@@ -33,11 +41,15 @@ func (r *rates) wait(method string, limit tier, channel string, now time.Time) i
 	if !r.on {
 		return 0
 	}
+	paid := r.posts[channel]
 	if method == "chat.postMessage" {
-		if since := now.Sub(r.posts[channel]); since < time.Second {
-			return 1
+		if paid.Before(now) {
+			paid = now
 		}
-		limit = 300 // "several hundred a minute" in a workspace
+		if ahead := paid.Sub(now) - (postBurst-1)*postEvery; ahead > 0 {
+			return seconds(ahead)
+		}
+		limit = postsMinute
 	}
 	recent := r.calls[method]
 	for len(recent) > 0 && now.Sub(recent[0]) >= time.Minute {
@@ -45,15 +57,17 @@ func (r *rates) wait(method string, limit tier, channel string, now time.Time) i
 	}
 	r.calls[method] = recent
 	if len(recent) >= int(limit) {
-		wait := time.Minute - now.Sub(recent[0])
-		return int((wait + time.Second - 1) / time.Second)
+		return seconds(time.Minute - now.Sub(recent[0]))
 	}
 	r.calls[method] = append(recent, now)
 	if method == "chat.postMessage" {
-		r.posts[channel] = now
+		r.posts[channel] = paid.Add(postEvery)
 	}
 	return 0
 }
+
+// seconds are whole ones, as Retry-After has them.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 func (r *rates) active() bool {
 	r.mu.Lock()

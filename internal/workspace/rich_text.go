@@ -6,6 +6,7 @@ import "fmt"
 var richInline = map[string]string{
 	"text": "text", "link": "url", "user": "user_id", "usergroup": "usergroup_id", "channel": "channel_id",
 	"emoji": "name", "broadcast": "range", "date": "timestamp", "color": "value", "team": "team_id",
+	"citation": "url",
 }
 
 // richText checks a rich_text block: its parts, their pieces, and that no text is empty.

@@ -45,6 +45,9 @@ type SeedApp struct {
 	Name      string   `yaml:"name" json:"name"`
 	BotTokens []string `yaml:"bot_tokens" json:"bot_tokens"` // xoxb-…
 	AppTokens []string `yaml:"app_tokens" json:"app_tokens"` // xapp-…
+	// SigningSecret is what requests over HTTP are signed with, and RequestURLs where they go; without any the app uses Socket Mode.
+	SigningSecret string      `yaml:"signing_secret" json:"signing_secret"`
+	RequestURLs   RequestURLs `yaml:"request_urls" json:"request_urls"`
 	// Scopes of the bot token; empty grants all.
 	Scopes []string `yaml:"scopes" json:"scopes"`
 	// Events the app subscribed to, as in a manifest (app_mention, message.channels, …);
@@ -173,6 +176,12 @@ func (s Seed) Validate() error {
 		}
 	}
 
+	if err := s.App.RequestURLs.validate(); err != nil {
+		bad("app: %w", err)
+	}
+	if s.App.RequestURLs.any() && s.App.SigningSecret == "" {
+		bad("app: requests over HTTP need a signing_secret")
+	}
 	known := map[string]bool{s.App.BotUser: true}
 	names, emails := map[string]string{}, map[string]string{}
 	for _, p := range s.People {

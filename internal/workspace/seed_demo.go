@@ -1,10 +1,20 @@
 package workspace
 
-// Tokens of the demo workspace. They open nothing anywhere else.
+// Tokens of the demo workspace and the secret that it signs with. They open nothing anywhere else.
 const (
-	DemoBotToken = "xoxb-countersign-demo"
-	DemoAppToken = "xapp-1-A0001-countersign-demo"
+	DemoBotToken      = "xoxb-countersign-demo"
+	DemoAppToken      = "xapp-1-A0001-countersign-demo"
+	DemoSigningSecret = "c0de51c0de51c0de51c0de51c0de51c0"
 )
+
+// OpenSeed is the workspace of the demo for any app that is tried in it: every scope is granted, and every event sent.
+func OpenSeed() Seed {
+	s := DemoSeed()
+	s.App.Scopes, s.App.Events = nil, nil
+	s.App.Shortcuts = append(s.App.Shortcuts, SeedShortcut{Name: "Ask Countersign", CallbackID: "ask_countersign", Type: "global"},
+		SeedShortcut{Name: "Hand this to Countersign", CallbackID: "hand_over", Type: "message"})
+	return s
+}
 
 // DemoSeed is the workspace of the demo: support colleagues who ask, the three levels
 // of approvers, and one of each kind of account that must never approve anything.
@@ -15,20 +25,23 @@ func DemoSeed() Seed {
 		Team: SeedTeam{ID: "T0001", Name: "Countersign Demo", Domain: "countersign-demo"},
 		App: SeedApp{
 			ID: "A0001", BotID: "B0001", BotUser: "U0BOT", Name: "Countersign",
-			BotTokens: []string{DemoBotToken}, AppTokens: []string{DemoAppToken},
+			BotTokens: []string{DemoBotToken}, AppTokens: []string{DemoAppToken}, SigningSecret: DemoSigningSecret,
+			// As countersign manifest has them.
 			Scopes: []string{
-				"app_mentions:read", "channels:read", "groups:read", "im:read", "mpim:read",
-				"im:history", "channels:history", "groups:history", "mpim:history", "chat:write", "im:write",
-				"users:read", "users:read.email", "usergroups:read", "dnd:read", "files:read", "files:write",
-				"reactions:read", "reactions:write", "commands", "assistant:write", "team:read",
+				"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "dnd:read", "files:read", "files:write",
+				"groups:history", "groups:read", "im:history", "im:write", "mpim:history", "mpim:read", "usergroups:read",
+				"users:read", "users:read.email",
+			},
+			Events: []string{
+				"agent_session_stopped", "app_context_changed", "app_home_opened", "app_mention", "assistant_thread_context_changed", "assistant_thread_started", "channel_archive", "channel_created", "channel_deleted", "channel_left", "channel_rename",
+				"channel_shared", "channel_unarchive", "channel_unshared", "dnd_updated_user", "group_archive", "group_deleted", "group_left", "group_rename",
+				"group_unarchive", "member_joined_channel", "message.channels", "message.groups", "message.im", "message.mpim",
+				"subteam_created", "subteam_members_changed", "subteam_updated", "team_join", "user_change",
 			},
 			Commands: []SeedCommand{
-				{Command: "/countersign", Description: "What is waiting, and what you can do about it", ShouldEscape: true},
+				{Command: "/countersign", Description: "What waits for you, what you asked for, and what you can do about it", UsageHint: "pending · explain · history · away · back · pause · resume · grants · help", ShouldEscape: true},
 			},
-			Shortcuts: []SeedShortcut{
-				{Name: "Ask Countersign", CallbackID: "ask_countersign", Type: "global"},
-				{Name: "Hand this to Countersign", CallbackID: "hand_over", Type: "message"},
-			},
+			Shortcuts: []SeedShortcut{{Name: "Explain this approval", CallbackID: "explain_approval", Type: "message"}},
 		},
 		People: []SeedPerson{
 			{ID: "U0001", Name: "ada", RealName: "Ada Okafor", DisplayName: "Ada", Title: "Support Agent", Email: "ada@example.com", TZ: "Europe/Berlin"},

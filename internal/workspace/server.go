@@ -123,6 +123,11 @@ func (s *Server) index() {
 	s.botUser.DisplayName, s.botUser.RealName = s.app.Name, s.app.Name
 	for _, c := range s.channels {
 		c.index()
+		for _, m := range c.Messages {
+			if m.BotID == s.app.BotID {
+				m.profile = s.profile()
+			}
+		}
 		if c.IM {
 			s.dms[pair(c.Members[0], c.other(c.Members[0]))] = c.ID
 		}

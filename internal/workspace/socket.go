@@ -32,7 +32,11 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	ticket := newSecret()
 	s.tickets[ticket] = now.Add(ticketLives)
 	query := url.Values{"ticket": {ticket}, "app_id": {s.app.ID}}
-	return object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}, nil
+	out := object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}
+	if s.hub.overHTTP() { // as in Slack the socket opens, and nothing comes through it
+		out["response_metadata"] = object{"messages": []string{"[WARN] Socket Mode is not turned on."}}
+	}
+	return out, nil
 }
 
 var upgrader = websocket.Upgrader{

@@ -14,6 +14,8 @@ type stream struct {
 	Parts []object `json:"parts"`
 	Title string   `json:"title,omitempty"` // of the plan
 	Last  int64    `json:"last"`            // microseconds
+	// Stopped says that a person ended it; only chat.stopStream is left then.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // with is a copy of the stream with further parts: text joins the text before it, a

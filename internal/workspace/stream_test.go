@@ -20,7 +20,7 @@ func TestStreams(t *testing.T) {
 		{slack.MsgOptionRecipientUserID("U0100"), "missing_recipient_team_id"},
 		{slack.MsgOptionCompose(recipients, slack.MsgOptionTS("1.000000")), "thread_not_found"},
 		{slack.MsgOptionCompose(recipients, slack.MsgOptionRecipientTeamID("T0999")), "team_not_found"},
-		{slack.MsgOptionCompose(recipients, slack.MsgOptionMarkdownText(chars(12001))), "msg_too_long"},
+		{slack.MsgOptionCompose(recipients, slack.MsgOptionMarkdownText(chars(12001))), "msg_blocks_too_long"},
 	} {
 		if _, _, err := b.api.StartStream("C0001", test.with); code(err) != test.code {
 			t.Errorf("start: %v, want %s", err, test.code)
@@ -60,7 +60,7 @@ func TestStreams(t *testing.T) {
 	if _, _, err := b.api.StopStream(channel, ts, slack.MsgOptionBlocks(slack.NewDividerBlock())); err != nil {
 		t.Fatal(err)
 	}
-	if m := last(); dig(m, "streaming_state") != nil || dig(m, "blocks", "last", "type") != "divider" {
+	if m := last(); dig(m, "streaming_state") != "completed" || dig(m, "blocks", "last", "type") != "divider" {
 		t.Errorf("stopped: %v", m)
 	}
 	if _, _, err := b.api.AppendStream(channel, ts, slack.MsgOptionMarkdownText("x")); code(err) != "message_not_in_streaming_state" {

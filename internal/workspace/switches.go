@@ -32,8 +32,15 @@ func (s *Server) Disconnect(reason string) error {
 	if !slices.Contains([]string{"refresh_requested", "warning", "link_disabled"}, reason) {
 		return fmt.Errorf("there is no reason %q to disconnect: use refresh_requested, warning or link_disabled", reason)
 	}
-	s.hub.disconnect(reason)
+	s.hub.disconnect(reason, s.hub.snapshot())
 	return nil
+}
+
+// Refresh asks the app to reconnect the socket that it has had for longest, as Slack does with one after the other.
+func (s *Server) Refresh() {
+	if all := s.hub.snapshot(); len(all) > 0 {
+		s.hub.disconnect("refresh_requested", all[:1])
+	}
 }
 
 // Sockets is how many sockets the app has open.

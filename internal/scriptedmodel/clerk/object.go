@@ -68,6 +68,7 @@ func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.te
 // result is a tool's answer: its own, or what became of the call instead.
 type result struct {
 	status    string // empty when the tool ran
+	reported  bool   // that it ran, or did not, is what a person says: nobody saw how it ended
 	reason    string
 	decidedBy string // the role that decided
 	changedBy string // the role that changed the arguments
@@ -78,6 +79,8 @@ type result struct {
 
 // outcomes are the fates of a call that did not run to success.
 var outcomes = map[string]bool{"rejected": true, "expired": true, "withdrawn": true, "revoked": true, "refused": true, "voided": true, "unknown": true, "observed": true, "error": true}
+
+var saysReported = re(`a person reported`)
 
 func parseResult(raw string) result {
 	r := result{raw: raw, data: parseJSON(raw)}
@@ -93,6 +96,7 @@ func parseResult(raw string) result {
 	_, reasoned := answer["reason"]
 	_, guided := answer["guidance"]
 	structured := named || reasoned || guided
+	r.reported = structured && saysReported.MatchString(answer.text("reason"))
 	switch status := answer.text("status"); {
 	case structured && outcomes[status]:
 		r.status, r.reason, r.decidedBy = status, answer.text("reason"), answer.text("decided_by")

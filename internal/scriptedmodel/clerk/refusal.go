@@ -104,13 +104,13 @@ func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // alternatives offers what fits a call that came to nothing.
 func (d *desk) alternatives(c done) {
-	switch c.result.status {
-	case "expired", "voided":
+	switch status := c.result.status; {
+	case status == "expired", status == "voided", c.result.reported:
 		if d.tools.names[c.Name] && len(d.offers) == 0 {
 			d.offers = append(d.offers, offer{"ask for it again", wish{kind: "again"}})
 		}
 		return
-	case "withdrawn", "unknown":
+	case status == "withdrawn", status == "unknown":
 		return
 	}
 	order, user := value(c.args, "order_id"), value(c.args, "user_id")

@@ -44,6 +44,13 @@ func (d *desk) tell(w *wish, c done) string {
 	currency := a.text("currency")
 	amount, _ := a.cents("amount")
 	order := a.text("order_id")
+	if c.result.reported {
+		text := d.attempt(c) + " is done, as a person reported"
+		if words, ok := c.result.data.(string); ok && words != "" {
+			return text + ": " + cut(words, mostTold)
+		}
+		return text + "."
+	}
 	switch kind := d.tools.kindOf(c.Name); {
 	case kind == searchOrders && a["orders"] != nil:
 		return d.tellOrders(w, d.ordersIn(c), nil)
@@ -90,15 +97,17 @@ func number(a object, name, format string) string {
 	return ""
 }
 
+// mostTold bounds what is told of a tool's answer.
+const mostTold = 900
+
 // plainly tells the answer of a tool that the clerk does not know.
 func plainly(c done) string {
-	const most = 900
 	switch v := c.result.data.(type) {
 	case nil:
 		if strings.TrimSpace(c.result.raw) == "" {
 			return fmt.Sprintf("%s is done; it answered nothing.", c.Name)
 		}
-		return fmt.Sprintf("%s answered: %s", c.Name, cut(c.result.raw, most))
+		return fmt.Sprintf("%s answered: %s", c.Name, cut(c.result.raw, mostTold))
 	case map[string]any:
 		names := make([]string, 0, len(v))
 		for name := range v {
@@ -109,9 +118,9 @@ func plainly(c done) string {
 		for _, name := range names {
 			parts = append(parts, strings.ReplaceAll(name, "_", " ")+": "+plainValue(v[name]))
 		}
-		return cut(fmt.Sprintf("%s is done. %s.", c.Name, strings.Join(parts, "; ")), most)
+		return cut(fmt.Sprintf("%s is done. %s.", c.Name, strings.Join(parts, "; ")), mostTold)
 	default:
-		return cut(fmt.Sprintf("%s answered: %s", c.Name, plainValue(v)), most)
+		return cut(fmt.Sprintf("%s answered: %s", c.Name, plainValue(v)), mostTold)
 	}
 }
 

@@ -54,6 +54,7 @@ export const api = {
   options: (user, question) => request('POST', of(user, 'options'), question),
   react: (user, reaction) => request('POST', of(user, 'reactions'), reaction),
   // snooze pauses a person's notifications until a time in seconds since 1970; 0 ends the pause.
+  stop: (user, thread) => request('POST', of(user, 'stop'), thread),
   snooze: (user, until) => request('POST', of(user, 'snooze'), { until }),
   join: (user, channel) => request('POST', of(user, 'join'), { channel }),
 };

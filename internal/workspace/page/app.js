@@ -103,7 +103,7 @@ export class App {
     const names = JSON.stringify(channels.map((channel) => [channel.id, channel.name]));
     if (names !== this.names || me?.id !== this.people.me?.id) this.namesVersion += 1;
     this.names = names;
-    this.people = new Directory({ people: everyone, bot, groups, channels, me });
+    this.people = new Directory({ people: everyone, bot, groups, channels, me, team: this.team });
   }
 
   // refresh reads parts of the state again: people, channels, others, messages, thread, views, home.
@@ -170,7 +170,7 @@ export class App {
     this.commands = answer.commands ?? [];
     this.shortcuts = answer.shortcuts ?? [];
     this.hint = answer.hint ?? null;
-    this.people = new Directory({ people: answer.people, bot: answer.bot, groups: answer.groups ?? [], channels: this.people.channels, me: answer.people.find((one) => one.id === this.route.user) ?? null });
+    this.people = new Directory({ people: answer.people, bot: answer.bot, groups: answer.groups ?? [], channels: this.people.channels, team: answer.team, me: answer.people.find((one) => one.id === this.route.user) ?? null });
     const everyone = JSON.stringify([answer.people, answer.bot, answer.groups]);
     if (everyone !== this.everyone) this.namesVersion += 1;
     this.everyone = everyone;
@@ -223,7 +223,7 @@ export class App {
     const { user } = this.route;
     const channel = this.channel?.id ?? this.route.place;
     if (order.command) await api.command(user, { channel, command: order.command, text: order.text });
-    else await api.send(user, { channel, text: order.text, ...(thread ? { thread_ts: thread } : {}) });
+    else await api.send(user, { channel, text: order.text, ...(order.files ? { files: order.files } : {}), ...(thread ? { thread_ts: thread } : {}) });
     this.newSince = '';
     await this.refresh('messages', 'thread', 'channels');
   }
@@ -268,6 +268,11 @@ export class App {
 
   react(reaction) {
     return this.attempt(api.react(this.route.user, reaction), 'messages', 'thread');
+  }
+
+  // stop is Slack's own button: what the app does in a thread ends.
+  stop(channel, thread) {
+    return this.attempt(api.stop(this.route.user, { channel, thread_ts: thread }), 'messages', 'thread');
   }
 
   join(channel) {

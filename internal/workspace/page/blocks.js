@@ -1,13 +1,16 @@
 // Block Kit's layout blocks.
 
 import { plainOf } from './action.js';
+import { drawAlert, drawAuthProvider, drawCard, drawCarousel, drawContainer, drawLayout } from './cards.js';
+import { drawChart } from './charts.js';
 import { clamp, longText } from './clamp.js';
 import { h, uid } from './dom.js';
 import { drawElement } from './elements.js';
 import { drawPlan, drawTask } from './tasks.js';
 import { icon } from './icons.js';
 import { link, safeUrl } from './inline.js';
-import { drawTable, renderMarkdown, renderRichText, renderText } from './richtext.js';
+import { renderMarkdown, renderRichText, renderText } from './richtext.js';
+import { drawDataTable, drawTableBlock } from './tables.js';
 
 // drawBlocks draws a list of blocks on a surface (action.js says what that is).
 export function drawBlocks(blocks, surface) {
@@ -37,6 +40,14 @@ const drawers = {
   rich_text: (block, surface, index) => clamp(`${surface.key}/${block.block_id ?? index}`, h('div', { class: 'rich' }, renderRichText(block, surface.people)), longText(richLength(block))),
   markdown: (block, surface, index) => clamp(`${surface.key}/${block.block_id ?? index}`, h('div', { class: 'rich' }, renderMarkdown(block.text, surface.people)), longText(block.text)),
   table: drawTableBlock,
+  data_table: drawDataTable,
+  data_visualization: drawChart,
+  card: drawCard,
+  carousel: drawCarousel,
+  alert: drawAlert,
+  container: drawContainer,
+  layout: drawLayout,
+  auth_provider: drawAuthProvider,
   plan: drawPlan,
   task_card: drawTask,
   video: drawVideo,
@@ -70,7 +81,7 @@ function drawImage(block, surface) {
 }
 
 // picture falls back to its alternative text where the image can't be fetched.
-function picture(element, className) {
+export function picture(element, className) {
   const src = safeUrl(element.image_url ?? element.slack_file?.url ?? '') ?? localUrl(element.image_url ?? element.slack_file?.url);
   const alt = element.alt_text ?? '';
   const instead = () => h('span', { class: `${className} picture-missing`, role: 'img', 'aria-label': alt }, icon('file', 16), className === 'context-image' ? null : h('span', null, alt || 'Image'));
@@ -99,12 +110,6 @@ function drawInputBlock(block, surface) {
     drawElement(block.element, block, surface, labelling),
     h('p', { id: errorId, class: 'field-error', role: 'alert', 'data-testid': 'field-error', hidden: !error }, error),
     block.hint ? h('p', { id: hintId, class: 'hint' }, renderText(block.hint, surface.people)) : null);
-}
-
-function drawTableBlock(block, surface) {
-  const align = (block.column_settings ?? []).map((column) => column?.align);
-  const cell = (one) => (one?.type === 'rich_text' ? renderRichText(one, surface.people) : String(one?.text ?? one?.value ?? ''));
-  return drawTable((block.rows ?? []).map((row) => row.map(cell)), align);
 }
 
 function drawVideo(block, surface) {

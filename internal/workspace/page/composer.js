@@ -1,6 +1,7 @@
 // Where messages and slash commands are written.
 
 import { inWords } from './api.js';
+import { Attachments } from './attach.js';
 import { createCompletion } from './completion.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
@@ -8,7 +9,7 @@ import { readOrder } from './order.js';
 import { createMenu } from './menu.js';
 
 export class Composer {
-  // send gets {text} or {command, text} and answers a promise.
+  // send gets {text, files} or {command, text} and answers a promise.
   constructor(app, { label, inThread, send }) {
     this.app = app;
     this.inThread = inThread;
@@ -22,11 +23,12 @@ export class Composer {
     this.shortcuts = h('span', { class: 'composer-shortcuts' });
     this.button = h('button', { type: 'submit', class: 'composer-send', 'aria-label': 'Send', title: 'Send (Enter)', 'data-testid': inThread ? 'thread-send' : 'send', disabled: true }, icon('send', 18));
     this.error = h('p', { class: 'composer-error', role: 'alert', 'data-testid': 'composer-error', hidden: true });
+    this.attachments = new Attachments({ key: inThread ? 'thread' : 'composer', changed: () => this.changed(), failed: (sentence) => this.fail(sentence) });
     const mention = h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Mention somebody', title: 'Mention somebody', onclick: () => this.insert('@') }, icon('at', 18));
     this.element = h('form', { class: 'composer', onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.error,
-      h('div', { class: 'composer-box' }, this.field,
-        h('div', { class: 'composer-bar' }, this.shortcuts, mention, h('span', { class: 'composer-hint' }, h('kbd', null, 'Shift'), ' + ', h('kbd', null, 'Enter'), ' for a new line'), this.button)));
+      h('div', { class: 'composer-box' }, this.field, this.attachments.list,
+        h('div', { class: 'composer-bar' }, this.shortcuts, mention, this.attachments.button, this.attachments.input, h('span', { class: 'composer-hint' }, h('kbd', null, 'Shift'), ' + ', h('kbd', null, 'Enter'), ' for a new line'), this.button)));
     this.completion = createCompletion(this.field, () => this.app.people, { commands: () => (inThread ? [] : this.app.commands) });
     this.element.append(this.completion.element);
   }
@@ -40,6 +42,7 @@ export class Composer {
     this.drafts.set(this.place, this.field.value);
     this.place = place;
     this.setText(this.drafts.get(place) ?? '');
+    this.attachments.set([]);
     this.fail('');
   }
 
@@ -77,7 +80,7 @@ export class Composer {
   }
 
   changed() {
-    this.button.disabled = !this.field.value.trim();
+    this.button.disabled = !this.field.value.trim() && !this.attachments.files.length;
     this.field.style.height = 'auto';
     if (this.field.value) this.field.style.height = `${Math.min(this.field.scrollHeight, 240)}px`;
     else this.field.style.height = '';
@@ -97,25 +100,37 @@ export class Composer {
 
   async submit() {
     const text = this.field.value;
-    if (!text.trim() || this.sending) return;
+    const { files } = this.attachments;
+    if (!text.trim() && !files.length) return;
+    if (this.sending) { // it goes as soon as what is on its way has arrived
+      this.again = true;
+      return;
+    }
     const order = readOrder(text, { commands: this.app.commands, people: this.app.people, inThread: this.inThread });
-    if (order.problem) {
-      this.fail(order.problem);
+    if (order.problem || (order.command && files.length)) {
+      this.fail(order.problem || 'A slash command takes no files.');
       return;
     }
     const { place } = this;
     this.sending = true;
     this.fail('');
+    const encoded = files.length ? await this.attachments.encoded() : null;
     this.setText('');
+    this.attachments.set([]);
     try {
-      await this.send(order);
+      await this.send(encoded ? { ...order, files: encoded } : order);
     } catch (error) {
       // What was typed comes back, wherever the person has gone meanwhile.
-      if (this.place === place && !this.field.value) this.setText(text);
-      else this.drafts.set(place, text);
+      if (this.place === place && !this.field.value) {
+        this.setText(text);
+        this.attachments.set(files);
+      } else this.drafts.set(place, text);
       if (this.place === place) this.fail(inWords(error, this.app.people.name(this.app.people.bot?.id)));
     } finally {
       this.sending = false;
+      const { again } = this;
+      this.again = false;
+      if (again && this.place === place) this.submit();
     }
   }
 }

@@ -3,12 +3,13 @@
 import { routeTo } from './route.js';
 
 export class Directory {
-  constructor({ people = [], bot = null, groups = [], channels = [], me = null } = {}) {
+  constructor({ people = [], bot = null, groups = [], channels = [], me = null, team = null } = {}) {
     this.everyone = bot ? [...people.filter((user) => user.id !== bot.id), bot] : people;
     this.bot = bot;
     this.groups = groups;
     this.channels = channels;
     this.me = me;
+    this.team = team;
     this.byId = new Map(this.everyone.map((user) => [user.id, user]));
   }
 

@@ -32,6 +32,7 @@ function draw(node, people, opening) {
     case 'user': return userMention(node, people);
     case 'channel': return channelMention(node, people);
     case 'group': return h('span', { class: mentionClass(people.inGroup(node.id)) }, '@' + (people.group(node.id)?.handle ?? stripAt(node.label) ?? 'group'));
+    case 'team': return h('span', { class: 'mention' }, node.id === people.team?.id ? people.team.name : node.id);
     case 'broadcast': return h('span', { class: mentionClass(true) }, '@' + node.range);
     case 'date': return dateText(node, people, opening);
     case 'emoji': return emoji(node);

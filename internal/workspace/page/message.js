@@ -34,7 +34,7 @@ export function continues(message, previous) {
     && Number(message.ts) - Number(previous.ts) < 300;
 }
 
-// drawMessage draws a message; context is {people, channel, surface, grouped, inThread, status, threadLink, react, shortcuts, run}.
+// drawMessage draws a message; context is {people, channel, surface, grouped, inThread, status, threadLink, react, shortcuts, run, stop}.
 export function drawMessage(message, context) {
   const { people, grouped } = context;
   const seconds = Number(message.ts);
@@ -53,6 +53,7 @@ export function drawMessage(message, context) {
   h('div', { class: 'message-main' },
     grouped ? null : h('div', { class: 'message-head' }, h('span', { class: 'message-author' }, name), badges(author), drawQuiet(author, people), time),
     h('div', { class: 'message-body' }, drawBody(message, context)),
+    message.streaming_state === 'in_progress' ? stopButton(context.stop) : null,
     (message.attachments ?? []).map((attachment, index) => drawAttachment(attachment, message, context, index)),
     (message.files ?? []).map(drawFile),
     drawReactions(message, context),
@@ -159,6 +160,11 @@ export function drawStatus(status, people) {
   const lines = status.loading_messages?.length ? status.loading_messages : [`${name} ${status.text}`];
   const text = h('span', { class: 'status-text' }, lines[Math.floor(now() / 3) % lines.length]);
   return h('div', { class: 'status', role: 'status', 'data-testid': 'status', 'data-lines': lines.length > 1 ? JSON.stringify(lines) : null }, h('span', { class: 'status-dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i')), text);
+}
+
+// stopButton is Slack's own, beside what is being streamed.
+function stopButton(stop) {
+  return h('button', { type: 'button', class: 'button button-quiet stop', 'data-testid': 'stop', onclick: stop }, 'Stop');
 }
 
 // turnStatuses shows the next of several loading messages; called every few seconds.

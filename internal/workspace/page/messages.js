@@ -165,6 +165,7 @@ export class MessageList {
       threadLink: this.inThread ? null : routeTo({ user: people.me?.id, place: this.app.route.place, thread }),
       shortcuts: this.app.shortcuts.filter((one) => one.type === 'message'),
       run: (callback) => this.app.shortcut({ callback_id: callback, channel: channel?.id, ts: message.ts }),
+      stop: () => this.app.stop(channel?.id, thread),
       react: (name, remove) => this.app.react({ channel: channel?.id, ts: message.ts, name, ...(remove ? { remove: true } : {}) }),
     });
   }

@@ -45,6 +45,7 @@ export class Modals {
     const other = this.shown !== view.id;
     this.signature = signature;
     this.shown = view.id;
+    if (other) this.problem = ''; // it was about the view before
     if (!this.forms.has(view.id)) this.forms.set(view.id, new Form((block) => this.mended(block)));
     const form = this.forms.get(view.id);
     if (view.errors && JSON.stringify(view.errors) !== form.told) this.tell(form, view.errors);
@@ -97,7 +98,6 @@ export class Modals {
 
   // enter puts the focus on the first field, as Slack does, or on the title where there is none.
   enter() {
-    this.problem = '';
     const { dialog } = this;
     const marked = this.view.blocks?.flatMap((block) => [block.element, block.accessory, ...(block.elements ?? [])]).find((element) => element?.focus_on_load);
     const first = (marked && dialog.querySelector(`[data-action-id="${CSS.escape(marked.action_id ?? '')}"]`))

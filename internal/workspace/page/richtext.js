@@ -65,6 +65,8 @@ function richNode(element) {
     case 'broadcast': return styled([{ type: 'broadcast', range: element.range }], element.style);
     case 'emoji': return emojiNode(element);
     case 'date': return styled([{ type: 'date', ts: Number(element.timestamp), format: element.format ?? '', url: element.url, fallback: element.fallback ?? '' }], element.style);
+    case 'team': return styled([{ type: 'team', id: element.team_id }], element.style);
+    case 'citation': return [{ type: 'link', url: element.url, children: [{ type: 'text', text: `[${element.index ?? ''}] ${element.text || element.url}` }] }];
     case 'color': return [{ type: 'color', value: String(element.value ?? '') }];
     default: return element.text ? lines(String(element.text)) : [];
   }
@@ -118,9 +120,13 @@ function markdownList(block, people) {
   return h(block.ordered ? 'ol' : 'ul', { class: `list list-${block.ordered ? 'ordered' : 'bullet'}`, start: block.ordered ? block.start : null }, items);
 }
 
-// drawTable draws rows of cells (lists of elements); the first row is the head.
-export function drawTable(rows, align = []) {
-  const row = (cells, tag) => h('tr', null, cells.map((cell, i) => h(tag, { class: `align-${align[i] ?? 'left'}`, scope: tag === 'th' ? 'col' : null }, cell)));
-  return h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': 'Table' },
-    h('table', { class: 'table' }, h('thead', null, row(rows[0] ?? [], 'th')), h('tbody', null, rows.slice(1).map((cells) => row(cells, 'td')))));
+// drawTable draws rows of cells (lists of elements); the first row is the head, unless the table is headless. header is the
+// column that names each row.
+export function drawTable(rows, align = [], { caption, header, headless, label } = {}) {
+  const aligned = (i) => `align-${align[i] ?? 'left'}`;
+  const top = (cells) => h('tr', null, cells.map((cell, i) => h('th', { class: aligned(i), scope: 'col' }, cell)));
+  const row = (cells) => h('tr', null, cells.map((cell, i) => h(i === header ? 'th' : 'td', { class: aligned(i), scope: i === header ? 'row' : null }, cell)));
+  return h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': label ?? caption ?? 'Table' },
+    h('table', { class: 'table' }, caption ? h('caption', { class: 'table-caption' }, caption) : null,
+      headless ? null : h('thead', null, top(rows[0] ?? [])), h('tbody', null, rows.slice(headless ? 0 : 1).map(row))));
 }

@@ -19,15 +19,16 @@ type office struct {
 	*testing.T
 	http  *httptest.Server
 	api   *slack.Client
-	heard chan socketmode.Event // commands and interactions
+	heard chan socketmode.Event  // commands and interactions
+	opens slack.ModalViewRequest // the form
 }
 
 func openOffice(t *testing.T) *office {
-	s, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed()})
+	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{T: t, http: httptest.NewServer(s.Handler()), heard: make(chan socketmode.Event, 100)}
+	o := &office{T: t, http: httptest.NewServer(s.Handler()), heard: make(chan socketmode.Event, 100), opens: form()}
 	t.Cleanup(o.http.Close)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -78,7 +79,7 @@ func (o *office) serve(ctx context.Context, client *socketmode.Client, ready fun
 			o.Error(err)
 		}
 		if isCommand && command.Text == "form" {
-			if _, err := o.api.OpenView(command.TriggerID, form()); err != nil {
+			if _, err := o.api.OpenView(command.TriggerID, o.opens); err != nil {
 				o.Error(err)
 			}
 		}

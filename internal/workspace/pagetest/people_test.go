@@ -14,9 +14,81 @@ const (
 // A slash command, a form with a person picker and radio buttons, and somebody's quiet time, in a real browser.
 func TestBrowser(t *testing.T) {
 	b := openBrowser(openOffice(t))
+	b.quick()
 	b.command()
 	b.form()
 	b.quiet()
+	b.stop()
+	b.files()
+}
+
+// files attaches two files to a message, and takes one back before it is sent.
+func (b *browser) files() {
+	b.Helper()
+	b.become("U0100", "C0001")
+	b.until("files are chosen", `(() => {
+		const input = document.querySelector("[data-testid=composer-files]");
+		const chosen = new DataTransfer();
+		chosen.items.add(new File(["order,amount\nORD-1,20\n"], "orders.csv"));
+		chosen.items.add(new File(["no"], "secret.txt"));
+		input.files = chosen.files;
+		input.dispatchEvent(new Event("change"));
+		return true;
+	})()`)
+	b.sees(".chips-row .chip", "secret.txt")
+	b.until("one is taken back", `(() => { document.querySelector("[aria-label='Remove secret.txt']")?.click(); return !document.querySelector("[aria-label='Remove secret.txt']"); })()`)
+	b.focus("[data-testid=composer]")
+	b.keys("Here are the orders")
+	b.shot("files-attached")
+	b.press("Enter")
+	b.sees(messages, "orders.csv")
+	b.shot("files-sent")
+	history, err := b.api.GetConversationHistory(&slack.GetConversationHistoryParameters{ChannelID: "C0001", Limit: 1})
+	if err != nil || len(history.Messages) != 1 || len(history.Messages[0].Files) != 1 {
+		b.Fatalf("the app reads %+v, %v", history, err)
+	}
+	if f := history.Messages[0].Files[0]; f.Name != "orders.csv" || f.Size != 22 || f.User != "U0100" || history.Messages[0].SubType != "file_share" {
+		b.Errorf("the file is %+v in a message of the kind %q", f, history.Messages[0].SubType)
+	}
+}
+
+// stop presses Slack's own button on an answer that is being streamed.
+func (b *browser) stop() {
+	b.Helper()
+	_, root, err := b.api.PostMessage("C0001", slack.MsgOptionText("A question.", false))
+	if err != nil {
+		b.Fatal(err)
+	}
+	recipient := slack.MsgOptionCompose(slack.MsgOptionTS(root), slack.MsgOptionRecipientUserID("U0100"), slack.MsgOptionRecipientTeamID("T0001"))
+	channel, ts, err := b.api.StartStream("C0001", recipient, slack.MsgOptionMarkdownText("An answer that goes on and on"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.become("U0100", "C0001/"+root)
+	b.sees("[data-testid=message]", "An answer that goes on")
+	b.shot("stream")
+	b.click("[data-testid=stop]", "Stop")
+	b.until("the stream has ended", `!document.querySelector("[data-testid=stop]")`)
+	b.shot("stream-stopped")
+	if _, _, err := b.api.AppendStream(channel, ts, slack.MsgOptionMarkdownText(" and on")); err == nil || err.Error() != "stopped_by_user" {
+		b.Errorf("appending to what was stopped: %v", err)
+	}
+}
+
+// quick sends a message while the one before is still on its way.
+func (b *browser) quick() {
+	b.become("U0100", "C0001")
+	b.until("two are sent at once", `(() => {
+		const field = document.querySelector("[data-testid=composer]");
+		for (const text of ["the first of two", "the second of two"]) {
+			field.value = text;
+			field.dispatchEvent(new Event("input", {bubbles: true}));
+			field.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+		}
+		return true;
+	})()`)
+	b.sees(messages, "the first of two")
+	b.sees(messages, "the second of two")
 }
 
 func (b *browser) command() {

@@ -1,0 +1,95 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Client asks for tasks at a socket.
+type Client struct {
+	Path  string
+	Trust []int // users beside root and this process's own whose server is believed
+}
+
+// dialTime is how long a server that lives may take to accept.
+const dialTime = 5 * time.Second
+
+// Do asks for a task and copies its output to c.Out until the outcome. A task that was not done is a *Failure.
+func (c Client) Do(ctx context.Context, call Call) error {
+	if len(c.Path) > maxPath {
+		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d", ErrPath, c.Path, len(c.Path), maxPath)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://control"+pathPrefix+url.PathEscape(call.Task), call.In)
+	if err != nil {
+		return err
+	}
+	request.Header.Set(headerProtocol, protocol)
+	request.Header.Set(headerVersion, call.Version)
+	request.Header.Set(headerStore, strconv.QuoteToASCII(call.Store))
+	request.Header.Set(headerOptions, strconv.QuoteToASCII(string(call.Options)))
+	request.Header.Set("Content-Type", contentTypeBody)
+	transport := &http.Transport{DialContext: c.dial, DisableKeepAlives: true, DisableCompression: true, ReadBufferSize: 64 << 10}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return plain(err)
+	}
+	defer response.Body.Close()
+	if response.Header.Get(headerProtocol) != protocol {
+		return fmt.Errorf("%w on %s (HTTP status %s)", ErrForeign, c.Path, response.Status)
+	}
+	err = follow(response.Body, call.Out)
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxFrame)) // the end of the body, so that the server is not cut off while it sends it
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// plain makes one of this package's errors of what went wrong before the answer began.
+func plain(err error) error {
+	for _, ours := range []error{ErrNobody, ErrUntrusted, ErrUnsupported} {
+		if errors.Is(err, ours) {
+			return err
+		}
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("control: %w", err)
+	}
+	return fmt.Errorf("%w (%w)", ErrLost, err)
+}
+
+func (c Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTime}
+	to, err := d.DialContext(ctx, "unix", c.Path)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w on %s", ErrNobody, c.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	uid, err := peer(to)
+	if err == nil && uid != 0 && uid != os.Geteuid() && !slices.Contains(c.Trust, uid) {
+		err = fmt.Errorf("%w: the user with id %d listens on %s, who is neither root nor you nor the store's owner", ErrUntrusted, uid, c.Path)
+	}
+	if err != nil {
+		to.Close()
+		return nil, err
+	}
+	return to, nil
+}

@@ -1,0 +1,158 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Many more clients than places: all are served.
+func TestManyClients(t *testing.T) {
+	path := socketPath(t)
+	serving(t, path, echo)
+	var wg sync.WaitGroup
+	for i := range 3 * maxConnections {
+		wg.Go(func() {
+			var out bytes.Buffer
+			err := Client{Path: path}.Do(t.Context(), Call{Task: fmt.Sprintf("t%d", i), In: strings.NewReader("in"), Out: &out})
+			if err != nil || !strings.HasPrefix(out.String(), fmt.Sprintf("t%d ", i)) || !strings.HasSuffix(out.String(), "\nin") {
+				t.Errorf("client %d: %q, %v", i, out.String(), err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A task ends with its client, and with its server.
+func TestCancel(t *testing.T) {
+	path := socketPath(t)
+	begun, ended := make(chan struct{}), make(chan error)
+	srv := serving(t, path, func(ctx context.Context, _ int, c Call) *Failure {
+		close(begun)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	answer := make(chan error)
+	go func() { answer <- Client{Path: path}.Do(ctx, Call{Task: "x", Out: io.Discard}) }()
+	<-begun
+	stop()
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Errorf("the client: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the task: %v", err)
+	}
+
+	begun = make(chan struct{})
+	go func() { answer <- Client{Path: path}.Do(t.Context(), Call{Task: "x", Out: io.Discard}) }()
+	<-begun
+	srv.Close()
+	if err := <-answer; !errors.Is(err, ErrLost) {
+		t.Errorf("the client of a server that went: %v", err)
+	}
+	<-ended
+}
+
+// A task that panics takes neither the server with it nor leaves its client without an answer.
+func TestPanic(t *testing.T) {
+	path := socketPath(t)
+	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
+		if c.Task == "bad" {
+			panic("a bug")
+		}
+		return echo(ctx, uid, c)
+	})
+	if err := (Client{Path: path}).Do(t.Context(), Call{Task: "bad", Out: io.Discard}); !errors.Is(err, ErrLost) {
+		t.Errorf("the client: %v", err)
+	}
+	if err := (Client{Path: path}).Do(t.Context(), Call{Task: "good", Out: io.Discard}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nonsense, far too much, another protocol: each is answered or cut off, does nothing, and others are served meanwhile.
+func TestBadClients(t *testing.T) {
+	path := socketPath(t)
+	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
+		if c.Task != "good" {
+			t.Errorf("the task %q is done", c.Task)
+		}
+		return echo(ctx, uid, c)
+	})
+	const head = "POST /tasks/bad HTTP/1.1\r\nHost: x\r\n"
+	for name, c := range map[string]struct{ sends, wants string }{
+		"nothing":            {"", ""},
+		"noise":              {"\x00\x01\x02\r\n\r\n", "400 Bad Request"},
+		"half a head":        {head, ""},
+		"other protocol":     {head + "Countersign-Protocol: 2\r\nContent-Length: 0\r\n\r\n", "don't understand each other"},
+		"no protocol":        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "don't understand each other"},
+		"too much":           {head + "X: " + strings.Repeat("x", 4*maxHeader) + "\r\n\r\n", "431 Request Header Fields Too Large"},
+		"no task":            {"GET /metrics HTTP/1.1\r\nHost: x\r\nCountersign-Protocol: 1\r\n\r\n", "all that can be asked for"},
+		"options that break": {head + "Countersign-Protocol: 1\r\nCountersign-Options: \"\\\r\nContent-Length: 0\r\n\r\n", "can't read what it is asked for"},
+	} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, c.sends) // it may be cut off meanwhile
+		if c.wants == "" {
+			defer conn.Close() // it hangs on while the others are served
+			continue
+		}
+		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		answer, _ := io.ReadAll(conn)
+		if !bytes.Contains(answer, []byte(c.wants)) {
+			t.Errorf("%s: %q", name, answer)
+		}
+		conn.Close()
+	}
+	if err := (Client{Path: path}).Do(t.Context(), Call{Task: "good", Out: io.Discard}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What answers there speaks something else, or breaks off: the client says so.
+func TestBadServers(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\nCountersign-Protocol: 1\r\n\r\n"
+	for name, c := range map[string]struct {
+		sends string
+		want  error
+	}{
+		"nothing":         {"", ErrLost},
+		"noise":           {"hello\r\n\r\n", ErrLost},
+		"another":         {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", ErrForeign},
+		"no outcome":      {ok, ErrLost},
+		"half an outcome": {ok + "e\x00\x00\x00\x09{\"code\"", ErrLost},
+		"broken outcome":  {ok + "e\x00\x00\x00\x01{", ErrForeign},
+		"huge frame":      {ok + "o\xff\xff\xff\xff", ErrForeign},
+		"unknown frame":   {ok + "z\x00\x00\x00\x00", ErrForeign},
+	} {
+		path := socketPath(t)
+		l, err := Listen(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			conn.Read(make([]byte, 4096))
+			io.WriteString(conn, c.sends)
+		}()
+		if err := (Client{Path: path}).Do(t.Context(), Call{Task: "x", Out: io.Discard}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.Close()
+	}
+}

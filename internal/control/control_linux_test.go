@@ -1,0 +1,342 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// strangerEnv has the test binary be a client of the socket that it names.
+const strangerEnv = "CONTROL_TEST_STRANGER"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(strangerEnv); path != "" {
+		err := Client{Path: path, Trust: []int{0}}.Do(context.Background(), Call{Task: "echo", Out: os.Stdout})
+		fmt.Println(err)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// socketPath is a path for a socket in a directory that other users can enter.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "control-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "s")
+}
+
+// serving does tasks at a socket until the test ends.
+func serving(t *testing.T, path string, do func(context.Context, int, Call) *Failure) *http.Server {
+	t.Helper()
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := Server{Do: do, Version: "v1", Log: slog.New(slog.NewTextHandler(t.Output(), nil))}.HTTP()
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket is still there: %v", err)
+		}
+	})
+	return srv
+}
+
+// echo answers with what it was asked.
+func echo(_ context.Context, uid int, c Call) *Failure {
+	fmt.Fprintf(c.Out, "%s %s %s %d\n", c.Task, c.Options, c.Store, uid)
+	if _, err := io.Copy(c.Out, c.In); err != nil {
+		return &Failure{9, err.Error()}
+	}
+	return nil
+}
+
+func TestTask(t *testing.T) {
+	path := socketPath(t)
+	serving(t, path, echo)
+	var out bytes.Buffer
+	input := strings.Repeat("0123456789", 1<<18) // more than any buffer
+	err := Client{Path: path}.Do(t.Context(), Call{Task: "audit list", Options: []byte(`{"reason":"ein \"Grund\"\nüber zwei"}`), Store: "/a/Ort/mit ü\n", In: strings.NewReader(input), Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "audit list {\"reason\":\"ein \\\"Grund\\\"\\nüber zwei\"} /a/Ort/mit ü\n " + fmt.Sprint(os.Geteuid()) + "\n" + input
+	if out.String() != want {
+		t.Errorf("got %.200q, %d bytes; want %.200q, %d bytes", out.String(), out.Len(), want, len(want))
+	}
+}
+
+// The outcome follows the output, with its code and its text, however long.
+func TestFailure(t *testing.T) {
+	path := socketPath(t)
+	long := strings.Repeat("line\n", 10_000)
+	serving(t, path, func(_ context.Context, _ int, c Call) *Failure {
+		io.WriteString(c.Out, "so far")
+		return &Failure{2, long}
+	})
+	var out bytes.Buffer
+	var failed *Failure
+	err := Client{Path: path}.Do(t.Context(), Call{Task: "x", Out: &out})
+	if !errors.As(err, &failed) || failed.Code != 2 || failed.Text != long || out.String() != "so far" {
+		t.Errorf("got %q and %.100v", out.String(), err)
+	}
+}
+
+// Whatever the process's mask: the file is there for its owner only from the start.
+func TestMode(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	path := socketPath(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var seen atomic.Int64
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if info, err := os.Lstat(path); err == nil {
+				seen.Add(1)
+				if info.Mode() != fs.ModeSocket|0o600 {
+					t.Errorf("it has mode %s", info.Mode())
+					return
+				}
+			}
+		}
+	})
+	for range 200 {
+		l, err := Listen(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("looked at %d times", seen.Load())
+}
+
+func TestDeadSocketIsReplaced(t *testing.T) {
+	path := socketPath(t)
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	if err := (Client{Path: path}).Do(t.Context(), Call{Task: "x", Out: io.Discard}); !errors.Is(err, ErrNobody) {
+		t.Errorf("a dead socket: %v", err)
+	}
+	serving(t, path, echo)
+	if err := (Client{Path: path}).Do(t.Context(), Call{Task: "x", Out: io.Discard}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of many that want to listen in place of a dead one, one does, and nobody takes it away.
+func TestOneListens(t *testing.T) {
+	path := socketPath(t)
+	for range 20 {
+		dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead.SetUnlinkOnClose(false)
+		dead.Close()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var live []*Listener
+		for range 8 {
+			wg.Go(func() {
+				l, err := Listen(path)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					live = append(live, l)
+				} else if !errors.Is(err, ErrLive) {
+					t.Errorf("the others are told: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(live) != 1 {
+			t.Fatalf("%d listen at once", len(live))
+		}
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatalf("the one that listens can't be reached: %v", err)
+		}
+		c.Close()
+		live[0].Close()
+	}
+}
+
+// A socket that took this one's place stays.
+func TestCloseLeavesWhatIsNotItsOwn(t *testing.T) {
+	path := socketPath(t)
+	first, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(path) // as an operator might
+	second, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	first.Close()
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("the other's socket: %v", err)
+	}
+}
+
+func TestPathsThatAreNone(t *testing.T) {
+	dir := filepath.Dir(socketPath(t))
+	file := filepath.Join(dir, "file")
+	open := filepath.Join(dir, "open")
+	if err := errors.Join(os.WriteFile(file, []byte("kept"), 0o600), os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for path, words := range map[string]string{
+		filepath.Join(dir, strings.Repeat("x", 108)): "a Unix socket's path may have 107",
+		filepath.Join(dir, "nowhere", "s"):           "does not exist; make it first",
+		filepath.Join(file, "s"):                     "not a directory",
+		filepath.Join(open, "s"):                     "everybody can write to the directory",
+		file:                                         "is there and is no socket",
+	} {
+		if _, err := Listen(path); !errors.Is(err, ErrPath) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if content, err := os.ReadFile(file); err != nil || string(content) != "kept" {
+		t.Errorf("the file: %q, %v", content, err)
+	}
+	sticky := filepath.Join(open, "..", "sticky")
+	if err := errors.Join(os.Mkdir(sticky, 0o700), os.Chmod(sticky, 0o777|fs.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(filepath.Join(sticky, "s"))
+	if err != nil {
+		t.Fatalf("where others can't replace it: %v", err)
+	}
+	l.Close()
+}
+
+// Another user can't connect; and where somebody opened the file to everybody, is turned away by name.
+func TestStranger(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	path := socketPath(t)
+	var done atomic.Int64
+	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
+		done.Add(1)
+		return echo(ctx, uid, c)
+	})
+	binary := filepath.Join(filepath.Dir(path), "stranger")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(binary, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stranger := func() string {
+		cmd := exec.Command(binary)
+		cmd.Env = []string{strangerEnv + "=" + path}
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if said := stranger(); !strings.Contains(said, "permission denied") {
+		t.Errorf("a stranger is told %q", said)
+	}
+	if err := os.Chmod(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if said := stranger(); !strings.Contains(said, "only root and the user with id 0") || !strings.Contains(said, "you have id 65534") {
+		t.Errorf("a stranger is told %q", said)
+	}
+	if n := done.Load(); n != 0 {
+		t.Errorf("%d tasks were done for a stranger", n)
+	}
+}
+
+// A client does not talk to a server of somebody whom it has no reason to trust.
+func TestImpostor(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	path := socketPath(t)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	// The kernel notes who listens when they begin to.
+	heard := make(chan error)
+	go func() {
+		// This thread is somebody else from now on, and ends with its goroutine.
+		runtime.LockOSThread()
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
+			heard <- errno
+			return
+		}
+		heard <- unix.Listen(fd, 1)
+	}()
+	if err := <-heard; err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond) // nobody answers
+	defer stop()
+	if err := (Client{Path: path}).Do(ctx, Call{Task: "x", Out: io.Discard}); !errors.Is(err, ErrUntrusted) {
+		t.Errorf("it talks: %v", err)
+	}
+	if err := (Client{Path: path, Trust: []int{65534}}).Do(ctx, Call{Task: "x", Out: io.Discard}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("told to trust them it does not wait for their answer: %v", err)
+	}
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package control
+
+import "net"
+
+// Listener is an open socket.
+type Listener struct{ net.Listener }
+
+// Listen gives ErrUnsupported: only on Linux is it known who connects.
+func Listen(string) (*Listener, error) { return nil, ErrUnsupported }
+
+func checkPath(string) error { return ErrUnsupported }
+
+func peer(net.Conn) (uid int, err error) { return 0, ErrUnsupported }

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Server does tasks for those who connect.
+type Server struct {
+	// Do does a task for a user of this machine, writes its output to c.Out, and says how it ended; nil: well.
+	Do      func(ctx context.Context, uid int, c Call) *Failure
+	Version string
+	Log     *slog.Logger
+}
+
+const (
+	headerTime = 10 * time.Second // for a client to say what it wants
+	stallTime  = 10 * time.Minute // for a client to take the next piece of output, or to send the next of its input
+)
+
+// HTTP is the server that is to serve the listener.
+func (s Server) HTTP() *http.Server {
+	return &http.Server{
+		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			uid, err := peer(c)
+			return context.WithValue(ctx, peerKey{}, who{uid, err})
+		},
+	}
+}
+
+// peerKey is the key of a connection's who.
+type peerKey struct{}
+
+type who struct {
+	uid int
+	err error
+}
+
+func (s Server) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set(headerProtocol, protocol)
+	w.Header().Set(headerVersion, s.Version)
+	w.Header().Set("Content-Type", contentTypeBody)
+	w.Header().Set("Connection", "close")
+	rc := http.NewResponseController(w)
+	out := &steady{w, rc, stallTime}
+	body := bufio.NewWriterSize(out, 64<<10)
+	f := s.do(r, rc, framed{body}, func(d time.Duration) { out.stall = d })
+	if err := errors.Join(outcome(body, f), body.Flush()); err != nil {
+		s.Log.Warn("the outcome of a task did not reach whoever asked for it", "task", taskOf(r), "error", err)
+	}
+}
+
+func taskOf(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, pathPrefix) }
+
+// codeRefused is the exit code of a command that could not run.
+const codeRefused = 3
+
+// refused is the outcome of what is not even begun.
+func refused(format string, args ...any) *Failure {
+	return &Failure{Code: codeRefused, Text: fmt.Sprintf(format, args...)}
+}
+
+func (s Server) do(r *http.Request, rc *http.ResponseController, out io.Writer, hurry func(time.Duration)) *Failure {
+	peer, _ := r.Context().Value(peerKey{}).(who)
+	switch {
+	case peer.err != nil:
+		return refused("the bot can't see who you are: %v", peer.err)
+	case peer.uid != 0 && peer.uid != os.Geteuid():
+		s.Log.Warn("another user was turned away at the control socket", "uid", peer.uid)
+		return refused("only root and the user with id %d, who runs the bot, are heard here, and you have id %d", os.Geteuid(), peer.uid)
+	case r.Header.Get(headerProtocol) != protocol:
+		return refused("the bot (%s) and this program (%s) are of versions that don't understand each other: use the bot's own program, or start the bot anew", s.Version, r.Header.Get(headerVersion))
+	case r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, pathPrefix):
+		return refused("POST %sNAME is all that can be asked for here", pathPrefix)
+	}
+	options, err := strconv.Unquote(r.Header.Get(headerOptions))
+	path, pathErr := strconv.Unquote(r.Header.Get(headerStore))
+	if err != nil || pathErr != nil {
+		return refused("the bot can't read what it is asked for")
+	}
+	return s.Do(r.Context(), peer.uid, Call{
+		Task: taskOf(r), Options: []byte(options), Store: path, Version: r.Header.Get(headerVersion), In: patient{r.Body, rc}, Out: out, Hurry: hurry,
+	})
+}
+
+// steady writes to a client as long as it keeps reading.
+type steady struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	stall time.Duration
+}
+
+func (s *steady) Write(p []byte) (int, error) {
+	if err := s.rc.SetWriteDeadline(time.Now().Add(s.stall)); err != nil {
+		return 0, err
+	}
+	n, err := s.w.Write(p)
+	if err == nil {
+		err = s.rc.Flush()
+	}
+	return n, err
+}
+
+// patient reads from a client as long as it keeps sending. Between two reads there is no deadline: one that passed would look as if the
+// client had gone.
+type patient struct {
+	r  io.Reader
+	rc *http.ResponseController
+}
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.rc.SetReadDeadline(time.Now().Add(stallTime)); err != nil {
+		return 0, err
+	}
+	n, err := p.r.Read(b)
+	if reset := p.rc.SetReadDeadline(time.Time{}); err == nil {
+		err = reset
+	}
+	return n, err
+}

@@ -1,0 +1,49 @@
+//go:build !race
+
+package mutants
+
+func edge(run string) campaign { return campaign{pkg: "./bot", run: run} }
+
+// slackMutants are broken where Slack and its people are met.
+var slackMutants = []mutant{
+	{
+		name:  "requests over HTTP are believed without a signature that fits",
+		edits: []edit{{"bot/http.go", "	if err := verifier.Ensure(); err != nil {\n", "	if err := verifier.Ensure(); err != nil && len(body) == 0 {\n"}},
+		by:    []campaign{edge("^TestStrangersOverHTTP$")},
+	},
+	{
+		name:  "requests over HTTP do something a second time",
+		edits: []edit{{"bot/http.go", "	if d.once && !q.b.intake.first(", "	if d.once && !d.once && !q.b.intake.first("}},
+		by:    []campaign{edge("^TestReplay$")},
+	},
+	{
+		name:  "guests may decide",
+		edits: []edit{{"bot/people.go", "		Guest:   u.IsRestricted || u.IsUltraRestricted,\n", "		Guest:   u.IsRestricted && u.IsUltraRestricted,\n"}},
+		by:    []campaign{edge("^TestIdentityMatrix$")},
+	},
+	{
+		name:  "an answer about somebody else counts",
+		edits: []edit{{"bot/people.go", "		if u.ID != user && (u.Enterprise.ID == \"\" || u.Enterprise.ID != user) {\n", "		if u.ID == \"\" {\n"}},
+		by:    []campaign{edge("^TestIdentityMatrix$")},
+	},
+	{
+		name:  "who clicked on a risky call is what was known a minute ago",
+		edits: []edit{{"bot/groups.go", "	fresh := risk >= approvers.High || !risk.Valid()\n", "	fresh := !risk.Valid()\n"}},
+		by:    []campaign{edge("^TestWhenSlackIsAskedAnew$"), edge("^TestAttacks$")},
+	},
+	{
+		name:  "cards stand in channels that another organisation shares",
+		edits: []edit{{"bot/shared.go", "	if err != nil || !shared || mayShare(sight.Policy, id) {\n", "	if err != nil || shared || !shared {\n"}},
+		by:    []campaign{edge("^TestSharedChannelThatNobodyToldOf$")},
+	},
+	{
+		name:  "characters that hide are not shown as what they are",
+		edits: []edit{{"bot/untrusted.go", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return true\n", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return false\n"}},
+		by:    []campaign{edge("^TestVisible$")},
+	},
+	{
+		name:  "secret arguments are written out",
+		edits: []edit{{"bot/masked.go", "func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }\n", "func argumentsOf(r approvers.Request) string { return maskedText(r.Args, nil) }\n"}},
+		by:    []campaign{edge("^TestSecretsStayMasked$")},
+	},
+}

@@ -1,0 +1,297 @@
+//go:build !race
+
+package mutants
+
+import "slices"
+
+// The campaigns that most mutants are shown to.
+var (
+	crashPoints = desk("^TestCrashPoints$")
+	crashImages = desk("^TestCrashImages$")
+	kills       = campaign{pkg: "./cmd/countersign", run: "^TestKills$"}
+	storeSuite  = campaign{pkg: "./store/bolt", run: "^TestConform", rapid: true}
+	anyOrder    = domain("^TestEveryOrderOfEvents$")
+	clockJumps  = campaign{pkg: "./cmd/countersign", run: "^TestLostPostsWhileTheClockJumps$"}
+	storm       = campaign{pkg: "./cmd/countersign", run: "^TestStorm$"}
+	tamperings  = campaign{pkg: "./cmd/countersign", run: "^TestTampering$"}
+)
+
+func desk(run string) campaign { return campaign{pkg: "./approvers/desk", run: run, rapid: true} }
+func outages(kind string) campaign {
+	return campaign{pkg: "./cmd/countersign", run: "^TestOutages$/^" + kind}
+}
+func domain(run string) campaign { return campaign{pkg: "./approvers", run: run, rapid: true} }
+
+var mutants = slices.Concat(stateMutants, slackMutants)
+
+// stateMutants are broken where state is kept, changed and shown.
+var stateMutants = []mutant{
+	{
+		name: "deliveries are acknowledged before they are stored", first: true,
+		edits: []edit{{"bot/socket.go",
+			"	answer, err := b.receive(ctx, d.kind, d.payload, d.at)\n",
+			"	_ = d.through.ack(d.envelope, nil)\n	answer, err := b.receive(ctx, d.kind, d.payload, d.at)\n",
+		}},
+		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, kills},
+	},
+	{
+		name: "tools run before executing is durable", first: true,
+		edits: []edit{
+			{"approvers/desk/claim.go",
+				"			run, err = t.claim(&e, givers)\n",
+				"			if run, err = t.claim(&e, givers); run {\n				return errLater\n			}\n"},
+			{"approvers/desk/claim.go",
+				"		return err\n	})\n	return e, run, err\n}\n",
+				"		return err\n	})\n	if errors.Is(err, errLater) {\n		err = nil\n	}\n	return e, run, err\n}\n\nvar errLater = errors.New(\"with its outcome\")\n"},
+			{"approvers/desk/finish.go",
+				"		if e, err = e.Finish(ok, result, t.now); err != nil {\n",
+				"		if e.State == approvers.ExecutionNone {\n			if _, err = t.claim(&e, givers{}); err != nil {\n				return err\n			}\n		}\n" +
+					"		if e, err = e.Finish(ok, result, t.now); err != nil {\n"},
+		},
+		by: []campaign{crashPoints, kills},
+	},
+	{
+		name: "records have no version guard", first: true,
+		edits: []edit{{"store/bolt/record.go", "	if *version != old.version {\n", "	if false {\n"}},
+		by:    []campaign{storeSuite},
+	},
+	{
+		name: "the digest is not computed again before a run", first: true,
+		edits: []edit{{"approvers/execution.go",
+			"		return e, ErrNotStartable\n	}\n	if Digest(e.ID, e.Tool, e.ToolHash, e.Args) != e.Digest {\n		return e, ErrDigest\n	}\n	e.State, e.Owner",
+			"		return e, ErrNotStartable\n	}\n	e.State, e.Owner"}},
+		by: []campaign{desk("^TestStoredBytesThatWereChangedNeverRun$"), domain("^TestExecution")},
+	},
+	{
+		name: "the audit is written after the commit", first: true,
+		edits: []edit{
+			{"approvers/desk/desk.go",
+				"	redrawn map[redraw]bool\n",
+				"	redrawn map[redraw]bool\n\n	late []func(*tx) error\n	over bool\n"},
+			{"approvers/desk/desk.go",
+				"	head, err := t.AuditHead(chain)\n",
+				"	if !t.over {\n		t.late = append(t.late, func(t *tx) error { return t.audit(chain, kind, actor, facts, body) })\n		return nil\n	}\n" +
+					"	head, err := t.AuditHead(chain)\n"},
+			{"approvers/desk/desk.go",
+				"	d.bells.ring(t.rings)\n	d.tell(t.events)\n",
+				"	if late := t.late; len(late) > 0 {\n		err = d.Store.Update(ctx, func(s store.Tx) error {\n" +
+					"			after := &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}, over: true}\n" +
+					"			for _, write := range late {\n				if err := write(after); err != nil {\n					return err\n				}\n			}\n			return nil\n		})\n" +
+					"		if err != nil {\n			return err\n		}\n	}\n	d.bells.ring(t.rings)\n	d.tell(t.events)\n"},
+		},
+		by: []campaign{crashPoints, crashImages},
+	},
+	{
+		name: "the store answers before it has committed",
+		edits: []edit{{"store/bolt/writer.go",
+			"	err := w.commit()\n	w.rows.reset(nil)\n",
+			"	for _, j := range w.batch {\n		j.finish(nil)\n	}\n	w.batch = w.batch[:0]\n	err := w.commit()\n	w.rows.reset(nil)\n"}},
+		by: []campaign{crashImages, kills},
+	},
+	{
+		name:  "the store does not sync",
+		edits: []edit{{"store/bolt/open.go", "	db.AllocSize = growBy\n", "	db.AllocSize = growBy\n	db.NoSync = true\n"}},
+		by:    []campaign{crashImages},
+	},
+	{
+		name: "a commit that failed is taken for one that did nothing",
+		edits: []edit{{"store/bolt/writer.go",
+			"		return w.fail(err)\n	}\n	return nil\n}\n\n// fail stops",
+			"		return err\n	}\n	return nil\n}\n\n// fail stops"}},
+		by: []campaign{{pkg: "./store/bolt", run: "Sync"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$"}},
+	},
+	{
+		name: "a commit that failed is acknowledged",
+		edits: []edit{{"bot/edge.go",
+			"	_, err = b.Desk.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	return err\n",
+			"	_, err = b.Desk.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	_ = err\n	return nil\n"}},
+		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$", env: []string{"COUNTERSIGN_FAULTS=3"}}},
+	},
+	{
+		name:  "an approval is not used up by the run",
+		edits: []edit{{"approvers/desk/claim.go", "			return true, t.follow(before, consumed)\n", "			_ = consumed\n			return true, nil\n"}},
+		by:    []campaign{crashPoints},
+	},
+	{
+		name: "a run can be finished twice",
+		edits: []edit{{"approvers/execution.go",
+			"	if e.State != ExecutionExecuting {\n		return e, ErrNotRunning\n	}\n	e.State = ExecutionFailed\n",
+			"	e.State = ExecutionFailed\n"}},
+		by: []campaign{domain("^TestExecution")},
+	},
+	{
+		name: "a run that was cut is run again, whatever it does",
+		edits: []edit{
+			{"approvers/desk/lost.go", "	return e.Effect != approvers.Unprotected && e.Tries < maxTries\n", "	return e.Tries < maxTries\n"},
+			{"approvers/execution.go", "	if e.State != ExecutionExecuting || e.Effect == Unprotected {\n", "	if e.State != ExecutionExecuting {\n"},
+		},
+		by: []campaign{crashPoints, kills},
+	},
+	{
+		name:  "an expiry does not wait for clicks that were received before it",
+		edits: []edit{{"approvers/desk/deadlines.go", "	if err != nil || !early {\n		return false, err\n", "	if err != nil || !early || early {\n		return false, err\n"}},
+		by:    []campaign{desk("BeforeTheDeadline")},
+	},
+	{
+		name:  "an approval is not looked at again before the run",
+		edits: []edit{{"approvers/desk/claim.go", "		r = r.Recheck(t.deciding(), args)\n", "		_ = args\n"}},
+		by:    []campaign{desk("ThePolicy")},
+	},
+	{
+		name: "a message that was deleted before it came is heard",
+		edits: []edit{{"approvers/desk/hear.go",
+			"	if heard.Ignored, err = t.deleted(u.Place.Channel, u.TS); err != nil || heard.Ignored || u.Edited == \"\" {\n",
+			"	if err != nil || u.Edited == \"\" {\n"}},
+		by: []campaign{desk("^TestEditsOvertakeTheirMessage$")},
+	},
+	{
+		name:  "an edit that comes late replaces a later one",
+		edits: []edit{{"approvers/reword.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
+		by:    []campaign{desk("^TestRewordedAfterItWasRead$")},
+	},
+	{
+		name:  "a message that was lost is taken for the one in its place",
+		edits: []edit{{"bot/lost.go", "	of.n = uint64(times)\n", ""}, {"bot/lost.go", "	times, _ := m.Metadata.EventPayload[\"round\"].(float64)\n", ""}, {"bot/lost.go", "round{s.ID, s.Round}", "round{s.ID, 0}"}},
+		by:    []campaign{{pkg: "./bot", run: "^TestLostPostOfAReplacedCard$"}},
+	},
+	{
+		name:  "a reply to a thread that is gone is left in the channel",
+		edits: []edit{{"bot/post.go", "at.thread != \"\" && message.Timestamp", "false && message.Timestamp"}},
+		by:    []campaign{{pkg: "./bot", run: "^TestStrayAnswer$"}},
+	},
+	{
+		name: "a delivery that comes again is handled again",
+		edits: []edit{{"approvers/desk/desk.go",
+			"	if !row.HandledAt.IsZero() {\n		return ErrHandled\n	}\n	row.HandledAt",
+			"	row.HandledAt"}},
+		by: []campaign{desk("^TestDeliveriesAreHandledOnce$"), crashPoints},
+	},
+	{
+		name:  "what was not shown can be approved",
+		edits: []edit{{"approvers/moves.go", "	if m.Digest != r.Digest {\n		return &Denied{Code: DeniedStale}\n", "	if false {\n		return &Denied{Code: DeniedStale}\n"}},
+		by:    []campaign{anyOrder},
+	},
+	{
+		name: "one person counts twice",
+		edits: []edit{{"approvers/moves.go",
+			"	if r.counted(m.Who.ID) {\n		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.WantsTyping()",
+			"	if r.WantsTyping()"}},
+		by: []campaign{anyOrder, desk("^TestSixteenDeciders$")},
+	},
+	{
+		name: "a card whose post was not recorded is posted again",
+		edits: []edit{{"bot/show.go",
+			"	sent, err := b.lost(ctx, me, s, at)\n	if err != nil {\n		return err\n	}\n",
+			"	var sent map[int]string\n"}},
+		by: []campaign{{pkg: "./bot", run: "^TestLostPost"}, {pkg: "./cmd/countersign", run: "^TestLostPosts$"}, kills},
+	},
+	{
+		name:  "with a full disk everything is tried over and over",
+		edits: []edit{{"approvers/desk/hands.go", "h.d.room.lacking() || ", ""}},
+		by:    []campaign{desk("^TestFullDiskAgain$"), desk("^TestFullDisk$")},
+	},
+	{
+		name: "a process that starts does not look for runs that were cut",
+		edits: []edit{{"approvers/desk/lost.go",
+			"			if e.State == approvers.ExecutionExecuting && e.Owner != d.owner {\n",
+			"			if e.State == \"\" {\n"}},
+		by: []campaign{crashPoints},
+	},
+	{
+		name:  "Slack is called before the time that it asked for",
+		edits: []edit{{"bot/governor.go", "		held.until = latest(held.until, until)\n", "		_ = held\n"}},
+		by:    []campaign{storm, {pkg: "./bot", run: "^TestRetryAfter$"}},
+	},
+	{
+		name: "answers go before critical cards",
+		edits: []edit{{"approvers/desk/rank.go",
+			"func (t *tx) rank(s store.Surface) (store.Rank, error) {\n",
+			"func (t *tx) rank(s store.Surface) (store.Rank, error) {\n	if s.ID == \"\" {\n		return store.RankPlain, nil\n	}\n"}},
+		by: []campaign{storm},
+	},
+	{
+		name:  "while Slack is down it is called all the same",
+		edits: []edit{{"bot/contact.go", "	lost := c.failures >= downAfter && !c.down\n", "	lost := c.failures < 0\n"}},
+		by:    []campaign{outages("silent")},
+	},
+	{
+		name:  "a message that can't be read keeps requests from expiring",
+		edits: []edit{{"store/bolt/inbox.go", "row.Kind == kind {", "row.Kind == kind || true {"}},
+		by:    []campaign{desk("^TestAnUnhandledMessageDelaysNoExpiry$"), outages("fails-but-is-heard")},
+	},
+	{
+		name:  "what was heard while Slack is down is given up",
+		edits: []edit{{"bot/handle.go", " && !isPutOff(err)", ""}},
+		by:    []campaign{outages("fails-but-is-heard")},
+	},
+	{
+		name:  "what asks somebody to decide is shown although it is too late",
+		edits: []edit{{"bot/render_notice.go", "return asks && s.Surface.TS == \"\"", "return false && asks && s.Surface.TS == \"\""}},
+		by:    []campaign{{pkg: "./bot", run: "^TestLateNotices$"}},
+	},
+	{
+		name:  "a signed head is not held against any key",
+		edits: []edit{{"approvers/head_chain.go", "	if err := c.signed(h, signed); err != nil {\n		fault(\"%w\", err)\n	}\n", ""}},
+		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
+	},
+	{
+		name:  "a request is believed without its signature",
+		edits: []edit{{"bot/http.go", "err := verifier.Ensure(); err != nil", "err := verifier.Ensure(); err != nil && false"}},
+		by:    []campaign{{pkg: "./bot", run: "^TestStrangersOverHTTP$"}},
+	},
+	{
+		name:  "a request may come a second time",
+		edits: []edit{{"bot/http.go", "d.once && !q.b.intake.first", "false && !q.b.intake.first"}},
+		by:    []campaign{{pkg: "./bot", run: "^TestReplay$"}},
+	},
+	{
+		name:  "a form that was refused is forgotten",
+		edits: []edit{{"approvers/desk/desk.go", "row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil\n		return t.PutInbox(row)", "row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil\n		return nil"}},
+		by:    []campaign{{pkg: "./bot", run: "^TestReplay$"}},
+	},
+	{
+		name:  "a socket is closed when Slack wants another one",
+		edits: []edit{{"bot/socket_conn.go", "SetReadDeadline(time.Now().Add(farewell))", "SetReadDeadline(time.Now())"}},
+		by:    []campaign{{pkg: "./cmd/countersign", run: "^TestRefreshedSockets$"}},
+	},
+	{
+		name:  "a head may follow any other",
+		edits: []edit{{"approvers/head_chain.go", "number > 1 && h.Before != c.sum:", "false:"}},
+		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
+	},
+	{
+		name:  "a head is not held against the journal",
+		edits: []edit{{"cmd/countersign/verify_heads.go", "|| root != read.Root:", "|| root != read.Root && false:"}},
+		by:    []campaign{tamperings},
+	},
+	{
+		name:  "a text may be missing without a record that says so",
+		edits: []edit{{"cmd/countersign/verify_rows.go", "if slices.Contains(open.erased, seq) {", "if slices.Contains(append(open.erased, seq), seq) {"}},
+		by:    []campaign{tamperings},
+	},
+	{
+		name:  "the auditor's page does not check the proofs that it made",
+		edits: []edit{{"cmd/countersign/audit_evidence_seal.go", "noProof != nil || proofs[i]", "noProof != nil || false && proofs[i]"}},
+		by:    []campaign{{pkg: "./cmd/countersign", run: "^TestEvidenceOfATamperedHistory$"}},
+	},
+	{
+		name:  "a head is posted again although nothing new was recorded",
+		edits: []edit{{"approvers/desk/seal_post.go", " || s.Step == int(last.Number)", ""}},
+		by:    []campaign{desk("^TestHeadsArePosted$")},
+	},
+	{
+		name:  "how far back a lost post is looked for goes by the machine's clock",
+		edits: []edit{{"bot/lost.go", "s.After.Add(-lookSlack)", "s.CreatedAt.Add(-lookSlack)"}},
+		by:    []campaign{clockJumps},
+	},
+	{
+		name:  "what another process made counts as never posted",
+		edits: []edit{{"bot/lost.go", "	return since, doubtful || !ours\n", "	return since, doubtful && ours\n"}},
+		by:    []campaign{clockJumps, kills},
+	},
+	{
+		name:  "what was put off before the clock was set back waits until then",
+		edits: []edit{{"approvers/desk/due.go", "		if !t.PutOff.IsZero() {\n			set = t.PutOff\n", "		if !t.PutOff.IsZero() {\n			set = now\n"}},
+		by:    []campaign{desk("^TestWhatWasPutOffBeforeTheClockWasSetBack$")},
+	},
+}

@@ -1,0 +1,80 @@
+package redact
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// secret is part of every secret of these tests, and must be in nothing that is written.
+const secret = "S3cr3tValue"
+
+func TestText(t *testing.T) {
+	for _, in := range []string{
+		"xoxb-123-456-" + secret, "xoxe.xoxp-1-" + secret, "xapp-1-A0-" + secret, "xwfp-" + secret,
+		"sk-proj-" + secret + "123456", "Authorization: Bearer " + secret, "authorization: [Bearer " + secret + "]", "bearer%20" + secret,
+		`Post "https://slack.com/api/auth.test?token=` + secret + `": EOF`, "token=" + secret + "&channel=C1", `{"token":"` + secret + `"}`, `{"client_secret": "` + secret + `"}`,
+		"wss://wss-primary.slack.com/link/?ticket=" + secret + "&app_id=x", "https://hooks.slack.com/actions/T0/1/" + secret, "https://hooks.slack.com/commands/T0/1/" + secret,
+		"postgres://countersign:" + secret + "@db/x", "signing_secret=" + secret, "OPENAI_API_KEY=" + secret, "password: " + secret, "ghp_" + secret + "12345678",
+		"eyJhbGciOiJI.eyJzdWIiOiIx." + secret, "Basic " + secret + "==",
+	} {
+		if got := Text("before " + in + " after"); strings.Contains(got, secret) || !strings.HasPrefix(got, "before ") || !strings.Contains(got, Removed) {
+			t.Errorf("%q is written as %q", in, got)
+		}
+	}
+	for _, in := range []string{
+		"", "the token is missing", "tokens=200000", "a request waits: req_03E6LK18D6HMPQBJ6CAPAVTQ5G", "https://slack.com/api/chat.postMessage", "ask-me-anything-now", "risk-assessment-of-it",
+		"users.info: missing_scope", "jane@example.com", "Slack refuses a token: the bot token (invalid_auth)", "bearer of bad news", "secret: no",
+	} {
+		if got := Text(in); got != in {
+			t.Errorf("%q is written as %q", in, got)
+		}
+	}
+}
+
+// What a process is told is secret is never written, in whichever way it is put.
+func TestKnownSecrets(t *testing.T) {
+	odd := `p&ss "w` + secret + "/\u00e9"
+	Environ([]string{"SHOP_PASSWORD=" + odd, "MCP_API_KEY=plain" + secret, "HOME=/root", "TOKEN_FILE=/run/secrets/token", "SHORT_TOKEN=abc"})
+	for _, in := range []string{odd, url.QueryEscape(odd), url.PathEscape(odd), fmt.Sprintf("%q", odd), "plain" + secret} {
+		if got := Text("x " + in); strings.Contains(got, secret) {
+			t.Errorf("%q is written as %q", in, got)
+		}
+	}
+	if got := Text("abc /run/secrets/token /root"); got != "abc /run/secrets/token /root" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Whatever a logger is given, message, text, error, group or struct, comes out without secrets; so does an error of net/http that quotes an address.
+func TestLog(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(Writer(&out), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	_, err := (&http.Client{}).Get("http://127.0.0.1:1/api?token=xoxb-1-" + secret)
+	if err == nil {
+		t.Fatal("somebody listens there")
+	}
+	log.With("token", "xoxb-2-"+secret).WithGroup("g").Error("it said xapp-1-"+secret, "error", fmt.Errorf("wrapped: %w", err), slog.Group("h", "header", http.Header{"Authorization": {"Bearer " + secret}}),
+		"form", url.Values{"token": {"xoxb-3-" + secret}}, "joined", errors.Join(err, errors.New("password="+secret)), "struct", struct{ Key string }{"sk-" + secret + "xyz"})
+	if strings.Contains(out.String(), secret) || strings.Count(out.String(), "(removed)") < 6 || !strings.HasSuffix(out.String(), "\n") {
+		t.Error(out.String())
+	}
+}
+
+// No text is made longer without an end, and none panics.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"xoxb-1-2", "token=abcd", "://a@", "Bearer abcdef", "hooks.slack.com/actions/x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		once := Text(s)
+		if len(once) > len(s)*(len(Removed)+2)+64 {
+			t.Fatalf("%d bytes became %d", len(s), len(once))
+		}
+	})
+}

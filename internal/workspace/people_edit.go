@@ -1,0 +1,100 @@
+package workspace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// written finds the message that a person wants to change or delete.
+func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
+	u, ch, failed := s.inChannel(p)
+	if failed != nil {
+		return nil, nil, nil, failed
+	}
+	m := ch.byTS[p.text("ts")]
+	if m == nil {
+		return nil, nil, nil, refuse("message_not_found")
+	}
+	return u, ch, m, nil
+}
+
+// by tells whether a person wrote the message.
+func (m *message) by(u *user) bool { return m.User == u.ID && m.Subtype != "channel_join" }
+
+// editOwn is POST /people/{user}/edit.
+func (s *Server) editOwn(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, m, failed := s.written(p)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case !m.by(u):
+		return nil, refuse("not_yours")
+	}
+	text := p.text("text")
+	if strings.TrimSpace(text) == "" {
+		return nil, refuse("no_text")
+	}
+	before := *m
+	m.Text, m.EditedBy, m.EditedTS = s.typed(text), u.ID, s.nextTS()
+	s.changed(ch, &before, m)
+	s.sendMention(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
+}
+
+// deleteAs is POST /people/{user}/delete. An admin of the workspace may delete everybody's messages, the app's too.
+func (s *Server) deleteAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, m, failed := s.written(p)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case m.Subtype == "tombstone":
+		return nil, refuse("message_not_found")
+	case !u.Admin && !m.by(u):
+		return nil, refuse("not_yours")
+	}
+	s.erase(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// Unfurl shows a link's preview under a message, of which the app hears as of a change: the text stays the same.
+func (s *Server) Unfurl(channel, ts, url string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := s.stored(channel, ts)
+	if err != nil {
+		return err
+	}
+	before := *m
+	m.Attachments = append(slices.Clone(m.Attachments), object{"id": len(m.Attachments) + 1, "from_url": url, "original_url": url, "fallback": url, "title": url})
+	s.changed(ch, &before, m)
+	s.saver.touch()
+	return nil
+}
+
+// Expire takes a message away as the workspace's retention does. The app hears nothing of it.
+func (s *Server) Expire(channel, ts string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := s.stored(channel, ts)
+	if err != nil {
+		return err
+	}
+	ch.remove(m)
+	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.saver.touch()
+	return nil
+}
+
+// stored finds a message by its channel's id.
+func (s *Server) stored(channel, ts string) (*channel, *message, error) {
+	ch := s.channels[channel]
+	if ch == nil || ch.byTS[ts] == nil {
+		return nil, nil, fmt.Errorf("there is no message %s in %q", ts, channel)
+	}
+	return ch, ch.byTS[ts], nil
+}
