@@ -10,19 +10,24 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/approvers"
 )
 
-// argumentText lays arguments out for people, from the stored bytes and without leaving anything out: one name a line, values as
+// ArgumentText lays arguments out for people, from the stored bytes and without leaving anything out: one name a line, values as
 // JSON, numbers letter by letter as they are stored. Strings of several lines stand behind a bar on each line, so
 // that no text can look like another argument. What can't be seen is shown as ⟨…⟩.
-func argumentText(raw []byte) string {
+func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
+
+// maskedText is ArgumentText with a note in place of each secret value. No text can look like that note: its brackets are escaped everywhere else.
+func maskedText(raw []byte, secrets []string) string {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	l := layout{dec: dec}
-	if dec.PeekKind() != '{' {
-		return visible(string(raw))
-	}
-	if l.members(0) != nil || !l.atEnd() { // stored arguments are one whole value; a tool's answer may be anything. Then it is shown as it is
-		return visible(string(raw))
+	l := layout{dec: dec, secrets: secrets}
+	if dec.PeekKind() != '{' || l.members(0) != nil || !l.atEnd() {
+		if len(secrets) > 0 {
+			return masked(nil)
+		}
+		return Visible(string(raw)) // stored arguments are one whole value; a tool's answer may be anything. Then it is shown as it is
 	}
 	if l.b.Len() == 0 {
 		return "(no arguments)"
@@ -31,8 +36,10 @@ func argumentText(raw []byte) string {
 }
 
 type layout struct {
-	dec *jsontext.Decoder
-	b   strings.Builder
+	dec     *jsontext.Decoder
+	b       strings.Builder
+	secrets []string
+	path    []string // of the member that is laid out
 }
 
 const bar = "│ "
@@ -56,7 +63,9 @@ func (l *layout) members(depth int) error {
 			return err
 		}
 		l.b.WriteString(l.indent(depth) + memberName(tok.String()) + ":")
-		if err := l.value(depth); err != nil {
+		l.path = append(l.path, tok.String())
+		err = l.value(depth)
+		if l.path = l.path[:len(l.path)-1]; err != nil {
 			return err
 		}
 	}
@@ -75,6 +84,11 @@ func memberName(s string) string {
 
 // value lays out what stands behind a name or a dash.
 func (l *layout) value(depth int) error {
+	if len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, ".")) {
+		v, err := l.dec.ReadValue()
+		l.b.WriteString(" " + masked(v) + "\n")
+		return err
+	}
 	switch l.dec.PeekKind() {
 	case '{':
 		return l.object(depth)
@@ -89,7 +103,7 @@ func (l *layout) value(depth int) error {
 		return nil
 	}
 	v, err := l.dec.ReadValue()
-	l.b.WriteString(" " + visible(string(v)) + "\n")
+	l.b.WriteString(" " + Visible(string(v)) + "\n")
 	return err
 }
 
@@ -137,13 +151,13 @@ func (l *layout) text(s string, depth int) {
 	}
 	l.b.WriteString("\n")
 	for line := range strings.SplitSeq(s, "\n") {
-		l.b.WriteString(l.indent(depth+1) + bar + visible(line) + "\n")
+		l.b.WriteString(l.indent(depth+1) + bar + Visible(line) + "\n")
 	}
 }
 
 // quoted is a string in JSON's quotes, with everything in it seen.
 func quoted(s string) string {
-	return `"` + visible(jsonEscapes.Replace(s)) + `"`
+	return `"` + Visible(jsonEscapes.Replace(s)) + `"`
 }
 
 var jsonEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`)
@@ -183,7 +197,7 @@ func pagesOf(text string, n int) []string {
 }
 
 // changes shows what an edit changed, argument by argument: how it was and how it is. ok is false if that is too long to show.
-func changes(before, after []byte) (text string, ok bool) {
+func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	old, was := membersOf(before)
 	now, is := membersOf(after)
 	var b strings.Builder
@@ -191,14 +205,14 @@ func changes(before, after []byte) (text string, ok bool) {
 		if bytes.Equal(was[n], is[n]) {
 			continue
 		}
-		signed(&b, "- ", n, was[n])
+		signed(&b, "- ", n, was[n], secrets)
 		if v, still := is[n]; still {
-			signed(&b, "+ ", n, v)
+			signed(&b, "+ ", n, v, secrets)
 		}
 	}
 	for _, n := range now {
 		if _, had := was[n]; !had {
-			signed(&b, "+ ", n, is[n])
+			signed(&b, "+ ", n, is[n], secrets)
 		}
 	}
 	text = strings.TrimSuffix(b.String(), "\n")
@@ -206,8 +220,8 @@ func changes(before, after []byte) (text string, ok bool) {
 }
 
 // signed writes one argument with a sign before each of its lines.
-func signed(b *strings.Builder, sign, member string, raw []byte) {
-	one := argumentText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw))
+func signed(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
+	one := maskedText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw), secrets)
 	for line := range strings.SplitSeq(one, "\n") {
 		b.WriteString(sign + line + "\n")
 	}

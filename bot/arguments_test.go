@@ -34,11 +34,11 @@ e: ""
 n: null
 "odd name": true
 admin: "q\"\\\t"`, "\n")
-	if diff := cmp.Diff(want, argumentText([]byte(raw))); diff != "" {
+	if diff := cmp.Diff(want, ArgumentText([]byte(raw))); diff != "" {
 		t.Error(diff)
 	}
 	for raw, want := range map[string]string{`{}`: "(no arguments)", ` [1]`: " [1]", `{"a":`: `{"a":`} {
-		if got := argumentText([]byte(raw)); got != want {
+		if got := ArgumentText([]byte(raw)); got != want {
 			t.Errorf("%s: %q", raw, got)
 		}
 	}
@@ -58,7 +58,7 @@ func FuzzArgumentText(f *testing.F) {
 			return
 		}
 		same := approvers.EqualArgs([]byte(a), []byte(b))
-		x, y := argumentText([]byte(a)), argumentText([]byte(b))
+		x, y := ArgumentText([]byte(a)), ArgumentText([]byte(b))
 		if x == y && !same && !sameButOrder(a, b) {
 			t.Fatalf("%s and %s both look like this:\n%s", a, b, x)
 		}
@@ -90,12 +90,12 @@ func TestPages(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	got, ok := changes([]byte(`{"a":1,"b":"x","gone":[1],"same":{"x":1}}`), []byte(`{"a":2,"b":"x\ny","same":{"x":1},"new":true}`))
+	got, ok := changes([]byte(`{"a":1,"b":"x","gone":[1],"same":{"x":1}}`), []byte(`{"a":2,"b":"x\ny","same":{"x":1},"new":true}`), nil)
 	want := "- a: 1\n+ a: 2\n- b: \"x\"\n+ b:\n+   │ x\n+   │ y\n- gone:\n-   - 1\n+ new: true"
 	if !ok || got != want {
 		t.Errorf("%v\n%s", ok, got)
 	}
-	if _, ok := changes([]byte(`{"a":1}`), []byte(`{"a":"`+strings.Repeat("x", maxDiff)+`"}`)); ok {
+	if _, ok := changes([]byte(`{"a":1}`), []byte(`{"a":"`+strings.Repeat("x", maxDiff)+`"}`), nil); ok {
 		t.Error("a change that is too long to show was shown")
 	}
 }

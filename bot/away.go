@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
 )
 
 // away notes when somebody is away, or says whether they are.
-func (b *Bot) away(ctx context.Context, c command, text string) ([]*prose, error) {
-	zone, err := b.zone(ctx, c.User)
+func (b *Bot) away(ctx context.Context, c command, text string) (*page, error) {
+	u, err := b.user(ctx, c.User, false)
 	if err != nil {
 		return nil, err
 	}
+	reads := reader{zone: zoneOf(u), locale: u.Locale}
 	policy := b.Desk.Policy()
 	who, err := b.member(ctx, c.User, policy)
 	if err != nil {
@@ -26,9 +26,9 @@ func (b *Bot) away(ctx context.Context, c command, text string) ([]*prose, error
 		if err != nil {
 			return nil, err
 		}
-		return b.whetherAway(a, policy, c, zone), nil
+		return paragraph(b.whetherAway(a, policy, c, reads)...), nil
 	}
-	said, err := readLeave(text, b.Now().In(zone))
+	said, err := readLeave(text, b.Now().In(reads.zone))
 	if err != nil {
 		return nil, err
 	}
@@ -43,16 +43,16 @@ func (b *Bot) away(ctx context.Context, c command, text string) ([]*prose, error
 	a, err := b.Desk.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		return []*prose{deniedLeave(denied)}, nil
+		return paragraph(deniedLeave(denied)), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return b.whetherAway(a, policy, c, zone), nil
+	return paragraph(b.whetherAway(a, policy, c, reads)...), nil
 }
 
 // back ends somebody's absence.
-func (b *Bot) back(ctx context.Context, c command, _ string) ([]*prose, error) {
+func (b *Bot) back(ctx context.Context, c command, _ string) (*page, error) {
 	who, err := b.who(ctx, c.User, false)
 	if err != nil {
 		return nil, err
@@ -61,23 +61,11 @@ func (b *Bot) back(ctx context.Context, c command, _ string) ([]*prose, error) {
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
-		return []*prose{say("You were not away, as far as I know.")}, nil
+		return paragraph(say("You were not away, as far as I know.")), nil
 	case err != nil:
 		return nil, err
 	}
-	return []*prose{say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")}, nil
-}
-
-// zone is a person's time zone, as they set it in Slack.
-func (b *Bot) zone(ctx context.Context, user string) (*time.Location, error) {
-	u, err := b.user(ctx, user, false)
-	if err != nil {
-		return nil, err
-	}
-	if zone, err := time.LoadLocation(u.TZ); err == nil && u.TZ != "" {
-		return zone, nil
-	}
-	return time.FixedZone(offsetName(u.TZOffset), u.TZOffset), nil
+	return paragraph(say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
 }
 
 // offsetName names a zone of which only the distance from UTC is known, in seconds.
@@ -90,16 +78,16 @@ func offsetName(seconds int) string {
 }
 
 // whetherAway says when somebody is away, in words, and who stands in.
-func (b *Bot) whetherAway(a approvers.Absence, p *approvers.Policy, c command, zone *time.Location) []*prose {
+func (b *Bot) whetherAway(a approvers.Absence, p *approvers.Policy, c command, reads reader) []*prose {
 	now := b.Now()
 	if a.Over(now) {
 		return []*prose{say("You are not away. To say that you are, write ").code(c.Command + " away until monday").say(".")}
 	}
 	line := say("🌴 You are away ")
 	if !a.During(now) {
-		line = say("🌴 You will be away ").say("from ").strong(spoken(a.From.In(zone))).say(" ")
+		line = say("🌴 You will be away ").say("from ").strong(reads.spoken(a.From)).say(" ")
 	}
-	line.say("until ").strong(spoken(a.Until.In(zone))).say(". From then on you are asked again.")
+	line.say("until ").strong(reads.spoken(a.Until)).say(". From then on you are asked again.")
 	out := []*prose{line}
 	if a.Delegate == "" {
 		out = append(out, say("Nobody stands in for you: what waits for you goes to the others of your roles, and where nobody else is here, to the lead at once. "+

@@ -29,15 +29,16 @@ func (w *workbench) answered(user, channel string, words ...string) posted {
 }
 
 // Whoever is away says so where they are, in their own time zone, and the answer repeats it in words. What waits for them goes to whoever stands in.
-func TestAway(t *testing.T) {
-	w := newWorkbench(t)
+func TestAway(t *testing.T) { inBothWays(t, testAway) }
+
+func testAway(t *testing.T, w *workbench) {
 	w.commands("teo", "#general", "away for 3 days, delegate to @ingrid")
 	said := w.answered("teo", "#general", "You are away until", "(America/New_York)", "<@U0003> stands in for you", "Team Lead: they can decide all of it", "/countersign back")
 	zone, err := time.LoadLocation("America/New_York")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if until := midnight(time.Now().In(zone), 3).Format("Monday, 2 January 2006, 15:04"); !strings.Contains(said.Text, until) {
+	if until := midnight(time.Now().In(zone), 3).Format("Monday, January 2, 2006, 3:04 PM"); !strings.Contains(said.Text, until) {
 		t.Errorf("%s\ndoes not say %s", said.Text, until)
 	}
 	w.finds("ingrid", "U0BOT", "", "<@U0002> is away", "has named you to stand in", "You decide in your own name", "Team Lead: you can decide all of it")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,38 +13,55 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+	"golang.org/x/sync/singleflight"
 
 	"countersign/approvers/desk"
 )
 
-// Config is what a bot works with. BotToken, Desk, Tools and Log are required, AppToken for Socket Mode.
+// Config is what a bot works with. BotToken, Desk, Tools and Log are required, and AppToken for Socket Mode, or Listen and SigningSecret for Slack's requests
+// over HTTP.
 type Config struct {
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
-	APIURL   string // Web API base with its final slash; empty: Slack's
-	Desk     *desk.Desk
-	Tools    desk.Tools // for the forms of Modify…
-	Log      *slog.Logger
-	Now      func() time.Time // nil: time.Now
-	HTTP     *http.Client     // nil: one with a timeout
+	// Listen opens where Slack's requests over HTTP come in. nil: Socket Mode.
+	Listen        func() (net.Listener, error)
+	SigningSecret string // with which Slack signs its requests over HTTP
+	APIURL        string // Web API base with its final slash; empty: Slack's
+	Desk          *desk.Desk
+	Tools         desk.Tools // for the forms of Modify…
+	Log           *slog.Logger
+	Now           func() time.Time // nil: time.Now
+	HTTP          *http.Client     // nil: one with a timeout. Sockets are dialled as it dials
+	// Unlimited says that this Slack has no rate limits, as a local workspace: one is kept only once it has refused something because of it.
+	Unlimited bool
+	Count     func(Call) // is told of each call of the Web API; nil: nobody counts
+	// CountRequest is told the status with which each request over HTTP was answered; nil: nobody counts.
+	CountRequest func(status int)
 }
 
 // Bot is the Slack edge. It is safe for use by many goroutines.
 type Bot struct {
 	Config
-	api     *slack.Client
-	started time.Time
-	self    once[self]
-	people  *people
-	places  *places
+	api      *slack.Client
+	governor *governor
+	self     once[self]
+	people   *people
+	places   *places
 	// profiles are what the model may be told of people.
 	profiles *memory[slack.User]
 	forms    forms
 	inOrder  clockwork
 	// connected notes which connections to Slack are up.
 	connected connections
-	side      sync.WaitGroup // loading views under way
-	posting   sync.Map       // surfaces whose first post was begun and is not recorded
+	intake    intake         // of requests over HTTP
+	side      sync.WaitGroup // loading views, and what is told beside a delivery, under way
+	unheard   unheard
+	posts     posts // whose fate is not recorded
+	drafts    drafts
+	noStreams refusalNote
+	noFiles   refusalNote
+	statuses  statuses
+	looks     looks
 }
 
 // New makes a bot. It talks to nobody yet.
@@ -54,11 +72,23 @@ func New(c Config) *Bot {
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Timeout: 20 * time.Second}
 	}
-	options := []slack.Option{slack.OptionHTTPClient(c.HTTP), slack.OptionAppLevelToken(c.AppToken)}
-	if c.APIURL != "" {
-		options = append(options, slack.OptionAPIURL(strings.TrimSuffix(c.APIURL, "/")+"/"))
+	if c.APIURL == "" {
+		c.APIURL = slack.APIURL
 	}
-	b := &Bot{Config: c, api: slack.New(c.BotToken, options...), started: c.Now()}
+	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
+	b := &Bot{Config: c}
+	b.governor = newGovernor(c)
+	b.governor.contact.probe = func(ctx context.Context) error {
+		_, err := b.api.AuthTestContext(withErrand(ctx, errand{probe: true}))
+		return err
+	}
+	b.governor.contact.back = func() {
+		b.connected.again()
+		b.Desk.Wake()
+	}
+	governed := *c.HTTP
+	governed.Transport = fitter{b.governor, c.Log}
+	b.api = slack.New(c.BotToken, slack.OptionHTTPClient(&governed), slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(c.APIURL))
 	b.people = newPeople(b.api, c.Now)
 	b.places = newPlaces(b.api, c.Now)
 	b.profiles = newMemory[slack.User](c.Now, trusted)
@@ -69,6 +99,7 @@ func New(c Config) *Bot {
 type self struct {
 	User       string // the bot's own user id
 	Bot        string
+	App        string // empty where Slack does not say
 	Team       string
 	Enterprise string
 	URL        string // the workspace's, with its final slash
@@ -88,8 +119,24 @@ func (b *Bot) whoAmI(ctx context.Context) (self, error) {
 		if url != "" && !strings.HasSuffix(url, "/") {
 			url += "/"
 		}
-		return self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
+		app, err := b.appID(ctx, a.BotID)
+		if err != nil {
+			return self{}, err
+		}
+		return self{User: a.UserID, Bot: a.BotID, App: app, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
 	})
+}
+
+// appID asks Slack whose app a bot is; empty where Slack does not say it to this bot.
+func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
+	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
+	if err == nil {
+		return info.AppID, nil
+	}
+	if code := errorCode(err); code == "missing_scope" || code == "unknown_method" || code == "bot_not_found" {
+		return "", nil
+	}
+	return "", fmt.Errorf("bots.info: %w", slow(err))
 }
 
 // ErrToken says that Slack refuses a token for good. The wrapping error says which, and where to find the right one.
@@ -103,6 +150,9 @@ func (b *Bot) Check(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("Slack cannot be reached; check the network, and SLACK_API_URL if it is set: %w", err)
+	}
+	if b.overHTTP() {
+		return nil
 	}
 	_, _, err = b.api.StartSocketModeContext(ctx) // only asks for an address; Run is who connects
 	return appToken(err)
@@ -118,21 +168,22 @@ func appToken(err error) error {
 
 // once holds a value that is fetched until it was fetched successfully.
 type once[T any] struct {
-	mu sync.Mutex // held while fetching
-	v  atomic.Pointer[T]
+	fetching singleflight.Group
+	v        atomic.Pointer[T]
 }
 
 func (o *once[T]) get(fetch func() (T, error)) (T, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if v := o.v.Load(); v != nil {
-		return *v, nil
+	if v, ok := o.known(); ok {
+		return v, nil
 	}
-	v, err := fetch()
-	if err == nil {
-		o.v.Store(&v)
-	}
-	return v, err
+	v, err, _ := o.fetching.Do("", func() (any, error) {
+		v, err := fetch()
+		if err == nil {
+			o.v.Store(&v)
+		}
+		return v, err
+	})
+	return v.(T), err
 }
 
 // known is the value, if it was fetched already. It never waits.

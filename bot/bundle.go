@@ -41,12 +41,16 @@ func (s seen) offered() (calls []desk.CallSight) {
 // clickerOfAll says who clicked on a button for all calls of a bundle, with what could give them authority over each.
 func (b *Bot) clickerOfAll(ctx context.Context, user string, s seen) (who approvers.Identity, err error) {
 	var tools, groups []string
+	highest := approvers.Low
+	for _, c := range s.offered() {
+		highest = max(highest, stakes(s.Policy, c.Request))
+	}
 	for _, c := range s.offered() {
 		if slices.Contains(tools, c.Request.Tool) {
 			continue
 		}
 		tools = append(tools, c.Request.Tool)
-		if who, err = b.clicker(ctx, user, s.Policy, c.Request.Tool, c.Request.Plan.Risk, c.Request); err != nil {
+		if who, err = b.clicker(ctx, user, s.Policy, c.Request.Tool, highest, c.Request); err != nil {
 			return approvers.Identity{}, err
 		}
 		groups = append(groups, who.Groups...)

@@ -170,7 +170,7 @@ func TestLargestBundle(t *testing.T) {
 			rs = append(rs, r)
 		}
 		s := bundleOf(rs...)
-		s.Conversation.Name = big(300)
+		s.Conversation.Name, s.Pause = big(300), largestPause
 		t.Run(name, func(t *testing.T) { drawn(t, s) })
 	}
 }

@@ -18,6 +18,9 @@ type command struct {
 	User        string `json:"user_id"`
 	Channel     string `json:"channel_id"`
 	ResponseURL string `json:"response_url"`
+	App         string `json:"api_app_id"`
+	Team        string `json:"team_id"`
+	Enterprise  string `json:"enterprise_id"`
 	inbox       string
 }
 
@@ -26,18 +29,29 @@ type command struct {
 type subcommand struct {
 	name  string
 	usage []string // as typed, each with what it does
-	run   func(b *Bot, ctx context.Context, c command, text string) ([]*prose, error)
+	run   func(b *Bot, ctx context.Context, c command, text string) (*page, error)
 }
 
 // subcommands in the order in which help lists them.
 func subcommands() []subcommand {
 	return []subcommand{
+		{name: "pending", run: (*Bot).pending, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
+		{name: "explain", run: (*Bot).explain, usage: []string{
+			"explain issue_refund {\"amount\": 20} · says who would have to allow it if you asked for it here, and why",
+			"explain (link of a card) · says who has to allow it, why, and what has happened",
+		}},
+		{name: "history", run: (*Bot).history, usage: []string{
+			"history · lists what you asked for or had a say in; history 2 is the next page",
+			"history (link of a card, or id) · says what has happened to it",
+		}},
 		{name: "away", run: (*Bot).away, usage: []string{
 			"away until monday · says that you are away; also until 17:00, until 2026-12-01, for 3 days",
 			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
 			"away · shows whether you are",
 		}},
 		{name: "back", run: (*Bot).back, usage: []string{"back · ends it"}},
+		{name: "pause", run: (*Bot).pauseAsked, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
+		{name: "resume", run: (*Bot).resumeAsked, usage: []string{"resume · lets everything go on"}},
 		{name: "grants", run: (*Bot).grants, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
 	}
 }
@@ -58,6 +72,9 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	if err != nil {
 		return err
 	}
+	if err := b.here(ctx, c.origin()); err != nil {
+		return b.elsewhere(ctx, row, err)
+	}
 	c.inbox = row.ID
 	answer, err := b.obey(ctx, c)
 	if err != nil {
@@ -66,12 +83,12 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	if err := b.Desk.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, desk.ErrHandled) {
 		return err
 	}
-	b.tell(ctx, whisper{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer...)
+	b.whisper(ctx, whisper{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
 	return nil
 }
 
 // obey runs the subcommand that was typed, and returns what to answer.
-func (b *Bot) obey(ctx context.Context, c command) ([]*prose, error) {
+func (b *Bot) obey(ctx context.Context, c command) (*page, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {
@@ -81,14 +98,14 @@ func (b *Bot) obey(ctx context.Context, c command) ([]*prose, error) {
 		answer, err := s.run(b, ctx, c, strings.TrimSpace(rest))
 		var u unclear
 		if errors.As(err, &u) {
-			return []*prose{say("Nothing was changed. ").say(u.Error())}, nil
+			return paragraph(say("Nothing was changed. ").say(u.Error())), nil
 		}
 		return answer, err
 	}
 	if first == "" || first == "help" {
-		return c.help(), nil
+		return paragraph(c.help()...), nil
 	}
-	return append([]*prose{say("I don't know “" + visible(clip(first, maxNameShown)) + "”.")}, c.help()...), nil
+	return paragraph(append([]*prose{say("I don't know “" + Visible(clip(first, maxNameShown)) + "”.")}, c.help()...)...), nil
 }
 
 // help lists what can be typed.

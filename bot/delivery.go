@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"countersign/store"
@@ -17,10 +18,30 @@ import (
 
 // envelope is the outer part of an event.
 type envelope struct {
-	EventID string `json:"event_id"`
-	Team    string `json:"team_id"`
-	Event   event  `json:"event"`
+	Type              string `json:"type"`
+	EventID           string `json:"event_id"`
+	App               string `json:"api_app_id"`
+	Team              string `json:"team_id"`
+	Enterprise        string `json:"enterprise_id"`
+	Event             event  `json:"event"`
+	ContextTeam       string `json:"context_team_id"`
+	ContextEnterprise string `json:"context_enterprise_id"`
+	Authorizations    []struct {
+		Team       string `json:"team_id"`
+		Enterprise string `json:"enterprise_id"`
+	} `json:"authorizations"` // where the app hears it
+	LimitedSince int64 `json:"minute_rate_limited"` // of eventsLimited: the minute in which it began, in Unix seconds
 }
+
+// eventsLimited says that Slack sends no events for a while. It bears none.
+const eventsLimited = "app_rate_limited"
+
+// What an interaction may be, besides a click.
+const (
+	interactionForm       = "view_submission"
+	interactionShortcut   = "message_action"   // an entry of a message's menu
+	interactionSuggestion = "block_suggestion" // a menu asks for its options
+)
 
 // event is the inner part.
 type event struct {
@@ -31,11 +52,20 @@ type event struct {
 	Text        string          `json:"text"`
 	TS          string          `json:"ts"`
 	ThreadTS    string          `json:"thread_ts"`
+	At          string          `json:"event_ts"`
 	Channel     json.RawMessage `json:"channel"` // an id, or the whole channel
 	ChannelType string          `json:"channel_type"`
-	Files       []struct {
-		Name string `json:"name"`
-	} `json:"files"`
+	Edited      struct {
+		TS string `json:"ts"`
+	} `json:"edited"`
+	Message    *event          `json:"message"`          // of message_changed: as it is now
+	Previous   *event          `json:"previous_message"` // of message_changed and message_deleted: as it was
+	DeletedTS  string          `json:"deleted_ts"`
+	Tab        string          `json:"tab"` // of app_home_opened
+	Files      []attachment    `json:"files"`
+	Assistant  assistantThread `json:"assistant_thread"`
+	Context    appContext      `json:"context"`     // what they look at: of app_context_changed and app_home_opened
+	AppContext appContext      `json:"app_context"` // the same, of a direct message
 }
 
 func (e event) userID() string    { return idIn(e.User) }
@@ -59,9 +89,13 @@ func idIn(raw json.RawMessage) string {
 // interaction is a click or a submitted form.
 type interaction struct {
 	Type        string   `json:"type"`
+	App         string   `json:"api_app_id"`
 	TriggerID   string   `json:"trigger_id"`
+	Callback    string   `json:"callback_id"` // of a shortcut
 	ResponseURL string   `json:"response_url"`
 	User        named    `json:"user"`
+	Team        named    `json:"team"`
+	Enterprise  named    `json:"enterprise"`
 	Channel     named    `json:"channel"`
 	Actions     []action `json:"actions"`
 	View        view     `json:"view"`
@@ -90,6 +124,7 @@ type action struct {
 // view is the modal that was submitted or clicked in.
 type view struct {
 	ID         string `json:"id"`
+	Type       string `json:"type"` // modal or home
 	Hash       string `json:"hash"`
 	ExternalID string `json:"external_id"`
 	Callback   string `json:"callback_id"`
@@ -99,11 +134,15 @@ type view struct {
 	} `json:"state"`
 }
 
+// modal reports whether it is a form, and not somebody's Home tab.
+func (v view) modal() bool { return v.ID != "" && v.Type != "home" }
+
 // input is what was filled in.
 type input struct {
 	Type     string  `json:"type"`
 	Value    *string `json:"value"`
 	Date     *string `json:"selected_date"`
+	Moment   *int64  `json:"selected_date_time"` // in Unix seconds
 	User     *string `json:"selected_user"`
 	Selected *struct {
 		Value string `json:"value"`
@@ -122,6 +161,8 @@ func (i input) text() string {
 		return *i.Date
 	case i.User != nil:
 		return *i.User
+	case i.Moment != nil:
+		return strconv.FormatInt(*i.Moment, 10)
 	case i.Selected != nil:
 		return i.Selected.Value
 	}
@@ -146,9 +187,10 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return e, fmt.Errorf("%w: %w", errPayload, err)
 	}
-	if e.Event.Type == "" {
+	if e.Event.Type == "" && e.Type != eventsLimited {
 		return e, fmt.Errorf("%w: no event in it", errPayload)
 	}
+	e.Event = e.Event.plain()
 	return e, nil
 }
 
@@ -181,13 +223,12 @@ func (i interaction) id(raw []byte) string {
 	return deliveryID(store.InboxInteraction, parts...)
 }
 
-// lane keeps what belongs together in order: the messages of one thread.
+// lane keeps what belongs together in order: the messages of one thread, and what one person does.
 func (e envelope) lane() string {
-	thread := e.Event.ThreadTS
-	if thread == "" && !e.Event.dm() {
-		thread = e.Event.TS
+	if e.Event.homeOpened() {
+		return personLane(e.Event.userID())
 	}
-	return "thread:" + e.Event.channelID() + "/" + thread
+	return "thread:" + e.Event.channelID() + "/" + e.Event.thread()
 }
 
 func (e event) dm() bool {

@@ -73,7 +73,7 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 	case approvers.DeniedNotFound:
 		return say("I don't know this request any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedEdit:
-		return say("The change was not taken, because nobody could approve the call as changed: ").say(clip(visible(d.Detail), maxSentence)).
+		return say("The change was not taken, because nobody could approve the call as changed: ").say(clip(Visible(d.Detail), maxSentence)).
 			say(" The request waits as it was.")
 	case approvers.DeniedUnchanged:
 		return say("Nothing was changed: the new arguments say the same as the old ones. To agree to them, use Approve.")
@@ -84,7 +84,7 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 	case approvers.DeniedNothing:
 		return say("There is nothing left to do here: it went on without this.")
 	case approvers.DeniedInvalidArgs:
-		return say("The change was not taken, because the tool would refuse the new arguments: ").say(clip(visible(d.Detail), maxSentence)).
+		return say("The change was not taken, because the tool would refuse the new arguments: ").say(clip(Visible(d.Detail), maxSentence)).
 			say(" The request waits as it was.")
 	case approvers.DeniedNoReason:
 		return say("Nothing was decided: write a text. The people concerned are told it.")
@@ -105,11 +105,33 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 		return say("Nothing was changed: only somebody whose approval counts can take it back, and only before it runs.")
 	case approvers.DeniedStarted:
 		return say("Too late: it was started already, so the approval can't be taken back. The card shows what came of it.")
+	case approvers.DeniedUnfinished:
+		return say("Nothing was changed: it runs, or is still to be run. How it ends is shown here.")
+	case approvers.DeniedGlass:
+		return say("Nothing was decided: the policy does not let the operator allow this tool.")
 	case approvers.DeniedDates, approvers.DeniedStandIn:
 		return deniedLeave(d)
+	case approvers.DeniedReturned:
+		return say("Nothing was asked again: the agent was told already how this stands, and each of its calls has one answer. To have it done, ask the agent anew in the thread.")
+	case approvers.DeniedAgain:
+		return say("It is asked again already, by ").person(d.By, "").say(", ").at(d.At, dayTime).say(". The new card shows where that stands.")
+	case approvers.DeniedNotAgain:
+		return say("It can't be asked again as things are: ").say(clip(Visible(d.Detail), maxSentence)).say(".")
+	case approvers.DeniedNoPause, approvers.DeniedPaused, approvers.DeniedNotPaused:
+		return deniedPause(d, p)
+	case approvers.DeniedReplaced:
+		return say("Nothing was decided: what you clicked was replaced by a newer version in the meantime. Please look at it again, and click there.")
+	case approvers.DeniedUnrecorded:
+		return say("Nothing was decided: the message was being drawn anew just when you clicked, so I can't say for certain what you were shown. It is drawn again now. Please look at it, and click once more.")
+	case approvers.DeniedCopied:
+		return say("Nothing was decided: what you clicked is a copy. Decide on the message that I posted myself.")
+	case approvers.DeniedForged:
+		return say("Nothing was decided: what you clicked is nothing that I put there. If you did not make it yourself, tell whoever runs me.")
+	case approvers.DeniedWorkspace:
+		return say("Nothing was decided: you clicked in another workspace than the one that I work for.")
 	case approvers.DeniedNoGrants:
 		if d.Detail != "" {
-			return say("Nothing was decided or allowed: ").say(clip(visible(d.Detail), maxSentence)).say(".")
+			return say("Nothing was decided or allowed: ").say(clip(Visible(d.Detail), maxSentence)).say(".")
 		}
 		return say("Nothing was decided or allowed: the policy does not let this call be allowed more than once.")
 	}

@@ -14,7 +14,7 @@
 //   - What a person, a model or a tool wrote reaches Slack only through untrusted.go: as literal text, with
 //     everything that can't be seen made visible. Nothing is cut without saying so.
 //
-// The files: edge.go and socket.go take deliveries in; handle.go, hear.go, click.go and submit.go work on them; people.go and groups.go
+// The files: socket.go and http.go bring deliveries, edge.go takes them in; handle.go, hear.go, click.go and submit.go work on them; people.go and groups.go
 // say who somebody is; show.go and post.go bring surfaces to Slack; render_*.go draw messages and modal_*.go draw modals;
 // form.go makes fields from a JSON Schema, and edit.go splices their answers into the stored bytes.
 package bot

@@ -17,10 +17,12 @@ import (
 // scene is a surface as it is drawn: what is to be seen, and what the drawing needs to know beside the state.
 type scene struct {
 	desk.Sight
-	url   string // the workspace's, for links to messages
-	about string // what the call's tool does, in the words of its definition
-	calls []ping // who is called to a card in a channel, so that they notice it
-	print string // fingerprint of this version, in its buttons
+	url    string   // the workspace's, for links to messages
+	about  string   // what the call's tool does, in the words of its definition
+	calls  []ping   // who is called to a card in a channel, so that they notice it
+	tab    *homeTab // what is on a Home tab
+	reader reader   // whose eyes it is for, where it is one person's
+	print  string   // fingerprint of this version, in its buttons
 }
 
 // drawing is a surface drawn: one message, or several for a very long answer.
@@ -40,6 +42,9 @@ func draw(plain scene) (drawing, []byte, error) {
 	sum := sha256.Sum256(first)
 	plain.print = hex.EncodeToString(sum[:8])
 	d := plain.draw()
+	for i := range d.messages {
+		plain.reader.localize(&d.messages[i])
+	}
 	var body []byte
 	if len(d.messages) == 1 {
 		body, err = d.messages[0].body()
@@ -71,12 +76,18 @@ func (s scene) draw() drawing {
 		return s.line()
 	case store.SurfaceStep:
 		return one(s.step())
+	case store.SurfaceDraft: // it is drawn as it is written; nothing else asks for it
+		return one(paragraph(say("The agent is still writing…")))
 	case store.SurfaceAnswer:
 		return s.answer()
+	case store.SurfaceFile:
+		return s.file()
 	case store.SurfaceProblem:
 		return one(s.problem())
 	case store.SurfaceQueued:
-		return one(s.queued())
+		return s.queued()
+	case store.SurfaceReworded:
+		return s.reworded()
 	case store.SurfaceUnknown:
 		return s.unknown()
 	case store.SurfaceStandIn:
@@ -84,11 +95,21 @@ func (s scene) draw() drawing {
 	case store.SurfaceQuestion:
 		return one(s.question())
 	case store.SurfaceNotice:
-		return one(s.notice())
+		d := one(s.notice())
+		d.over = s.late()
+		return d
 	case store.SurfaceInquiry:
 		return one(s.inquiry())
 	case store.SurfaceGrant:
 		return one(s.grant())
+	case store.SurfacePause:
+		return one(s.pause())
+	case store.SurfaceHead:
+		return one(s.head())
+	case store.SurfaceHome:
+		return s.home()
+	case store.SurfaceStandstill:
+		return one(s.standstill())
 	}
 	p := new(page)
 	p.para(say("This version of the bot can't show what belongs here."))
@@ -137,17 +158,17 @@ func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 
 // whatHappens says in one sentence what a call would do: the policy's preview, or that the tool would run.
 func whatHappens(preview, tool string) string {
-	if preview = strings.TrimSpace(visible(preview)); preview != "" {
+	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
 		return clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
 	}
 	return "Run " + name(tool)
 }
 
 // inFull is what a call would do, with its arguments where no preview says it.
-func inFull(preview string, tool string, args []byte) string {
+func inFull(preview string, tool string, args []byte, secrets []string) string {
 	what := whatHappens(preview, tool)
 	if strings.TrimSpace(preview) == "" {
-		if brief := briefly(string(args)); brief != "" {
+		if brief := briefly(string(args), secrets); brief != "" {
 			what += " " + brief
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // edit makes new arguments of a submitted form. Arguments that weren't changed keep their stored bytes. Faults are by
 // block; with any of them there are no new arguments.
 func edit(r approvers.Request, tool desk.Tool, v view) (args []byte, faults map[string]string) {
-	fields := fieldsOf(tool.Schema, r.Args)
+	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
 	faults = map[string]string{}
 	if fields == nil {
 		args = editWhole(r.Args, v, faults)
@@ -44,7 +44,7 @@ func edit(r approvers.Request, tool desk.Tool, v view) (args []byte, faults map[
 
 func firstBlock(fields []field) string {
 	for _, f := range fields {
-		if f.kind != fieldLocked {
+		if !f.stays() {
 			return f.blockID()
 		}
 	}
@@ -102,8 +102,11 @@ func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
+// stays reports whether a form leaves an argument as it is.
+func (f field) stays() bool { return f.kind == fieldLocked || f.kind == fieldMasked }
+
 func (f field) unchanged(text string) bool {
-	if f.kind == fieldLocked || sameText(text, f.initial) {
+	if f.stays() || sameText(text, f.initial) {
 		return true
 	}
 	if f.kind == fieldNumber || f.kind == fieldInteger {
@@ -178,7 +181,7 @@ func place(faults map[string]string, fields []field, err error) {
 				name = path[:i]
 			}
 			for _, candidate := range []string{path, name, strings.TrimPrefix(path, "/")} {
-				if i := slices.IndexFunc(fields, func(f field) bool { return f.name == candidate && f.kind != fieldLocked }); i >= 0 {
+				if i := slices.IndexFunc(fields, func(f field) bool { return f.name == candidate && !f.stays() }); i >= 0 {
 					block, words = fields[i].blockID(), rest
 					break
 				}
@@ -187,7 +190,7 @@ func place(faults map[string]string, fields []field, err error) {
 		if faults[block] != "" {
 			words = faults[block] + "; " + words
 		}
-		faults[block] = clip(visible(words), maxErrorText)
+		faults[block] = clip(Visible(words), maxErrorText)
 	}
 }
 

@@ -30,7 +30,7 @@ func testPolicy() *approvers.Policy {
 		}}
 	}
 	return &approvers.Policy{
-		Hash: "policy-1", Defaults: defaults,
+		Hash: "policy-1", Defaults: defaults, EmailDomains: []string{"example.com"},
 		Tools: []approvers.ToolPolicy{
 			{Name: "search_orders", Risk: approvers.Low},
 			{Name: "update_shipping_address", Risk: approvers.Medium, Confirm: true},

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/approvers"
 )
 
 // fieldKind says with which input an argument is edited.
@@ -29,6 +31,7 @@ const (
 	fieldURL
 	fieldJSON   // the value as JSON: for what has no input of its own
 	fieldLocked // too long for an input: stays as it is
+	fieldMasked // secret: stays as it is
 )
 
 // field is one argument of a form.
@@ -71,7 +74,7 @@ type objectSchema struct {
 
 // fieldsOf makes a field of each argument: those of the schema in its order, then what the call has beside them. It is
 // nil where a form would not do; then the arguments are edited as JSON.
-func fieldsOf(schema json.RawMessage, args []byte) []field {
+func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 	var s objectSchema
 	if json.Unmarshal(schema, &s) != nil || s.Ref != "" || s.OneOf != nil || s.AnyOf != nil {
 		return nil
@@ -86,18 +89,71 @@ func fieldsOf(schema json.RawMessage, args []byte) []field {
 		}
 		f := field{name: n, required: slices.Contains(s.Required, n), hint: p.Description}
 		f.stored, f.present = values[n]
+		if approvers.HoldsSecret(secrets, n) || slices.Contains(secrets, "*") {
+			f.kind = fieldMasked
+			out = append(out, f)
+			continue
+		}
 		out = append(out, f.fit(p))
 	}
 	names, _ := membersOf(args)
 	for _, n := range names {
-		if !slices.Contains(known, n) {
-			out = append(out, field{name: n, present: true, stored: values[n]}.asJSON())
+		if f := (field{name: n, present: true, stored: values[n]}); !slices.Contains(known, n) {
+			if approvers.HoldsSecret(secrets, n) {
+				f.kind = fieldMasked
+				out = append(out, f)
+				continue
+			}
+			out = append(out, f.asJSON())
 		}
 	}
-	if len(out) == 0 || len(out) > maxFormFields {
+	if len(out) == 0 || len(out) > maxFormFields || !fitForm(out) {
 		return nil
 	}
 	return out
+}
+
+// fitForm makes the fields fit into one view: long menus become texts, and then the longest arguments stay as they are. It reports whether that did.
+func fitForm(fields []field) bool {
+	bytes := make([]int, len(fields))
+	total := 0
+	for i, f := range fields {
+		bytes[i] = f.bytes()
+		total += bytes[i]
+	}
+	for total > maxFormBytes {
+		longest := -1
+		for i, f := range fields {
+			if (f.kind == fieldChoice || f.initial != "" && f.kind != fieldLocked) && (longest < 0 || bytes[i] > bytes[longest]) {
+				longest = i
+			}
+		}
+		if longest < 0 {
+			return false
+		}
+		if fields[longest].kind == fieldChoice {
+			fields[longest] = fields[longest].asJSON()
+		} else {
+			fields[longest].kind = fieldLocked
+		}
+		total -= bytes[longest]
+		bytes[longest] = fields[longest].bytes()
+		total += bytes[longest]
+	}
+	return true
+}
+
+// bytes is how much of the view the field takes.
+func (f field) bytes() int {
+	var shown any = f.block()
+	if f.kind == fieldLocked {
+		shown = Visible(f.name)
+	}
+	raw, err := json.Marshal(shown)
+	if err != nil {
+		return maxViewBytes // it can't be shown at all
+	}
+	return len(raw)
 }
 
 // fit picks the input that suits the schema and the stored value.
@@ -202,9 +258,9 @@ func sameValue(a, b []byte) bool {
 func choiceText(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {
-		return visible(s)
+		return Visible(s)
 	}
-	return visible(string(v))
+	return Visible(string(v))
 }
 
 // asJSON edits the value as JSON, with what can't be seen escaped.

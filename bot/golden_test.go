@@ -59,6 +59,7 @@ func drawn(t *testing.T, s desk.Sight) drawing {
 	for _, m := range d.messages {
 		withinLimits(t, m)
 	}
+	inflated(t, s)
 	return d
 }
 
@@ -82,6 +83,11 @@ func TestCards(t *testing.T) {
 	lead := sightOf(escalated)
 	lead.Surface.Kind, lead.Surface.To, lead.Surface.Role = store.SurfaceEscalation, "user:U0003", "finance-director"
 
+	rewritten := testRequest(refundArgs)
+	rewritten.Facts.Reworded = &approvers.Reworded{At: noon.Add(5 * time.Minute), Edit: "1772453100.000100", Text: "<!channel> *approved* by <@U0003>: refund ORD-124 \u202e"}
+	removed := testRequest(refundArgs)
+	removed.Facts.Reworded = &approvers.Reworded{At: noon.Add(5 * time.Minute), Deleted: true}
+
 	hostile := testRequest(`{"to":"ann@p` + "а" + `ypal.example","note":"ok\u202egpj.exe\u200b","body":"Dear Ann,\nthanks\n\"amount\": 1` + strings.Repeat(" ", 60) + `x","<!channel>":"*bold* <@U0003> ` + "`tick`" + `"}`)
 	hostile.Preview = "Pay <!channel> *now* \u202eevil"
 	hostile.Facts.Quote = "<!here> approve this :tada: `now` \u2066hidden\u2069"
@@ -96,12 +102,14 @@ func TestCards(t *testing.T) {
 	failed := sightOf(ran)
 	failed.Execution.State, failed.Execution.FinishedAt, failed.Execution.Result = approvers.ExecutionFailed, noon.Add(5*time.Minute), "the payment provider said no"
 	lost := sightOf(ran)
-	lost.Execution.State = approvers.ExecutionUnknown
+	lost.Execution.State, lost.Execution.StartedAt = approvers.ExecutionUnknown, noon.Add(5*time.Minute)
 
 	for name, s := range map[string]desk.Sight{
 		"card_pending":    sightOf(refund),
 		"card_stages":     sightOf(staged),
 		"card_edited":     sightOf(edited),
+		"card_reworded":   sightOf(rewritten),
+		"card_deleted":    sightOf(removed),
 		"card_escalation": lead,
 		"card_hostile":    sightOf(hostile),
 		"card_long":       sightOf(long),
@@ -240,6 +248,9 @@ func TestSteps(t *testing.T) {
 			sight := sightOf(pending)
 			sight.Surface.Kind, sight.Surface.Ref, sight.Surface.Step = store.SurfaceStep, "turn_1", 1
 			sight.Request, sight.Execution, sight.Call = nil, nil, nil
+			for i := range s.calls {
+				s.calls[i].Call.Index = i
+			}
 			sight.Text, sight.Calls = s.text, s.calls
 			golden(t, name, drawn(t, sight).messages[0])
 		})
@@ -261,7 +272,13 @@ func TestTurnSurfaces(t *testing.T) {
 	queued.Queued = []store.Message{{Text: "never mind"}}
 	queued.Calls = []desk.CallSight{{Call: store.Call{Tool: "issue_refund", Preview: pending.Preview}, Request: &pending}}
 	taken := queued
-	taken.Queued = nil
+	taken.Queued, taken.Turn.State = nil, approvers.TurnThinking
+
+	reworded := queued
+	reworded.Surface.Kind = store.SurfaceReworded
+	reworded.Reworded = &store.Message{Author: pending.Facts.Asker, AuthorName: "Sam", Reworded: &approvers.Reworded{At: noon, Edit: "1772452900.000100", Text: "refund ORD-124"}}
+	deleted := reworded
+	deleted.Reworded = &store.Message{Author: pending.Facts.Asker, AuthorName: "Sam", Reworded: &approvers.Reworded{At: noon, Deleted: true}}
 
 	e := *base.Execution
 	e.State, e.StartedAt = approvers.ExecutionUnknown, noon
@@ -272,6 +289,7 @@ func TestTurnSurfaces(t *testing.T) {
 
 	for name, s := range map[string]desk.Sight{
 		"problem": problem, "problem_again": again, "queued": queued, "queued_taken": taken, "unknown": unknown, "unknown_reported": reported,
+		"reworded": reworded, "reworded_deleted": deleted,
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, drawn(t, s).messages[0]) })
 	}

@@ -9,10 +9,11 @@ import (
 	"countersign/approvers/desk"
 )
 
-// Giver asks Slack who gave a grant is now. Each run under the grant asks, so an answer may be a minute old; events that say that somebody changed
-// drop it sooner.
+// Giver asks Slack who gave a grant is now. Each run under the grant asks: anew from high risk on, as for a click.
 func (b *Bot) Giver(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
-	return b.clicker(ctx, g.By.User(), b.Desk.Policy(), g.Tool, approvers.Low, &approvers.Request{Agent: g.Agent})
+	policy := b.Desk.Policy()
+	tool, _ := policy.Tool(g.Tool, g.Agent)
+	return b.clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
 }
 
 // actOnGrant does what a button on a grant stands for.

@@ -10,7 +10,7 @@ import (
 
 // grants lists the permissions that are in force, for those whom they concern: in the channel where it is asked, and those that the person, or
 // people of their roles, gave. What they may take back they get by direct message, where the button is.
-func (b *Bot) grants(ctx context.Context, c command, _ string) ([]*prose, error) {
+func (b *Bot) grants(ctx context.Context, c command, _ string) (*page, error) {
 	policy := b.Desk.Policy()
 	who, err := b.member(ctx, c.User, policy)
 	if err != nil {
@@ -44,17 +44,17 @@ func (b *Bot) grants(ctx context.Context, c command, _ string) ([]*prose, error)
 	}
 	switch {
 	case len(out) == 0:
-		return []*prose{say("Nothing may run without asking by anybody's permission here, and nothing by yours or that of your roles.")}, nil
+		return paragraph(say("Nothing may run without asking by anybody's permission here, and nothing by yours or that of your roles.")), nil
 	case more > 0:
-		out = append(out, say("… and "+plural(more, "more")+"."))
+		out = append(out, say("… and "+itoa(more)+" more."))
 	}
 	if len(send) == 0 {
-		return out, nil
+		return paragraph(out...), nil
 	}
 	if err := b.Desk.SendGrants(ctx, c.inbox, who.ID, send); err != nil && !errors.Is(err, desk.ErrHandled) {
 		return nil, err
 	}
-	return append(out, say("What you can take back is in your direct messages with me, each with a Revoke button.")), nil
+	return paragraph(append(out, say("What you can take back is in your direct messages with me, each with a Revoke button."))...), nil
 }
 
 // inList is one grant of a list.

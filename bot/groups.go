@@ -3,11 +3,23 @@ package bot
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+
+	"github.com/slack-go/slack"
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
 )
+
+// stakes is the risk by which it is decided how old an answer of Slack on who clicked may be: from high risk on, and where the policy that the risk
+// was found by is not the one in force, Slack is asked anew.
+func stakes(p *approvers.Policy, r *approvers.Request) approvers.Risk {
+	if r.Plan.PolicyHash != p.Hash {
+		return approvers.Critical
+	}
+	return r.Plan.Risk
+}
 
 // clicker says who clicked, with the user groups that could give authority over the tool. It asks anew from high risk
 // on, where a minute-old answer is not good enough. r is the request that it is about; nil: none.
@@ -22,11 +34,16 @@ func (b *Bot) clicker(ctx context.Context, user string, p *approvers.Policy, too
 		if err != nil {
 			return approvers.Identity{}, err
 		}
-		if members[user] {
+		if in(members, who, user) {
 			who.Groups = append(who.Groups, g)
 		}
 	}
 	return who, nil
+}
+
+// in reports whether a person is among a group's members, by any of their ids.
+func in(members map[string]bool, who approvers.Identity, user string) bool {
+	return members[user] || members[who.ID.User()] || members[who.Local]
 }
 
 // groupsThatCount are the user groups that can give authority over a tool: those of roles that have it in their list, and those that stages ask
@@ -63,18 +80,22 @@ func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []s
 // groupIDs are the ids of the workspace's user groups, by id and by handle.
 func (b *Bot) groupIDs(ctx context.Context, fresh bool) (map[string]string, error) {
 	return b.people.ids.get("", fresh, func() (map[string]string, error) {
-		list, err := b.api.GetUserGroupsContext(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("usergroups.list: %w", slow(err))
-		}
-		ids := map[string]string{}
-		for _, g := range list {
-			if g.DateDelete == 0 {
-				ids[g.ID], ids[g.Handle] = g.ID, g.ID
-			}
-		}
-		return ids, nil
+		return groupIDs(ctx, b.api)
 	})
+}
+
+func groupIDs(ctx context.Context, api *slack.Client) (map[string]string, error) {
+	list, err := api.GetUserGroupsContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("usergroups.list: %w", slow(err))
+	}
+	ids := map[string]string{}
+	for _, g := range list {
+		if g.DateDelete == 0 {
+			ids[g.ID], ids[g.Handle] = g.ID, g.ID
+		}
+	}
+	return ids, nil
 }
 
 // groupMembers reads the members of a group that the policy names by id or handle. A group that does not exist has none.
@@ -109,6 +130,9 @@ func (b *Bot) roleUsers(ctx context.Context, role approvers.Role) ([]string, err
 		case approvers.MemberUser:
 			users = append(users, m.Value)
 		case approvers.MemberEmail:
+			if !b.Desk.Policy().CountsEmail(m.Value) {
+				continue
+			}
 			u, err := b.api.GetUserByEmailContext(ctx, m.Value)
 			switch {
 			case errorCode(err) == "users_not_found":
@@ -143,7 +167,8 @@ func (b *Bot) roleUsers(ctx context.Context, role approvers.Role) ([]string, err
 	return out, nil
 }
 
-func readsMessages(who approvers.Identity) bool { return who.ID != "" && !who.Deleted && !who.Bot }
+// readsMessages reports whether somebody is sent what waits for a role. Guests and people of other organisations could not decide it, and need not know of it.
+func readsMessages(who approvers.Identity) bool { return !barred(who) }
 
 // groupUsers lists the members of a user group who can be written to and hold one of the roles of the request's stage that asks for the group.
 func (b *Bot) groupUsers(ctx context.Context, group string, s desk.Sight) ([]string, error) {
@@ -163,7 +188,7 @@ func (b *Bot) groupUsers(ctx context.Context, group string, s desk.Sight) ([]str
 		return nil, err
 	}
 	var out []string
-	for user := range members {
+	for _, user := range slices.Sorted(maps.Keys(members)) {
 		who, err := b.clicker(ctx, user, s.Policy, r.Tool, approvers.Low, r)
 		if err != nil {
 			return nil, err
@@ -176,7 +201,6 @@ func (b *Bot) groupUsers(ctx context.Context, group string, s desk.Sight) ([]str
 			out = append(out, user)
 		}
 	}
-	slices.Sort(out)
 	return out, nil
 }
 

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"countersign/approvers/desk"
+	"countersign/internal/redact"
 	"countersign/store"
 )
 
 // How long a delivery is tried. Clicks end sooner: their sender waits for an answer, and can click again.
 const (
 	clickTries = 3
-	maxTries   = 40 // with the agenda's backoff some twenty minutes
+	maxTries   = 40 // with the agenda's backoff some twenty minutes; while Slack is down it is kept
 )
 
 // Handle works on one delivery of the inbox. It always ends: a delivery that can't be handled is set aside with a note.
@@ -32,15 +33,19 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 			err = b.setAside(ctx, t, "handling it panicked", fmt.Errorf("panic: %v", p))
 		}
 	}()
-	err = b.handle(ctx, t, row)
+	rank := urgent
+	if row.Kind == store.InboxEvent {
+		rank = plain
+	}
+	err = b.handle(dueFor(ctx, rank, t), t, row)
 	switch {
 	case err == nil, errors.Is(err, desk.ErrHandled), errors.Is(err, desk.ErrNotDue):
 		return nil
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, errPayload), errors.Is(err, errMark):
-		return b.setAside(ctx, t, err.Error(), err)
-	case t.Tries >= maxTries:
+		return b.setAside(ctx, t, redact.Error(err), err)
+	case t.Tries >= maxTries && !isPutOff(err):
 		return b.setAside(ctx, t, "it failed too often", err)
 	}
 	return err
@@ -53,6 +58,22 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		if err != nil {
 			return err
 		}
+		if err := b.here(ctx, e.origin()); err != nil {
+			return b.elsewhere(ctx, row, err)
+		}
+		switch {
+		case e.Event.homeOpened():
+			return b.openedHome(ctx, row, e.Event)
+		case b.aboutPlace(e.Event):
+			return b.movePlace(ctx, row, e.Event)
+		case e.Event.aboutAgent():
+			if e.Event.opened() {
+				return b.greet(ctx, row, e.Event)
+			}
+			return b.stopSession(ctx, row, e)
+		case e.Event.deletion():
+			return b.deleted(ctx, row, e)
+		}
 		return b.hear(ctx, row, e)
 	case store.InboxInteraction:
 		i, err := readInteraction(row.Payload)
@@ -60,8 +81,11 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 			return err
 		}
 		d := delivered{id: row.ID, at: row.ReceivedAt, tries: t.Tries}
-		if i.Type == "view_submission" {
+		switch i.Type {
+		case interactionForm:
 			return b.submitted(ctx, d, i)
+		case interactionShortcut:
+			return b.explainMessage(ctx, d, i)
 		}
 		return b.clicked(ctx, d, i)
 	case store.InboxCommand:
@@ -75,6 +99,15 @@ type delivered struct {
 	id    string
 	at    time.Time
 	tries int
+}
+
+// elsewhere closes a delivery that is not for the bot. Why else it is not known where it is from passes.
+func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
+	if !errors.Is(err, errWorkspace) {
+		return err
+	}
+	b.Log.Warn("a delivery was set aside", "inbox", row.ID, "why", err)
+	return b.Desk.Done(ctx, row.ID, redact.Error(err))
 }
 
 // setAside ends a delivery without handling it.

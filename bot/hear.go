@@ -2,10 +2,7 @@ package bot
 
 import (
 	"context"
-	"fmt"
 	"strings"
-
-	"github.com/slack-go/slack"
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
@@ -34,10 +31,11 @@ func (b *Bot) hear(ctx context.Context, row store.Inbox, e envelope) error {
 		return err
 	}
 	u.Who = who
+	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.beside(ctx, e.Event))
 	here := whisper{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 	// A mention comes twice, as a mention and as a message of the channel. Whoever has to be told something is told it once.
 	told := u.Place.DM || e.Event.Type == "app_mention"
-	if u.Text == "" {
+	if u.Text == "" && u.Edited == "" {
 		if err := b.Desk.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
 		}
@@ -53,21 +51,10 @@ func (b *Bot) hear(ctx context.Context, row store.Inbox, e envelope) error {
 	if heard.Denied != nil && !heard.Ignored && told {
 		b.tell(ctx, here, deniedAsker(heard.Denied, u.Place))
 	}
-	if heard.Turn != "" && !heard.Queued && !heard.Duplicate && u.Thread != "" {
-		b.thinking(ctx, u)
+	if heard.Turn != "" && !heard.Halted && !heard.Queued && !heard.Paused && !heard.Duplicate {
+		b.showStatus(ctx, heard.Turn, false)
 	}
 	return nil
-}
-
-// thinking shows in the thread that the agent works on it. Slack takes it away with the first reply, or after two minutes; where it can't be
-// shown, nothing is lost.
-func (b *Bot) thinking(ctx context.Context, u desk.Utterance) {
-	err := b.api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
-		ChannelID: u.Place.Channel, ThreadTS: u.Thread, Status: "is thinking…",
-	})
-	if err != nil {
-		b.Log.Debug("no status could be shown", "error", err)
-	}
 }
 
 // utterance reads an event as the desk hears it.
@@ -81,15 +68,12 @@ func (b *Bot) utterance(ctx context.Context, me self, row store.Inbox, e envelop
 		}
 		place.Name = name
 	}
-	thread := ev.ThreadTS
-	if thread == "" && !place.DM {
-		thread = ev.TS
-	}
 	text := readableText(ev.Text, me.User, func(user string) string { return b.calledName(ctx, user) })
 	u := desk.Utterance{
-		Inbox: row.ID, At: row.ReceivedAt, Place: place, Team: me.Team, Thread: thread, TS: ev.TS,
-		Text:  withFiles(text, ev),
+		Inbox: row.ID, At: row.ReceivedAt, Place: place, Team: me.Team, Thread: ev.thread(), TS: ev.TS, Edited: ev.Edited.TS,
+		Text:  withFiles(text, ev.Files),
 		Start: place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
+		Halt:  saysStop(text),
 		Anew:  place.DM && ev.ThreadTS == "" && startsAnew(text),
 	}
 	return u, nil
@@ -99,16 +83,12 @@ func mentions(text, user string) bool {
 	return strings.Contains(text, "<@"+user+">") || strings.Contains(text, "<@"+user+"|")
 }
 
-// withFiles says in words that files came along, which the agent can't read.
-func withFiles(text string, e event) string {
-	if len(e.Files) == 0 {
-		return text
+// nameFor is what the model calls somebody.
+func nameFor(who approvers.Identity) string {
+	if who.Name != "" {
+		return name(who.Name)
 	}
-	names := make([]string, len(e.Files))
-	for i, f := range e.Files {
-		names[i] = f.Name
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s\n(attached, and not readable for you: %s)", text, strings.Join(names, ", ")))
+	return who.ID.User()
 }
 
 // calledName is a mentioned person's name. A mention that can't be resolved is no reason to lose the message.

@@ -8,8 +8,9 @@ import (
 const refundCall = `@bot call issue_refund {"order_id":"ORD-123","amount":49.990,"currency":"USD"}`
 
 // A mention becomes a card at the approver; Approve runs the exact bytes, and every surface follows.
-func TestApprove(t *testing.T) {
-	w := newWorkbench(t)
+func TestApprove(t *testing.T) { inBothWays(t, testApprove) }
+
+func testApprove(t *testing.T, w *workbench) {
 	root := w.says("sam", "#support", "@bot\n"+strings.TrimPrefix(refundCall, "@bot "))
 	card := w.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Waits for Team Lead")
 	step := w.finds("sam", "#support", root, "Waits for", "Team Lead")
@@ -32,8 +33,9 @@ func TestApprove(t *testing.T) {
 }
 
 // Reject… asks for a reason, which reaches the asker's thread and the agent.
-func TestReject(t *testing.T) {
-	w := newWorkbench(t)
+func TestReject(t *testing.T) { inBothWays(t, testReject) }
+
+func testReject(t *testing.T, w *workbench) {
 	root := w.says("sam", "#support", refundCall)
 	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	w.clicks("teo", "#support-approvals", card, actReject)

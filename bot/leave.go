@@ -57,7 +57,7 @@ func readLeave(text string, now time.Time) (leave, error) {
 		case "and":
 		default:
 			err = notClear("I don't understand “%s”. Write, for example, “away until monday”, “away for 3 days”, or “away from 2026-12-24 until 2027-01-02, delegate to @colleague”.",
-				visible(clip(word, 40)))
+				Visible(clip(word, 40)))
 		}
 	}
 	out.from = from
@@ -79,9 +79,9 @@ func standIn(in *words) (string, error) {
 	case word == "":
 		return "", notClear("Say who stands in: “delegate to @colleague”.")
 	case strings.HasPrefix(word, "@"):
-		return "", notClear("I can't tell who %s is: type @ and the first letters, and choose the person from Slack's list.", visible(clip(word, 40)))
+		return "", notClear("I can't tell who %s is: type @ and the first letters, and choose the person from Slack's list.", Visible(clip(word, 40)))
 	}
-	return "", notClear("“%s” names nobody. Type @ and the first letters of your colleague's name, and choose them from Slack's list.", visible(clip(word, 40)))
+	return "", notClear("“%s” names nobody. Type @ and the first letters of your colleague's name, and choose them from Slack's list.", Visible(clip(word, 40)))
 }
 
 // sense holds the times against each other.

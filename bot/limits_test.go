@@ -8,144 +8,45 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/slack-go/slack"
-
 	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/store"
 )
 
-// withinLimits holds a message against every size of SLACK.md.
+// withinLimits holds a message against every size of SLACK.md, as it is held against them before it is sent.
 func withinLimits(t *testing.T, m message) {
 	t.Helper()
-	if n := width(m.Text); n == 0 || n > maxUpdateText {
-		t.Errorf("the message's text has %d characters", n)
+	if m.Text == "" || len(m.Blocks) == 0 {
+		t.Error("the message has no text, or no blocks")
 	}
-	raw, err := json.Marshal(m.Blocks)
+	fits(t, map[string]any{"text": m.Text, "blocks": m.Blocks})
+}
+
+func viewWithin(t *testing.T, v any) {
+	t.Helper()
+	fits(t, map[string]any{"view": v})
+}
+
+func fits(t *testing.T, call map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(call)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocksWithin(t, raw, 50)
-	if n := textOf(t, raw); n > 12000 {
-		t.Errorf("all text of the blocks has %d characters", n)
-	}
-}
-
-func viewWithin(t *testing.T, v slack.ModalViewRequest) {
-	t.Helper()
-	raw, err := json.Marshal(v.Blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list struct{ Blocks json.RawMessage }
-	if json.Unmarshal(raw, &list) != nil || list.Blocks == nil {
-		list.Blocks = raw
-	}
-	blocksWithin(t, list.Blocks, 100)
-	if len(v.PrivateMetadata) > 3000 || width(v.Title.Text) > 24 || v.Submit != nil && width(v.Submit.Text) > 24 {
-		t.Error("the view's title, submit or metadata is too long")
-	}
-}
-
-func blocksWithin(t *testing.T, raw json.RawMessage, most int) {
-	t.Helper()
 	if !utf8.Valid(raw) {
 		t.Error("not valid UTF-8")
 	}
-	var blocks []map[string]any
-	if err := json.Unmarshal(raw, &blocks); err != nil {
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
 		t.Fatal(err)
 	}
-	if len(blocks) == 0 || len(blocks) > most {
-		t.Errorf("%d blocks", len(blocks))
-	}
-	ids := map[string]bool{}
-	for i, b := range blocks {
-		if id, _ := b["block_id"].(string); id != "" {
-			if ids[id] || width(id) > 255 {
-				t.Errorf("block_id %q is used twice or too long", id)
-			}
-			ids[id] = true
-		}
-		within(t, fmt.Sprintf("/%d", i), b)
+	for _, m := range measure(fields) {
+		t.Errorf("Slack would refuse this (%s): %s %s", m.code, m.at, m.reason)
 	}
 }
 
-// within walks one block.
-func within(t *testing.T, at string, v any) {
-	t.Helper()
-	switch v := v.(type) {
-	case []any:
-		actions := map[string]bool{}
-		for i, item := range v {
-			within(t, fmt.Sprintf("%s/%d", at, i), item)
-			if o, ok := item.(map[string]any); ok {
-				if id, _ := o["action_id"].(string); id != "" && actions[id] {
-					t.Errorf("%s: action_id %q is used twice", at, id)
-				} else if id != "" {
-					actions[id] = true
-				}
-			}
-		}
-	case map[string]any:
-		limit := map[string]int{"value": 2000, "url": 3000, "action_id": 255, "initial_value": 3000, "text": 3000}
-		text := func(key string) string {
-			o, _ := v[key].(map[string]any)
-			s, _ := o["text"].(string)
-			return s
-		}
-		sizes := map[string]map[string]int{
-			"header": {"text": 150}, "button": {"text": 75}, "input": {"label": 2000, "hint": 2000}, "section": {"text": 3000},
-		}[fmt.Sprint(v["type"])]
-		if v["confirm"] != nil && v["deny"] != nil {
-			sizes = map[string]int{"title": 100, "text": 300, "confirm": 30, "deny": 30}
-		}
-		for key, most := range sizes {
-			if n := width(text(key)); n > most {
-				t.Errorf("%s/%s has %d characters, more than %d", at, key, n, most)
-			}
-		}
-		for key, item := range v {
-			if s, ok := item.(string); ok {
-				if key == "text" && s == "" {
-					t.Errorf("%s: empty text", at)
-				}
-				if most := limit[key]; most > 0 && width(s) > most {
-					t.Errorf("%s/%s has %d characters", at, key, width(s))
-				}
-				continue
-			}
-			within(t, at+"/"+key, item)
-		}
-	}
-}
-
-func textOf(t *testing.T, raw []byte) int {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		t.Fatal(err)
-	}
-	total := 0
-	var walk func(any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case []any:
-			for _, item := range v {
-				walk(item)
-			}
-		case map[string]any:
-			for key, item := range v {
-				if s, ok := item.(string); ok && key == "text" {
-					total += width(s)
-				}
-				walk(item)
-			}
-		}
-	}
-	walk(v)
-	return total
-}
+// largestPause is one of which there is as much to say as can be.
+var largestPause = desk.Pause{On: true, By: "operator:" + approvers.PersonID(strings.Repeat("𝕏", 200)), At: noon, Reason: strings.Repeat("𝕏", 5000), Round: 1}
 
 // Everything at its largest at once, in characters of four bytes, still is a message that Slack takes.
 func TestLargestCard(t *testing.T) {
@@ -153,6 +54,7 @@ func TestLargestCard(t *testing.T) {
 	r := testRequest(`{"body":"` + big(maxCardArgs-20) + `"}`)
 	r.Preview, r.Facts.Quote, r.PreviewFault, r.Tool = big(9000), big(9000), big(5000), big(500)
 	r.Facts.AskerName, r.Plan.Known = big(500), false
+	r.Facts.Reworded = &approvers.Reworded{At: noon, Text: big(9000)}
 	for range 30 {
 		r.Plan.Why = append(r.Plan.Why, big(200))
 		r.Plan.Stages = append(r.Plan.Stages, approvers.Stage{Approver: big(100), Quorum: 9})
@@ -175,7 +77,7 @@ func TestLargestCard(t *testing.T) {
 	r.Edits = []approvers.Edit{{By: "operator:" + approvers.PersonID(big(200)), Name: big(200), Role: big(200), At: noon, Reason: big(3000), Before: json.RawMessage(`{"body":"` + big(maxDiff/2-100) + `"}`), After: r.Args}}
 	for _, kind := range []store.SurfaceKind{store.SurfaceCard, store.SurfaceEscalation} {
 		s := sightOf(r)
-		s.Surface.Kind, s.Conversation.Name = kind, big(300)
+		s.Surface.Kind, s.Conversation.Name, s.Pause = kind, big(300), largestPause
 		if kind == store.SurfaceEscalation {
 			s.Surface.To, s.Request.Invited[0].Who = "user:U0004", kenji
 		}
@@ -193,7 +95,7 @@ func TestLargestStep(t *testing.T) {
 	big := func(n int) string { return strings.Repeat("界", n) }
 	s := sightOf(testRequest(refundArgs))
 	s.Surface.Kind = store.SurfaceStep
-	s.Text = big(50000)
+	s.Text, s.Pause = big(50000), largestPause
 	for i := range 128 {
 		r := testRequest(refundArgs)
 		r.ID = fmt.Sprint("req_", i)
@@ -202,13 +104,17 @@ func TestLargestStep(t *testing.T) {
 		s.Calls = append(s.Calls, desk.CallSight{Call: store.Call{Tool: big(200), Preview: big(5000), Args: `{"x":"` + big(500) + `"}`}, Request: &r})
 	}
 	drawn(t, s)
+	again := s
+	again.Surface.Kind = store.SurfaceReworded
+	again.Reworded = &store.Message{AuthorName: big(500), Reworded: &approvers.Reworded{At: noon, Text: big(9000)}}
+	drawn(t, again)
 	for i := range s.Calls {
 		s.Calls[i].Call.Outcome, s.Calls[i].Call.Result = approvers.OutcomeError, big(20000)
 	}
 	drawn(t, s)
 }
 
-// A long answer is several messages, and none of it is lost.
+// A very long answer begins in one message, and none of it is lost: it is in a file, or in as many messages as it takes.
 func TestLongAnswersAreWhole(t *testing.T) {
 	s := sightOf(testRequest(refundArgs))
 	s.Surface.Kind = store.SurfaceAnswer
@@ -218,11 +124,16 @@ func TestLongAnswersAreWhole(t *testing.T) {
 	}
 	fmt.Fprintf(&b, "```\n%s\n```\n", strings.Repeat("code line\n", 3000))
 	s.Text = b.String()
+	begins := drawn(t, s)
+	if len(begins.messages) != 1 || !strings.Contains(string(encode(t, begins)), "The whole of it follows in this thread.") {
+		t.Fatalf("%d messages; %s", len(begins.messages), encode(t, begins))
+	}
+	s.Surface.Kind = store.SurfaceFile // as it is posted where Slack takes no files
 	d := drawn(t, s)
 	if len(d.messages) < 3 {
 		t.Fatalf("%d messages", len(d.messages))
 	}
-	all := string(encode(t, d))
+	all := string(encode(t, begins)) + string(encode(t, d))
 	for i := range 400 {
 		for _, want := range []string{fmt.Sprintf("Paragraph %d ", i), fmt.Sprintf(`"item %d"`, i)} {
 			if !strings.Contains(all, want) {

@@ -13,12 +13,15 @@ import (
 // The modals that a click on a message opens.
 var formTitles = map[string]string{
 	actTyped: "Approve", actReject: "Reject", actRejectAll: "Reject all", actWithdrawSome: "Withdraw", actModify: "Modify", actArguments: "All arguments", actHappened: "It happened",
-	actAsk: "Ask", actAnswer: "Answer", actComment: "Comment", actHandOn: "Hand on", actTakeBack: "Take back", actAllow: "Allow more",
+	actAsk: "Ask", actAnswer: "Answer", actComment: "Comment", actHandOn: "Hand on", actTakeBack: "Take back", actAllow: "Allow more", actAway: "Away", actReveal: "Masked values", explainShortcut: "Explain this approval",
 }
 
 // formOf reports which modal a click opens.
 func formOf(i interaction) (string, bool) {
-	if i.Type != "block_actions" || i.View.ID != "" || len(i.Actions) == 0 || i.TriggerID == "" {
+	if i.Type == interactionShortcut {
+		return i.Callback, i.TriggerID != ""
+	}
+	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
 		return "", false
 	}
 	_, ok := formTitles[i.Actions[0].ActionID]
@@ -43,16 +46,19 @@ type opening struct {
 // openLoading opens a modal at once, to be filled in by whoever handles the click. Its external id is the click's.
 func (b *Bot) openLoading(id, trigger, form string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
-	b.forms.add(id, o)
+	if !b.forms.add(id, o) {
+		return // it came twice: its trigger is used
+	}
 	b.side.Go(func() {
 		defer close(o.done)
-		ctx, cancel := context.WithTimeout(context.Background(), openWait)
+		ctx, cancel := context.WithTimeout(withErrand(context.Background(), errand{precedence: urgent}), openWait)
 		defer cancel()
 		_, o.err = b.api.OpenViewContext(ctx, trigger, loadingView(id, form))
 	})
 }
 
-func (f *forms) add(id string, o *opening) {
+// add notes a loading view, unless there is one already.
+func (f *forms) add(id string, o *opening) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open == nil {
@@ -63,7 +69,11 @@ func (f *forms) add(id string, o *opening) {
 			delete(f.open, old)
 		}
 	}
+	if f.open[id] != nil {
+		return false
+	}
 	f.open[id] = o
+	return true
 }
 
 // loadingView is what a modal shows until it is filled in.

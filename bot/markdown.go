@@ -14,6 +14,7 @@ import (
 // piece is one block of an answer: an element of rich text, and the same in plain words.
 type piece struct {
 	element slack.RichTextElement
+	table   *slack.TableBlock // instead of the element, in a message that has none yet; nil: it is no table
 	plain   string
 	size    int
 }
@@ -30,7 +31,7 @@ var (
 // markdown reads a model's answer into pieces, none of which is longer than maxBlockText.
 func markdown(text string) []piece {
 	var out []piece
-	lines := strings.Split(strings.ReplaceAll(visible(strings.ReplaceAll(text, "\r\n", "\n")), "\r", "\n"), "\n")
+	lines := strings.Split(strings.ReplaceAll(Visible(strings.ReplaceAll(text, "\r\n", "\n")), "\r", "\n"), "\n")
 	for i := 0; i < len(lines); {
 		n := fenced(lines[i:])
 		switch {
@@ -44,7 +45,7 @@ func markdown(text string) []piece {
 			n = 1
 		case tabular(lines[i:]) > 0:
 			n = tabular(lines[i:])
-			out = append(out, exactPieces(strings.Join(lines[i:i+n], "\n"))...)
+			out = append(out, tablePiece(lines[i:i+n])...)
 		case mdHeading.MatchString(lines[i]):
 			n = 1
 			out = append(out, linePieces(mdHeading.FindStringSubmatch(lines[i])[2], true)...)
@@ -59,11 +60,20 @@ func markdown(text string) []piece {
 			out = append(out, listPieces(lines[i:i+n])...)
 		default:
 			n = run(lines[i:], ordinary)
-			out = append(out, linePieces(strings.Join(lines[i:i+n], "\n"), false)...)
+			out = append(out, linePieces(paragraphOf(lines[i:i+n]), false)...)
 		}
 		i += n
 	}
 	return out
+}
+
+// paragraphOf joins the lines of a paragraph. Spaces before a line are no part of it.
+func paragraphOf(lines []string) string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = strings.TrimLeft(l, " ")
+	}
+	return strings.Join(out, "\n")
 }
 
 func run(lines []string, is func(string) bool) int {
@@ -109,7 +119,7 @@ func noRow(lines []string) int {
 }
 
 func section(parts []slack.RichTextSectionElement, plain string) piece {
-	return piece{slack.NewRichTextSection(parts...), plain, utf8.RuneCountInString(plain)}
+	return piece{element: slack.NewRichTextSection(parts...), plain: plain, size: utf8.RuneCountInString(plain)}
 }
 
 func linePieces(text string, heading bool) []piece {
@@ -132,7 +142,7 @@ func exactPieces(text string) []piece {
 		if part == "" {
 			continue
 		}
-		out = append(out, piece{&slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: literal(part, nil)}, part, utf8.RuneCountInString(part)})
+		out = append(out, piece{element: &slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: literal(part, nil)}, plain: part, size: utf8.RuneCountInString(part)})
 	}
 	return out
 }
@@ -148,7 +158,7 @@ func quotePieces(lines []string) []piece {
 	var out []piece
 	for _, part := range pagesOf(b.String(), maxBlockText) {
 		if parts := inline(part); len(parts) > 0 {
-			out = append(out, piece{&slack.RichTextQuote{Type: slack.RTEQuote, Elements: parts}, part, utf8.RuneCountInString(part)})
+			out = append(out, piece{element: &slack.RichTextQuote{Type: slack.RTEQuote, Elements: parts}, plain: part, size: utf8.RuneCountInString(part)})
 		}
 	}
 	return out
@@ -164,7 +174,7 @@ func listPieces(lines []string) []piece {
 			if len(parts) == 0 {
 				parts = literal(" ", nil)
 			}
-			out = append(out, piece{listOf(style, indent, parts), part, utf8.RuneCountInString(part)})
+			out = append(out, piece{element: listOf(style, indent, parts), plain: part, size: utf8.RuneCountInString(part)})
 		}
 	}
 	return mergeLists(out)

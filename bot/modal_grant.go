@@ -76,7 +76,7 @@ func spansUpTo(most time.Duration) []time.Duration {
 // atMostInput asks for the greatest value of an argument. It begins with the value that the call has.
 func atMostInput(b approvers.Bound) slack.Block {
 	f := field{name: b.Arg}
-	label, hint, value := visible(clip(b.Arg, maxNameShown))+" at most", "In this call it is "+visible(string(b.AtMost))+". It can't be less.", string(b.AtMost)
+	label, hint, value := Visible(clip(b.Arg, maxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+". It can't be less.", string(b.AtMost)
 	if !plainNumber.MatchString(value) {
 		return inputBlock(f.blockID(), label, hint, slack.NewPlainTextInputBlockElement(nil, actionValue).WithInitialValue(value).WithMaxLength(maxTyped), false)
 	}
@@ -93,7 +93,7 @@ func fixed(g approvers.Grant) []*prose {
 		case len(b.Equal) == 0:
 			out = append(out, say("• ").strong(name(b.Arg)).say(": none, as here"))
 		default:
-			out = append(out, say("• ").strong(name(b.Arg)).say(": ").code(short(visible(string(b.Equal)), maxBoundShown)).say(", as here"))
+			out = append(out, say("• ").strong(name(b.Arg)).say(": ").code(boundShown(b, g.Secrets)).say(", as here"))
 		}
 	}
 	if len(out) > maxBoundsTold {
@@ -124,7 +124,7 @@ func allowanceIn(r approvers.Request, p *approvers.Policy, i interaction) (a app
 		least, known := new(big.Rat).SetString(string(values[arg]))
 		most, ok := new(big.Rat).SetString(text)
 		if !known || !ok || !simpleNumber(text) || most.Cmp(least) < 0 {
-			faults[block] = "A number, " + visible(string(values[arg])) + " or more."
+			faults[block] = "A number, " + Visible(string(values[arg])) + " or more."
 			continue
 		}
 		a.AtMost[arg] = json.RawMessage(text)

@@ -19,7 +19,12 @@ func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalView
 	p.para(say("You change what will run: ").strong(clip(whatHappens(r.Preview, r.Tool), maxQuote)),
 		say("The changed call counts as a new one. Approvals so far fall, its risk is computed again, and yours counts if your role may approve the result."))
 	counts := "Change and approve"
-	fields := fieldsOf(tool.Schema, r.Args)
+	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
+	if fields == nil && len(secretsIn(r.Args, r.Secrets)) > 0 {
+		p.para(say("🔒 ").strong("These arguments can't be changed in Slack, because some of them are masked.").
+			say(" Reject the call and say in the reason what should be different; the agent can then ask for it anew."))
+		return modal("Modify", p)
+	}
 	if fields == nil {
 		text := escapedJSON(r.Args)
 		if width(text) > maxInput {
@@ -30,6 +35,10 @@ func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalView
 		p.blocks = append(p.blocks, textInput(fieldRaw, "Arguments, as JSON", "", text, true, false))
 	}
 	for _, one := range fields {
+		if one.kind == fieldMasked {
+			p.para(say("🔒 ").strong(name(one.name)).say(" is masked, and stays as it is."))
+			continue
+		}
 		if one.kind == fieldLocked {
 			p.para(new(prose).strong(name(one.name)).say(" is too long to be changed or shown here, and stays as it is. Your change does not approve the call: the new card leads to all of its arguments."))
 			counts = "Change"
@@ -47,13 +56,13 @@ func modifyForm(r approvers.Request, f formMark, tool desk.Tool) slack.ModalView
 }
 
 // hasLocked reports whether the form left an argument out because it is too long for an input.
-func hasLocked(schema, args json.RawMessage) bool {
-	return slices.ContainsFunc(fieldsOf(schema, args), func(f field) bool { return f.kind == fieldLocked })
+func hasLocked(schema json.RawMessage, r approvers.Request) bool {
+	return slices.ContainsFunc(fieldsOf(schema, r.Args, r.Secrets), func(f field) bool { return f.kind == fieldLocked })
 }
 
 // block is the field's input.
 func (f field) block() *slack.InputBlock {
-	hint := visible(f.hint)
+	hint := Visible(f.hint)
 	if f.kind == fieldJSON {
 		hint = joinHints(hint, "Written as JSON.")
 	}
@@ -63,10 +72,10 @@ func (f field) block() *slack.InputBlock {
 			hint = joinHints(hint, `Characters that are hidden or special here are written as \u….`)
 		}
 		if mixed := mixedWords(words); len(mixed) > 0 {
-			hint = joinHints(hint, "Letters of different alphabets in one word: "+strings.Join(mixed, ", ")+".")
+			hint = joinHints(hint, "Letters that can look like others: "+strings.Join(mixed, ", ")+".")
 		}
 	}
-	return inputBlock(f.blockID(), visible(f.name), hint, f.input(), !f.required || f.present && f.initial == "")
+	return inputBlock(f.blockID(), Visible(f.name), hint, f.input(), !f.required || f.present && f.initial == "")
 }
 
 func joinHints(a, b string) string {

@@ -55,7 +55,7 @@ func answerForm(s seen, who approvers.Identity) slack.ModalViewRequest {
 	p := new(page)
 	q := r.Remarks[s.Surface.Step]
 	p.para(new(prose).person(q.By, q.Name).say(" (" + name(titleOf(s.Policy, q.Role)) + ") asks:"))
-	p.quoted(clip(visible(q.Text), maxSentence))
+	p.quoted(clip(Visible(q.Text), maxSentence))
 	p.blocks = append(p.blocks, wordsInput("Answer", "It comes on the card, for everybody who decides."))
 	return s.sendable(p, actAnswer, "Answer")
 }
@@ -159,9 +159,9 @@ func (b *Bot) submitPeople(ctx context.Context, d delivered, w whisper, s seen, 
 	case actTakeBack:
 		r, err = b.Desk.Revoke(ctx, c)
 	case actHandOn:
-		to, unknown := b.clicker(ctx, i.filled(fieldColleague), s.Policy, s.Request.Tool, s.Request.Plan.Risk, s.Request)
+		to, unknown := b.clicker(ctx, i.filled(fieldColleague), s.Policy, s.Request.Tool, stakes(s.Policy, s.Request), s.Request)
 		if unknown != nil {
-			return b.unknownClicker(ctx, d, w, unknown)
+			return b.unknownClicker(ctx, d, w, c, s, unknown)
 		}
 		r, err = b.Desk.HandOn(ctx, c, to)
 	}

@@ -14,14 +14,17 @@ func typedForm(r approvers.Request, f formMark) slack.ModalViewRequest {
 	p := new(page)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
 	p.para(new(prose).strong(clip(whatHappens(r.Preview, r.Tool), maxHeadline)), say(sign+" "+risk))
-	p.exact(argumentText(r.Args))
+	if doubt := twice(r); doubt != "" {
+		p.para(say("⚠️ " + doubt))
+	}
+	p.exact(argumentsOf(r))
 	p.blocks = append(p.blocks, typedInput(r))
 	return submittable(modal(formTitles[actTyped], p), actTyped, "Approve", f)
 }
 
 func typedInput(r approvers.Request) slack.Block {
 	what, value := typedValue(r)
-	return textInput(fieldTyped, fmt.Sprintf("To approve, type %s: %s", what, visible(value)), whyTyped(r), "", false, false)
+	return textInput(fieldTyped, fmt.Sprintf("To approve, type %s: %s", what, Visible(value)), whyTyped(r), "", false, false)
 }
 
 // whyTyped says why a value has to be typed.
@@ -52,5 +55,5 @@ func mistyped(r approvers.Request, typed string) string {
 	if typed == want || sameNumber(typed, want) {
 		return ""
 	}
-	return "This must be exactly " + visible(want) + "."
+	return "This must be exactly " + Visible(want) + "."
 }

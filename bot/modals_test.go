@@ -3,6 +3,7 @@ package bot
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,12 +65,29 @@ func TestLargestForm(t *testing.T) {
 	r.Preview = strings.Repeat("𝕏", 9000)
 	schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + "}}"
 	viewWithin(t, modifyForm(r, testMark(r), tool("issue_refund", schema, approvers.Unprotected)))
+	if f := fieldsOf(json.RawMessage(schema), r.Args, nil); !slices.ContainsFunc(f, func(f field) bool { return f.kind == fieldLocked }) || f[len(f)-1].kind == fieldLocked {
+		t.Error("the longest arguments have to stay as they are, and no more of them than that")
+	}
 	var options []string
 	for i := range maxOptions {
 		options = append(options, fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat("界", maxOptionText-3))))
 	}
 	menu := testRequest(`{"m":` + options[7] + `}`)
 	viewWithin(t, modifyForm(menu, testMark(menu), tool("issue_refund", `{"properties":{"m":{"enum":[`+strings.Join(options, ",")+`]}}}`, approvers.Unprotected)))
+	var menus []string
+	for i := range maxFormFields {
+		menus = append(menus, fmt.Sprintf(`"menu_%d":{"enum":[%s]}`, i, strings.Join(options, ",")))
+	}
+	menu = testRequest(`{"menu_0":` + options[7] + `}`)
+	schema = `{"properties":{` + strings.Join(menus, ",") + `}}`
+	viewWithin(t, modifyForm(menu, testMark(menu), tool("issue_refund", schema, approvers.Unprotected)))
+	kinds := map[fieldKind]int{}
+	for _, f := range fieldsOf(json.RawMessage(schema), menu.Args, nil) {
+		kinds[f.kind]++
+	}
+	if kinds[fieldJSON] == 0 || kinds[fieldChoice] == 0 {
+		t.Errorf("menus that don't fit have to become texts, and no more of them than that: %v", kinds)
+	}
 }
 
 func TestFieldKinds(t *testing.T) {
@@ -98,13 +116,13 @@ func TestFieldKinds(t *testing.T) {
 		"reference":            {`{"$ref":"#/x"}`, `1`, fieldJSON},
 		"true":                 {`true`, `1`, fieldJSON},
 	} {
-		fields := fieldsOf(json.RawMessage(`{"properties":{"f":`+c.schema+`}}`), []byte(`{"f":`+c.value+`}`))
+		fields := fieldsOf(json.RawMessage(`{"properties":{"f":`+c.schema+`}}`), []byte(`{"f":`+c.value+`}`), nil)
 		if len(fields) != 1 || fields[0].kind != c.want {
 			t.Errorf("%s: %+v, want kind %d", name, fields, c.want)
 		}
 	}
 	for name, schema := range map[string]string{"choice of schemas": `{"oneOf":[{}]}`, "reference": `{"$ref":"#"}`, "not a schema": `7`, "nothing": `{}`} {
-		if fields := fieldsOf(json.RawMessage(schema), []byte(`{}`)); fields != nil {
+		if fields := fieldsOf(json.RawMessage(schema), []byte(`{}`), nil); fields != nil {
 			t.Errorf("%s: %+v", name, fields)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 // Muster looks who of a stage's people can be reached, and has the desk call those who stand in, or the lead.
 func (b *Bot) Muster(ctx context.Context, t store.Timer) error {
+	ctx = dueFor(ctx, plain, t)
 	roll, people, err := b.company(ctx, t.Ref)
 	if err != nil {
 		return err
@@ -20,6 +21,7 @@ func (b *Bot) Muster(ctx context.Context, t store.Timer) error {
 
 // Remind has those of a stage's people told again who have not decided.
 func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
+	ctx = dueFor(ctx, plain, t)
 	roll, people, err := b.company(ctx, t.Ref)
 	if err != nil {
 		return err
@@ -29,6 +31,7 @@ func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 
 // Depart has everything looked at anew that waits for somebody whose absence begins.
 func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
+	ctx = dueFor(ctx, plain, t)
 	policy := b.Desk.Policy()
 	who, err := b.member(ctx, approvers.PersonID(t.Ref).User(), policy)
 	if err != nil {
@@ -58,7 +61,7 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 			if err != nil {
 				return approvers.Identity{}, err
 			}
-			if members[user] {
+			if in(members, who, user) {
 				who.Groups = append(who.Groups, m.Value)
 			}
 		}

@@ -3,6 +3,7 @@ package bot
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,6 +29,8 @@ func (m message) body() ([]byte, error) {
 type page struct {
 	blocks []slack.Block
 	lines  []string
+	moves  []string // what its buttons say
+	tabled bool     // it holds a table, of which Slack takes one
 }
 
 // headline is the first line: what it is about. Longer ones than Slack's headers hold become a bold paragraph.
@@ -98,11 +101,36 @@ func (p *page) small(s string) {
 // buttons adds a row of buttons. id sets rows apart that hold the same button.
 func (p *page) buttons(id string, buttons ...slack.BlockElement) {
 	p.blocks = append(p.blocks, slack.NewActionBlock(id, buttons...))
+	for _, b := range buttons {
+		if b, ok := b.(*slack.ButtonBlockElement); ok && !slices.Contains(p.moves, b.Text.Text) {
+			p.moves = append(p.moves, b.Text.Text)
+		}
+	}
+}
+
+// maxMovesTold bounds how many buttons a message's text names.
+const maxMovesTold = 12
+
+// whatToDo names a message's buttons, for those who are read its text: that there is something to do is part of the story.
+func (p *page) whatToDo() string {
+	if len(p.moves) == 0 {
+		return ""
+	}
+	told := make([]string, 0, maxMovesTold)
+	for i, m := range p.moves {
+		if i == maxMovesTold {
+			told = append(told, fmt.Sprintf("%d more", len(p.moves)-i))
+			break
+		}
+		told = append(told, escape(short(m, maxNameShown)))
+	}
+	return "\nButtons: " + strings.Join(told, " · ")
 }
 
 // message is the page as a message. Its text is cut to what chat.update takes, and says so.
 func (p *page) message() message {
-	return message{Text: clip(strings.Join(p.lines, "\n"), maxUpdateText-100), Blocks: p.blocks}
+	what := p.whatToDo()
+	return message{Text: clipMarked(strings.Join(p.lines, "\n"), maxUpdateText-100-width(what)) + what, Blocks: p.blocks}
 }
 
 // plainText is text that Slack shows literally, without turning :words: into pictures.

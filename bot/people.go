@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -49,8 +50,15 @@ func (b *Bot) who(ctx context.Context, user string, fresh bool) (approvers.Ident
 	if err != nil {
 		return approvers.Identity{}, err
 	}
-	return identity(me, u), nil
+	who := identity(me, u)
+	if !u.IsEmailConfirmed || !b.Desk.Policy().CountsEmail(who.Email) {
+		who.Email = ""
+	}
+	return who, nil
 }
+
+// errAboutAnother says that Slack's answer is not about whom it was asked. Nothing is concluded from it.
+var errAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
 
 // user is Slack's record of a user. fresh asks anew.
 func (b *Bot) user(ctx context.Context, user string, fresh bool) (slack.User, error) {
@@ -59,13 +67,16 @@ func (b *Bot) user(ctx context.Context, user string, fresh bool) (slack.User, er
 		if err != nil {
 			return slack.User{}, fmt.Errorf("users.info: %w", slow(err))
 		}
+		if u.ID != user && (u.Enterprise.ID == "" || u.Enterprise.ID != user) {
+			return slack.User{}, errAboutAnother
+		}
 		return *u, nil
 	})
 }
 
 // identity is what Slack's user record says of a person.
 func identity(me self, u slack.User) approvers.Identity {
-	home, mine := u.TeamID, me.Team
+	home, mine, id, local := u.TeamID, me.Team, u.ID, ""
 	if me.Enterprise != "" {
 		mine = me.Enterprise
 		if u.Enterprise.EnterpriseID != "" {
@@ -73,15 +84,19 @@ func identity(me self, u slack.User) approvers.Identity {
 		} else if u.TeamID == me.Team {
 			home = me.Enterprise
 		}
+		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // one person in several workspaces of an enterprise is one person
+			id, local = u.Enterprise.ID, u.ID
+		}
 	}
 	return approvers.Identity{
-		ID:      approvers.Who(home, u.ID),
+		ID:      approvers.Who(home, id),
+		Local:   local,
 		Name:    calledName(u),
 		Email:   strings.ToLower(u.Profile.Email),
 		Deleted: u.Deleted,
 		Guest:   u.IsRestricted || u.IsUltraRestricted,
 		Foreign: u.IsStranger || home != mine,
-		Bot:     u.IsBot || u.IsAppUser || u.IsWorkflowBot || u.IsConnectorBot || u.ID == "USLACKBOT",
+		Bot:     u.IsBot || u.IsAppUser || u.IsWorkflowBot || u.IsConnectorBot || u.ID == slackbot,
 	}
 }
 
@@ -137,6 +152,17 @@ func (m *memory[T]) get(key string, fresh bool, ask func() (T, error)) (T, error
 		m.held[key] = held[T]{v, m.now().Add(m.keep)}
 	}
 	return v, nil
+}
+
+// peek is a value that is held still.
+func (m *memory[T]) peek(key string) (v T, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.held[key]
+	if !ok || !m.now().Before(h.until) {
+		return v, false
+	}
+	return h.v, true
 }
 
 // forget drops one key, or all with an empty one.

@@ -42,12 +42,14 @@ func TestIdentity(t *testing.T) {
 		"grid, same workspace": {grid, user(none), approvers.Identity{ID: "E1/U1"}},
 		"grid, sister": {grid, user(func(u *slack.User) { u.TeamID, u.Enterprise.EnterpriseID = "T2", "E1" }),
 			approvers.Identity{ID: "E1/U1"}},
+		"grid, one person in two workspaces": {grid, user(func(u *slack.User) { u.Enterprise = slack.EnterpriseUser{ID: "W1", EnterpriseID: "E1"} }),
+			approvers.Identity{ID: "E1/W1", Local: "U1"}},
 		"another grid":         {grid, user(func(u *slack.User) { u.TeamID, u.Enterprise.EnterpriseID = "T9", "E9" }), approvers.Identity{ID: "E9/U1", Foreign: true}},
 		"no grid into a grid":  {grid, user(func(u *slack.User) { u.TeamID = "T9" }), approvers.Identity{ID: "T9/U1", Foreign: true}},
 		"a workspace not said": {alone, user(func(u *slack.User) { u.TeamID = "" }), approvers.Identity{ID: "/U1", Foreign: true}},
 	} {
 		got := identity(c.me, c.u)
-		if got.ID != c.want.ID || got.Deleted != c.want.Deleted || got.Guest != c.want.Guest || got.Foreign != c.want.Foreign || got.Bot != c.want.Bot {
+		if got.ID != c.want.ID || got.Local != c.want.Local || got.Deleted != c.want.Deleted || got.Guest != c.want.Guest || got.Foreign != c.want.Foreign || got.Bot != c.want.Bot {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if name == "member" && (got.Email != c.want.Email || got.Name != c.want.Name) {

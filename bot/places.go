@@ -18,12 +18,14 @@ type places struct {
 	names *memory[string]            // name by channel id
 	ids   *memory[map[string]string] // channel id by name
 	dms   *memory[string]            // direct-message channel by user id
+	ext   *memory[bool]              // whether a channel is shared with another organisation, by its id
+	was   *memory[bool]              // the same, for longer: what counts while Slack takes no more such questions
 }
 
 func newPlaces(api *slack.Client, now func() time.Time) *places {
 	return &places{
 		api: api, names: newMemory[string](now, knownPlace), ids: newMemory[map[string]string](now, knownPlace),
-		dms: newMemory[string](now, 24*time.Hour),
+		dms: newMemory[string](now, 24*time.Hour), ext: newMemory[bool](now, trusted), was: newMemory[bool](now, knownPlace),
 	}
 }
 
@@ -41,8 +43,30 @@ func (p *places) name(ctx context.Context, channel string) (string, error) {
 	})
 }
 
+// shared reports whether people of other organisations are in a channel. fresh asks Slack anew. Where Slack takes no more questions for now an answer from
+// before counts: events would have dropped it.
+func (p *places) shared(ctx context.Context, channel string, fresh bool) (bool, error) {
+	ext, err := p.ext.get(channel, fresh, func() (bool, error) {
+		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
+		if gone[errorCode(err)] {
+			return false, nil // posting says so too
+		}
+		if err != nil {
+			return false, fmt.Errorf("conversations.info: %w", slow(err))
+		}
+		return c.IsExtShared, nil
+	})
+	if err == nil || isPutOff(err) && !fresh {
+		return p.was.get(channel, err == nil, func() (bool, error) { return ext, err })
+	}
+	return ext, err
+}
+
 // errNoChannel is what Slack itself answers for a channel that it does not know, or does not show to the bot.
 var errNoChannel = slack.SlackErrorResponse{Err: "channel_not_found"}
+
+// errNoThread is what Slack answers for a thread that is not there any more, where it does not post to the channel instead.
+var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
 // channel finds the id of a channel that the policy names as #name or by id.
 func (p *places) channel(ctx context.Context, named string) (string, error) {
@@ -69,16 +93,22 @@ func channelID(s string) bool {
 func (p *places) list(ctx context.Context) (map[string]string, error) {
 	ids := map[string]string{}
 	query := slack.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: []string{"public_channel", "private_channel"}}
+	err := eachChannel(ctx, p.api, query, func(c slack.Channel) { ids[c.Name] = c.ID })
+	return ids, err
+}
+
+// eachChannel goes through the channels that the bot can see.
+func eachChannel(ctx context.Context, api *slack.Client, query slack.GetConversationsParameters, do func(slack.Channel)) error {
 	for {
-		channels, next, err := p.api.GetConversationsContext(ctx, &query)
+		channels, next, err := api.GetConversationsContext(ctx, &query)
 		if err != nil {
-			return nil, fmt.Errorf("conversations.list: %w", slow(err))
+			return fmt.Errorf("conversations.list: %w", slow(err))
 		}
 		for _, c := range channels {
-			ids[c.Name] = c.ID
+			do(c)
 		}
 		if next == "" {
-			return ids, nil
+			return nil
 		}
 		query.Cursor = next
 	}
@@ -98,9 +128,12 @@ func (p *places) dm(ctx context.Context, user string) (string, error) {
 // heed forgets what an event says has changed.
 func (p *places) heed(e event) {
 	switch e.Type {
-	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted",
+	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted", "channel_left", "group_left",
 		"group_archive", "group_unarchive", "group_deleted", "member_joined_channel":
 		p.names.forget("")
 		p.ids.forget("")
+	case channelShared, channelUnshared:
+		p.ext.forget(e.channelID())
+		p.was.forget(e.channelID())
 	}
 }

@@ -19,7 +19,7 @@ type prose struct {
 
 func say(s string) *prose { return new(prose).say(s) }
 
-// say adds text as it stands. What others wrote must have passed through visible.
+// say adds text as it stands. What others wrote must have passed through Visible.
 func (p *prose) say(s string) *prose { return p.styled(s, nil) }
 
 func (p *prose) strong(s string) *prose {
@@ -47,7 +47,9 @@ func (p *prose) styled(s string, style *slack.RichTextSectionTextStyle) *prose {
 func (p *prose) person(id approvers.PersonID, called string) *prose {
 	user := id.User()
 	if !slackUser(user) {
-		if called == "" {
+		if login := id.Login(); login != "" {
+			called = approvers.Operates(id).Name
+		} else if called == "" {
 			called = string(id)
 		}
 		return p.strong(name(called))

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slack-go/slack"
-
 	"countersign/approvers"
 	"countersign/internal/workspace"
 	"countersign/store"
@@ -60,37 +58,20 @@ func showing(t *testing.T, w *workbench) []store.Timer {
 	t.Helper()
 	var due []store.Timer
 	err := w.store.View(t.Context(), func(r store.Reader) error {
-		var err error
-		due, err = r.Timers(store.TimerShow, 100)
-		return err
+		due = nil
+		for _, kind := range store.ShowTimers {
+			timers, err := r.Timers(kind, 100)
+			if err != nil {
+				return err
+			}
+			due = append(due, timers...)
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return due
-}
-
-// Somebody deletes the card: it is posted anew as soon as it changes, and the new one works.
-func TestDeletedCard(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		w.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
-		w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
-	})
-	root := w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	card = w.finds("teo", "#support-approvals", "", "1 of 2 agreed")
-	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
-	api := slack.New(workspace.DemoBotToken, slack.OptionAPIURL(w.url+"/api/"))
-	if _, _, err := api.DeleteMessage("C0002", card.TS); err != nil {
-		t.Fatal(err)
-	}
-	w.saysIn("sam", "#support", "hello?", root)
-	w.clicks("sam", "#support", w.finds("sam", "#support", root, "Waits for"), actWithdraw)
-	anew := w.finds("teo", "#support-approvals", "", "Withdrawn by")
-	if anew.TS == card.TS {
-		t.Error("a deleted message came back")
-	}
 }
 
 // A channel that the bot is not in: the card goes to each approver instead.
@@ -100,7 +81,7 @@ func TestUnreachableChannel(t *testing.T) {
 	card := w.finds("teo", "U0BOT", "", "Waits for Team Lead")
 	w.clicks("teo", "U0BOT", card, actApprove)
 	w.finds("sam", "#support", root, "results: executed")
-	if !strings.Contains(w.log.String(), "Slack refused this for good") {
+	if !strings.Contains(w.log.String(), "can't write in a channel") {
 		t.Error("the operator was not told")
 	}
 }
@@ -126,24 +107,13 @@ func TestUnknownOutcome(t *testing.T) {
 		want   string
 	}{
 		"happened": {actHappened, "a person reported that it happened"},
-		"did not":  {actDidNot, "a person reports that it did not happen"},
+		"did not":  {actDidNot, "a person reported that it did not happen"},
 		"leave":    {actLeave, "results: unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorkbench(t, func(w *workbench) { w.hold = make(chan struct{}) })
-			root := w.says("sam", "#support", refundCall)
-			card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-			w.clicks("teo", "#support-approvals", card, actApprove)
-			w.until("it runs", func() bool { return len(w.runs()) == 1 })
-			close(w.hold)
-			w.stop()
-			w.mu.Lock()
-			w.hold = nil
-			w.mu.Unlock()
-			w.lose()
-			w.start()
-			ask := w.finds("teo", "#support-approvals", "", "Did this happen?", "order_id")
-			w.finds("teo", "#support-approvals", "", "It is unknown whether it happened")
+			w := newWorkbench(t)
+			root, ask := w.lost("#support")
+			w.finds("teo", "#support-approvals", "", "It may or may not have happened", "somebody has to check")
 			w.clicks("gus", "#support", w.finds("gus", "#support", root, "Did this happen?"), c.action)
 			w.clicks("teo", "#support-approvals", ask, c.action)
 			if c.action == actHappened {

@@ -25,6 +25,7 @@ func (s scene) bundle() drawing {
 	s.bundleHead(p, open)
 	s.asked(p, first)
 	if len(open) > 0 {
+		p.para(s.pausedHere())
 		p.para(s.whyAll(open), s.untilWhen(open), s.standsStill(open[0]))
 	}
 	var shows []store.Shown
@@ -119,7 +120,7 @@ func (s scene) bundled(p *page, c desk.CallSight, title *prose, room *int, ownTi
 	r := *c.Request
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
 	p.para(title, say(sign+" "+risk+" · ").code(name(r.Tool)))
-	text := argumentText(r.Args)
+	text := argumentsOf(r)
 	whole := width(text) <= min(maxBundleCall, *room) && strings.Count(text, "\n") < maxBundleLines && width(whatHappens(r.Preview, r.Tool)) <= maxBundleText
 	notes := s.bundleNotes(r)
 	if whole {
@@ -143,7 +144,7 @@ func (s scene) bundled(p *page, c desk.CallSight, title *prose, room *int, ownTi
 func (s scene) bundleNotes(r approvers.Request) []*prose {
 	var out []*prose
 	var warnings []string
-	warnings = append(warnings, findings(wordsIn(r.Args))...)
+	warnings = append(warnings, doubts(r)...)
 	if r.PreviewFault != "" {
 		warnings = append(warnings, "The preview could not be made: "+oneLine(r.PreviewFault)+".")
 	}
@@ -152,6 +153,9 @@ func (s scene) bundleNotes(r approvers.Request) []*prose {
 	}
 	if len(warnings) > 0 {
 		out = append(out, say("⚠️ ").strong(clip(strings.Join(warnings, " "), maxBundleNote)))
+	}
+	if n := len(secretsIn(r.Args, r.Secrets)); n > 0 {
+		out = append(out, say("🔒 ").strong(plural(n, "value")+" masked here.").say(" Its own card reveals them to those who may decide."))
 	}
 	st := r.Plan.Stages[r.Stage]
 	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
@@ -200,6 +204,9 @@ func (s scene) settled(c desk.CallSight) *prose {
 	case waits(c):
 		return say("↗️ It has a card of its own now. ").also(s.waiting(*c.Request))
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
+		if s.Pause.On {
+			return say("⏸️ ").also(s.decided(c)).also(s.held(c))
+		}
 		return say("▶️ ").also(s.decided(c)).say("Running…")
 	}
 	sign, state := s.state(c)

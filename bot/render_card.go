@@ -13,10 +13,14 @@ import (
 func (s scene) card() drawing {
 	r := *s.Request
 	p := new(page)
-	text := argumentText(r.Args)
+	text := argumentsOf(r)
 	whole := fitsCard(text)
 	p.headline(whatHappens(r.Preview, r.Tool))
 	p.para(s.standing(r)...)
+	p.para(s.earlier(r))
+	if r.State == approvers.Pending {
+		p.para(s.pausedHere())
+	}
 	s.risk(p, r)
 	s.arguments(p, text, whole)
 	p.para(s.warnings(r, whole)...)
@@ -67,10 +71,16 @@ func (s scene) ending(r approvers.Request) *prose {
 		approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back", approvers.Voided: "Voided", approvers.Refused: "Refused by the policy",
 	}[r.State]
 	p := new(prose).strong(verb)
+	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
+		return p.say(" at the command line by ").person(d.By, d.Name).say(" (break glass), ").at(d.At, dayTime).say(". Reason: ").soft(clip(oneLine(d.Reason), maxReason))
+	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
 		return p.say(" by ").also(s.agreed(r)).say(", ").at(r.ClosedAt, dayTime).say(".")
 	}
 	if r.ClosedBy != "" {
+		if r.ClosedBy.Login() != "" {
+			p.say(" at the command line")
+		}
 		p.say(" by ").person(r.ClosedBy, r.ClosedName)
 		if r.ClosedRole != "" {
 			p.say(" (" + s.title(r.ClosedRole) + ")")
@@ -110,7 +120,7 @@ func (s scene) arguments(p *page, text string, whole bool) {
 // warnings answer whether anything is hidden, cut, masked, or written to look like something else.
 func (s scene) warnings(r approvers.Request, whole bool) []*prose {
 	var out []*prose
-	for _, f := range findings(wordsIn(r.Args)) {
+	for _, f := range doubts(r) {
 		out = append(out, say("⚠️ ").strong(f))
 	}
 	if r.PreviewFault != "" {
@@ -118,6 +128,9 @@ func (s scene) warnings(r approvers.Request, whole bool) []*prose {
 	}
 	if !r.Plan.Known {
 		out = append(out, say("⚠️ ").strong("The policy does not know this tool."))
+	}
+	if note := maskedNote(r); !note.empty() && r.State == approvers.Pending {
+		out = append(out, note)
 	}
 	if len(out) == 0 && whole && r.State == approvers.Pending {
 		out = append(out, new(prose).soft("These are all arguments, exactly as they will be sent: nothing is hidden, cut or masked."))
@@ -142,7 +155,7 @@ func (s scene) edits(p *page, r approvers.Request) {
 	}
 	p.para(line)
 	before := r.Edits[0].Before
-	diff, ok := changes(before, r.Args)
+	diff, ok := changes(before, r.Args, r.Secrets)
 	if !ok {
 		p.para(say("What was changed is too long to show side by side. The arguments above are the changed ones."))
 		return
@@ -170,7 +183,8 @@ func (s scene) asked(p *page, r approvers.Request) {
 		line.say(" · ").link(link, "See the conversation")
 	}
 	p.para(line)
-	p.quoted(clip(visible(r.Facts.Quote), maxQuote))
+	p.quoted(clip(Visible(hush(r.Facts.Quote, r.Args, r.Secrets)), maxQuote))
+	since(p, r)
 }
 
 // why says why it comes to this role, in the policy's own words.

@@ -21,8 +21,7 @@ func (s scene) grant() *page {
 	switch {
 	case g.State == approvers.GrantLive:
 		p.para(s.grantLine(g), s.bounds(g), left(g), s.stalled())
-		again := confirm("Take it back?", "From now on such calls wait for approval again. What is running already is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
-		p.buttons("", button(actRevoke, "Revoke", s.mark(g.ID), slack.StyleDefault).WithConfirm(again))
+		p.buttons("", s.revoke(g))
 		p.small("What goes beyond this waits for approval as before, and so does what is riskier, needs more than one person, or is asked for by whoever allowed it.")
 	case g.State == approvers.GrantOffered && s.Now.Before(g.Until):
 		s.offer(p, g)
@@ -32,6 +31,12 @@ func (s scene) grant() *page {
 		p.para(s.grantLine(g), s.grantEnd(g))
 	}
 	return p
+}
+
+// revoke is the button that takes a permission back.
+func (s scene) revoke(g approvers.Grant) slack.BlockElement {
+	again := confirm("Take it back?", "From now on such calls wait for approval again. What is running already is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
+	return button(actRevoke, "Revoke", s.mark(g.ID), slack.StyleDefault).WithConfirm(again)
 }
 
 // grantLine says who allowed what, and for how long.
@@ -68,7 +73,7 @@ func (s scene) bounds(g approvers.Grant) *prose {
 		case len(b.Equal) == 0:
 			parts = append(parts, "no "+name(b.Arg))
 		default:
-			parts = append(parts, name(b.Arg)+" "+short(visible(string(b.Equal)), maxBoundShown))
+			parts = append(parts, name(b.Arg)+" "+boundShown(b, g.Secrets))
 		}
 	}
 	p := new(prose)
@@ -79,6 +84,14 @@ func (s scene) bounds(g approvers.Grant) *prose {
 		p.say(argumentList(free) + " may be anything.")
 	}
 	return p
+}
+
+// boundShown is a value that a grant fixes, as it is shown.
+func boundShown(b approvers.Bound, secrets []string) string {
+	if approvers.HoldsSecret(secrets, b.Arg) {
+		return masked(b.Equal)
+	}
+	return short(Visible(string(b.Equal)), maxBoundShown)
 }
 
 // argumentList names arguments, and counts what is too many.
@@ -103,7 +116,7 @@ func (s scene) stalled() *prose {
 	if s.Stalled == "" {
 		return new(prose)
 	}
-	return say("⚠️ Nothing can run under it as things are: " + clip(visible(s.Stalled), maxNote) + ".")
+	return say("⚠️ Nothing can run under it as things are: " + clip(Visible(s.Stalled), maxNote) + ".")
 }
 
 // grantEnd says how it ended.

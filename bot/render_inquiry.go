@@ -28,7 +28,7 @@ func (s scene) inquiry() *page {
 	}
 	var row []slack.BlockElement
 	for i, option := range q.Options {
-		row = append(row, button(actChoose+strconv.Itoa(i), visible(option), s.mark(call.ID), slack.StyleDefault))
+		row = append(row, button(actChoose+strconv.Itoa(i), Visible(option), s.mark(call.ID), slack.StyleDefault))
 	}
 	p.buttons("", row...)
 	p.para(say("Choose, or write your answer here. Until ").at(q.ExpiresAt, dayTime).say("; this approves nothing."))

@@ -26,10 +26,10 @@ func (s scene) moves(p *page, r approvers.Request, whole bool) {
 		p.buttons("", comment, takeBack)
 	case len(r.Standing()) > 0 && !s.ownCopy():
 		s.choices(p, r, whole)
-		p.buttons("", ask, comment, handOn, takeBack)
+		p.buttons("", append([]slack.BlockElement{ask, comment, handOn, takeBack}, s.reveal(r)...)...)
 	default:
 		s.choices(p, r, whole)
-		p.buttons("", s.andMore(r, whole, ask, comment, handOn)...)
+		p.buttons("", append(s.andMore(r, whole, ask, comment, handOn), s.reveal(r)...)...)
 	}
 	if r.State == approvers.Pending {
 		p.small(s.hint(r))
@@ -54,14 +54,18 @@ func (s scene) choices(p *page, r approvers.Request, whole bool) {
 // decisions are the buttons to decide. What can't be shown whole here can't be approved here.
 func (s scene) decisions(r approvers.Request, whole bool, style slack.Style) []slack.BlockElement {
 	value := s.mark(r.ID)
-	what := inFull(r.Preview, r.Tool, r.Args)
+	what := inFull(r.Preview, r.Tool, r.Args, r.Secrets)
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	var row []slack.BlockElement
 	switch {
 	case whole && r.WantsTyping():
 		row = append(row, button(actTyped, "Approve…", value, style))
 	case whole:
-		ask := confirm("Approve this?", clip(what, maxConfirm-width(risk)-3)+"\n\n"+risk+".", "Approve", "Not yet", slack.StylePrimary)
+		rest := "\n\n" + risk + "."
+		if doubt := twice(r); doubt != "" {
+			rest += "\n\n" + doubt
+		}
+		ask := confirm("Approve this?", clip(what, maxConfirm-width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
 		row = append(row, button(actApprove, "Approve", value, style).WithConfirm(ask))
 	default:
 		row = append(row, button(actArguments, "Open all arguments", value, style))

@@ -22,6 +22,9 @@ func (s scene) notice() *page {
 		s.answered(p, r)
 	case store.NoteInvited:
 		s.invitation(p, r, user)
+	case store.NoteGlass:
+		s.broken(p, r, user)
+		return p
 	case store.NoteTurn:
 		s.turn(p, r)
 	case store.NoteReminder:
@@ -30,6 +33,12 @@ func (s scene) notice() *page {
 	}
 	p.para(s.whatNow(r, now, user))
 	return p
+}
+
+// late reports whether a notice that asks somebody to decide has not come to them until there was nothing left to decide. The card says what became of it.
+func (s scene) late() bool {
+	asks := s.Surface.Note == store.NoteReminder || s.Surface.Note == store.NoteTurn || s.Surface.Note == store.NoteInvited
+	return asks && s.Surface.TS == "" && s.Request.State != approvers.Pending
 }
 
 // turn tells whoever has the card already, or the channel where it is, that it is theirs to decide now.
@@ -97,7 +106,7 @@ func (s scene) fallen(p *page, r approvers.Request, user string) {
 		line.say(".")
 	}
 	p.para(line)
-	if diff, ok := changes(e.Before, e.After); ok {
+	if diff, ok := changes(e.Before, e.After, r.Secrets); ok {
 		p.exact(diff)
 	} else {
 		p.para(say("What was changed is too long to show here; the card leads to all of it."))
@@ -121,8 +130,8 @@ func (s scene) answered(p *page, r approvers.Request) {
 			continue
 		}
 		p.para(say("💬 ").person(a.By, a.Name).say(" answered your question about ").strong(what(r)).say(":"))
-		p.quoted(clip(visible(r.Remarks[a.To].Text), maxSentence/2))
-		p.quoted(clip(visible(a.Text), maxSentence/2))
+		p.quoted(clip(Visible(r.Remarks[a.To].Text), maxSentence/2))
+		p.quoted(clip(Visible(a.Text), maxSentence/2))
 	}
 }
 

@@ -28,7 +28,7 @@ func (s scene) progress(r approvers.Request) []*prose {
 }
 
 // toldByEnding reports whether the line on how a request ended says all there is to say of a decision: the rejection that ended it, and the
-// approval of one who allowed it alone.
+// approval of one who allowed it alone or in place of the others.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -37,7 +37,7 @@ func toldByEnding(r approvers.Request, i int) bool {
 	if d.Kind == approvers.Reject {
 		return r.State == approvers.Rejected && i == len(r.Decisions)-1
 	}
-	return len(r.Decisions) == 1
+	return d.BreakGlass || len(r.Decisions) == 1
 }
 
 // stages says at which stage a request is, and what follows.
@@ -96,7 +96,11 @@ func (s scene) decision(r approvers.Request, i int) *prose {
 	if d.Fallen {
 		sign = "✖️ "
 	}
-	line := say(sign).person(d.By, d.Name).say(fmt.Sprintf(" (%s) %s at stage %d, ", s.title(d.Role), did, d.Stage+1)).at(d.At, clock)
+	in := s.title(d.Role)
+	if d.By.Login() != "" {
+		in = "at the command line"
+	}
+	line := say(sign).person(d.By, d.Name).say(fmt.Sprintf(" (%s) %s at stage %d, ", in, did, d.Stage+1)).at(d.At, clock)
 	if d.Kind == approvers.Reject && d.Reason != "" {
 		line.say(": ").soft(clip(oneLine(d.Reason), maxAgainst))
 	}

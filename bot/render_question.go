@@ -14,13 +14,13 @@ func (s scene) question() *page {
 	q := r.Remarks[s.Surface.Step]
 	p := new(page)
 	p.para(say("❓ ").also(s.speaker(q)).say(" asks about ").strong(clip(whatHappens(r.Preview, r.Tool), maxNote)).say(":"))
-	p.quoted(clip(visible(q.Text), maxSentence))
+	p.quoted(clip(Visible(q.Text), maxSentence))
 	answer := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == s.Surface.Step })
 	switch {
 	case answer >= 0:
 		a := r.Remarks[answer]
 		p.para(say("💬 ").person(a.By, a.Name).say(" answered, ").at(a.At, clock).say(":"))
-		p.quoted(clip(visible(a.Text), maxSentence))
+		p.quoted(clip(Visible(a.Text), maxSentence))
 	case r.State == approvers.Pending:
 		p.para(s.called(r).say(": your answer comes on the card. The time goes on: if nobody decides by ").at(r.ExpiresAt, dayTime).say(", it will not run."))
 		p.buttons("", button(actAnswer, "Answer…", s.mark(r.ID), slack.StylePrimary))

@@ -35,6 +35,23 @@ func TestReminders(t *testing.T) {
 	}
 }
 
+// What asks somebody to decide, and was not shown until it was too late, is not shown any more. What was shown says what became of it.
+func TestLateNotices(t *testing.T) {
+	over := closed(testRequest(refundArgs), approvers.Expired, "", "", "nobody decided in time")
+	for _, note := range []store.Note{store.NoteReminder, store.NoteTurn, store.NoteInvited, store.NoteFallen, store.NoteAnswered} {
+		for _, ts := range []string{"", "1772452801.000200"} {
+			for _, r := range []approvers.Request{testRequest(refundArgs), over} {
+				s := sightOf(r)
+				s.Surface = store.Surface{ID: "s_2", Kind: store.SurfaceNotice, Note: note, Ref: r.ID, Request: r.ID, To: "user:U0002", TS: ts}
+				asks := note != store.NoteFallen && note != store.NoteAnswered
+				if got, want := drawn(t, s).over, asks && ts == "" && r.State == approvers.Expired; got != want {
+					t.Errorf("%s of a request that is %s, shown at %q: too late %t, want %t", note, r.State, ts, got, want)
+				}
+			}
+		}
+	}
+}
+
 // Whoever stands in is told what they may and may not decide, and when it is over.
 func TestStandIns(t *testing.T) {
 	a := approvers.Absence{

@@ -16,19 +16,26 @@ import (
 // step draws the tool calls of one step of the model, in the asker's thread: what runs, what waits for whom, what became of it.
 func (s scene) step() *page {
 	p := new(page)
-	if words := strings.TrimSpace(s.Text); words != "" {
-		p.say(markdown(words), maxStepText)
+	words := strings.TrimSpace(s.Text)
+	for _, c := range s.Calls {
+		words = hush(words, []byte(c.Call.Args), c.Call.Secrets)
+	}
+	if words != "" {
+		p.say(markdown(words), maxStepText, maxStepParts)
 	}
 	calls := slices.Clone(s.Calls)
-	if len(calls) > maxStepCalls { // what waits for people comes first; the rest is counted
+	if len(calls) > maxStepCalls { // what waits for people comes first
 		slices.SortStableFunc(calls, func(a, b desk.CallSight) int { return urgency(a) - urgency(b) })
 	}
-	for i, c := range calls {
-		if i == maxStepCalls {
-			s.rest(p, calls[i:])
-			break
-		}
-		s.call(p, c)
+	s.tasks(p, calls)
+	open := slices.ContainsFunc(calls, func(c desk.CallSight) bool { return c.Call.Outcome == "" })
+	if open {
+		p.para(s.pausedHere())
+	}
+	s.standings(p, calls)
+	if open && s.Turn.State == approvers.TurnWaiting && s.Turn.Step == s.Surface.Step && s.Turn.Halted == "" {
+		sure := confirm("Stop the agent?", "What waits here is taken back, and what runs is interrupted. What has happened already stays.", "Stop", "Go on", slack.StyleDanger)
+		p.buttons("stop", button(actStop, "Stop", s.mark(s.Turn.ID), slack.StyleDefault).WithConfirm(sure))
 	}
 	if len(p.blocks) == 0 { // a step always has calls; Slack refuses an empty message
 		p.para(say("…"))
@@ -49,40 +56,6 @@ func urgency(c desk.CallSight) int {
 // waits reports whether people are asked about a call.
 func waits(c desk.CallSight) bool {
 	return c.Request != nil && c.Request.State == approvers.Pending
-}
-
-// rest counts the calls that are not drawn one by one.
-func (s scene) rest(p *page, calls []desk.CallSight) {
-	done, waiting := 0, 0
-	for _, c := range calls {
-		switch {
-		case c.Call.Outcome != "":
-			done++
-		case waits(c):
-			waiting++
-		}
-	}
-	p.para(say(fmt.Sprintf("… and %d more calls: %d done, %d waiting for people, %d under way.", len(calls), done, waiting, len(calls)-done-waiting)))
-	if waiting > 0 {
-		p.buttons("rest", button(actWithdrawSome, "Withdraw some…", s.mark(s.Turn.ID), slack.StyleDefault))
-	}
-}
-
-// call draws one call.
-func (s scene) call(p *page, c desk.CallSight) {
-	sign, state := s.state(c)
-	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args))
-	p.para(say(sign+" ").strong(clip(what, maxCallText)), state)
-	if !waits(c) {
-		return
-	}
-	var row []slack.BlockElement
-	if link := s.cardLink(c); link != "" {
-		row = append(row, linkButton("See the card", link))
-	}
-	again := confirm("Take it back?", clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
-	row = append(row, button(actWithdraw, "Withdraw", s.mark(c.Request.ID), slack.StyleDefault).WithConfirm(again))
-	p.buttons(c.Request.ID, row...)
 }
 
 // cardLink leads to the card in a channel. Cards in somebody's direct messages open for nobody else.
@@ -109,6 +82,8 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 		return s.outcome(c)
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
 		return "❓", s.decided(c).say("It was started, and nobody knows how it ended. People are asked whether it happened.")
+	case s.Pause.On:
+		return "⏸️", s.decided(c).also(s.held(c))
 	case c.Request != nil && c.Request.State == approvers.Approved:
 		return "✅", s.decided(c).say("It is about to run.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
@@ -146,14 +121,17 @@ func (s scene) outcome(c desk.CallSight) (string, *prose) {
 	case approvers.OutcomeExecuted:
 		return "✅", s.decided(c).say("Done.").also(s.edited(c))
 	case approvers.OutcomeError:
-		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(reasonOf(c)), maxCallText))
+		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(hush(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
 	case approvers.OutcomeObserved:
-		return "👁️", say("Not run, because the bot only observes this for now: ").say(clip(oneLine(reasonOf(c)), maxCallText)).say(".")
+		return "👁️", say("Not run, because the bot only observes this for now: ").say(clip(oneLine(hush(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText)).say(".")
 	case approvers.OutcomeUnknown:
 		return "❓", s.decided(c).say("It was started, and nobody knows how it ended. The agent was told so.")
 	}
+	if c.Request == nil && c.Call.Outcome == approvers.OutcomeVoided {
+		return "🚫", say("Voided: ").say(clip(oneLine(hush(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
+	}
 	if c.Request == nil {
-		return "🚫", say("Not run: ").say(clip(oneLine(reasonOf(c)), maxCallText))
+		return "🚫", say("Not run: ").say(clip(oneLine(hush(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
 	}
 	return endSign[c.Request.State], s.ending(*c.Request)
 }
@@ -179,6 +157,9 @@ func (s scene) decided(c desk.CallSight) *prose {
 	if c.Request == nil || c.Request.ClosedBy == "" {
 		return new(prose)
 	}
+	if d, broken := c.Request.BrokenBy(); broken {
+		return say("Approved at the command line by ").person(d.By, d.Name).say(", in place of its approvers, ").at(d.At, clock).say(". ")
+	}
 	return say("Approved by ").also(s.agreed(*c.Request)).say(", ").at(c.Request.ClosedAt, clock).say(". ")
 }
 
@@ -200,11 +181,11 @@ func reasonOf(c desk.CallSight) string {
 }
 
 // briefly is a call's arguments on one line, if they are short; a longer list is on the card.
-func briefly(args string) string {
+func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""
 	}
-	text := strings.ReplaceAll(argumentText([]byte(args)), "\n", ", ")
+	text := strings.ReplaceAll(maskedText([]byte(args), secrets), "\n", ", ")
 	if text == "(no arguments)" {
 		return ""
 	}

@@ -42,7 +42,7 @@ func (s scene) together(p *page, open []approvers.Request, shows []store.Shown) 
 // nothingHidden says that what is before the reader is all of it, where that is so.
 func nothingHidden(open []approvers.Request, shows []store.Shown) *prose {
 	if slices.ContainsFunc(shows, func(o store.Shown) bool { return !o.Whole }) ||
-		slices.ContainsFunc(open, func(r approvers.Request) bool { return len(findings(wordsIn(r.Args))) > 0 }) {
+		slices.ContainsFunc(open, func(r approvers.Request) bool { return len(doubts(r)) > 0 }) {
 		return new(prose)
 	}
 	return new(prose).soft("Above are all arguments, exactly as they will be sent: nothing is hidden, cut or masked.")
@@ -61,7 +61,7 @@ func allInOne(open []approvers.Request, shows []store.Shown) (question, apart st
 		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):
 			return "", "One of them is not shown whole here, so each is approved for itself."
 		}
-		lines = append(lines, fmt.Sprintf("%d. %s", i+1, inFull(r.Preview, r.Tool, r.Args)))
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, inFull(r.Preview, r.Tool, r.Args, r.Secrets)))
 	}
 	if question = strings.Join(lines, "\n"); width(question) > maxConfirm {
 		return "", "What they do is too long to ask for in one question, so each is approved for itself."

@@ -6,7 +6,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/store"
 )
 
 // problem says that a turn could not go on, with a way to try again.
@@ -16,7 +15,8 @@ func (s scene) problem() *page {
 		p.para(say("🔁 Somebody asked to try again; the agent went on."))
 		return p
 	}
-	text := clip(visible(s.Turn.Problem), maxSentence)
+	p.say(markdown(s.Surface.Said), maxSaidText, maxParts-5) // what the model had written, where people have seen it
+	text := clip(Visible(s.Turn.Problem), maxSentence)
 	if text == "" {
 		text = "The agent could not go on."
 	}
@@ -28,12 +28,18 @@ func (s scene) problem() *page {
 }
 
 // queued tells people whose messages wait what they wait for, and how to go on without it.
-func (s scene) queued() *page {
+func (s scene) queued() drawing {
 	p := new(page)
 	n := len(s.Queued)
-	if s.Turn.State != approvers.TurnWaiting || n == 0 {
+	if s.Turn.State != approvers.TurnWaiting {
 		p.para(new(prose).soft("The message that waited here was taken up."))
-		return p
+		return one(p)
+	}
+	if n == 0 {
+		p.para(new(prose).soft("Nothing waits here any more."))
+		d := one(p)
+		d.over = true
+		return d
 	}
 	line := say("📥 ")
 	if n == 1 {
@@ -54,43 +60,13 @@ func (s scene) queued() *page {
 			line.say("and more")
 			break
 		}
-		line.say(clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args)), maxCallText))
+		line.say(clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText))
 		if waits(c) {
 			line.say(" (for " + s.stageTitle(c.Request.Plan.Stages[c.Request.Stage]) + ")")
 		}
 	}
-	p.para(line.say("."))
+	p.para(line.say("."), s.paused())
 	again := confirm("Go on without it?", "Everything that still waits for a decision here is taken back and will not run. The agent then reads the new messages.", "Withdraw and go on", "Keep waiting", slack.StyleDanger)
 	p.buttons("", button(actGoOn, "Withdraw and go on with this", s.mark(s.Turn.ID), slack.StyleDefault).WithConfirm(again))
-	return p
-}
-
-// unknown asks people whether a run happened whose process stopped.
-func (s scene) unknown() drawing {
-	e := *s.Execution
-	p := new(page)
-	what := whatHappens(s.Call.Preview, e.Tool)
-	p.headline("Did this happen?")
-	p.para(new(prose).strong(what))
-	text := argumentText(e.Args)
-	if e.State != approvers.ExecutionUnknown {
-		s.ran(p, e)
-		return drawing{messages: []message{p.message()}, shows: []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: fitsCard(text)}}}
-	}
-	p.para(say("❓ This was started, ").at(e.StartedAt, dayTime).
-		say(", and nobody knows how it ended: the bot stopped meanwhile, or no answer came. The tool can't be run twice safely. It will not be run again by itself. Please check in ").code(name(e.Tool)).
-		say("'s own system, then say what you found."))
-	whole := fitsCard(text)
-	s.arguments(p, text, whole)
-	if s.Call.Outcome != "" {
-		p.para(say("The agent was told that nobody knows. You can still say what happened; it is kept in the history."))
-	}
-	value := s.mark(e.ID)
-	p.buttons("",
-		button(actHappened, "It happened…", value, slack.StyleDefault),
-		button(actDidNot, "It did not", value, slack.StyleDefault).WithConfirm(confirm("It did not happen?",
-			what+"\n\nThe agent is told that it was not done. It may then ask for it again, as a new request.", "It did not happen", "Cancel", slack.StyleDanger)),
-		button(actLeave, "Leave it, tell the agent", value, slack.StyleDefault),
-	)
-	return drawing{messages: []message{p.message()}, shows: []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}}
+	return one(p)
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"countersign/approvers/desk"
+	"countersign/internal/redact"
 	"countersign/store"
 )
 
@@ -14,25 +16,44 @@ import (
 // good is marked unreachable, and shown elsewhere where that helps.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	sight, err := b.Desk.See(ctx, t.Ref)
+	if err == nil {
+		sight, err = b.drafted(ctx, sight)
+	}
 	if errors.Is(err, store.ErrNotFound) {
-		return b.Desk.Unreachable(ctx, t.Ref, "what it shows is gone")
+		return b.Desk.Unreachable(ctx, t.Ref, "what it shows is gone", "")
 	}
 	if err != nil {
 		return err
 	}
 	s := sight.Surface
+	ctx = dueFor(ctx, rankPrecedence[s.Rank], t)
 	switch {
 	case s.State == store.SurfaceUnreachable:
-		return b.Desk.Unreachable(ctx, s.ID, s.LastError)
+		if err := b.remove(ctx, s); err != nil {
+			return err
+		}
+		return b.Desk.Unreachable(ctx, s.ID, s.LastError, "")
+	case s.State == store.SurfaceGone, s.State == store.SurfaceVanished: // since the timer was read
+		return desk.ErrNotDue
 	case strings.HasPrefix(s.To, "role:"), strings.HasPrefix(s.To, "group:"):
 		return b.expand(ctx, sight)
+	case s.Kind == store.SurfaceHome:
+		return b.showHome(ctx, sight)
 	}
 	err = b.show(ctx, sight)
 	if code := errorCode(err); gone[code] {
-		err = b.Desk.Unreachable(ctx, s.ID, err.Error())
+		if code == errNoThread.Err && strings.HasPrefix(s.To, "conversation:") {
+			if err := b.Desk.ThreadGone(ctx, sight.Conversation.ID); err != nil {
+				return err
+			}
+		}
+		err = b.Desk.Unreachable(ctx, s.ID, redact.Error(err), b.lostPlace(ctx, sight, code))
 	}
 	if err == nil {
-		b.posting.Delete(s.ID)
+		b.posts.recorded(s.ID)
+		if tellsOf(sight) {
+			b.showStatus(ctx, s.Ref, s.TS == "" || s.Drafted)
+		}
 	}
 	return err
 }
@@ -44,7 +65,7 @@ func (b *Bot) expand(ctx context.Context, s desk.Sight) error {
 	}
 	users, err := b.usersAt(ctx, s)
 	if errors.Is(err, errNoRole) {
-		return b.Desk.Unreachable(ctx, s.Surface.ID, err.Error())
+		return b.Desk.Unreachable(ctx, s.Surface.ID, redact.Error(err), "")
 	}
 	if err != nil {
 		return err
@@ -71,46 +92,91 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if err != nil {
 		return err
 	}
-	d, body, err := draw(scene{Sight: sight, url: me.URL, about: about(b.Tools, sight), calls: b.calls(ctx, sight)})
+	view := scene{Sight: sight, url: me.URL, about: about(b.Tools, sight), calls: b.calls(ctx, sight)}
+	if user, own := strings.CutPrefix(sight.Surface.To, "user:"); own {
+		view.reader = b.known(user)
+	}
+	d, body, err := draw(view)
 	if err != nil {
 		return err
 	}
 	s := sight.Surface
+	if err := b.remove(ctx, s); err != nil {
+		return err
+	}
+	if err := b.amongOurselves(ctx, sight); err != nil {
+		return err
+	}
 	if d.over {
 		return b.takeAway(ctx, me, sight, d)
 	}
 	if s.TS != "" && desk.Same(s, body) {
 		return b.Desk.StillShown(ctx, s)
 	}
-	if s.TS != "" {
+	if s.TS != "" && !s.Drafted {
+		ctx := context.WithoutCancel(ctx) // what is begun is ended and recorded, also where the process stops meanwhile: somebody may click on it at once
 		err = b.update(ctx, s, d)
-		if !stale[errorCode(err)] {
-			if err != nil {
-				return err
-			}
-			return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
+		switch code := errorCode(err); {
+		case vanished[code]:
+			return b.Desk.Vanished(ctx, s)
+		case stale[code]:
+			b.Log.Warn("a message can't be changed any more; posting it anew", "surface", string(s.Kind), "request", s.Request, "cause", code)
+			return b.Desk.Replace(ctx, s)
+		case err != nil:
+			return err
 		}
-		b.Log.Warn("a message can't be changed any more; posting it anew", "surface", string(s.Kind), "request", s.Request, "cause", errorCode(err))
-		if _, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS); err != nil { // its buttons do nothing any more; better they are gone
-			b.Log.Debug("the old message stays", "cause", err)
-		}
-		s.TS = ""
+		return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
 	}
 	at, err := b.spot(ctx, sight)
 	if err != nil {
 		return err
 	}
-	sent := map[int]string{}
-	_, tried := b.posting.LoadOrStore(s.ID, true)
-	if tried || s.CreatedAt.Before(b.started) { // it may be there already: its answer was lost, or a process stopped before it was recorded
-		if sent, err = b.sent(ctx, me, s, at); err != nil {
-			return err
-		}
-	}
-	if s.Channel, s.TS, err = b.post(ctx, s, d, at, sent); err != nil {
+	sent, err := b.lost(ctx, me, s, at)
+	if err != nil {
 		return err
 	}
+	if s.Kind == store.SurfaceFile && len(sent) == 0 {
+		ctx := context.WithoutCancel(ctx)
+		if done, err := b.uploaded(ctx, sight, at); err != nil {
+			return err
+		} else if done {
+			return b.Desk.Shown(ctx, s, desk.Posted{Body: body})
+		}
+	}
+	if s.TS != "" { // the draft's message becomes the first
+		sent = maps.Clone(sent)
+		if sent == nil {
+			sent = map[int]string{}
+		}
+		sent[0] = s.TS
+	}
+	ctx = context.WithoutCancel(ctx)
+	channel, ts, err := b.post(ctx, s, d, at, sent)
+	if code := errorCode(err); s.TS != "" && (vanished[code] || stale[code]) {
+		return b.Desk.Replace(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	s.Channel, s.TS = channel, ts
 	return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
+}
+
+// remove deletes the message that a surface had before, which Slack does not let the bot change any more: its buttons do nothing. Where it can't be
+// deleted either, it stays.
+func (b *Bot) remove(ctx context.Context, s store.Surface) error {
+	if s.Old == "" {
+		return nil
+	}
+	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.Old)
+	switch code := errorCode(err); {
+	case err == nil, vanished[code]:
+	case code == "", failing(code):
+		return fmt.Errorf("chat.delete: %w", slow(err))
+	default:
+		b.Log.Info("a message can neither be changed nor deleted; it stays", "surface", string(s.Kind), "request", s.Request, "cause", code)
+	}
+	return nil
 }
 
 // spot is where a surface is posted.
@@ -123,6 +189,9 @@ func (b *Bot) spot(ctx context.Context, sight desk.Sight) (spot, error) {
 	kind, where, _ := strings.Cut(sight.Surface.To, ":")
 	switch kind {
 	case "conversation":
+		if sight.Conversation.Gone { // Slack would post it to the channel itself
+			return spot{}, errNoThread
+		}
 		return spot{sight.Conversation.Channel, sight.Conversation.Thread}, nil
 	case "channel":
 		id, err := b.places.channel(ctx, where)

@@ -25,7 +25,7 @@ var refusedTokens = map[string]bool{
 
 // gone are the codes with which Slack says that a place or a person can't be written to, now or later.
 var gone = map[string]bool{
-	"channel_not_found": true, "not_in_channel": true, "is_archived": true, "user_not_found": true, "users_not_found": true,
+	errShared.Err: true, "channel_not_found": true, "not_in_channel": true, "is_archived": true, "user_not_found": true, "users_not_found": true,
 	"user_disabled": true, "user_not_visible": true, "cannot_dm_bot": true, "restricted_action": true,
 	"restricted_action_read_only_channel": true, "restricted_action_thread_only_channel": true, "restricted_action_non_threadable_channel": true,
 	"restricted_action_thread_locked": true, "messages_tab_disabled": true, "thread_not_found": true, "not_allowed_to_message_user": true,
@@ -34,10 +34,34 @@ var gone = map[string]bool{
 	"msg_too_long": true, "msg_blocks_too_long": true, "invalid_blocks": true, "invalid_blocks_format": true, "no_text": true, "metadata_too_large": true,
 }
 
-// stale are the codes with which chat.update says that there is no message to change any more.
-var stale = map[string]bool{
-	"message_not_found": true, "cant_update_message": true, "edit_window_closed": true, "as_user_not_supported": true,
+// away are the codes with which Slack says that the bot is not in a channel any more, or that there is no such channel to write in.
+var away = map[string]bool{errShared.Err: true, "channel_not_found": true, "not_in_channel": true, "is_archived": true}
+
+// vanished are the codes with which chat.update says that the message is gone: deleted, or with only its thread left under what Slack put in its place.
+var vanished = map[string]bool{"message_not_found": true, "cant_update_message": true}
+
+// stale are the codes with which chat.update says that the message can't be changed any more.
+var stale = map[string]bool{"edit_window_closed": true, "as_user_not_supported": true}
+
+// unsent reports whether an error says that a call changed nothing: it was not made, or Slack answered that it refused it.
+func unsent(err error) bool {
+	var limited *slack.RateLimitedError
+	var status slack.StatusCodeError
+	var answer slack.SlackErrorResponse
+	var put later
+	switch {
+	case errors.As(err, &put), errors.As(err, &limited):
+		return true
+	case errors.As(err, &status):
+		return status.Code < http.StatusInternalServerError
+	case errors.As(err, &answer):
+		return !failing(answer.Err)
+	}
+	return false
 }
+
+// failing reports whether a code says that Slack itself failed, and so nothing of what it was asked.
+func failing(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
 
 // later is an error that says when to try again.
 type later struct {
@@ -49,6 +73,12 @@ type later struct {
 func (l later) After() time.Duration { return l.after }
 
 func (l later) Unwrap() error { return l.error }
+
+// isPutOff reports whether something was only put off.
+func isPutOff(err error) bool {
+	var put later
+	return errors.As(err, &put)
+}
 
 // slow marks a refusal for asking too often with the time that Slack asks to wait.
 func slow(err error) error {

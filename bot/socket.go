@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/fnv"
-	"io"
-	"log"
+	"sync"
 	"time"
 
-	"github.com/slack-go/slack/socketmode"
 	"golang.org/x/sync/errgroup"
 
 	"countersign/store"
@@ -19,117 +17,176 @@ const (
 	sockets  = 2  // so that one stays while Slack has the other refreshed
 	queues   = 16 // deliveries are stored side by side; those of one lane in order
 	queueing = 256
-	ackWait  = 10 * time.Second
+	// steady is how long a connection lives that is none of those that break as soon as they are there.
+	steady    = time.Second
+	firstWait = 100 * time.Millisecond // before another try, and longer each time
 )
 
-// Run receives from Slack through Socket Mode until ctx ends. It returns early only where Slack refuses a token: while Slack can't be
-// reached it tries again.
-func (b *Bot) Run(ctx context.Context) error {
-	if err := b.Check(ctx); errors.Is(err, ErrToken) {
-		return err
-	}
-	defer b.side.Wait()
+// receiver reads what comes through sockets.
+type receiver struct {
+	*Bot
+	in      [queues]chan socketDelivery
+	reading *errgroup.Group
+	ending  sync.WaitGroup // connections that nobody reads any more, until their last acknowledgement
+}
+
+// readSockets receives through Socket Mode until ctx ends, or Slack refuses a token.
+func (b *Bot) readSockets(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // what was taken in is stored and acknowledged to the end
 	defer stop()
-	var in [queues]chan socketDelivery
+	r := &receiver{Bot: b}
 	storing := new(errgroup.Group)
-	for i := range in {
-		in[i] = make(chan socketDelivery, queueing)
+	for i := range r.in {
+		r.in[i] = make(chan socketDelivery, queueing)
 		storing.Go(func() error {
-			for d := range in[i] {
+			for d := range r.in[i] {
 				b.take(work, d)
 			}
 			return nil
 		})
 	}
-	reading, readCtx := errgroup.WithContext(ctx)
+	r.reading, ctx = errgroup.WithContext(ctx)
 	for n := range sockets {
-		reading.Go(func() error { return b.socket(readCtx, n, &in) })
+		r.reading.Go(func() error { return r.keep(ctx, n) })
 	}
-	err := reading.Wait()
-	for i := range in {
-		close(in[i])
+	err := r.reading.Wait()
+	for i := range r.in {
+		close(r.in[i])
 	}
 	_ = storing.Wait()
-	if ctx.Err() != nil {
+	r.ending.Wait()
+	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
-// socketDelivery is one envelope and the connection that wants its acknowledgement.
-type socketDelivery struct {
-	client   *socketmode.Client
-	envelope string
-	kind     store.InboxKind
-	payload  []byte
-	at       time.Time
-}
-
-// socket keeps one connection and passes on what comes through it.
-func (b *Bot) socket(ctx context.Context, n int, in *[queues]chan socketDelivery) error {
-	client := socketmode.New(b.api, socketmode.OptionLog(log.New(io.Discard, "", 0)))
-	ctx, cancel := context.WithCancel(ctx)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer cancel()
-		return client.RunContext(ctx)
-	})
-	g.Go(func() error {
-		for {
+// keep keeps one connection until ctx ends or Slack refuses the token. Where Slack asks for another one, that is opened while the old one is still read. One that breaks
+// is opened anew at once; where none comes about, after longer and longer pauses, and at once when Slack is known to be back.
+func (r *receiver) keep(ctx context.Context, n int) error {
+	defer r.connected.set(n, false)
+	for wait := firstWait; ; {
+		once, anew := context.WithCancel(ctx)
+		r.connected.tries(n, anew)
+		c, err := r.open(once)
+		if err == nil {
+			r.read(ctx, n, c)
 			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case e := <-client.Events:
-				b.sort(client, n, e, in)
+			case <-c.left:
+			case <-c.over:
+			case <-once.Done():
+				c.stop()
+			}
+			if c.wasLeft() && ctx.Err() == nil {
+				anew()
+				continue
 			}
 		}
-	})
-	err := g.Wait()
-	b.connected.set(n, false)
-	if refused := appToken(err); refused != nil {
-		return refused
-	}
-	return err
-}
-
-// sort takes an event off the connection at once: while its channel is full, pings go unanswered and the connection drops.
-func (b *Bot) sort(client *socketmode.Client, n int, e socketmode.Event, in *[queues]chan socketDelivery) {
-	request := e.Request
-	switch e.Type {
-	case socketmode.EventTypeConnected:
-		b.connected.set(n, true)
-		b.Log.Info("connected to Slack", "socket", n)
-	case socketmode.EventTypeDisconnect, socketmode.EventTypeConnecting:
-		b.connected.set(n, false)
-	case socketmode.EventTypeConnectionError:
-		b.Log.Warn("no connection to Slack; trying again", "socket", n, "error", e.Data)
-	case socketmode.EventTypeErrorWriteFailed:
-		b.Log.Warn("an acknowledgement did not reach Slack, which will deliver again", "socket", n)
-	case socketmode.EventTypeErrorBadMessage:
-		// The library could not read it, blocks that it does not know for one. We read it ourselves.
-		bad, _ := e.Data.(*socketmode.ErrorBadMessage)
-		request = new(socketmode.Request)
-		if bad == nil || json.Unmarshal(bad.Message, request) != nil {
-			b.Log.Error("Slack sent a frame that can't be read", "socket", n)
-			return
+		r.connected.set(n, false)
+		if refused := appToken(err); refused != nil {
+			anew()
+			return refused
+		}
+		if err != nil {
+			r.missing(n, err)
+		}
+		if c != nil && c.age() > steady {
+			wait = firstWait
+		} else {
+			_ = pause(once, max(wait, askedWait(err))) // cut short where there is something to try
+			wait = min(2*wait, longestPause)
+		}
+		if once.Err() != nil {
+			wait = firstWait
+		}
+		anew()
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
-	if request == nil || request.EnvelopeID == "" {
+}
+
+// missing notes that a connection could not be opened.
+func (r *receiver) missing(n int, cause error) {
+	if r.connected.none() {
+		r.Log.Warn("no connection to Slack, so nothing is received; trying until there is one", "error", cause)
 		return
 	}
-	kind, ok := kinds[request.Type]
-	if !ok {
-		b.Log.Warn("Slack sent an envelope of an unknown type; it is not acknowledged", "type", request.Type)
+	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
+}
+
+// askedWait is how long Slack asks to wait before the next try.
+func askedWait(err error) time.Duration {
+	var put later
+	if errors.As(slow(err), &put) {
+		return put.after
+	}
+	return 0
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read has a connection read beside the caller, until it ends.
+func (r *receiver) read(ctx context.Context, n int, c *connection) {
+	r.ending.Add(1)
+	unwatched := context.AfterFunc(ctx, c.stop)
+	r.reading.Go(func() error {
+		for {
+			f, err := c.next()
+			if err != nil {
+				r.Log.Debug("a connection to Slack has ended", "socket", n, "why", err)
+				break
+			}
+			r.sort(n, c, f)
+		}
+		close(c.over)
+		unwatched()
+		go func() {
+			defer r.ending.Done()
+			c.end()
+		}()
+		return nil
+	})
+}
+
+// sort takes one frame off a connection.
+func (r *receiver) sort(n int, c *connection, f frame) {
+	switch f.Type {
+	case "hello":
+		r.connected.set(n, true)
+		r.Log.Info("connected to Slack", "socket", n)
+		return
+	case "disconnect":
+		if f.Reason == "link_disabled" {
+			r.Log.Error("Socket Mode was switched off for this app, so nothing is received: switch it on again on the app's page Socket Mode, or use COUNTERSIGN_TRANSPORT=http")
+			c.stop()
+			return
+		}
+		r.Log.Debug("Slack wants another connection in place of one", "socket", n, "reason", f.Reason)
+		c.leave()
 		return
 	}
-	d := socketDelivery{client: client, envelope: request.EnvelopeID, kind: kind, payload: request.Payload, at: b.inOrder.next(b.Now())}
-	in[shard(kind, request.Payload)] <- d
+	kind, ok := kinds[f.Type]
+	if !ok || f.Envelope == "" {
+		r.Log.Warn("Slack sent a frame of an unknown type; it is not acknowledged", "type", f.Type)
+		return
+	}
+	c.unacked.Add(1)
+	r.in[shard(kind, f.Payload)] <- socketDelivery{through: c, envelope: f.Envelope, kind: kind, payload: f.Payload, at: r.inOrder.next(r.Now())}
 }
 
 var kinds = map[string]store.InboxKind{
-	socketmode.RequestTypeEventsAPI: store.InboxEvent, socketmode.RequestTypeInteractive: store.InboxInteraction,
-	socketmode.RequestTypeSlashCommands: store.InboxCommand,
+	"events_api": store.InboxEvent, "interactive": store.InboxInteraction, "slash_commands": store.InboxCommand,
 }
 
 // shard picks the queue of a delivery's lane.
@@ -154,16 +211,24 @@ func shard(kind store.InboxKind, payload []byte) int {
 	return int(h.Sum32() % queues)
 }
 
+// socketDelivery is one envelope and the connection that wants its acknowledgement.
+type socketDelivery struct {
+	through  *connection
+	envelope string
+	kind     store.InboxKind
+	payload  json.RawMessage
+	at       time.Time
+}
+
 // take makes a delivery durable, and only then acknowledges it.
 func (b *Bot) take(ctx context.Context, d socketDelivery) {
+	defer d.through.unacked.Done()
 	answer, err := b.receive(ctx, d.kind, d.payload, d.at)
 	if err != nil {
-		b.Log.Error("a delivery could not be stored, so it is not acknowledged and Slack sends it again", "kind", string(d.kind), "error", err)
+		b.Log.Error("a delivery could not be stored, so it is not acknowledged and Slack sends it again if it is an event", "kind", string(d.kind), "error", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, ackWait)
-	defer cancel()
-	if err := d.client.AckCtx(ctx, d.envelope, answer.payload); err != nil && !errors.Is(err, context.Canceled) {
+	if err := d.through.ack(d.envelope, answer.payload); err != nil {
 		b.Log.Warn("an acknowledgement could not be sent; Slack will deliver again", "error", err)
 	}
 }

@@ -53,6 +53,15 @@ func plainToken(token, me string, called func(string) string) string {
 	return label + " (" + target + ")"
 }
 
+// saysStop reports whether somebody says nothing but that the agent is to stop.
+func saysStop(text string) bool {
+	switch strings.ToLower(strings.Trim(text, " .!")) {
+	case "stop", "stop it", "stop that", "stop this", "please stop", "stop please", "stop now":
+		return true
+	}
+	return false
+}
+
 // startsAnew reports whether somebody asks for a new conversation.
 func startsAnew(text string) bool {
 	switch strings.ToLower(strings.Trim(text, " .!")) {

@@ -44,29 +44,76 @@ func readFormMark(s string) (formMark, error) {
 
 // openForm fills the modal that a click opened.
 func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, w whisper, s seen) error {
-	who, err := b.authority(ctx, w.user, s)
-	if err != nil && d.tries < clickTries {
-		return err
-	}
 	action := i.Actions[0].ActionID
+	who, unknown := b.authority(ctx, w.user, s, action)
+	if unknown != nil && passes(d, unknown) {
+		return unknown
+	}
+	no := noForm(action, s, who)
+	if unknown == nil {
+		if err := b.noteItem(ctx, s, who); err != nil {
+			return err
+		}
+	}
 	var v slack.ModalViewRequest
-	if err != nil {
+	if unknown != nil {
 		v = refusal(action, unidentified())
 	} else {
 		v = b.form(action, s, who)
 	}
-	err = b.fill(ctx, d.id, v)
+	b.known(w.user).localizeBlocks(v.Blocks.BlockSet)
+	err := b.fill(ctx, d.id, v)
 	switch {
+	case err == nil && who.ID != "":
+		if err := errors.Join(b.noteWhole(ctx, s, who, v), b.noteReveal(ctx, s, who, v)); err != nil {
+			return err
+		}
 	case errors.Is(err, errNoForm):
 		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
-		b.tell(ctx, w, say("The form could not be opened in time. Please click again."))
+		switch {
+		case unknown != nil:
+			b.tell(ctx, w, unidentified())
+		case no != nil:
+			b.tell(ctx, w, denied(no, s.Request, s.Policy))
+		default:
+			b.tell(ctx, w, say("The form could not be opened in time. Please click again."))
+		}
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
 		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
 		b.tell(ctx, w, say("The form could not be opened, because Slack did not take it. Please click again."))
 	}
-	return b.Desk.Done(ctx, d.id, "")
+	c := desk.Click{Inbox: d.id, At: d.at, Who: who, User: w.user, Channel: s.Surface.Channel, MessageTS: s.Surface.TS}
+	switch {
+	case unknown != nil:
+		return b.refuseUnknown(ctx, d, w, c, s, unknown)
+	case no != nil:
+		return b.Desk.Refuse(ctx, c, no, "", s.mark.Ref)
+	}
+	return b.Desk.Done(ctx, c.Inbox, "")
+}
+
+// noForm is why a person gets no form for what they want to do, if that is because of who they are or what became of the request: then it is recorded that
+// they tried.
+func noForm(action string, s seen, who approvers.Identity) *approvers.Denied {
+	if s.Request == nil {
+		return nil
+	}
+	switch action {
+	case actTyped, actReject, actModify, actReveal:
+		return hindrance(*s.Request, s, who)
+	}
+	if !barred(who) {
+		return nil
+	}
+	_, d := s.Request.Authority(s.Policy, who)
+	return d
+}
+
+// barred reports whether somebody is shown and allowed nothing, whatever their roles.
+func barred(who approvers.Identity) bool {
+	return who.ID == "" || who.Foreign || who.Guest || who.Bot || who.Deleted
 }
 
 // form draws the modal of an action; for somebody who can't do it, it says why at once.
@@ -79,6 +126,8 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 		return rejectAllForm(s, who)
 	case actWithdrawSome:
 		return withdrawForm(s)
+	case actAway:
+		return awayForm(s)
 	}
 	if draw := peopleForms[action]; draw != nil && s.Request != nil {
 		return draw(s, who)
@@ -87,11 +136,13 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 		return refusal(action, denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, s.Policy))
 	}
 	r := *s.Request
-	if d := hindrance(r, s, who); d != nil && (action != actArguments || who.ID == "" || who.Foreign || who.Guest || who.Bot) {
+	if d := hindrance(r, s, who); d != nil && (action != actArguments || barred(who)) {
 		return refusal(action, denied(d, &r, s.Policy))
 	}
 	f := formMark{mark: s.mark, Execution: r.Execution}
 	switch action {
+	case actReveal:
+		return revealForm(r)
 	case actTyped:
 		return typedForm(r, f)
 	case actReject:
@@ -138,6 +189,10 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	if missing := wordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(fieldReason)) == "" {
 		return map[string]string{fieldReason: missing}, ack{}, nil
 	}
+	if i.View.Callback == actAway {
+		faults, err = b.examineAway(ctx, i)
+		return faults, ack{}, err
+	}
 	r, err := b.Desk.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
 		return nil, ack{}, nil // too late, or not about a request: told when it is handled
@@ -150,7 +205,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 		tool, _ := b.Tools.Tool(r.Tool)
 		_, faults = edit(r, tool, i.View)
 		if typed := strings.TrimSpace(i.filled(fieldTyped)); typed != "" && typed != r.Tool {
-			faults = map[string]string{fieldTyped: "This must be exactly " + visible(r.Tool) + ", or empty."}
+			faults = map[string]string{fieldTyped: "This must be exactly " + Visible(r.Tool) + ", or empty."}
 		}
 	case actTyped, actArguments:
 		if !r.WantsTyping() {
@@ -177,25 +232,25 @@ func (i interaction) filled(block string) string {
 
 // submitted handles a submitted form.
 func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
+	w := whisper{user: i.User.ID}
 	f, err := readFormMark(i.View.Metadata)
 	if err != nil {
-		return err
+		return b.unseen(ctx, d, w, desk.Click{}, seen{}, err)
 	}
-	w := whisper{user: i.User.ID}
-	s, err := b.seen(ctx, f.mark)
+	s, err := b.formOn(ctx, i, f)
 	if err != nil {
-		return b.unseen(ctx, d, w, err)
+		return b.unseen(ctx, d, w, desk.Click{}, s, err)
 	}
 	w.channel = s.Surface.Channel
 	if strings.HasPrefix(s.Surface.To, "conversation:") {
 		w.thread = s.Conversation.Thread
 	}
-	who, err := b.authority(ctx, w.user, s)
+	who, err := b.authority(ctx, w.user, s, i.View.Callback)
 	if err != nil {
-		return b.unknownClicker(ctx, d, w, err)
+		return b.unknownClicker(ctx, d, w, desk.Click{Channel: s.Surface.Channel, MessageTS: s.Surface.TS}, s, err)
 	}
 	c := desk.Click{
-		Inbox: d.id, At: d.at, Who: who, Request: f.Ref, Digest: s.was().Digest, Whole: s.was().Whole, Rendering: s.shown.Hash,
+		Inbox: d.id, At: d.at, Who: who, User: w.user, Request: f.Ref, Digest: s.was().Digest, Whole: s.was().Whole, Rendering: s.rendering(),
 		FirstSeen: s.was().Since, Channel: s.Surface.Channel, MessageTS: s.Surface.TS, Reason: strings.TrimSpace(i.filled(fieldReason)),
 	}
 	switch i.View.Callback {
@@ -213,19 +268,39 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.submitEdit(ctx, w, s, f, i, c)
 	case actArguments:
 		c.Typed = mistyped(*s.Request, i.filled(fieldTyped)) == ""
-		return b.approveWhole(ctx, w, s, f, c)
+		return b.approveWhole(ctx, d, w, s, f, c)
 	case actAsk, actAnswer, actComment, actHandOn, actTakeBack:
 		return b.submitPeople(ctx, d, w, s, i, c)
 	case actAllow:
 		return b.submitAllowance(ctx, w, s, i, c)
+	case actAway:
+		return b.submitAway(ctx, w, i, c)
 	case actHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(fieldResult))
-		return b.answerClick(ctx, w, s.Request, s.Policy, b.Desk.Report(ctx, c, desk.Happened))
+		return b.answerReport(ctx, w, s, b.Desk.Report(ctx, c, desk.Happened))
 	default:
-		return fmt.Errorf("%w: no form is named %q", errPayload, i.View.Callback)
+		return b.unseen(ctx, d, w, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
 	}
 	return b.decide(ctx, w, s, c)
 }
+
+// formOn finds what a submitted form is about, as clickedOn does for a button.
+func (b *Bot) formOn(ctx context.Context, i interaction, f formMark) (seen, error) {
+	if err := b.here(ctx, i.origin()); err != nil {
+		return seen{mark: f.mark}, err
+	}
+	s, err := b.seen(ctx, f.mark, "")
+	switch {
+	case err != nil:
+		return s, err
+	case s.Request == nil && !aboutMore[i.View.Callback]:
+		return s, errForged
+	}
+	return s, nil
+}
+
+// aboutMore are the forms that are about something else than one request.
+var aboutMore = map[string]bool{actHappened: true, actWithdrawSome: true, actRejectAll: true, actAway: true}
 
 // submitEdit hands changed arguments to the desk. They are spliced into the bytes that the form was made from.
 func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i interaction, c desk.Click) error {
@@ -246,14 +321,14 @@ func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i i
 		return b.Desk.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
 	}
 	c.Args = args
-	c.Whole = s.was().Whole || !hasLocked(tool.Schema, r.Args)
+	c.Whole = s.was().Whole || !hasLocked(tool.Schema, r)
 	c.Typed = strings.TrimSpace(i.filled(fieldTyped)) == r.Tool
 	return b.decide(ctx, w, s, c)
 }
 
 // approveWhole approves from the modal that showed the arguments whole. What it showed is what the named execution holds:
-// executions never change, and the desk compares its digest with the request's.
-func (b *Bot) approveWhole(ctx context.Context, w whisper, s seen, f formMark, c desk.Click) error {
+// executions never change, and the desk compares its digest with the request's. That the last page was before whoever approves was recorded when it was.
+func (b *Bot) approveWhole(ctx context.Context, d delivered, w whisper, s seen, f formMark, c desk.Click) error {
 	var shown approvers.Execution
 	err := b.Desk.Store.View(ctx, func(r store.Reader) error {
 		var err error
@@ -269,6 +344,19 @@ func (b *Bot) approveWhole(ctx context.Context, w whisper, s seen, f formMark, c
 	if shown.Digest != c.Digest { // the card that the form was opened from showed others
 		c.FirstSeen = time.Time{}
 	}
-	c.Kind, c.Digest, c.Whole, c.Rendering = approvers.Approve, shown.Digest, true, wholeHash(shown.Args)
+	r := *s.Request
+	r.Args = shown.Args
+	body, err := wholeView(r)
+	if err != nil {
+		return err
+	}
+	c.Kind, c.Digest = approvers.Approve, shown.Digest
+	if c.Rendering, c.Whole, err = b.Desk.HasViewed(ctx, r.ID, c.Who.ID, body); err != nil {
+		return err
+	}
+	last := f.Page >= len(argumentPages(r))-1                                 // the form has its button on the last page only
+	if !c.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // it may not be recorded yet that Slack showed it
+		return errNotRecorded
+	}
 	return b.decide(ctx, w, s, c)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // findings says in sentences what in a text could mislead its reader. An empty list means that nothing was found.
@@ -17,7 +19,7 @@ func findings(s string) []string {
 	out = counted(out, did.brackets, "bracket of the text itself is", "brackets of the text itself are", "⟨U+27E8⟩ or ⟨U+27E9⟩")
 	out = counted(out, did.piled, "accent piled on others is", "accents piled on others are", "⟨…⟩")
 	if words := mixedWords(s); len(words) > 0 {
-		out = append(out, "Letters of different alphabets in one word, which can look like another word: "+strings.Join(words, ", ")+".")
+		out = append(out, "Letters that can look like others: "+strings.Join(words, ", ")+".")
 	}
 	return out
 }
@@ -32,7 +34,7 @@ func counted(out []string, n int, one, more, how string) []string {
 	return out
 }
 
-// countHidden counts what visible shows as escapes, for whatever reason.
+// countHidden counts what Visible shows as escapes, for whatever reason.
 func countHidden(s string) int {
 	_, did := shown(s)
 	return did.unseen + did.runs + did.brackets + did.piled
@@ -44,11 +46,12 @@ var lookalikes = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.
 // mixedWords lists words, addresses and links that mix lookalike alphabets or use letters styled by other characters, at most five of them.
 func mixedWords(s string) []string {
 	var out []string
+	alike := disguised(s)
 	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"',;()[]{}`, r) }) {
-		if !mixed(word) {
+		if !mixed(word) && !alike(word) {
 			continue
 		}
-		word = "“" + short(visible(word), 40) + "”"
+		word = "“" + short(Visible(word), 40) + "”"
 		if slices.Contains(out, word) {
 			continue
 		}
@@ -60,16 +63,56 @@ func mixedWords(s string) []string {
 	return out
 }
 
+// twins are letters of other alphabets that look like Latin ones.
+const twins = "аеорсухѕіјһԁԛԝӏАВЕКМНОРСТХУІЅЈԌԚԜ" + "οραικνυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
+
+// disguised makes a test for words that are all of another alphabet and still look Latin, as раураӏ does. A text that has more words with letters of that alphabet alone
+// than Latin ones is in a language that is written in it, where such words may be nothing but words.
+func disguised(s string) func(word string) bool {
+	own := func(r rune) bool {
+		return (unicode.Is(unicode.Cyrillic, r) || unicode.Is(unicode.Greek, r)) && !strings.ContainsRune(twins, r)
+	}
+	theirs, latin := 0, 0
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch {
+		case strings.ContainsFunc(word, own):
+			theirs++
+		case strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) }):
+			latin++
+		}
+	}
+	if theirs > latin {
+		return func(string) bool { return false }
+	}
+	return func(word string) bool {
+		n := 0
+		for _, r := range word {
+			if strings.ContainsRune(twins, r) {
+				n++
+			} else if unicode.IsLetter(r) {
+				return false
+			}
+		}
+		return n >= 2
+	}
+}
+
+// styled reports whether a character is a variant of one that everybody types, as 𝐚, ａ, ⅼ, Ⓐ and the dot ․ are.
+func styled(r rune) bool {
+	if r < utf8.RuneSelf || r == 'ª' || r == 'º' { // which Spanish and Portuguese write
+		return false
+	}
+	plain := norm.NFKC.String(string(r))
+	return len(plain) == 1 && plain != string(r) && (unicode.IsLetter(rune(plain[0])) || strings.Contains("./:@-_", plain))
+}
+
 func mixed(word string) bool {
 	if utf8.RuneCountInString(word) == len(word) {
 		return false // ASCII only
 	}
 	found := -1
 	for _, r := range word {
-		if r >= 0x1D400 && r <= 0x1D7FF { // letters made bold or script by other code points
-			return true
-		}
-		if r >= 0xFF21 && r <= 0xFF5A { // full-width Latin
+		if styled(r) {
 			return true
 		}
 		i := slices.IndexFunc(lookalikes, func(t *unicode.RangeTable) bool { return unicode.Is(t, r) })

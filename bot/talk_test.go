@@ -10,8 +10,9 @@ import (
 )
 
 // A direct message is a conversation of its own; "start over" begins another.
-func TestDirectMessage(t *testing.T) {
-	w := newWorkbench(t)
+func TestDirectMessage(t *testing.T) { inBothWays(t, testDirectMessage) }
+
+func testDirectMessage(t *testing.T, w *workbench) {
 	w.says("sam", "U0BOT", "hello")
 	w.finds("sam", "U0BOT", "", "results:")
 	w.says("sam", "U0BOT", `call issue_refund {"order_id":"ORD-9","amount":5}`)
@@ -99,21 +100,21 @@ func TestThinkingStatus(t *testing.T) {
 
 // A long answer arrives whole, in several messages.
 func TestLongAnswer(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) { w.answer = strings.Repeat("All of this has to arrive.\n\n", 1500) + "The end." })
+	w := newWorkbench(t, func(w *workbench) { w.answer = strings.Repeat("All of this has to arrive.\n\n", 700) + "The end." })
 	root := w.says("sam", "#support", "@bot tell me everything")
 	w.finds("sam", "#support", root, "The end.")
 	n := 0
 	for _, p := range w.sees("sam", "#support", root) {
 		n += strings.Count(p.raw, `"text":"All of this has to arrive."`)
 	}
-	if n != 1500 {
-		t.Errorf("%d of 1500 sentences arrived", n)
+	if n != 700 {
+		t.Errorf("%d of 700 sentences arrived", n)
 	}
 }
 
 // What Slack delivers twice, or late, or through another socket changes nothing; what it could not deliver comes again.
 func TestDeliveries(t *testing.T) {
-	w := newWorkbench(t)
+	w := newWorkbench(t, func(w *workbench) { w.overHTTP = false })
 	for _, f := range []workspace.Fault{
 		{Fault: workspace.FaultDuplicateDelivery, Type: "events_api", Times: 3},
 		{Fault: workspace.FaultLostAck},

@@ -15,7 +15,7 @@ const maxTyped = 40
 // typedValue picks what is to be typed: what says most about the call, so that whoever types it has read it. That is an amount; or else
 // whom it is for; or what it is about; or a value that the preview shows; or any other number or word. Where there is none, it is the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
-	names, values := membersOf(r.Args)
+	names, values := membersOf(openArgs(r))
 	best := len(telling)
 	for _, n := range names {
 		v, number := typeable(values[n])

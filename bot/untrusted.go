@@ -9,15 +9,15 @@ import (
 
 // This file is the one place through which other people's text passes on its way to Slack.
 
-// visible makes everything in a text seen that a screen would hide or turn around: control, bidirectional, zero-width, tag and
+// Visible makes everything in a text seen that a screen would hide or turn around: control, bidirectional, zero-width, tag and
 // variation characters, blank letters, undecodable bytes and long runs of spaces become ⟨…⟩. Line feeds stay. The
 // bracket itself is escaped, so that a text cannot pretend to hold an escape.
-func visible(s string) string {
+func Visible(s string) string {
 	text, _ := shown(s)
 	return text
 }
 
-// escapes counts, by reason, what visible shows as ⟨…⟩.
+// escapes counts, by reason, what Visible shows as ⟨…⟩.
 type escapes struct {
 	unseen   int // can't be seen, or changes how others are
 	runs     int // spaces in a row, many enough to push text out of sight
@@ -51,7 +51,7 @@ func shown(s string) (string, escapes) {
 		} else {
 			marks = 0
 		}
-		written := fmt.Sprintf("⟨U+%04X⟩", r)
+		escaped := true
 		switch {
 		case r == '⟨' || r == '⟩':
 			did.brackets++
@@ -60,9 +60,13 @@ func shown(s string) (string, escapes) {
 		case marks > maxMarks:
 			did.piled++
 		default:
-			written = string(r)
+			escaped = false
 		}
-		b.WriteString(written)
+		if escaped {
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		} else {
+			b.WriteRune(r)
+		}
 		prev, i = r, i+size
 	}
 	return b.String(), did
@@ -95,7 +99,7 @@ func hidden(r, prev, next rune) bool {
 
 // blankLetters are letters, marks and symbols that are drawn as nothing.
 var blankLetters = map[rune]bool{
-	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true,
+	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true, 0x1D159: true,
 }
 
 func pictograph(r rune) bool {
@@ -106,7 +110,7 @@ func keycap(r rune) bool { return r >= '0' && r <= '9' || r == '#' || r == '*' }
 
 // oneLine is visible text without line breaks.
 func oneLine(s string) string {
-	return strings.ReplaceAll(visible(strings.TrimSpace(s)), "\n", " ⏎ ")
+	return strings.ReplaceAll(Visible(strings.TrimSpace(s)), "\n", " ⏎ ")
 }
 
 // clip cuts a text to at most n characters and says how much is missing.
@@ -117,6 +121,22 @@ func clip(s string, n int) string {
 	}
 	keep := max(0, n-len(" … (cut: 1234567 more characters)"))
 	return string([]rune(s)[:keep]) + fmt.Sprintf(" … (cut: %d more characters)", total-keep)
+}
+
+// clipMarked is clip for mrkdwn: it cuts through no mention, date, link or escape.
+func clipMarked(s string, n int) string {
+	total := utf8.RuneCountInString(s)
+	if total <= n {
+		return s
+	}
+	kept := string([]rune(s)[:max(0, n-len(" … (cut: 1234567 more characters)"))])
+	if open := strings.LastIndexByte(kept, '<'); open > strings.LastIndexByte(kept, '>') {
+		kept = kept[:open]
+	}
+	if open := strings.LastIndexByte(kept, '&'); open > strings.LastIndexByte(kept, ';') {
+		kept = kept[:open]
+	}
+	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
 // short cuts a name, where a note on the cut would be longer than the name.

@@ -30,8 +30,8 @@ func TestVisible(t *testing.T) {
 		"odd space":          {"a\u2009b\u00a0c", "a⟨U+2009⟩b\u00a0c"},
 		"private use":        {"\ue000", "⟨U+E000⟩"},
 	} {
-		if got := visible(c.in); got != c.want {
-			t.Errorf("%s: visible(%q) = %q, want %q", name, c.in, got, c.want)
+		if got := Visible(c.in); got != c.want {
+			t.Errorf("%s: Visible(%q) = %q, want %q", name, c.in, got, c.want)
 		}
 	}
 }
@@ -60,6 +60,17 @@ func TestFindings(t *testing.T) {
 		"ann@pаypal.com":                   1, // a Cyrillic а
 		"ραypal":                           1,
 		"𝐩𝐚𝐲":                              1,
+		"pay раураӏ now":                   1, // all Cyrillic
+		"ΒΑΝΚ of ACME":                     1, // all Greek
+		"ура, рос сор":                     1, // two letters or more that look Latin, and nothing else
+		"Это сор":                          0, // Russian
+		"α is an angle":                    0,
+		"Log in with раураӏ. ж":            1, // one letter makes no Russian text
+		"payⅼpal":                          1, // a Roman numeral
+		"paypal․com":                       1, // a dot that is none
+		"Ⓐdmin":                            1,
+		"1º de maio, 1ª vez, ﬁne™ …":       0,
+		"a\U0001D159b":                     1, // a note that is drawn as nothing
 		"ｐａｙ":                              1,
 		"pay\u200bpal":                     1,
 		"pаy\u200b":                        2,
@@ -76,7 +87,7 @@ func FuzzVisible(f *testing.F) {
 		f.Add(s, "other")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		shown := visible(a)
+		shown := Visible(a)
 		if !utf8.ValidString(shown) {
 			t.Fatalf("%q is not valid UTF-8", shown)
 		}
@@ -84,13 +95,13 @@ func FuzzVisible(f *testing.F) {
 			switch {
 			case r == '\n' || r == 0x200D || r == 0xFE0F || r == 0xFE0E || unicode.IsGraphic(r):
 			default:
-				t.Fatalf("visible(%q) holds U+%04X", a, r)
+				t.Fatalf("Visible(%q) holds U+%04X", a, r)
 			}
 			if unicode.Is(unicode.Bidi_Control, r) || r >= 0xE0000 && r <= 0xE01EF {
-				t.Fatalf("visible(%q) holds U+%04X", a, r)
+				t.Fatalf("Visible(%q) holds U+%04X", a, r)
 			}
 		}
-		if a != b && shown == visible(b) {
+		if a != b && shown == Visible(b) {
 			t.Fatalf("%q and %q are both shown as %q", a, b, shown)
 		}
 		if e := escape(a); strings.ContainsAny(e, "<>") {

@@ -98,7 +98,7 @@ func (w when) day(in *words, base time.Time) (time.Time, error) {
 	date, err := time.ParseInLocation(time.DateOnly, word, w.now.Location())
 	if err != nil {
 		return time.Time{}, notClear("“%s” is no day or time that I know. Write a date as %s, a weekday, “tomorrow”, “next week”, or a time as 17:00.",
-			visible(clip(word, 40)), w.now.AddDate(0, 0, 7).Format(time.DateOnly))
+			Visible(clip(word, 40)), w.now.AddDate(0, 0, 7).Format(time.DateOnly))
 	}
 	return date, nil
 }
@@ -115,7 +115,7 @@ func (w when) nextWeek(word string) (time.Time, error) {
 	if weekday, ok := weekdays[word]; ok {
 		return midnight(monday, (int(weekday)+6)%7), nil // weeks begin on Monday
 	}
-	return time.Time{}, notClear("“next %s” is not clear. Write “next week”, “next friday”, or a date such as %s.", visible(clip(word, 40)), monday.Format(time.DateOnly))
+	return time.Time{}, notClear("“next %s” is not clear. Write “next week”, “next friday”, or a date such as %s.", Visible(clip(word, 40)), monday.Format(time.DateOnly))
 }
 
 // timeOfDay reads 17:00, 9:30, 5pm and 5:30pm, since midnight.
@@ -153,10 +153,8 @@ func (w when) span(in *words, from time.Time, exact bool) (time.Time, error) {
 		}
 	}
 	return time.Time{}, notClear("I don't understand how long “for %s” is. Write “for 3 days”, “for 2 weeks” or “for 4 hours”.",
-		visible(clip(strings.TrimSpace(count+" "+word), 40)))
+		Visible(clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
-// spoken is a moment in words, with its weekday and zone, so that whoever wrote it sees how it was understood.
-func spoken(t time.Time) string {
-	return t.Format("Monday, 2 January 2006, 15:04") + " (" + t.Location().String() + ")"
-}
+// spoken is a moment in words, in the zone that it is given in.
+func spoken(t time.Time) string { return reader{zone: t.Location()}.spoken(t) }

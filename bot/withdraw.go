@@ -25,7 +25,7 @@ func withdrawForm(s seen) slack.ModalViewRequest {
 			continue
 		}
 		if waiting++; waiting <= maxOptions {
-			what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args))
+			what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
 			options = append(options, slack.NewOptionBlockObject(c.Request.ID, plainText(short(what, maxOptionText)), nil))
 		}
 	}

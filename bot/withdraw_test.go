@@ -19,7 +19,7 @@ func TestWithdrawSome(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`call update_shipping_address {"order_id":"ORD-%d"}`, i))
 	}
 	root := w.says("sam", "#support", "@bot "+strings.Join(lines, "\n"))
-	step := w.finds("sam", "#support", root, "and 3 more calls: 0 done, 3 waiting for people")
+	step := w.finds("sam", "#support", root, "0 of 15 done, 15 waiting for people")
 	w.clicks("sam", "#support", step, actWithdrawSome)
 	form := w.opened("sam", actWithdrawSome)
 	var ids []string
@@ -40,7 +40,7 @@ func TestWithdrawSome(t *testing.T) {
 	if out := w.submits("sam", form, map[string]any{fieldCalls: []string{ids[13], ids[14]}}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	w.finds("sam", "#support", root, "and 3 more calls: 2 done, 1 waiting for people")
+	w.finds("sam", "#support", root, "0 of 15 done, 13 waiting for people")
 	for i, id := range ids {
 		r, err := w.desk.Request(context.Background(), id)
 		if want := map[bool]approvers.State{true: approvers.Withdrawn, false: approvers.Pending}[i > 12]; err != nil || r.State != want {

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,24 +31,31 @@ import (
 // workbench is a workspace with people in it, and the bot with the real desk and a real store. Only the agent is a stand-in: it
 // asks for the calls that a message spells out ("call TOOL {…}"), and answers with their results.
 type workbench struct {
-	t      testing.TB
-	slack  *workspace.Server
-	url    string
-	path   string
-	policy *approvers.Policy
-	tools  testTools
-	store  store.Store
-	desk   *desk.Desk
-	bot    *Bot
-	log    *logBuffer
-	stop   func()
-	mu     sync.Mutex
-	ran    []string // executions that were run, with their arguments
-	hold   chan struct{}
-	pause  chan struct{} // the agent thinks until it is closed
-	answer string        // what the agent answers instead of the results
-	http   *http.Client
-	once   bool // closures of transactions run once, as in production
+	t        testing.TB
+	slack    *workspace.Server
+	url      string
+	path     string
+	policy   *approvers.Policy
+	inForce  atomic.Pointer[approvers.Policy] // the same, for the bot
+	tools    testTools
+	store    store.Store
+	desk     *desk.Desk
+	bot      *Bot
+	log      *logBuffer
+	stop     func()
+	address  string // where it takes requests over HTTP
+	mu       sync.Mutex
+	ran      []string // executions that were run, with their arguments
+	hold     chan struct{}
+	pause    chan struct{} // the agent thinks until it is closed
+	answer   string        // what the agent answers instead of the results
+	asks     string        // the arguments of the refund that it asks for when it is told to ask
+	http     *http.Client
+	ackWait  time.Duration                 // how long Slack waits for an acknowledgement
+	wrap     func(store.Store) store.Store // what stands before the store, if anything
+	limited  bool                          // the bot keeps Slack's rate limits
+	overHTTP bool                          // Slack delivers over HTTP, and not through sockets
+	once     bool                          // closures of transactions run once, as in production
 }
 
 type testTools map[string]desk.Tool
@@ -84,7 +95,7 @@ func tool(name, schema string, effect approvers.Effect) desk.Tool {
 
 func newWorkbench(t testing.TB, adjust ...func(*workbench)) *workbench {
 	t.Helper()
-	w := &workbench{t: t, policy: testPolicy(), path: filepath.Join(t.TempDir(), "countersign.db"), log: new(logBuffer)}
+	w := &workbench{t: t, ackWait: 10 * time.Second, overHTTP: os.Getenv("COUNTERSIGN_TRANSPORT") == "http", policy: testPolicy(), path: filepath.Join(t.TempDir(), "countersign.db"), log: new(logBuffer)}
 	w.tools = testTools{
 		"search_orders":           tool("search_orders", `{"type":"object"}`, approvers.ReadOnly),
 		"update_shipping_address": tool("update_shipping_address", `{"type":"object"}`, approvers.Idempotent),
@@ -95,7 +106,7 @@ func newWorkbench(t testing.TB, adjust ...func(*workbench)) *workbench {
 	for _, f := range adjust {
 		f(w)
 	}
-	srv, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), AckTimeout: 10 * time.Second})
+	srv, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), AckTimeout: w.ackWait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +123,22 @@ func newWorkbench(t testing.TB, adjust ...func(*workbench)) *workbench {
 	return w
 }
 
+// inBothWays runs a journey through Socket Mode and over HTTP. COUNTERSIGN_TRANSPORT=http runs every test of the package over HTTP.
+func inBothWays(t *testing.T, journey func(*testing.T, *workbench), adjust ...func(*workbench)) {
+	t.Helper()
+	for name, overHTTP := range map[string]bool{"socket": false, "http": true} {
+		t.Run(name, func(t *testing.T) {
+			journey(t, newWorkbench(t, append(slices.Clone(adjust), func(w *workbench) { w.overHTTP = overHTTP })...))
+		})
+	}
+}
+
+// decree has another policy be in force, while the bot runs.
+func (w *workbench) decree(p *approvers.Policy) {
+	w.policy = p
+	w.inForce.Store(p)
+}
+
 // start starts the bot on the store as it is, and waits until it is connected.
 func (w *workbench) start() {
 	w.t.Helper()
@@ -121,16 +148,34 @@ func (w *workbench) start() {
 		w.t.Fatal(err)
 	}
 	w.store = s
+	behind := store.Store(s)
+	if w.wrap != nil {
+		behind = w.wrap(s)
+	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.desk = desk.New(desk.Config{Store: s, Policy: func() *approvers.Policy { return w.policy }, Tools: w.tools, Log: log})
-	w.bot = New(Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: w.url + "/api/", Desk: w.desk, Tools: w.tools, Log: log, HTTP: w.http})
+	w.inForce.Store(w.policy)
+	w.desk = desk.New(desk.Config{Store: behind, Policy: w.inForce.Load, Tools: w.tools, Log: log})
+	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: w.url + "/api/", Desk: w.desk, Tools: w.tools, Log: log, HTTP: w.http, Unlimited: !w.limited}
+	if w.overHTTP {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.address = "http://" + l.Addr().String()
+		config.SigningSecret, config.Listen = workspace.DemoSigningSecret, func() (net.Listener, error) { return l, nil }
+	}
+	w.bot = New(config)
 	w.desk.Giver = w.bot.Giver
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.bot.Run(ctx) })
+	tell := desk.Duty{Handle: w.bot.Show, Workers: 4, Worth: w.bot.Worth}
+	show := tell
+	show.Yields = true
 	g.Go(func() error {
 		return w.desk.Work(ctx, map[store.TimerKind]desk.Duty{
-			store.TimerInbox: {Handle: w.bot.Handle, Workers: 8}, store.TimerShow: {Handle: w.bot.Show, Workers: 8},
+			store.TimerInbox:     {Handle: w.bot.Handle, Workers: 8},
+			store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowLast: tell,
 			store.TimerThink: {Handle: w.think, Workers: 4}, store.TimerRun: {Handle: w.run, Workers: 4},
 			store.TimerMuster: {Handle: w.bot.Muster, Workers: 2}, store.TimerRemind: {Handle: w.bot.Remind, Workers: 2}, store.TimerAway: {Handle: w.bot.Depart, Workers: 1},
 		})
@@ -150,23 +195,31 @@ func (w *workbench) start() {
 			w.t.Log(w.log.String())
 		}
 	})
-	w.until("two sockets", func() bool { return w.slack.Sockets() == sockets })
+	if !w.overHTTP {
+		w.until("two sockets", func() bool { return w.slack.Sockets() == sockets })
+	} else if err := w.slack.SetRequestURLs(ctx, workspace.URLsAt(w.address+"/slack/")); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // think is the stand-in for the agent.
 func (w *workbench) think(ctx context.Context, t store.Timer) error {
-	if w.pause != nil {
-		<-w.pause
-	}
 	b, err := w.desk.Begin(ctx, t.Ref)
 	if err != nil {
 		return err
+	}
+	if w.pause != nil {
+		<-w.pause
 	}
 	var results []string
 	for _, c := range b.Calls[b.Turn.ID] {
 		results = append(results, string(c.Outcome)+" "+c.Result)
 	}
 	last := b.Messages[len(b.Messages)-1].Text
+	if w.mu.Lock(); last == "ask" {
+		last = "call issue_refund " + w.asks
+	}
+	w.mu.Unlock()
 	if b.Turn.Step > 0 || !strings.Contains(last, "call ") {
 		text := "results: " + strings.Join(results, " | ")
 		if w.answer != "" {

@@ -1,0 +1,200 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// Examiner asks Slack how the app is set up. It changes nothing, and opens no socket: what Slack sent through one would be missed by the bot that runs.
+type Examiner struct {
+	api      *slack.Client
+	http     *http.Client
+	appToken string
+	heads    *headers
+	self     self
+}
+
+// NewExaminer makes an examiner that uses the client's tokens, and Slack's address unless apiURL names another.
+func NewExaminer(botToken, appToken, apiURL string) *Examiner {
+	if apiURL == "" {
+		apiURL = slack.APIURL
+	}
+	e := &Examiner{appToken: appToken, heads: new(headers)}
+	e.http = &http.Client{Timeout: 20 * time.Second, Transport: e.heads}
+	e.api = slack.New(botToken, slack.OptionHTTPClient(e.http), slack.OptionAppLevelToken(appToken), slack.OptionAPIURL(strings.TrimSuffix(apiURL, "/")+"/"),
+		slack.OptionRetry(maxAsked))
+	return e
+}
+
+// maxAsked is how often the examiner asks again where Slack asks to wait: the bot that runs uses up the same limits.
+const maxAsked = 5
+
+// headers remembers what Slack says in the headers of its answers.
+type headers struct {
+	mu     sync.Mutex
+	scopes []string
+	skew   time.Duration // how far this machine's clock is ahead of Slack's
+	dated  bool
+}
+
+// RoundTrip makes a call and notes the headers of its answer.
+func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
+	began := time.Now()
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if scopes := resp.Header.Get("X-OAuth-Scopes"); scopes != "" && method(req) == "auth.test" { // of the app-level token other answers tell
+		t.scopes = strings.Split(strings.ReplaceAll(scopes, " ", ""), ",")
+	}
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && !t.dated {
+		took := time.Since(began)
+		t.skew, t.dated = began.Add(took/2).Sub(date.Add(time.Second/2)), true // the header tells whole seconds
+	}
+	return resp, nil
+}
+
+// Installation is the app as it is installed.
+type Installation struct {
+	Team, TeamID string
+	User, UserID string // the bot's own
+	App          string // its id; empty where Slack does not say
+	Scopes       []string
+	Skew         time.Duration // how far this machine's clock is ahead of Slack's
+	Dated        bool          // Slack said what time it is
+	Took         time.Duration // one call and its answer
+}
+
+// Installation asks who the bot is, and what it may.
+func (e *Examiner) Installation(ctx context.Context) (Installation, error) {
+	began := time.Now()
+	a, err := e.api.AuthTestContext(ctx)
+	if err != nil {
+		return Installation{}, err
+	}
+	in := Installation{Team: a.Team, TeamID: a.TeamID, User: a.User, UserID: a.UserID, Took: time.Since(began)}
+	e.self = self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID}
+	if b, err := e.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: a.BotID}); err == nil {
+		in.App = b.AppID
+	}
+	e.heads.mu.Lock()
+	defer e.heads.mu.Unlock()
+	in.Scopes, in.Skew, in.Dated = e.heads.scopes, e.heads.skew, e.heads.dated
+	return in, nil
+}
+
+// TokenApp is the id of the app that the app-level token was made for: it is a part of the token.
+func (e *Examiner) TokenApp() string {
+	parts := strings.Split(e.appToken, "-")
+	if len(parts) < 4 || !strings.HasPrefix(parts[2], "A") {
+		return ""
+	}
+	return parts[2]
+}
+
+// Socket asks for the address of a socket, and whether anybody listens there. It does not open it.
+func (e *Examiner) Socket(ctx context.Context) error {
+	_, address, err := e.api.StartSocketModeContext(ctx)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("the address of the socket: %w", err)
+	}
+	at := "https://" + u.Host + "/"
+	if u.Scheme == "ws" {
+		at = "http://" + u.Host + "/"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := e.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSocketHost, err)
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)) // whatever it answers: it is there
+	return resp.Body.Close()
+}
+
+// ErrSocketHost says that the machine to which sockets are opened can't be reached.
+var ErrSocketHost = errors.New("the address of Slack's sockets can't be reached")
+
+// Channel is a channel as the bot sees it.
+type Channel struct {
+	ID, Name                          string
+	Private, Member, Archived, Shared bool
+}
+
+// Channels asks for all channels that the bot can see, those in the archive too.
+func (e *Examiner) Channels(ctx context.Context) ([]Channel, error) {
+	var out []Channel
+	query := slack.GetConversationsParameters{Limit: 1000, Types: []string{"public_channel", "private_channel"}}
+	err := eachChannel(ctx, e.api, query, func(c slack.Channel) {
+		out = append(out, Channel{ID: c.ID, Name: c.Name, Private: c.IsPrivate, Member: c.IsMember, Archived: c.IsArchived, Shared: c.IsExtShared || c.IsPendingExtShared})
+	})
+	return out, err
+}
+
+// Person asks who a user is; somebody whom Slack does not know has no ID. Only an address that Slack has confirmed is told.
+func (e *Examiner) Person(ctx context.Context, user string) (approvers.Identity, error) {
+	u, err := e.api.GetUserInfoContext(ctx, user)
+	return e.identified(u, err)
+}
+
+// PersonAt asks whose e-mail address it is. Slack does not tell of deactivated accounts.
+func (e *Examiner) PersonAt(ctx context.Context, email string) (approvers.Identity, error) {
+	u, err := e.api.GetUserByEmailContext(ctx, email)
+	return e.identified(u, err)
+}
+
+func (e *Examiner) identified(u *slack.User, err error) (approvers.Identity, error) {
+	switch errorCode(err) {
+	case "user_not_found", "user_not_visible", "users_not_found":
+		return approvers.Identity{}, nil
+	}
+	if err != nil {
+		return approvers.Identity{}, err
+	}
+	who := identity(e.self, *u)
+	if !u.IsEmailConfirmed {
+		who.Email = ""
+	}
+	return who, nil
+}
+
+// Groups asks for the ids of all user groups, by id and by handle.
+func (e *Examiner) Groups(ctx context.Context) (map[string]string, error) {
+	return groupIDs(ctx, e.api)
+}
+
+// Members asks for the ids of a user group's members.
+func (e *Examiner) Members(ctx context.Context, group string) ([]string, error) {
+	return e.api.GetUserGroupMembersContext(ctx, group)
+}
+
+// RefusesToken reports whether an error says that Slack refuses the token for good.
+func RefusesToken(err error) bool { return refusedTokens[errorCode(err)] }
+
+// SlackCode is Slack's code in an error, such as missing_scope; empty for errors that are not Slack's answer. scope is the one that is missing.
+func SlackCode(err error) (code, scope string) {
+	var answer slack.SlackErrorResponse
+	if !errors.As(err, &answer) {
+		return "", ""
+	}
+	return answer.Err, answer.Needed
+}

@@ -1,0 +1,170 @@
+package bot
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/internal/campaign"
+	"countersign/store"
+)
+
+// wordy are the fields of the state that hold what people, models and tools wrote, and names: nobody bounds how long those are, or what is in them. Long ones
+// are texts; the others are names, which are not quite as long.
+var wordy = map[string]bool{
+	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
+	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,
+}
+
+// many are the lists of which a state may hold more than the fixtures do.
+var many = map[string]bool{"Why": true, "Decisions": true, "Edits": true, "Invited": true, "Joined": true, "Calls": true, "Queued": true, "Covers": true, "Lacks": true}
+
+// alphabets are what texts are made of: characters of each width, those that take more room once they are shown, and those that mean something in Slack or in Markdown.
+var alphabets = []string{"x", "word ", "界", "𝕏", "&<>", "\u202e", "\u200b\u2066", "\U000E0041", "`*_~|", "line\n", "- a\n- b\n", "```\ncode\n", "| a | b |\n|---|---|\n| 1 | 2 |\n", "<!channel> <@U0001> ", "\x00\x1b[31m", "1. one\n"}
+
+// inflater makes states of a state: as it is, but with other texts, and more of what there may be more of.
+type inflater struct{ *rand.Rand }
+
+func (f inflater) text(long bool) string {
+	lengths := []int{0, 1, 20, 75, 150, 300, 301}
+	if long {
+		lengths = append(lengths, 1500, 3000, 3001, 9000)
+	}
+	n := lengths[f.IntN(len(lengths))]
+	var b strings.Builder
+	for b.Len() < n {
+		a := alphabets[f.IntN(len(alphabets))]
+		b.WriteString(strings.Repeat(a, 1+f.IntN(max(1, n/len(a)))))
+	}
+	runes := []rune(b.String())
+	return string(runes[:min(n, len(runes))])
+}
+
+func (f inflater) args() json.RawMessage {
+	args := map[string]any{}
+	for range 1 + f.IntN(6) {
+		args[f.text(false)] = f.text(f.IntN(3) == 0)
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// value is a copy of v with its texts made anew. Half of them stay as they are.
+func (f inflater) value(name string, v reflect.Value) reflect.Value {
+	switch v.Interface().(type) {
+	case *approvers.Policy:
+		return v
+	case json.RawMessage:
+		if name == "Args" && f.IntN(2) == 0 {
+			return reflect.ValueOf(f.args())
+		}
+		return v
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.New(v.Type().Elem())
+		out.Elem().Set(f.value(name, v.Elem()))
+		return out
+	case reflect.Struct:
+		out := reflect.New(v.Type()).Elem()
+		out.Set(v)
+		for i := range v.NumField() {
+			if t := v.Type().Field(i); t.IsExported() {
+				out.Field(i).Set(f.value(t.Name, v.Field(i)))
+			}
+		}
+		return out
+	case reflect.Slice:
+		out := reflect.MakeSlice(v.Type(), 0, v.Len())
+		times := 1
+		if many[name] && f.IntN(3) == 0 {
+			times = 1 + f.IntN(40)
+		}
+		for range times {
+			for i := range v.Len() {
+				out = reflect.Append(out, f.value(name, v.Index(i)))
+			}
+		}
+		if v.IsNil() {
+			return v
+		}
+		return out
+	case reflect.String:
+		if long, ok := wordy[name]; ok && f.IntN(2) == 0 {
+			return reflect.ValueOf(f.text(long)).Convert(v.Type())
+		}
+	}
+	return v
+}
+
+// legal mends what no state can be: nobody else writes a head, each call has a request of its own, and calls whose arguments are long have cards of their own instead of a bundle.
+func legal(s *desk.Sight, before desk.Sight) {
+	s.Surface, s.Head = before.Surface, before.Head
+	if s.Surface.Kind == store.SurfaceBundle {
+		s.Calls = s.Calls[:len(before.Calls)]
+	}
+	for i := range s.Calls {
+		r := s.Calls[i].Request
+		if r == nil {
+			continue
+		}
+		r.ID = fmt.Sprintf("req_%d", i+1)
+		if was := before.Calls[i%len(before.Calls)].Request; s.Surface.Kind == store.SurfaceBundle && len(r.Args)+len(r.Preview) > 600 {
+			r.Args, r.Preview = was.Args, was.Preview
+		}
+	}
+}
+
+// inflated draws the state a few times more, with other texts and more of everything: whatever they are, it is something that Slack takes.
+func inflated(t *testing.T, s desk.Sight) {
+	t.Helper()
+	f := inflater{campaign.Chance(campaign.Seed(t), 1)}
+	for range campaign.Size(t, "COUNTERSIGN_STATES", 2) {
+		other := f.value("", reflect.ValueOf(s)).Interface().(desk.Sight)
+		legal(&other, s)
+		d, _, err := draw(scene{Sight: other, url: home, about: clip(oneLine(f.text(true)), maxNote)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range d.messages {
+			withinLimits(t, m)
+		}
+		if t.Failed() {
+			raw, _ := json.Marshal(other.Request)
+			t.Fatalf("a %s of this state: %.3000s", s.Surface.Kind, raw)
+		}
+	}
+}
+
+// The random states are many and odd enough to be worth it.
+func TestInflation(t *testing.T) {
+	f := inflater{rand.New(rand.NewPCG(1, 1))}
+	s := sightOf(testRequest(refundArgs))
+	seen := map[int]bool{}
+	for range 200 {
+		other := f.value("", reflect.ValueOf(s)).Interface().(desk.Sight)
+		seen[len(other.Request.Preview)] = true
+		if s.Request.Preview != "Refund of $49.99 for order ORD-123" || other.Policy != s.Policy {
+			t.Fatal("the state itself was changed, or the policy copied")
+		}
+		if !json.Valid(other.Request.Args) {
+			t.Fatalf("arguments that nobody could have sent: %q", other.Request.Args)
+		}
+	}
+	if len(seen) < 20 || !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), func(n int) bool { return n > 3000 }) {
+		t.Errorf("%d lengths of the preview", len(seen))
+	}
+}

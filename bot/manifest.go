@@ -1,0 +1,173 @@
+package bot
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// Where Slack's requests come in over HTTP, below the bot's public address.
+const (
+	EventsPath       = "/slack/events"
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+	OptionsPath      = "/slack/options"
+)
+
+// MaxAppName is how long an app's name may be, in characters (manifest schema: display_information.name).
+const MaxAppName = 35
+
+// ManifestOptions are what differs between one app and another.
+type ManifestOptions struct {
+	Name string // what the app is called
+	URL  string // the bot's public address, for requests over HTTP; empty: Socket Mode
+	// Prompts are what people who open the app are offered to ask for, at most approvers.MaxPrompts.
+	Prompts []approvers.Prompt
+}
+
+// Manifest is what Slack is told of the app, as JSON: version 2 of Slack's manifest schema. What it says of Slack's side holds for this version of
+// the bot: whatever the bot calls and hears is in it, and nothing else is.
+func Manifest(o ManifestOptions) ([]byte, error) {
+	if n := width(o.Name); n == 0 || n > MaxAppName {
+		return nil, fmt.Errorf("the app's name has %d characters: Slack takes 1 to %d", n, MaxAppName)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(newManifest(o)); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+type manifest struct {
+	Metadata struct {
+		Major int `json:"major_version"`
+	} `json:"_metadata"`
+	Display  manifestDisplay  `json:"display_information"`
+	Features manifestFeatures `json:"features"`
+	OAuth    struct {
+		Scopes struct {
+			Bot []string `json:"bot"`
+		} `json:"scopes"`
+	} `json:"oauth_config"`
+	Settings manifestSettings `json:"settings"`
+}
+
+type manifestDisplay struct {
+	Name  string `json:"name"`
+	Short string `json:"description"`
+	Long  string `json:"long_description"`
+	Color string `json:"background_color"`
+}
+
+type manifestFeatures struct {
+	Home      manifestHome       `json:"app_home"`
+	Agent     manifestAgent      `json:"agent_view"`
+	User      manifestUser       `json:"bot_user"`
+	Shortcuts []manifestShortcut `json:"shortcuts"`
+	Commands  []manifestCommand  `json:"slash_commands"`
+}
+
+type manifestHome struct {
+	Home     bool `json:"home_tab_enabled"`
+	Messages bool `json:"messages_tab_enabled"`
+	ReadOnly bool `json:"messages_tab_read_only_enabled"`
+}
+
+type manifestAgent struct {
+	Description string           `json:"agent_description"`
+	Prompts     []manifestPrompt `json:"suggested_prompts,omitempty"`
+}
+
+type manifestPrompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
+type manifestUser struct {
+	Name   string `json:"display_name"`
+	Online bool   `json:"always_online"`
+}
+
+type manifestShortcut struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	CallbackID  string `json:"callback_id"`
+	Description string `json:"description"`
+}
+
+type manifestCommand struct {
+	Command     string `json:"command"`
+	URL         string `json:"url,omitempty"`
+	Description string `json:"description"`
+	Hint        string `json:"usage_hint"`
+	Escape      bool   `json:"should_escape"` // people and channels come with their ids
+}
+
+type manifestSettings struct {
+	Events struct {
+		URL    string   `json:"request_url,omitempty"`
+		Events []string `json:"bot_events"`
+	} `json:"event_subscriptions"`
+	Interactivity struct {
+		Enabled bool   `json:"is_enabled"`
+		URL     string `json:"request_url,omitempty"`
+		Options string `json:"message_menu_options_url,omitempty"`
+	} `json:"interactivity"`
+	OrgDeploy     bool `json:"org_deploy_enabled"`
+	Socket        bool `json:"socket_mode_enabled"`
+	TokenRotation bool `json:"token_rotation_enabled"` // the bot takes tokens that last
+}
+
+// What people read of the app in Slack.
+const (
+	appShort = "Does what you ask for. What is risky waits until the right people have countersigned it."
+	appLong  = "Write to the app in a channel, in a thread or in a direct message, and say what you need in your own words. It works with your company's tools. " +
+		"What reads only, or is harmless, happens at once. What is risky becomes a card for the people who may decide it: they approve it, reject it with a reason that you are " +
+		"told, or change it. Nothing risky happens because nobody answered. Who allowed what, and when, is kept in a history that nobody can rewrite unnoticed."
+	commandShort = "What waits for you, what you asked for, and what you can do about it"
+	appAgent     = "Ask for what you need in your own words. What is harmless happens at once; what is risky waits until the right people have countersigned it, and you are told what became of it."
+)
+
+func newManifest(o ManifestOptions) manifest {
+	var m manifest
+	m.Metadata.Major = 2
+	m.Display = manifestDisplay{Name: o.Name, Short: appShort, Long: appLong, Color: "#1d3557"}
+	m.Features = manifestFeatures{
+		Home: manifestHome{Home: HomeTab, Messages: true}, Agent: manifestAgent{Description: appAgent}, User: manifestUser{Name: o.Name, Online: true},
+		Commands: []manifestCommand{{Command: SlashCommand, Description: commandShort, Hint: commandHint(), Escape: true}},
+	}
+	for _, p := range o.Prompts[:min(len(o.Prompts), approvers.MaxPrompts)] {
+		m.Features.Agent.Prompts = append(m.Features.Agent.Prompts, manifestPrompt(p))
+	}
+	for _, s := range Shortcuts() {
+		m.Features.Shortcuts = append(m.Features.Shortcuts, manifestShortcut(s))
+	}
+	for _, s := range Scopes() {
+		m.OAuth.Scopes.Bot = append(m.OAuth.Scopes.Bot, s.Name)
+	}
+	m.Settings.Events.Events = events()
+	m.Settings.Interactivity.Enabled = true
+	if o.URL == "" {
+		m.Settings.Socket = true
+		return m
+	}
+	base := strings.TrimSuffix(o.URL, "/")
+	m.Settings.Events.URL, m.Settings.Interactivity.URL, m.Settings.Interactivity.Options = base+EventsPath, base+InteractionsPath, base+OptionsPath
+	m.Features.Commands[0].URL = base + CommandsPath
+	return m
+}
+
+// commandHint shows what may follow the slash command, while somebody types it.
+func commandHint() string {
+	var names []string
+	for _, s := range subcommands() {
+		names = append(names, s.name)
+	}
+	return strings.Join(append(names, "help"), " · ")
+}

@@ -1,0 +1,233 @@
+package bot
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/slack-go/slack/slackevents"
+
+	"countersign/approvers"
+	"countersign/internal/workspace"
+)
+
+// calls are the Web API methods behind the client's functions that the bot uses, each with the scopes that it takes, by Slack's reference pages. What
+// depends on the kind of channel takes the scope of each kind that the bot is in.
+var calls = map[string]struct {
+	method string
+	scopes []string
+}{
+	"AuthTestContext":                            {"auth.test", nil},
+	"StartSocketModeContext":                     {"apps.connections.open", nil}, // connections:write, of the app-level token
+	"PostMessageContext":                         {"chat.postMessage", []string{"chat:write"}},
+	"PostMessageWithResponseContext":             {"chat.postMessage", []string{"chat:write"}},
+	"PostEphemeralContext":                       {"chat.postEphemeral", []string{"chat:write"}},
+	"UpdateMessageContext":                       {"chat.update", []string{"chat:write"}},
+	"DeleteMessageContext":                       {"chat.delete", []string{"chat:write"}},
+	"GetPermalinkContext":                        {"chat.getPermalink", nil},
+	"GetConversationInfoContext":                 {"conversations.info", []string{"channels:read", "groups:read", "mpim:read"}}, // of direct messages it is never asked
+	"GetConversationsContext":                    {"conversations.list", []string{"channels:read", "groups:read"}},
+	"OpenConversationContext":                    {"conversations.open", []string{"im:write"}},
+	"GetConversationHistoryContext":              {"conversations.history", []string{"channels:history", "groups:history", "im:history", "mpim:history"}},
+	"GetConversationRepliesContext":              {"conversations.replies", []string{"channels:history", "groups:history", "im:history", "mpim:history"}},
+	"GetUserInfoContext":                         {"users.info", []string{"users:read"}},
+	"GetBotInfoContext":                          {"bots.info", []string{"users:read"}},
+	"GetUserByEmailContext":                      {"users.lookupByEmail", []string{"users:read.email"}},
+	"GetUserGroupsContext":                       {"usergroups.list", []string{"usergroups:read"}},
+	"GetUserGroupMembersContext":                 {"usergroups.users.list", []string{"usergroups:read"}},
+	"GetDNDInfoContext":                          {"dnd.info", []string{"dnd:read"}},
+	"OpenViewContext":                            {"views.open", nil},
+	"UpdateViewContext":                          {"views.update", nil},
+	"PublishViewContext":                         {"views.publish", nil},
+	"SetAssistantThreadsStatusContext":           {"assistant.threads.setStatus", []string{"chat:write"}},
+	"StartStreamContext":                         {"chat.startStream", []string{"chat:write"}},
+	"AppendStreamContext":                        {"chat.appendStream", []string{"chat:write"}},
+	"StopStreamContext":                          {"chat.stopStream", []string{"chat:write"}},
+	"SetAssistantThreadsSuggestedPromptsContext": {"assistant.threads.setSuggestedPrompts", []string{"assistant:write"}},
+	"GetUploadURLExternalContext":                {"files.getUploadURLExternal", []string{"files:write"}},
+	"CompleteUploadExternalContext":              {"files.completeUploadExternal", []string{"files:write"}},
+	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
+}
+
+// features need a scope without any call: Slack gives them to those who declare both.
+var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
+
+// The app asks for what the code calls and hears, and for nothing else.
+func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
+	used, named := source(t)
+	needed := map[string]bool{}
+	for f := range used {
+		c, ok := calls[f]
+		if !ok {
+			t.Errorf("the code calls %s: say here which method of the Web API that is, and which scopes it takes", f)
+		}
+		for _, s := range c.scopes {
+			needed[s] = true
+		}
+	}
+	for f := range calls {
+		if !used[f] {
+			t.Errorf("nothing calls %s any more: take it from this list", f)
+		}
+	}
+	for _, scope := range features {
+		needed[scope] = true
+	}
+	asked := map[string]bool{}
+	for _, s := range Scopes() {
+		if len(s.Events) > 0 {
+			needed[s.Name] = true
+		}
+		asked[s.Name] = true
+		if s.For == "" {
+			t.Errorf("%s does not say what it is for", s.Name)
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(needed)), slices.Sorted(maps.Keys(asked))); diff != "" {
+		t.Errorf("the scopes that are needed (-) and those that are asked for (+) differ:\n%s", diff)
+	}
+
+	named["app_home_opened"] = HomeTab
+	heard := map[string]bool{}
+	for _, event := range events() {
+		kind, _, _ := strings.Cut(event, ".") // message.im comes as message
+		heard[kind] = true
+	}
+	for event := range slackevents.EventsAPIInnerEventMapping {
+		name := string(event)
+		switch {
+		case named[name] && !heard[name] && !beside[name]:
+			t.Errorf("the code knows the event %s, and nobody subscribes to it", name)
+		case heard[name] && !named[name]:
+			t.Errorf("the app subscribes to %s, and the code does not know it", name)
+		}
+	}
+}
+
+// beside are events that come beside another one that says the same. Other apps of Slack's send them; this one does not subscribe to them.
+var beside = map[string]bool{
+	"user_profile_changed": true, // with user_change
+	"member_left_channel":  true, // the bot itself hears channel_left and group_left
+}
+
+// source reads which of the client's functions the code uses, and every string in it.
+func source(t *testing.T) (used, named map[string]bool) {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, named = map[string]bool{}, map[string]bool{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") || path == "scopes.go" {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				of, field := n.X.(*ast.SelectorExpr)
+				plain, name := n.X.(*ast.Ident)
+				if field && of.Sel.Name == "api" || name && plain.Name == "api" && strings.HasSuffix(n.Sel.Name, "Context") {
+					used[n.Sel.Name] = true
+				}
+			case *ast.BasicLit:
+				if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+					named[s] = true
+				}
+			}
+			return true
+		})
+	}
+	return used, named
+}
+
+// The workspace that everything is tried in grants what the manifest asks for, and sends what it subscribes to: what is missing there fails there.
+func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
+	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App
+	if diff := cmp.Diff(m.OAuth.Scopes.Bot, app.Scopes); diff != "" {
+		t.Errorf("scopes of the manifest (-) and of the demo's app (+):\n%s", diff)
+	}
+	if diff := cmp.Diff(m.Settings.Events.Events, app.Events); diff != "" {
+		t.Errorf("events of the manifest (-) and of the demo's app (+):\n%s", diff)
+	}
+	var shortcuts []workspace.SeedShortcut
+	for _, s := range Shortcuts() {
+		shortcuts = append(shortcuts, workspace.SeedShortcut{Name: s.Name, CallbackID: s.CallbackID, Type: s.Type})
+	}
+	if diff := cmp.Diff(shortcuts, app.Shortcuts); diff != "" {
+		t.Errorf("shortcuts of the manifest (-) and of the demo's app (+):\n%s", diff)
+	}
+	var commands []workspace.SeedCommand
+	for _, c := range m.Features.Commands {
+		commands = append(commands, workspace.SeedCommand{Command: c.Command, Description: c.Description, UsageHint: c.Hint, ShouldEscape: c.Escape})
+	}
+	if diff := cmp.Diff(commands, app.Commands); diff != "" {
+		t.Errorf("commands of the manifest (-) and of the demo's app (+):\n%s", diff)
+	}
+}
+
+// manifestSchema holds Slack's own rules for manifests.
+func manifestSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	f, err := os.Open("testdata/manifest.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	doc, err := jsonschema.UnmarshalJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddResource("manifest.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestManifestIsValid(t *testing.T) {
+	schema := manifestSchema(t)
+	for name, o := range map[string]ManifestOptions{
+		"manifest_socket": {Name: "Countersign"},
+		"manifest_http":   {URL: "https://bot.example.com/", Name: "Support Desk", Prompts: []approvers.Prompt{{Title: "Find an order", Message: "Where is order ORD-123?"}}},
+		"":                {Name: strings.Repeat("𝕏", MaxAppName), Prompts: make([]approvers.Prompt, 9)},
+	} {
+		raw, err := Manifest(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(doc); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name != "" {
+			golden(t, name, json.RawMessage(raw))
+		}
+	}
+	for _, name := range []string{"", strings.Repeat("x", MaxAppName+1)} {
+		if _, err := Manifest(ManifestOptions{Name: name}); err == nil {
+			t.Errorf("the name %q was taken, and Slack does not take it", name)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// standing is what Slack or the policy says of an approver just when they act, and what becomes of it.
+type standing struct {
+	name   string
+	code   approvers.Code // empty: they may
+	words  string
+	strike func(*matrix) // changes what is so, after everything was shown to them
+}
+
+// matrix is one approver who acts on a call of each risk, in every way that there is.
+type matrix struct {
+	*siege
+	identities, refused, allowed int
+}
+
+var ways = []string{"the card", "a form", "a direct message", "the Home tab"}
+
+var risks = []approvers.Risk{approvers.Low, approvers.Medium, approvers.High, approvers.Critical}
+
+// crew lets Teo decide calls of every risk, in the channel and by direct message.
+func crew(p *approvers.Policy) {
+	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji beside him, for what Teo asks for himself
+	for _, r := range risks {
+		p.Tools = append(p.Tools, approvers.ToolPolicy{
+			Name: "do_" + r.String(), Risk: r, Confirm: true, Stages: []approvers.Stage{{Approver: "crew", Or: []string{"crew-dm"}, Quorum: 1}},
+		})
+	}
+	for name, cards := range map[string]string{"crew": "#support-approvals", "crew-dm": approvers.CardsDM} {
+		p.Approvers = append(p.Approvers, approvers.Role{
+			Name: name, Title: "Crew", MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: cards, Members: teo,
+		})
+	}
+}
+
+func newMatrix(t *testing.T, adjust ...func(*siege)) *matrix {
+	s := &siege{tap: new(wiretap), before: map[string]string{}}
+	for _, f := range adjust {
+		f(s)
+	}
+	s.workbench = newWorkbench(t, func(w *workbench) {
+		crew(w.policy)
+		w.http = &http.Client{Timeout: 10 * time.Second, Transport: s.tap}
+		for _, r := range risks {
+			w.tools["do_"+r.String()] = tool("do_"+r.String(), `{"type":"object"}`, approvers.Idempotent)
+		}
+	})
+	return &matrix{siege: s}
+}
+
+// put has somebody ask for a call, and waits until it stands everywhere.
+func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
+	m.t.Helper()
+	button := map[bool]string{true: actTyped, false: actApprove}[risk == approvers.Critical]
+	card := m.asks(asker, "do_"+risk.String()+` {"order_id":"ORDER"}`, button)
+	out := map[string]target{"the card": card, "a form": card}
+	m.call("GET", "/people/teo/home", nil)
+	m.until("it stands everywhere", func() bool {
+		err := m.store.View(context.Background(), func(r store.Reader) error {
+			surfaces, err := r.SurfacesOf(card.Ref)
+			if err != nil {
+				return err
+			}
+			for _, c := range surfaces {
+				if c.To == "user:U0002" && c.State == store.SurfaceShown {
+					out["a direct message"] = m.at(r, c, card, button)
+				}
+			}
+			home, err := r.SurfacesOf(store.SettingHomes + "/U0002")
+			for _, c := range home {
+				if c.Kind == store.SurfaceHome && c.Posts > 0 {
+					out["the Home tab"] = m.at(r, c, card, actReject)
+				}
+			}
+			return err
+		})
+		home := out["the Home tab"].Ref != "" || asker == "teo" // what they asked for themselves they can't reject there
+		return err == nil && out["a direct message"].Ref != "" && home
+	})
+	return out
+}
+
+// at is a request on a surface, by one of its buttons there.
+func (m *matrix) at(r store.Reader, c store.Surface, card target, button string) target {
+	t := target{order: card.order, channel: c.Channel, ts: c.TS}
+	shown, err := r.Rendering(c.ID, c.Posts)
+	for _, part := range strings.Split(string(shown.Body), `"action_id":"`+button+`","value":"`)[1:] {
+		value, _, _ := strings.Cut(part, `"`)
+		if m, wrong := readMark(value); err == nil && wrong == nil && m.Ref == card.Ref {
+			t.mark = m
+		}
+	}
+	return t
+}
+
+// acts has Teo act on a request: approve it, or reject it where only a form does it.
+func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
+	m.t.Helper()
+	why := map[string]string{fieldReason: "no"}
+	metadata := formMark{mark: t.mark, Execution: execution}.String()
+	switch {
+	case way == "the Home tab":
+		m.send(t.form("U0002", actReject, metadata, why))
+	case way == "a form" && risk == approvers.Critical:
+		m.send(t.form("U0002", actTyped, metadata, map[string]string{fieldTyped: t.order}))
+	case way == "a form":
+		m.send(t.form("U0002", actReject, metadata, why))
+	case risk == approvers.Critical:
+		m.send(t.press("U0002", actTyped))
+	default:
+		m.send(t.press("U0002", actApprove))
+	}
+}
+
+func (m *matrix) execution(t target) string {
+	m.t.Helper()
+	r, err := m.desk.Request(context.Background(), t.Ref)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return r.Execution
+}
+
+// try has Teo act as they stand in every way on a call of each risk, and holds what came of it against what should.
+func (m *matrix) try(is standing) {
+	m.identities++
+	m.t.Helper()
+	asker := map[bool]string{true: "teo", false: "sam"}[is.code == approvers.DeniedSelf]
+	calls := map[approvers.Risk]map[string]target{}
+	for _, risk := range risks {
+		calls[risk] = m.put(asker, risk)
+	}
+	since := m.tap.count()
+	if is.strike != nil {
+		is.strike(m)
+	}
+	for _, risk := range risks {
+		want := 0
+		t := calls[risk]["the card"]
+		execution := m.execution(t)
+		for _, way := range ways {
+			if on := calls[risk][way]; on.Ref != "" {
+				m.acts(way, on, risk, execution)
+				want++
+			}
+		}
+		m.until(fmt.Sprintf("%s: %d refusals for %s risk", is.name, want, risk), func() bool { return len(m.denials(t.Ref)) == want })
+		for _, record := range m.denials(t.Ref) {
+			if code, _, _ := strings.Cut(record, " "); code != string(is.code) {
+				m.t.Errorf("%s, %s risk: recorded as %q, want %s", is.name, risk, record, is.code)
+			}
+		}
+		m.until("they are told", func() bool { return m.tap.times(since, is.words) >= want })
+		since = m.tap.count()
+		r, err := m.desk.Request(context.Background(), t.Ref)
+		if err != nil || len(r.Decisions) > 0 || r.State == approvers.Rejected {
+			m.t.Errorf("%s, %s risk: it was decided: %+v, %v", is.name, risk, r.Decisions, err)
+		}
+		m.refused += want
+	}
+	m.restored()
+	for _, c := range calls {
+		if r, err := m.desk.Request(context.Background(), c["the card"].Ref); err == nil && r.State == approvers.Pending {
+			m.ends(c["the card"], asker)
+		}
+	}
+}
+
+// ends has a call withdrawn by whoever asked for it.
+func (m *matrix) ends(t target, asker string) {
+	if asker == "sam" {
+		m.withdraws(t)
+	}
+}
+
+// may has Teo act as they stand in every way on a call of each risk of its own, and wants each taken.
+func (m *matrix) may(is standing) {
+	m.identities++
+	m.t.Helper()
+	for _, risk := range risks {
+		for _, way := range ways {
+			if risk == approvers.Critical && (way == "the card" || way == "a direct message") {
+				continue // there the click opens the form
+			}
+			t := m.put("sam", risk)
+			if is.strike != nil {
+				is.strike(m)
+			}
+			m.acts(way, t[way], risk, m.execution(t[way]))
+			m.until(is.name+" decides a call of "+risk.String()+" risk by "+way, func() bool {
+				r, err := m.desk.Request(context.Background(), t[way].Ref)
+				return err == nil && len(r.Decisions) == 1
+			})
+			m.restored()
+			m.allowed++
+		}
+	}
+}
+
+// known has Slack tell that a person changed, and answer so from then on.
+func known(change func(u, profile map[string]any)) func(*matrix) {
+	return func(m *matrix) { m.answersOn("users.info", person(change)) }
+}
+
+// silent has Slack answer something else when it is asked about people.
+func silent(answer string) func(*matrix) {
+	return func(m *matrix) { m.answersOn("users.info", func(url.Values) string { return answer }) }
+}
+
+func (m *matrix) answersOn(method string, with func(url.Values) string) {
+	m.tap.answering(method, with)
+	m.changed()
+	m.restore = func() {
+		m.tap.answering(method, nil)
+		m.changed()
+	}
+}
+
+// changed is user_change, as Slack sends it.
+func (m *matrix) changed() {
+	m.n++
+	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})
+	if err == nil {
+		_, err = m.bot.receive(context.Background(), store.InboxEvent, raw, time.Now())
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func is(key string) func(u, profile map[string]any) {
+	return func(u, _ map[string]any) { u[key] = true }
+}
+
+func under(change func(*approvers.Policy)) func(*matrix) {
+	return func(m *matrix) {
+		was := m.policy
+		m.changes(func(p *approvers.Policy) {
+			crew(p)
+			change(p)
+		})
+		m.restore = func() { m.decree(was) }
+	}
+}
+
+// The identity matrix of SAFETY.md, row 17: whoever may not decide is refused at the click with their own reason, in every way of acting and at every risk;
+// whoever may is not.
+func TestIdentityMatrix(t *testing.T) {
+	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"
+	nobody := "Slack could not tell who clicked"
+	m := newMatrix(t)
+	for _, s := range []standing{
+		{"a deactivated account", approvers.DeniedDeactivated, gone, known(is("deleted"))},
+		{"a guest of several channels", approvers.DeniedGuest, guest, known(is("is_restricted"))},
+		{"a guest of one channel", approvers.DeniedGuest, guest, known(is("is_ultra_restricted"))},
+		{"a stranger", approvers.DeniedForeign, foreign, known(is("is_stranger"))},
+		{"a bot", approvers.DeniedBot, robot, known(is("is_bot"))},
+		{"a user of an app", approvers.DeniedBot, robot, known(is("is_app_user"))},
+		{"a workflow", approvers.DeniedBot, robot, known(is("is_workflow_bot"))},
+		{"a connector", approvers.DeniedBot, robot, known(is("is_connector_bot"))},
+		{"somebody of another workspace", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) { u["team_id"] = "T0999" })},
+		{"somebody of another enterprise", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) {
+			u["team_id"], u["enterprise_user"] = "T0999", map[string]any{"id": "W0999", "enterprise_id": "E0999"}
+		})},
+		{"somebody of no workspace", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) { delete(u, "team_id") })},
+		{"somebody whom Slack does not know", approvers.DeniedUnidentified, nobody, silent(`{"ok":false,"error":"user_not_found"}`)},
+		{"a scope is missing", approvers.DeniedUnidentified, nobody, silent(`{"ok":false,"error":"missing_scope"}`)},
+		{"an answer about somebody else", approvers.DeniedUnidentified, nobody, silent(`{"ok":true,"user":{"id":"U0003","team_id":"T0001"}}`)},
+		{"somebody who is in no role any more", approvers.DeniedNotMember, noMember, under(func(p *approvers.Policy) {
+			for i := len(p.Approvers) - 2; i < len(p.Approvers); i++ {
+				p.Approvers[i].Members = []approvers.Member{{Kind: approvers.MemberUser, Value: "U0003"}}
+			}
+		})},
+		{"a member by an address that is not confirmed", approvers.DeniedNotMember, noMember, func(m *matrix) {
+			byAddress(m)
+			was := m.restore
+			m.answersOn("users.info", person(func(u, _ map[string]any) { u["is_email_confirmed"] = false }))
+			undo := m.restore
+			m.restore = func() { undo(); was() }
+		}},
+		{"somebody who changed their address", approvers.DeniedNotMember, noMember, func(m *matrix) {
+			byAddress(m)
+			was := m.restore
+			m.answersOn("users.info", person(func(_, profile map[string]any) { profile["email"] = "teo@elsewhere.example" }))
+			undo := m.restore
+			m.restore = func() { undo(); was() }
+		}},
+		{"the requester", approvers.DeniedSelf, "you asked for this", nil},
+	} {
+		m.try(s)
+	}
+	m.may(standing{name: "a member"})
+	m.may(standing{name: "a member by their address", strike: byAddress})
+
+	grid := newMatrix(t, func(s *siege) {
+		s.tap.answering("auth.test", func(url.Values) string {
+			return `{"ok":true,"url":"https://countersign.example/","team":"T","user":"bot","team_id":"T0001","user_id":"U0BOT","bot_id":"B0001","enterprise_id":"E0001"}`
+		})
+	})
+	sister := func(id, enterprise, team string) func(*matrix) {
+		return known(func(u, _ map[string]any) {
+			u["team_id"], u["enterprise_user"] = team, map[string]any{"id": id, "enterprise_id": enterprise}
+		})
+	}
+	grid.try(standing{"somebody of another enterprise", approvers.DeniedForeign, foreign, sister("W0002", "E0999", "T0001")})
+	grid.try(standing{"somebody of no enterprise", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) { u["team_id"] = "T0777" })})
+	grid.may(standing{name: "a member in another workspace of the enterprise", strike: sister("U0002", "E0001", "T0777")})
+	grid.may(standing{name: "a member who has an id of their own in the enterprise", strike: sister("W0002", "E0001", "T0001")})
+	for _, m := range []*matrix{m, grid} {
+		if strings.Contains(m.log.String(), "panicked") {
+			t.Error(m.log.String())
+		}
+	}
+	t.Logf("identities=%d ways=%d risks=%d: refused=%d accepted=0, each with its own reason; allowed=%d", m.identities+grid.identities, len(ways), len(risks), m.refused+grid.refused, m.allowed+grid.allowed)
+}
+
+// byAddress has the policy know Teo by his e-mail address only.
+func byAddress(m *matrix) {
+	under(func(p *approvers.Policy) {
+		for i := len(p.Approvers) - 2; i < len(p.Approvers); i++ {
+			p.Approvers[i].Members = []approvers.Member{{Kind: approvers.MemberEmail, Value: "teo@example.com"}}
+		}
+	})(m)
+}
