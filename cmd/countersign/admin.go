@@ -47,7 +47,11 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 
 // serveHTTP serves until ctx ends, and lets requests under way finish.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)
+}
+
+// serveOn is serveHTTP for a server with settings of its own.
+func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {

@@ -11,9 +11,9 @@ import (
 )
 
 // announce tells a newcomer where to look and what to do, and opens the page.
-func announce(out io.Writer, st stage, m agent.Model, o demoOptions) {
+func announce(out io.Writer, st stage, s setup, o demoOptions) {
 	page := st.base + "/#/U0100/C0001"
-	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, m.Name, modelPlace(m))
+	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, s.model.Name, modelPlace(s.model))
 	if o.data == "" {
 		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to go on later\n")
 	} else {
@@ -23,6 +23,9 @@ func announce(out io.Writer, st stage, m agent.Model, o demoOptions) {
 		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
 	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+	if s.control != nil {
+		fmt.Fprintf(out, "\nAs its operator, in another terminal:  export COUNTERSIGN_STORE='bolt:%s'  and then  countersign pending\n", st.path)
+	}
 	if !o.noBrowser {
 		openBrowser(page)
 	}

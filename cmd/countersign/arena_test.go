@@ -31,7 +31,7 @@ type arena struct {
 	base     string
 	store    store.Store
 	runs     func(key string) // called by each run of the tool
-	posted   func(text string)
+	called   func(method string, form url.Values)
 	thinking atomic.Int64 // time that the model's own handler took, in ns
 	client   *http.Client // of all people: a connection each, as in browsers
 }
@@ -41,7 +41,7 @@ type arenaConfig struct {
 	seed   workspace.Seed
 	policy string
 	runs   func(key string)              // may be nil
-	posted func(text string)             // called when Slack has taken a new message of the bot; may be nil
+	called func(string, url.Values)      // called when Slack has taken a call of the bot's, with its method and arguments; may be nil
 	wrap   func(store.Store) store.Store // stands between the bot and its store; may be nil
 }
 
@@ -51,7 +51,7 @@ const arenaTool = "count"
 func openArena(tb testing.TB, c arenaConfig) *arena {
 	tb.Helper()
 	lasting := &http.Transport{MaxIdleConnsPerHost: 128}
-	a := &arena{TB: tb, runs: c.runs, posted: c.posted, client: &http.Client{Transport: lasting}}
+	a := &arena{TB: tb, runs: c.runs, called: c.called, client: &http.Client{Transport: lasting}}
 	l, err := listen("the arena", "", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -75,14 +75,14 @@ func openArena(tb testing.TB, c arenaConfig) *arena {
 		tb.Fatal(err)
 	}
 	s := setup{
-		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: a.base + "/api/",
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: a.base + "/api/", unlimited: true,
 		model:    agent.Model{BaseURL: a.base + "/v1", Key: "arena", Name: scriptedmodel.DefaultModel},
 		policies: policies, store: a.store, tools: policies.tools, log: log,
 	}
 	p := s.assemble()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", a.timed(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(order)})))
-	mux.Handle("POST /api/chat.postMessage", a.watched(ws.Handler()))
+	mux.Handle("POST /api/", a.watched(ws.Handler()))
 	mux.Handle("/", ws.Handler())
 	ctx, stop := context.WithCancel(context.Background())
 	serving, running := make(chan error, 1), make(chan error, 1)
@@ -108,7 +108,7 @@ func (a *arena) tools() *agent.Registry {
 	r := &agent.Registry{}
 	err := r.Register(agent.Tool{
 		Name: arenaTool, Description: "Counts.", Effect: approvers.Unprotected,
-		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"},"note":{"type":"string"}},"required":["n"]}`),
+		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}},"required":["n"]}`),
 		Run: func(_ context.Context, in agent.Invocation) (string, error) {
 			if a.runs != nil {
 				a.runs(in.Key)
@@ -136,9 +136,7 @@ func order(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, err
 	}
 	var reply scriptedmodel.Reply
 	for i := range n {
-		// The note is long enough for each call to have a card of its own.
-		args := map[string]string{"n": fmt.Sprintf("%s.%d", what, i), "note": strings.Repeat("each with a card of its own ", 24)}
-		reply.Calls = append(reply.Calls, scriptedmodel.NewCall(arenaTool, args))
+		reply.Calls = append(reply.Calls, scriptedmodel.NewCall(arenaTool, map[string]string{"n": fmt.Sprintf("%s.%d", what, i)}))
 	}
 	if n == 0 {
 		return reply, fmt.Errorf("the arena's model does not understand %q", said)
@@ -155,7 +153,7 @@ func (a *arena) timed(h http.Handler) http.Handler {
 	})
 }
 
-// watched tells of each message of the bot when Slack has taken it.
+// watched tells of each call of the bot's when Slack has taken it.
 func (a *arena) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -165,21 +163,20 @@ func (a *arena) watched(h http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		h.ServeHTTP(w, r)
-		if form, err := url.ParseQuery(string(body)); err == nil && a.posted != nil {
-			a.posted(form.Get("text"))
+		if form, err := url.ParseQuery(string(body)); err == nil && a.called != nil {
+			a.called(strings.TrimPrefix(r.URL.Path, "/api/"), form)
 		}
 	})
 }
 
-// card is a card that is shown and waits, with its Approve button.
+// card is a request's card that is shown and waits, with its Approve button. The requests of one step have theirs in one message.
 type card struct {
-	request   string
-	execution string
-	message   visitor.Message
-	button    visitor.Element
+	request approvers.Request
+	message visitor.Message
+	button  visitor.Element
 }
 
-// cards waits until so many cards are shown that wait for a decision, and lists them.
+// cards waits until so many requests are shown that wait for a decision, and lists them.
 func (a *arena) cards(n int) []card {
 	a.Helper()
 	var out []card
@@ -190,30 +187,58 @@ func (a *arena) cards(n int) []card {
 			return false, err
 		}
 		for _, req := range open {
-			surfaces, err := r.SurfacesOf(req.ID)
-			if err != nil {
+			m, settled, err := cardOf(r, req)
+			if err != nil || !settled {
 				return false, err
 			}
-			for _, s := range surfaces {
-				if s.State != store.SurfaceShown || s.TS == "" {
-					continue
-				}
-				shown, err := r.Rendering(s.ID, s.Posts)
-				if err != nil {
-					return false, err
-				}
-				var body struct{ Blocks json.RawMessage }
-				if err := json.Unmarshal(shown.Body, &body); err != nil {
-					return false, err
-				}
-				if e, ok := visitor.Button(body.Blocks, "Approve"); ok {
-					out = append(out, card{req.ID, req.Execution, visitor.Message{Channel: s.Channel, TS: s.TS}, e})
-				}
+			if e, ok := buttonFor(m, "Approve", req.ID); ok {
+				out = append(out, card{req, m, e})
 			}
 		}
 		return len(out) == n, nil
 	})
 	return out
+}
+
+// cardOf is the newest message with buttons that shows a request, alone or with others of its step; empty if there is none. It is settled once Slack shows each
+// of these messages as it has to be.
+func cardOf(r store.Reader, req approvers.Request) (m visitor.Message, settled bool, err error) {
+	for _, ref := range []string{req.ID, req.Turn} {
+		surfaces, err := r.SurfacesOf(ref)
+		if err != nil {
+			return m, false, err
+		}
+		for _, s := range surfaces {
+			if s.Kind != store.SurfaceCard && s.Kind != store.SurfaceBundle {
+				continue
+			}
+			if s.State != store.SurfaceShown {
+				return m, false, nil
+			}
+			shown, err := r.Rendering(s.ID, s.Posts)
+			if err != nil {
+				return m, false, err
+			}
+			var body struct{ Blocks json.RawMessage }
+			if err := json.Unmarshal(shown.Body, &body); err != nil {
+				return m, false, err
+			}
+			if len(visitor.Elements(body.Blocks)) > 0 {
+				m = visitor.Message{Channel: s.Channel, TS: s.TS, Blocks: body.Blocks}
+			}
+		}
+	}
+	return m, true, nil
+}
+
+// buttonFor finds a button that is for a request.
+func buttonFor(m visitor.Message, label, request string) (visitor.Element, bool) {
+	for _, e := range visitor.Elements(m.Blocks) {
+		if strings.HasPrefix(e.Text.Text, label) && strings.HasPrefix(e.Value, request+" ") {
+			return e, true
+		}
+	}
+	return visitor.Element{}, false
 }
 
 // until looks at the store until it is as it has to be.

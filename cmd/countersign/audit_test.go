@@ -11,11 +11,13 @@ import (
 	"countersign/store"
 )
 
-// altered is a store in which somebody changed the records or payloads that are read from it.
+// altered is a store in which somebody changed what is read from it.
 type altered struct {
 	store.Store
-	record  func(*approvers.AuditRecord)
 	payload func(*approvers.AuditPayload)
+	chain   func([]approvers.AuditRecord)
+	journal func(*approvers.JournalEntry)
+	head    func(*store.Head)
 }
 
 func (a altered) View(ctx context.Context, fn func(store.Reader) error) error {
@@ -27,16 +29,6 @@ type alteredReader struct {
 	by altered
 }
 
-func (r alteredReader) Audit(chain string) ([]approvers.AuditRecord, error) {
-	records, err := r.Reader.Audit(chain)
-	for i := range records {
-		if r.by.record != nil {
-			r.by.record(&records[i])
-		}
-	}
-	return records, err
-}
-
 func (r alteredReader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
 	p, err := r.Reader.AuditPayload(chain, seq)
 	if err == nil && r.by.payload != nil {
@@ -45,7 +37,43 @@ func (r alteredReader) AuditPayload(chain string, seq uint64) (approvers.AuditPa
 	return p, err
 }
 
-// The history of the exercise names who decided what; a changed record and a changed payload are found.
+func (r alteredReader) Audit(chain string) ([]approvers.AuditRecord, error) {
+	all, err := r.Reader.Audit(chain)
+	if err == nil && r.by.chain != nil {
+		r.by.chain(all)
+	}
+	return all, err
+}
+
+func (r alteredReader) Journal(from uint64, limit int) ([]approvers.JournalEntry, error) {
+	all, err := r.Reader.Journal(from, limit)
+	for i := range all {
+		if r.by.journal != nil {
+			r.by.journal(&all[i])
+		}
+	}
+	return all, err
+}
+
+func (r alteredReader) LastHead() (store.Head, error) {
+	h, err := r.Reader.LastHead()
+	if err == nil && r.by.head != nil {
+		r.by.head(&h)
+	}
+	return h, err
+}
+
+func (r alteredReader) Heads(after uint64, limit int) ([]store.Head, error) {
+	all, err := r.Reader.Heads(after, limit)
+	for i := range all {
+		if r.by.head != nil {
+			r.by.head(&all[i])
+		}
+	}
+	return all, err
+}
+
+// The history of the exercise names who decided what.
 func TestAudit(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
@@ -59,7 +87,7 @@ func TestAudit(t *testing.T) {
 	defer db.Close()
 
 	out.Reset()
-	if err := listAudit(t.Context(), &out, db, ""); err != nil {
+	if err := listAudit(t.Context(), &out, db, auditFilter{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"decided", "T0001/U0002", "T0001/U0003", `kind="reject"`, `kind="approve"`, `role="team-lead"`, "returned"} {
@@ -70,25 +98,7 @@ func TestAudit(t *testing.T) {
 	if strings.Contains(out.String(), "jane@example.com") || strings.Contains(out.String(), "undone") {
 		t.Errorf("the list shows what people wrote:\n%s", out.String())
 	}
-	if err := listAudit(t.Context(), &out, db, "req_none"); exitCode(err) != exitNo {
+	if err := listAudit(t.Context(), &out, db, auditFilter{Chain: "req_none"}); exitCode(err) != exitNo {
 		t.Errorf("an unknown request: %v", err)
-	}
-
-	out.Reset()
-	if err := verifyAudit(t.Context(), &out, db); err != nil {
-		t.Errorf("an untouched history: %v\n%s", err, out.String())
-	}
-	for name, a := range map[string]altered{
-		"who": {Store: db, record: func(r *approvers.AuditRecord) {
-			if r.Actor == "T0001/U0002" {
-				r.Actor = "T0001/U0003"
-			}
-		}},
-		"payload": {Store: db, payload: func(p *approvers.AuditPayload) { p.Body = append(p.Body, '!') }},
-	} {
-		out.Reset()
-		if err := verifyAudit(t.Context(), &out, a); exitCode(err) != exitNo {
-			t.Errorf("a changed %s was not found: %v\n%s", name, err, out.String())
-		}
 	}
 }

@@ -35,11 +35,12 @@ func (b *browser) choosesPerson(name string) {
 // Two stages with a quorum of two, in a real browser: the only Team Lead hands the request on to a peer, a director changes it after two
 // approvals, which fall; the stages begin again, the bot is down while the lead falls due to be told, and then three people agree.
 func TestBrowserStages(t *testing.T) {
-	b := openBrowserTest(openHouse(t, t.TempDir(), func(s *setup) {
+	h := openHouse(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become("testdata/browser.yaml"); err != nil {
 			t.Fatal(err)
 		}
-	}))
+	})
+	b := openBrowserTest(t, h.base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund 900 USD of order ORD-129, the desks arrived damaged")
@@ -84,7 +85,7 @@ func TestBrowserStages(t *testing.T) {
 	b.sees(inMessages, "no longer counts")
 	b.shot("stages-8-approval-fell")
 
-	b.down(25 * time.Minute)
+	h.down(25 * time.Minute)
 	b.become("U0001", "U0BOT")
 	b.sees(inMessages, "Nobody has decided yet")
 	b.shot("stages-9-escalated")
@@ -103,6 +104,6 @@ func TestBrowserStages(t *testing.T) {
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "800.00")
-	b.until("the call is done", `[...document.querySelectorAll("`+inThread+`")].some(e => e.innerText.includes("Done."))`)
+	b.until("the call is done", `[...document.querySelectorAll("`+inThread+`")].some(e => e.innerText.includes("Done.") || e.innerText.includes("Approved by"))`)
 	b.shot("stages-11-done")
 }

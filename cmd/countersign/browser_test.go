@@ -14,27 +14,28 @@ import (
 
 // browser is a person in front of the page, in headless Chromium.
 type browser struct {
-	*house
-	ctx context.Context
+	*testing.T
+	base string // of the workspace
+	ctx  context.Context
 }
 
 // openBrowserTest starts Chromium. A machine without it fails the test: the page is part of the product.
-func openBrowserTest(h *house) *browser {
-	h.Helper()
+func openBrowserTest(t *testing.T, base string) *browser {
+	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		h.Fatal("chromium is needed for the page's tests; install Debian's package chromium")
+		t.Fatal("chromium is needed for the page's tests; install Debian's package chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(h.TempDir()))
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	h.Cleanup(stop)
+	t.Cleanup(stop)
 	ctx, close := chromedp.NewContext(ctx)
-	h.Cleanup(close)
+	t.Cleanup(close)
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		h.Fatal(err)
+		t.Fatal(err)
 	}
-	return &browser{house: h, ctx: ctx}
+	return &browser{T: t, base: base, ctx: ctx}
 }
 
 // do runs steps, each within a time that bounds a failure.
@@ -144,7 +145,7 @@ const (
 
 // The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every surface follows.
 func TestBrowser(t *testing.T) {
-	b := openBrowserTest(openHouse(t, t.TempDir(), nil))
+	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")

@@ -30,6 +30,7 @@ type demoOptions struct {
 	policy    string
 	noBrowser bool
 	play      string
+	transport string
 }
 
 const builtIn = "the built-in exercise"
@@ -57,6 +58,9 @@ decided what; the exit code is 1 when anything differs from what the file expect
 			if o.play != "" && !cmd.Flags().Changed("addr") {
 				o.addr = "127.0.0.1:0" // nobody has to find it
 			}
+			if t := config.Transport(o.transport); t != config.SocketMode && t != config.HTTPMode {
+				return misused("--transport %s is not known; write socket or http", o.transport)
+			}
 			return demo(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
@@ -64,6 +68,7 @@ decided what; the exit code is 1 when anything differs from what the file expect
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8484", "where the page is served")
 	f.StringVar(&o.data, "data", "", "directory that keeps everything; started again on it, the demo goes on. Nothing is kept without it")
 	f.StringVar(&o.policy, "policy", "", "another policy file than the demo's")
+	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how the workspace's events reach the bot: socket or http")
 	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")
 	f.StringVar(&o.play, "play", "", "play a scenario and print its transcript")
 	f.Lookup("play").NoOptDefVal = builtIn
@@ -83,7 +88,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
 		level = slog.LevelWarn // the page shows what happens
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := logger(level)
 	dir, remove, err := dataDir(o.data)
 	if err != nil {
 		return err
@@ -93,11 +98,12 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if script != nil && !script.begins.IsZero() {
 		c.set(script.begins)
 	}
-	st, err := openStage(dir, o.addr, env, c.now, log)
+	st, err := openStage(ctx, dir, o, env, c.now, log)
 	if err != nil {
 		return err
 	}
-	tools, err := registry(st.shop)
+	cut := new(cut)
+	tools, err := registry(st.shop, cut.between)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
@@ -111,7 +117,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	s := demoSetup(st, env, policies, log)
 	err = st.around(ctx, func(ctx context.Context) error {
 		if script != nil {
-			return rehearse(ctx, &player{script: *script, setup: s, stage: st, clock: c, out: out, team: "T0001"})
+			return rehearse(ctx, &player{script: *script, setup: s, stage: st, clock: c, cut: cut, out: out, team: "T0001"})
 		}
 		return perform(ctx, s, st, o, out)
 	})
@@ -120,19 +126,29 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 
 // demoSetup points the bot at the stage.
 func demoSetup(st stage, env config.Env, policies *policies, log *slog.Logger) setup {
-	return setup{
-		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/",
-		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now,
+	s := setup{
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/", unlimited: true,
+		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now, seal: st.seal,
 	}
+	if st.doorway != nil {
+		s.listen, s.signingSecret = st.doorway.listen, workspace.DemoSigningSecret
+	}
+	return s
 }
 
 // perform runs the bot on the stage until ctx ends.
 func perform(ctx context.Context, s setup, st stage, o demoOptions, out io.Writer) error {
+	s.storePath = st.path
+	if l, err := openControl(config.ControlBeside(st.path), s.log); err != nil {
+		s.log.Warn("the operator's commands don't reach this demo: keep it elsewhere with --data", "why", err)
+	} else if s.control = l; l != nil {
+		defer func() { _ = l.Close() }() // it is closed already, unless nothing was served
+	}
 	p := s.assemble()
 	if err := reach(ctx, p, s.log); err != nil {
 		return err
 	}
-	announce(out, st, s.model, o)
+	announce(out, st, s, o)
 	return s.run(ctx, p)
 }
 

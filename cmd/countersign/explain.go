@@ -49,7 +49,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 			case o.observed && o.tool != "":
 				return misused("--observed sums up all calls that were seen, and --tool explains one: leave one of them out")
 			case o.observed:
-				return explainObserved(cmd.Context(), cmd.OutOrStdout(), o.since)
+				return observedTask.do(cmd.Context(), o.since, nil, cmd.OutOrStdout())
 			case o.since != 0:
 				return misused("--since goes with --observed; when a call is made is said with --at")
 			}

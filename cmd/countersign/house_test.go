@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -23,12 +23,15 @@ type house struct {
 	ctx   context.Context // until the house is left
 }
 
+// transport is how Slack delivers where a test does not say it: COUNTERSIGN_TRANSPORT=http has scenarios, houses and bubbles do all over HTTP.
+func transport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
+
 // openHouse starts everything on dir and stops it with the test. change may set the bot up differently.
 func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	h := &house{T: t}
-	st, err := openStage(dir, "127.0.0.1:0", config.Env{}, h.clock.now, log)
+	st, err := openStage(t.Context(), dir, demoOptions{addr: "127.0.0.1:0", transport: transport()}, config.Env{}, h.clock.now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,25 +89,8 @@ func (h *house) down(d time.Duration) {
 	}
 }
 
-// fills waits for the form that a person's click opens, and sends it with one field filled in.
-func (h *house) fills(user, field, value string) {
-	h.Helper()
-	v := visitor.Visitor{Base: h.base, User: user}
-	err := v.Await(within(h.T), "the form", func() (bool, error) {
-		views, err := v.Views(h.Context())
-		if err != nil || len(views) == 0 || views[len(views)-1].Submit == nil {
-			return false, err
-		}
-		form := views[len(views)-1]
-		input, ok := visitor.Input(form.Blocks, field)
-		if !ok {
-			return false, fmt.Errorf("the form has no field %s", field)
-		}
-		return true, v.Submit(h.Context(), form.ID, map[string]string{input.BlockID: value})
-	})
-	if err != nil {
-		h.Fatal(err)
-	}
+func (h *house) watcher(user string) watcher {
+	return watcher{h.T, visitor.Visitor{Base: h.base, User: user}}
 }
 
 // within is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.

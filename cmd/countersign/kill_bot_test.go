@@ -11,11 +11,14 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/internal/campaign"
+	"countersign/internal/shop"
 	"countersign/internal/workspace"
 	"countersign/store"
 )
@@ -30,7 +33,38 @@ type witnessConfig struct {
 	Store  string
 	Seen   string // file of what tools saw: "TOOL EXECUTION" lines, synced
 	Heard  string // file of deliveries: which click became which inbox row
+	Shop   string // file of the sample shop, whose tools the bot has in place of the campaign's
 	Slow   time.Duration
+	Doom   doom
+}
+
+// doom is a point at which a process kills itself: when it comes by it for the nth time. The zero value is none.
+type doom struct {
+	Point string
+	Nth   int
+}
+
+// The points of the campaign's tools. A move's points are those before and behind its commit.
+const (
+	toolCalled = "the tool is called and has not acted"
+	toolActed  = "the tool has acted and has not answered"
+)
+
+// fate is the doom of this process.
+type fate struct {
+	doom
+	count atomic.Int64
+}
+
+// reach is a point that the process comes by.
+func (f *fate) reach(point string) {
+	if point != f.Point || f.count.Add(1) != int64(f.Nth) {
+		return
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+		panic(err)
+	}
+	select {}
 }
 
 // witnessMain runs the bot as serve does, with tools that leave a trace, and says on its standard output when it is up and when
@@ -55,7 +89,8 @@ func witnessRun(ctx context.Context, conf string) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	tools, err := witnesses(c)
+	end := &fate{doom: c.Doom}
+	tools, err := end.tools(c)
 	if err != nil {
 		return err
 	}
@@ -73,10 +108,14 @@ func witnessRun(ctx context.Context, conf string) error {
 	}
 	defer heard.Close()
 	s := setup{
-		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/",
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/", unlimited: true,
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
-		store: overheard{db, heard}, tools: tools, log: log,
+		store: overheard{db, heard, end}, tools: tools, log: log,
 	}
+	if s.admin, err = listen("the admin server", "", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	fmt.Println("admin", s.admin.Addr())
 	p := s.assemble()
 	if err := reach(ctx, p, log); err != nil {
 		return err
@@ -95,6 +134,29 @@ func witnessRun(ctx context.Context, conf string) error {
 	return err
 }
 
+// tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may end.
+func (f *fate) tools(c witnessConfig) (*agent.Registry, error) {
+	if c.Shop == "" {
+		return witnesses(c, f)
+	}
+	s, err := shop.Open(c.Shop, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return registry(s, func(t *shop.Tool) {
+		if t.Name != "issue_refund" {
+			return
+		}
+		refund := t.Run
+		t.Effect, t.Run = shop.EffectUnprotected, func(ctx context.Context, key string, args json.RawMessage) (json.RawMessage, error) {
+			f.reach(toolCalled)
+			result, err := refund(ctx, key, args)
+			f.reach(toolActed)
+			return result, err
+		}
+	})
+}
+
 // The tools of the campaign, one of each protection level.
 const (
 	toolAct  = "act"  // unprotected: every run leaves a line
@@ -105,7 +167,7 @@ const (
 const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gated":{"type":"boolean"}},"required":["n","gated"]}`
 
 // witnesses are tools that take a while before and after they act. Acting is one line in a file, synced.
-func witnesses(c witnessConfig) (*agent.Registry, error) {
+func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	seen, err := os.OpenFile(c.Seen, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -134,9 +196,11 @@ func witnesses(c witnessConfig) (*agent.Registry, error) {
 			Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 				fmt.Println("tool", name, in.Key)
 				work(c.Slow)
+				end.reach(toolCalled)
 				if err := act(in.Key); err != nil {
 					return "", fmt.Errorf("%w: %w", agent.ErrOutcomeUnknown, err)
 				}
+				end.reach(toolActed)
 				work(c.Slow)
 				return `{"done":true}`, nil
 			},
@@ -151,10 +215,12 @@ func witnesses(c witnessConfig) (*agent.Registry, error) {
 // work takes up to the given time.
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
-// overheard is a store that notes which delivery became which inbox row, so that the campaign can look up what it was told is safe.
+// overheard is a store that notes which delivery became which inbox row, so that the campaign can look up what it was told is safe. It is also where the process
+// is killed in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File
+	end   *fate
 }
 
 // delivery is what is noted of an interaction's inbox row.
@@ -165,7 +231,18 @@ type delivery struct {
 }
 
 func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
-	return o.Store.Update(ctx, func(t store.Tx) error { return fn(overheardTx{t, o.notes}) })
+	move := campaign.Move()
+	err := o.Store.Update(ctx, func(t store.Tx) error {
+		err := fn(overheardTx{t, o.notes})
+		if err == nil {
+			o.end.reach(move + campaign.BeforeCommit)
+		}
+		return err
+	})
+	if err == nil {
+		o.end.reach(move + campaign.BehindCommit)
+	}
+	return err
 }
 
 type overheardTx struct {

@@ -49,7 +49,7 @@ const (
 )
 
 // live is a person: it does what there is to do, again and again, until everything is settled.
-func (c *campaign) live(ctx context.Context, name string, random *rand.Rand) error {
+func (c *trial) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := visitor.Visitor{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
 	for {
@@ -69,7 +69,7 @@ func (c *campaign) live(ctx context.Context, name string, random *rand.Rand) err
 }
 
 // look looks around, does one thing that a person could do, and reports whether nothing is left.
-func (c *campaign) look(ctx context.Context, who visitor.Visitor, random *rand.Rand, left map[string]bool) (bool, error) {
+func (c *trial) look(ctx context.Context, who visitor.Visitor, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
 	live, err := c.reads(ctx, who)
@@ -93,7 +93,7 @@ type clickable struct {
 
 // reads reads where the person's work is, and lists the buttons there. Sam also asks for more while fewer than mostOpen
 // conversations are under way.
-func (c *campaign) reads(ctx context.Context, who visitor.Visitor) ([]clickable, error) {
+func (c *trial) reads(ctx context.Context, who visitor.Visitor) ([]clickable, error) {
 	if who.User != "sam" {
 		messages, err := who.Messages(ctx, "#support-approvals", "")
 		return clickables(messages), err
@@ -131,7 +131,7 @@ func (c *campaign) reads(ctx context.Context, who visitor.Visitor) ([]clickable,
 // orders are what Sam asks for: in one step or in two, what runs at once and what has to be countersigned.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
-func (c *campaign) order(ctx context.Context, who visitor.Visitor, n int) error {
+func (c *trial) order(ctx context.Context, who visitor.Visitor, n int) error {
 	number := fmt.Sprint(1000 + n) // of one length: no number is the beginning of another
 	root, err := who.Say(ctx, "#support", "", "@Countersign do "+orders[n%len(orders)]+" #"+number)
 	if err != nil {
@@ -157,7 +157,7 @@ func clickables(messages []visitor.Message) []clickable {
 
 // act does something about what a button is for. What the bot does not acknowledge was not done, as far as the person knows, and is no
 // error: it may be dead at the moment.
-func (c *campaign) act(ctx context.Context, who visitor.Visitor, t clickable, random *rand.Rand, left map[string]bool) {
+func (c *trial) act(ctx context.Context, who visitor.Visitor, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
 	case "withdraw":
@@ -202,10 +202,11 @@ func (c *campaign) act(ctx context.Context, who visitor.Visitor, t clickable, ra
 }
 
 // press clicks, and notes the deed if it was acknowledged.
-func (c *campaign) press(ctx context.Context, who visitor.Visitor, t clickable, d deed) bool {
+func (c *trial) press(ctx context.Context, who visitor.Visitor, t clickable, d deed) bool {
 	c.ring("click")
 	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
 	if err != nil {
+		c.refused.Add(1)
 		return false
 	}
 	c.ring("acknowledged")
@@ -217,7 +218,7 @@ func (c *campaign) press(ctx context.Context, who visitor.Visitor, t clickable, 
 }
 
 // form clicks a button that opens a form, fills it in and sends it.
-func (c *campaign) form(ctx context.Context, who visitor.Visitor, t clickable, ref string, values map[string]string) {
+func (c *trial) form(ctx context.Context, who visitor.Visitor, t clickable, ref string, values map[string]string) {
 	open, err := who.Views(ctx)
 	if err != nil {
 		return
@@ -247,9 +248,10 @@ func (c *campaign) form(ctx context.Context, who visitor.Visitor, t clickable, r
 	}
 }
 
-func (c *campaign) submit(ctx context.Context, who visitor.Visitor, view string, d deed, values map[string]string) {
+func (c *trial) submit(ctx context.Context, who visitor.Visitor, view string, d deed, values map[string]string) {
 	c.ring("click")
 	if who.Submit(ctx, view, values) != nil {
+		c.refused.Add(1)
 		return
 	}
 	c.ring("acknowledged")
@@ -267,7 +269,7 @@ type answer struct {
 }
 
 // post sends one of a person's requests, and reads more of the answer than a visitor does.
-func (c *campaign) post(ctx context.Context, who visitor.Visitor, path string, in any) (answer, error) {
+func (c *trial) post(ctx context.Context, who visitor.Visitor, path string, in any) (answer, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return answer{}, err
@@ -292,7 +294,7 @@ func (c *campaign) post(ctx context.Context, who visitor.Visitor, path string, i
 }
 
 // open lists what is not settled, for a person to read.
-func (c *campaign) open() string {
+func (c *trial) open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var open []string

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,23 +16,44 @@ import (
 )
 
 // people of the campaign, by name.
-var campaignIDs = map[string]approvers.PersonID{"sam": "T0001/U0100", "teo": "T0001/U0002", "ingrid": "T0001/U0003"}
+var trialIDs = map[string]approvers.PersonID{"sam": "T0001/U0100", "teo": "T0001/U0002", "ingrid": "T0001/U0003"}
 
 // findings is what a campaign found.
 type findings struct {
-	*campaign
+	*trial
 	seen  map[string]int // runs by "TOOL EXECUTION"
 	inbox map[string][]string
 	known map[string]bool // executions of the conversations
 	cards map[string]bool // surfaces in the approvers' channel
 
-	acknowledged, double, lost, unknown, reported, calls int
+	figures
+}
+
+// figures are what a campaign counted.
+type figures struct {
+	kills, acknowledged, double, lost, unknown, reported, conversations, calls int
+}
+
+func (f *figures) add(g figures) {
+	f.kills += g.kills
+	f.acknowledged += g.acknowledged
+	f.double += g.double
+	f.lost += g.lost
+	f.unknown += g.unknown
+	f.reported += g.reported
+	f.conversations += g.conversations
+	f.calls += g.calls
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d",
+		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls)
 }
 
 // findings reads the store, the traces and what Slack shows, and fails the test where they don't agree.
-func (c *campaign) findings() *findings {
+func (c *trial) findings() figures {
 	c.Helper()
-	v := &findings{campaign: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}}
+	v := &findings{trial: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}}
 	for line := range lines(c, c.conf.Seen) {
 		v.seen[line]++
 	}
@@ -61,7 +83,7 @@ func (c *campaign) findings() *findings {
 		c.Error(err)
 	}
 	for line := range lines(c, filepath.Join(c.dir, "said")) {
-		if strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "level=ERROR") {
+		if strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") || !c.faulty && strings.Contains(line, "level=ERROR") {
 			c.Errorf("the bot said: %s", line)
 		}
 	}
@@ -71,11 +93,12 @@ func (c *campaign) findings() *findings {
 		}
 	}
 	v.slack(ctx)
-	return v
+	v.conversations = len(c.asks)
+	return v.figures
 }
 
 // lines reads a file line by line.
-func lines(c *campaign, path string) func(func(string) bool) {
+func lines(c *trial, path string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		f, err := os.Open(path)
 		if err != nil {
@@ -260,7 +283,7 @@ func (v *findings) deed(r store.Reader, d deed) {
 
 // counted reports whether a deed is in the history of what it was about, as a move, a denial, or a race that was lost.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
-	chain, who := d.ref, campaignIDs[d.user]
+	chain, who := d.ref, trialIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {
 		chain = e.Chain()
 		if e.ReportedBy != "" && (d.does != "leave" || e.ReportedBy != who) {

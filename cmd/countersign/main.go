@@ -7,14 +7,23 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"countersign/internal/redact"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := root().ExecuteContext(ctx)
+	out := &spoken{w: os.Stdout}
+	withoutSecrets()
+	cmd := root()
+	cmd.SetOut(out)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = couldNot("what this command says can't be written: %w", out.err)
+	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "countersign:", err)
+		fmt.Fprintln(os.Stderr, "countersign:", redact.Error(err))
 	}
 	os.Exit(exitCode(err))
 }

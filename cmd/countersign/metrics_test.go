@@ -13,7 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/desk"
-	"countersign/internal/visitor"
+	"countersign/bot"
 	"countersign/store"
 )
 
@@ -71,11 +71,13 @@ func TestMetrics(t *testing.T) {
 	decide("issue_refund", approvers.Modify, time.Second)
 	decide("made_up_1", approvers.Approve, time.Second)
 	decide("made_up_2", approvers.Approve, time.Minute)
+	m.count(desk.Event{Tool: "issue_refund", Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", BreakGlass: true}})
 	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Expired})
 	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Consumed})
 	m.count(desk.Event{Tool: "issue_refund", Ran: approvers.ExecutionSucceeded})
 	m.count(desk.Event{Tool: "issue_refund", Ran: approvers.ExecutionUnknown})
 	wantLines(t, scrape(t, m),
+		`countersign_decisions_operator_total{kind="approve",tool="issue_refund"} 1`,
 		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 2`,
 		`countersign_decision_seconds_sum{kind="approve",role="team-lead",tool="issue_refund"} 5.75`,
 		`countersign_decision_seconds_bucket{kind="approve",role="team-lead",tool="issue_refund",le="1"} 0`,
@@ -90,6 +92,35 @@ func TestMetrics(t *testing.T) {
 		`countersign_runs_total{state="succeeded",tool="issue_refund"} 1`,
 		`countersign_runs_total{state="unknown",tool="issue_refund"} 1`,
 	)
+}
+
+// Whether Slack answers is asked when somebody looks, each call of it is counted, and each rank has its own count of what waits.
+func TestMetricsOfSlack(t *testing.T) {
+	db := emptyStore(t)
+	m := newMetrics(db, metricsPolicy)
+	var down error
+	m.watchSlack(db, func(context.Context) error { return down })
+	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
+	m.countRequest(http.StatusOK)
+	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
+	m.countRequest(http.StatusOK)
+	m.countCall(bot.Call{Method: "users.info", Outcome: bot.CallLimited})
+	err := db.Update(t.Context(), func(tx store.Tx) error {
+		return tx.SetTimer(store.Timer{Kind: store.RankFirst.Timer(), Ref: "s1", Due: time.Now()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, scrape(t, m),
+		`countersign_slack_up 1`,
+		`countersign_slack_calls_total{method="chat.postMessage",outcome="answered"} 2`,
+		`countersign_slack_calls_total{method="users.info",outcome="limited"} 1`,
+		`countersign_surfaces_waiting{rank="first"} 1`,
+		`countersign_surfaces_waiting{rank="plain"} 0`,
+		`countersign_surfaces_waiting{rank="last"} 0`,
+	)
+	down = errors.New("away")
+	wantLines(t, scrape(t, m), `countersign_slack_up 0`)
 }
 
 // blind is a store that can't be read.
@@ -110,8 +141,17 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMetrics(emptyStore(t), metricsPolicy)
-	m.count(desk.Event{Decision: &approvers.Decision{Kind: approvers.Approve, Took: 1}})
+	db := emptyStore(t)
+	m := newMetrics(db, metricsPolicy)
+	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{Agents: []approvers.Agent{{Name: "support"}}} }})
+	m.watchPause(d)
+	m.watchRatings(d, nil)
+	m.watchDisk(d)
+	m.watchSeal(db, newSealer(sealing{places: []place{&flaky{}}}, d, db, nil))
+	m.watchSlack(db, func(context.Context) error { return nil })
+	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
+	m.countRequest(http.StatusOK)
+	m.count(desk.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
 	m.count(desk.Event{Ended: approvers.Expired})
 	m.count(desk.Event{Ran: approvers.ExecutionFailed})
 	families, err := m.registry.Gather()
@@ -140,25 +180,14 @@ func TestMetricsAreDocumented(t *testing.T) {
 // The bot counts what people and tools do: a request waits, is approved, and runs.
 func TestMetricsOfTheBot(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
-	sam, teo := visitor.Visitor{Base: h.base, User: "sam"}, visitor.Visitor{Base: h.base, User: "teo"}
-	if _, err := sam.Say(within(t), "#support", "", "@Countersign refund ORD-123, it arrived broken"); err != nil {
-		t.Fatal(err)
-	}
-	card := h.sees("teo", "U0BOT", "", "ORD-123")
+	teo := h.watcher("teo")
+	h.watcher("sam").says("#support", "", "@Countersign refund ORD-123, it arrived broken")
+	teo.sees("countersign", "", "ORD-123")
 	wantLines(t, scrape(t, h.bot.metrics), `countersign_requests_waiting 1`)
-	approve, ok := visitor.Button(card.Blocks, "Approve")
-	if !ok {
-		t.Fatalf("no Approve on the card: %s", card.Blocks)
-	}
-	if err := teo.Press(within(t), card, approve); err != nil {
-		t.Fatal(err)
-	}
-	err := teo.Await(within(t), "the run to be counted", func() (bool, error) {
+	teo.clicks("countersign", "", "Approve", "ORD-123")
+	teo.wait("the run to be counted", func(context.Context) (bool, error) {
 		return strings.Contains(strings.Join(scrape(t, h.bot.metrics), "\n"), `countersign_runs_total{state="succeeded",tool="issue_refund"} 1`), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	wantLines(t, scrape(t, h.bot.metrics),
 		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 1`,
 		`countersign_requests_total{state="consumed",tool="issue_refund"} 1`,

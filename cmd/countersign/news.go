@@ -114,7 +114,7 @@ func (p *player) newsOf(r store.Reader, id string, messages []store.Message, see
 		return nil, err
 	}
 	for _, s := range surfaces {
-		if p.known.surfaces[s.ID] {
+		if p.known.surfaces[s.ID] || s.Kind == store.SurfaceDraft {
 			continue
 		}
 		seen.surfaces[s.ID] = true

@@ -20,25 +20,19 @@ type seen struct {
 	last                time.Time
 }
 
-// explainObserved sums up what the observe mode saw.
-func explainObserved(ctx context.Context, out io.Writer, since time.Duration) error {
-	return withStore(func(s store.Store) error {
-		var from time.Time
-		if since > 0 {
-			from = time.Now().Add(-since)
-		}
-		all, err := observedCalls(ctx, s, from)
-		if err != nil {
-			return couldNot("the history can't be read: %w", err)
-		}
-		if len(all) == 0 {
-			fmt.Fprintln(out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
-			return nil
-		}
-		printObserved(out, all)
+// observedTask sums up what the observe mode saw in a time until now.
+var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w workplace, since time.Duration) error {
+	all, err := observedCalls(ctx, w.store, ago(since))
+	if err != nil {
+		return couldNot("the history can't be read: %w", err)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(w.out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
 		return nil
-	})
-}
+	}
+	printObserved(w.out, all)
+	return nil
+}}
 
 func observedCalls(ctx context.Context, s store.Store, from time.Time) ([]seen, error) {
 	var all []seen

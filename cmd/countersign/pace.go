@@ -26,17 +26,23 @@ shown, how long people took, and how many calls they changed or rejected. Those 
 		Example: `  countersign audit pace --since 720h`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(func(s store.Store) error {
-				var from time.Time
-				if since > 0 {
-					from = time.Now().Add(-since)
-				}
-				return printPace(cmd.Context(), cmd.OutOrStdout(), s, from)
-			})
+			return auditPaceTask.do(cmd.Context(), since, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().DurationVar(&since, "since", 0, "only decisions of this time until now, such as 720h; all without it")
 	return cmd
+}
+
+var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Context, w workplace, since time.Duration) error {
+	return printPace(ctx, w.out, w.store, ago(since))
+}}
+
+// ago is the time so long before now; the zero time for zero: from the start.
+func ago(d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-d)
 }
 
 func printPace(ctx context.Context, out io.Writer, s store.Store, from time.Time) error {

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
 
@@ -86,7 +84,11 @@ func (a paces) add(r approvers.AuditRecord, name string) {
 		ms = 0 // not known
 	}
 	kind, took := approvers.DecisionKind(r.Facts["kind"]), time.Duration(ms)*time.Millisecond
-	of(a.roles, r.Facts["role"]).add(kind, took)
+	role := r.Facts["role"]
+	if r.Actor.Login() != "" {
+		role = "(operator)" // not what a role can be called
+	}
+	of(a.roles, role).add(kind, took)
 	person := of(a.people, string(r.Actor))
 	person.add(kind, took)
 	if name != "" {
@@ -101,17 +103,10 @@ func of(all map[string]*pace, name string) *pace {
 	return all[name]
 }
 
-// namesIn are the names of those who decided a request, as Slack had them then. A request that was erased has none.
-func namesIn(ctx context.Context, s store.Store, request string) (map[approvers.PersonID]string, error) {
-	names := map[approvers.PersonID]string{}
-	err := s.View(ctx, func(r store.Reader) error {
-		req, err := r.Request(request)
-		for _, d := range req.Decisions {
-			names[d.By] = strings.Map(printable, d.Name)
-		}
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
+// namesIn are the names of those who had to do with a request.
+func namesIn(ctx context.Context, s store.Store, request string) (names map[approvers.PersonID]string, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		names, err = peopleOf(r, request)
 		return err
 	})
 	return names, err

@@ -24,6 +24,7 @@ type player struct {
 	setup   setup
 	stage   stage
 	clock   *clock
+	cut     *cut
 	out     io.Writer
 	lasting context.Context // of the whole play: the bot lives longer than a scene
 	bot     *running
@@ -168,10 +169,17 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 	return err
 }
 
-// settle waits until nothing more happens by itself: everything was delivered and handled, and every turn ended or waits for people.
+// settle waits until nothing more happens by itself: everything was delivered and handled, and every turn ended, or waits for people or the end of a pause.
 func (p *player) settle(ctx context.Context) error {
 	for {
 		settled, err := p.settled(ctx)
+		if p.cut.taken() {
+			if err := p.away(ctx, 0); err != nil {
+				return err
+			}
+			p.cut.mended()
+			continue
+		}
 		if err != nil || settled {
 			return err
 		}
@@ -179,6 +187,9 @@ func (p *player) settle(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("waited in vain for everything that follows from it: %w", ctx.Err())
 		case <-p.bot.done:
+			if p.cut.taken() {
+				continue
+			}
 			return fmt.Errorf("the bot ended: %w", p.bot.err)
 		case <-time.After(3 * time.Millisecond):
 		}
@@ -196,6 +207,9 @@ func (p *player) settled(ctx context.Context) (bool, error) {
 	}
 	if now, all := p.stage.ws.Delivered(); now != sent || !all {
 		return false, nil // what was handled meanwhile led to something
+	}
+	if pause, err := p.bot.desk.Paused(ctx); err != nil || pause.On {
+		return err == nil, err // what is under way rests
 	}
 	resting := true
 	err = p.stage.store.View(ctx, func(r store.Reader) error {

@@ -9,12 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"countersign/config"
+	"countersign/store"
 )
 
-// The lesson's exercise: run at once, previewed and run, approved, rejected with an alternative offered.
+// The lesson's exercise: run at once, previewed and run, approved, rejected with an alternative offered. It is the same in both ways of connecting.
 func TestPlayExercise(t *testing.T) {
+	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
+		t.Run(string(way), func(t *testing.T) { testPlayExercise(t, string(way)) })
+	}
+}
+
+func testPlayExercise(t *testing.T, transport string) {
 	var out bytes.Buffer
-	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", play: builtIn, noBrowser: true}, &out)
+	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", play: builtIn, noBrowser: true, transport: transport}, &out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
@@ -91,7 +100,7 @@ func TestScenarios(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			dir := t.TempDir()
-			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true}, &out); err != nil {
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true, transport: transport()}, &out); err != nil {
 				t.Errorf("%v\n%s", err, out.String())
 			}
 			replaysAsPlanned(t, dir, file)
@@ -141,4 +150,20 @@ func readPress(text string) (press, error) {
 		}
 	}
 	return press{}, errors.New("no verb")
+}
+
+// played is the store that a scenario leaves behind when the demo plays it.
+func played(t *testing.T, scenario string) store.Store {
+	t.Helper()
+	dir := t.TempDir()
+	var out bytes.Buffer
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: scenario, noBrowser: true}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,8 +116,15 @@ func (p *player) buttonOn(ctx context.Context, do press, m visitor.Message) (fou
 	return found, nil
 }
 
-// names reports whether a button is the one that is meant: by its whole label, with or without the dots of what opens a form.
-func (do press) names(label string) bool { return strings.TrimSuffix(label, "…") == do.label }
+// buttonNumber tells a button from others like it.
+var buttonNumber = regexp.MustCompile(` \d+$`)
+
+// names reports whether a button is the one that is meant: by its whole label, with or without the dots of what opens a form, and the number that tells it from others
+// like it.
+func (do press) names(label string) bool {
+	label = strings.TrimSuffix(label, "…")
+	return label == do.label || buttonNumber.ReplaceAllString(label, "") == do.label
+}
 
 // subject is what a button is about.
 type subject struct {

@@ -4,40 +4,32 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"countersign/internal/scriptedmodel"
 	"countersign/internal/visitor"
-	"countersign/internal/workspace"
 )
 
 // The bot, the workspace and the model are three processes that know each other by their addresses only, as in production. The bot is
-// stopped while a card waits, and goes on where it was.
+// stopped while a card waits, and goes on where it was. Slack delivers through Socket Mode, or over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-the-key"}))
-	t.Cleanup(model.Close)
-	slack := launch(t, dir, nil, "workspace", "--addr", "127.0.0.1:0")
-	base := slack.says(`is open at (http://\S+)`)
-	env := serveEnv(t, dir, base, model.URL)
+	t.Run("socket", func(t *testing.T) { testServe(t, openPremises(t), "") })
+	t.Run("http", func(t *testing.T) { testServe(t, openPremises(t).overHTTP(), "requests: ok\n") })
+}
 
-	bot := launch(t, dir, env, "serve")
-	admin := "http://" + bot.says(`countersign is up.* admin=(\S+)`)
-	bot.says(`(connected to Slack)`)
-	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nslack: ok\nmodel: ok\npolicy: ok\n"} {
+func testServe(t *testing.T, p *premises, requests string) {
+	t.Parallel()
+	bot, admin := p.serve()
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nslack: ok\nmodel: ok\npolicy: ok\nrunning: ok\n" + requests + "seal: ok\nheads: ok\n"} {
 		if status, body := get(t, admin+path); status != http.StatusOK || body != want {
 			t.Errorf("%s answers %d: %s", path, status, body)
 		}
 	}
-	sam := watcher{t, visitor.Visitor{Base: base, User: "sam"}}
-	teo := watcher{t, visitor.Visitor{Base: base, User: "teo"}}
+	sam, teo := p.watcher("sam"), p.watcher("teo")
 	root := sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	sam.sees("#support", root, "Waits for Team Lead")
 	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123")
@@ -49,14 +41,13 @@ func TestServe(t *testing.T) {
 		t.Fatalf("asked to stop, the bot ended with %v", err)
 	}
 
-	again := launch(t, dir, env, "serve")
-	again.says(`(connected to Slack)`)
+	again, _ := p.serve()
 	teo.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
 	sam.sees("#support", second, "I refunded $20.00")
 	if err := again.end(syscall.SIGTERM); err != nil {
 		t.Errorf("asked to stop, the bot ended with %v", err)
 	}
-	if err := slack.end(syscall.SIGINT); err != nil {
+	if err := p.slack.end(syscall.SIGINT); err != nil {
 		t.Errorf("asked to stop, the workspace ended with %v", err)
 	}
 }
@@ -64,19 +55,15 @@ func TestServe(t *testing.T) {
 // A bot that takes long to start is a bot that is long away. The figure to reach is 300 ms; the bound here leaves room for a busy machine.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
-	dir := t.TempDir()
-	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{}))
-	t.Cleanup(model.Close)
-	slack := launch(t, dir, nil, "workspace", "--addr", "127.0.0.1:0")
-	env := serveEnv(t, dir, slack.says(`is open at (http://\S+)`), model.URL)
+	its := openPremises(t)
 	check, serve := time.Hour, time.Hour
 	for range 5 {
-		p := launch(t, dir, env, "check")
+		p := launch(t, its.dir, its.env, "check")
 		if <-p.gone; p.err != nil {
 			t.Fatal(p.err)
 		}
 		check = min(check, time.Since(p.began))
-		p = launch(t, dir, env, "serve")
+		p = launch(t, its.dir, its.env, "serve")
 		p.says(`(countersign is up)`)
 		serve = min(serve, time.Since(p.began))
 		p.end(syscall.SIGKILL)
@@ -84,28 +71,6 @@ func TestStartTime(t *testing.T) {
 	t.Logf("best of 5: countersign check ended after %s, serve was up after %s", check.Round(time.Millisecond), serve.Round(time.Millisecond))
 	if check > bound || serve > bound {
 		t.Errorf("that is above %s", bound)
-	}
-}
-
-// serveEnv is what serve needs to work in the demo's workspace, with the policy of docs/policy.md.
-func serveEnv(t *testing.T, dir, slack, model string) []string {
-	t.Helper()
-	doc, err := os.ReadFile("../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := regexp.MustCompile("(?s)```yaml\n(version: 1.*?)```").FindSubmatch(doc)
-	if policy == nil {
-		t.Fatal("docs/policy.md has no whole example")
-	}
-	path := filepath.Join(dir, "countersign.yaml")
-	if err := os.WriteFile(path, policy[1], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return []string{
-		"SLACK_API_URL=" + slack + "/api", "SLACK_BOT_TOKEN=" + workspace.DemoBotToken, "SLACK_APP_TOKEN=" + workspace.DemoAppToken,
-		"OPENAI_BASE_URL=" + model + "/v1", "OPENAI_API_KEY=sk-the-key", "OPENAI_MODEL=" + scriptedmodel.DefaultModel,
-		"COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE=bolt:" + filepath.Join(dir, "bot.db"),
 	}
 }
 

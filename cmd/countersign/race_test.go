@@ -1,17 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
-	"os"
+	"maps"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/internal/campaign"
 	"countersign/internal/visitor"
 	"countersign/internal/workspace"
 	"countersign/store"
@@ -19,169 +20,311 @@ import (
 
 const racePolicy = `version: 1
 tools:
-  count: {risk: high, confirm: true}
+  count:
+    risk: high
+    confirm: true
+    rules:
+      - {when: 'args.n.startsWith("stages")', stages: [{approver: first, quorum: 2}, {approver: second, quorum: 2}]}
+      - {when: 'args.n.startsWith("back")', stages: [{approver: all, quorum: 2}]}
 approvers:
-  finance-director: {title: Finance Director, members: [U0003, U0004], max_risk: critical, can_approve: ["*"], cards: "#support-approvals"}
+  all: {members: [%s], max_risk: high, can_approve: ["*"], cards: "#support-approvals"}
+  first: {members: [%s], max_risk: high, can_approve: ["*"], cards: "#support-approvals"}
+  second: {members: [%s], max_risk: high, can_approve: ["*"], cards: "#finance"}
 agents:
   support: {channels: ["#support"], prompt: Count., tools: ["*"]}
 `
 
-// TestRaces has two people click Approve on one card at the same time, again and again, through the page's API, the sockets and the store.
-// Each time one of them wins, the other is told who, the tool runs once, and no button stays. It does so 200 times (50 with the race detector), or
-// COUNTERSIGN_RACES times: a thousand take a minute or two. The desk's own tests have a thousand each time.
+// deciders is how many people race.
+const deciders = 16
+
+// TestRaces has sixteen people act on one card at the same time, through the page's API, the sockets and the store: all approve; some reject in a form;
+// two of eight and then two of eight have to agree; somebody takes an approval back; some approve all of a card while others approve one of it. Each time there
+// is one outcome, and everybody else is told so. In the end every message was posted once, changed as often as the state says, and has no button;
+// every person was told as often as they came too late; the history has a record of each click that was acknowledged.
+//
+// It does so 10 times (5 with the race detector), or COUNTERSIGN_RACES times, but for COUNTERSIGN_RACE_MINUTES at most. The desk's own test has ten times as
+// many in the time: approvers/desk/race_test.go.
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	races, batch := 200, 25
-	if raceDetector {
-		races = 50
-	}
-	if text := os.Getenv("COUNTERSIGN_RACES"); text != "" {
-		races, _ = strconv.Atoi(text)
-	}
-	if races < 1 {
-		t.Fatal("COUNTERSIGN_RACES is not a number of races")
+	races := campaign.Size(t, "COUNTERSIGN_RACES", 2*len(raceKinds))
+	if campaign.Racing {
+		races = min(races, len(raceKinds))
 	}
 	began := time.Now()
-	r := &ring{runs: map[string]int{}, wins: map[string]int{}}
-	r.arena = openArena(t, arenaConfig{seed: workspace.DemoSeed(), policy: racePolicy, runs: r.count})
-	cards := 0
-	for done := 0; done < races; cards += batch {
-		done += r.batch(cards, batch)
-	}
-	t.Logf("races=%d won by ingrid=%d by kenji=%d in %s (one of them found no button any more on %d cards)",
-		r.wins["U0003"]+r.wins["U0004"], r.wins["U0003"], r.wins["U0004"], time.Since(began).Round(time.Second), cards-r.wins["U0003"]-r.wins["U0004"])
-	for key, n := range r.runs {
-		if n != 1 {
-			t.Errorf("execution %s ran %d times", key, n)
+	end := began.Add(time.Duration(campaign.Size(t, "COUNTERSIGN_RACE_MINUTES", 8)) * time.Minute)
+	r := openRing(t)
+	done := 0
+	for done < races && time.Now().Before(end) {
+		for _, kind := range raceKinds {
+			n := min(kind.atOnce, max(1, races/len(raceKinds)))
+			r.round(kind, n)
+			done += n
 		}
 	}
-	if len(r.runs) != cards {
-		t.Errorf("%d executions ran, want %d", len(r.runs), cards)
-	}
-	for _, who := range []string{"ingrid", "kenji"} {
-		r.wait(who+" to see no button any more", func() (bool, error) {
-			left := slices.ContainsFunc(r.newest(r.as(who), "C0002", 3*cards), func(m visitor.Message) bool { return len(visitor.Elements(m.Blocks)) > 0 })
-			return !left, nil
-		})
-	}
+	r.nothingLeft()
+	t.Logf("races=%d deciders=%d clicks=%d in %s: %v", done, deciders, r.clicks, time.Since(began).Round(time.Second), r.ends)
 }
 
 // ring is where people race.
 type ring struct {
 	*arena
-	mu   sync.Mutex
-	runs map[string]int // by execution
-	wins map[string]int // by user
+	names  []string // of the people
+	mu     sync.Mutex
+	runs   map[string]int // by execution
+	api    map[string]int // what the bot sent: "post SURFACE", "update SURFACE", "whisper USER"
+	late   map[string]int // how often somebody came too late, by user id
+	ends   map[string]int
+	refs   []string // the requests and turns whose messages are counted
+	rounds int
+	clicks int
 }
 
-func (r *ring) count(key string) {
+func openRing(t *testing.T) *ring {
+	r := &ring{runs: map[string]int{}, api: map[string]int{}, late: map[string]int{}, ends: map[string]int{}}
+	seed := workspace.DemoSeed()
+	var ids []string
+	for i := range deciders {
+		ids, r.names = append(ids, fmt.Sprintf("U1%03d", i)), append(r.names, fmt.Sprintf("person%d", i))
+		seed.People = append(seed.People, workspace.SeedPerson{ID: ids[i], Name: r.names[i], RealName: fmt.Sprintf("Person %d", i)})
+	}
+	for i, c := range seed.Channels {
+		if c.Name == "support-approvals" || c.Name == "finance" {
+			seed.Channels[i].Members = slices.Compact(slices.Sorted(slices.Values(append(append(slices.Clone(c.Members), "U0BOT"), ids...))))
+		}
+	}
+	list := func(ids []string) string { return strings.Join(ids, ", ") }
+	r.arena = openArena(t, arenaConfig{
+		seed: seed, policy: fmt.Sprintf(racePolicy, list(ids), list(ids[:deciders/2]), list(ids[deciders/2:])), runs: r.ran, called: r.called,
+	})
+	return r
+}
+
+func (r *ring) ran(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[key]++
 }
 
-// batch has both click each card of one step at the same time. It returns how many races that were: where one of them was so late that the
-// card had no button any more there was none.
-func (r *ring) batch(start, n int) (races int) {
+// called counts what the bot sent.
+func (r *ring) called(method string, form url.Values) {
+	var meta struct {
+		Payload struct{ Surface string } `json:"event_payload"`
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch method {
+	case "chat.postMessage", "chat.update":
+		if err := json.Unmarshal([]byte(form.Get("metadata")), &meta); err != nil {
+			r.Errorf("a message that names no surface: %s", form.Get("text"))
+		}
+		r.api[strings.TrimPrefix(method, "chat.")+" "+meta.Payload.Surface]++
+	case "chat.postEphemeral":
+		r.api["whisper "+form.Get("user")]++
+	}
+}
+
+// race is one card, and what people did about it.
+type race struct {
+	requests []approvers.Request
+	card     visitor.Message
+	mu       sync.Mutex
+	clicks   int // that were acknowledged
+}
+
+// round has some races of a kind go on at the same time.
+func (r *ring) round(kind raceKind, n int) {
 	r.Helper()
-	since, err := r.as("sam").Say(r.Context(), "#support", "", fmt.Sprintf("@Countersign %d of races-%d", n, start))
-	if err != nil {
-		r.Fatal(err)
-	}
-	clicks := map[string]int{} // by request
-	cards := r.cards(n)
-	for _, c := range cards {
-		clicks[c.request] = r.click(c)
-	}
-	won := map[string]int{}
-	for _, c := range cards {
-		user := r.winner(c, clicks[c.request])
-		if clicks[c.request] == 2 {
-			won[user]++
-			races++
+	var races []*race
+	r.rounds++
+	for i := range n {
+		if _, err := r.as("sam").Say(r.Context(), "#support", "", fmt.Sprintf("@Countersign %d of %s-%d-%d", kind.calls, kind.name, r.rounds, i)); err != nil {
+			r.Fatal(err)
 		}
 	}
-	for user, n := range won {
-		r.wins[user] += n
+	for _, c := range r.cards(n * kind.calls) {
+		i := slices.IndexFunc(races, func(ra *race) bool { return ra.card.TS == c.message.TS })
+		if i < 0 {
+			races, i = append(races, &race{card: c.message}), len(races)
+		}
+		races[i].requests = append(races[i].requests, c.request)
 	}
-	r.told("ingrid", "<@U0004>", won["U0004"], n, since)
-	r.told("kenji", "<@U0003>", won["U0003"], n, since)
-	return races
+	kind.run(r, races)
+	for _, ra := range races {
+		end := r.over(ra, kind)
+		for _, q := range ra.requests {
+			r.refs = append(r.refs, q.ID, q.Turn)
+		}
+		r.ends[kind.name+": "+end]++
+		r.clicks += ra.clicks
+	}
 }
 
-// click has both click Approve on a card at the same time. It returns how many of them could.
-func (r *ring) click(c card) int {
-	var both sync.WaitGroup
-	var clicked atomic.Int64
-	gate := make(chan struct{})
-	for _, who := range []string{"ingrid", "kenji"} {
-		both.Go(func() {
-			<-gate
-			err := r.as(who).Press(r.Context(), c.message, c.button)
-			switch {
-			case err == nil:
-				clicked.Add(1)
-			case visitor.Code(err) != "unknown_action": // the card had no button any more
-				r.Errorf("%s's click was not acknowledged: %v", who, err)
-			}
-		})
-	}
-	close(gate)
-	both.Wait()
-	return int(clicked.Load())
-}
-
-// winner waits until a card is decided and every click on it was handled, and returns who won.
-func (r *ring) winner(c card, clicks int) string {
+// over waits until every click on a card was handled and what is approved was run, and counts everything that belongs to it.
+func (r *ring) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
-	winner := ""
+	var records map[string]int
 	r.until("the end of a race", func(s store.Reader) (bool, error) {
-		req, err := s.Request(c.request)
-		if err != nil {
-			return false, err
-		}
-		e, err := s.Execution(c.execution)
-		if err != nil {
-			return false, err
-		}
-		history, err := s.Audit(c.request)
-		if err != nil {
-			return false, err
-		}
-		decided, denied := 0, 0
-		for _, h := range history {
-			switch {
-			case h.Kind == approvers.AuditDecided:
-				decided++
-			case h.Kind == approvers.AuditDenied && h.Facts["code"] == string(approvers.DeniedResolved):
-				denied++
-			case h.Kind == approvers.AuditDenied:
-				r.Fatalf("a click was denied as %s", h.Facts["code"])
+		records = map[string]int{}
+		for i, q := range ra.requests {
+			now, err := s.Request(q.ID)
+			if err != nil {
+				return false, err
+			}
+			e, err := s.Execution(q.Execution)
+			if err != nil || now.State.Open() || now.State == approvers.Consumed && e.State != approvers.ExecutionSucceeded {
+				return false, err
+			}
+			ra.requests[i] = now
+			history, err := s.Audit(q.ID)
+			if err != nil {
+				return false, err
+			}
+			for _, h := range history {
+				records[string(h.Kind)]++
 			}
 		}
-		if decided > 1 || len(req.Decisions) > 1 {
-			r.Fatalf("%s has %d decisions", c.request, max(decided, len(req.Decisions)))
-		}
-		winner = req.ClosedBy.User()
-		return decided == 1 && denied == clicks-1 && e.State == approvers.ExecutionSucceeded, nil
+		return r.handled(s)
 	})
-	return winner
+	end, err := kind.outcome(ra)
+	if err == nil {
+		err = r.exact(ra, records)
+	}
+	if err != nil {
+		r.Fatalf("%s: %v; %v", kind.name, err, records)
+	}
+	return end
 }
 
-// told waits until somebody was told so often that the other one was faster, in messages that only they see.
-func (r *ring) told(who, other string, times, batch int, since string) {
-	r.Helper()
-	told := 0
-	r.wait(fmt.Sprintf("%s to be told %d times that %s decided", who, times, other), func() (bool, error) {
-		told = 0
-		for _, m := range r.newest(r.as(who), "C0002", 2*batch) {
-			if m.Ephemeral && strings.Contains(m.Text, other) && strings.Contains(m.Text, "Too late") && m.TS > since {
-				told++
+// handled reports whether nothing that people did waits in the inbox.
+func (r *ring) handled(s store.Reader) (bool, error) {
+	left, err := s.Timers(store.TimerInbox, 1)
+	return len(left) == 0, err
+}
+
+// exact holds the history of a card's requests against what was acknowledged: each click is a decision, a denial, or an approval taken back.
+func (r *ring) exact(ra *race, got map[string]int) error {
+	want := map[string]int{}
+	clicks := 0
+	for _, q := range ra.requests {
+		want["proposed"]++
+		want["returned"]++
+		want["decided"] += len(q.Decisions)
+		want["advanced"] += q.Stage
+		if !q.RunBy.IsZero() {
+			want["approved"]++
+		}
+		if q.State == approvers.Consumed {
+			want["executing"]++
+			want["executed"]++
+		} else {
+			want["closed"]++
+		}
+		if q.State == approvers.Revoked {
+			clicks++
+		}
+		r.mu.Lock()
+		runs := r.runs[q.Execution]
+		r.mu.Unlock()
+		if (q.State == approvers.Consumed) != (runs == 1) || runs > 1 {
+			return fmt.Errorf("a %s call ran %d times", q.State, runs)
+		}
+	}
+	clicks += len(byAll(ra)) + got["denied"]
+	delete(got, "shown")
+	want["denied"] = got["denied"]
+	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("the history has %v, want %v", got, want)
+	}
+	if clicks != ra.clicks {
+		return fmt.Errorf("%d clicks were acknowledged, and %d have their record", ra.clicks, clicks)
+	}
+	return r.whispered(ra)
+}
+
+// byAll names the clicks that decided: who, and from which version of a card. A click on Approve all decides all of it.
+func byAll(ra *race) map[string]bool {
+	out := map[string]bool{}
+	for _, q := range ra.requests {
+		for _, d := range q.Decisions {
+			click := string(d.By) + " " + d.At.String()
+			out[click] = true
+		}
+	}
+	return out
+}
+
+// whispered counts who of a card's people came too late. They are told, once for each time.
+func (r *ring) whispered(ra *race) error {
+	return r.store.View(r.Context(), func(s store.Reader) error {
+		for _, q := range ra.requests {
+			history, err := s.Audit(q.ID)
+			if err != nil {
+				return err
+			}
+			for _, h := range history {
+				if h.Kind == approvers.AuditDenied {
+					r.late[h.Actor.User()]++
+				}
 			}
 		}
-		return told >= times, nil
+		return nil
 	})
-	if told != times {
-		r.Errorf("%s was told %d times that %s decided, want %d", who, told, other, times)
+}
+
+// nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed as often as the state says, and whoever
+// came too late was told as often. No button is left.
+func (r *ring) nothingLeft() {
+	r.Helper()
+	r.quiet()
+	want := map[string]int{}
+	for user, n := range r.late {
+		want["whisper "+user] = n
+	}
+	r.until("all messages", func(s store.Reader) (bool, error) {
+		for _, ref := range r.refs {
+			surfaces, err := s.SurfacesOf(ref)
+			if err != nil {
+				return false, err
+			}
+			for _, x := range surfaces {
+				if x.State == store.SurfaceWanted {
+					return false, nil
+				}
+				if x.TS != "" {
+					want["postMessage "+x.ID], want["update "+x.ID] = 1, int(x.Posts)-1
+				}
+			}
+		}
+		return true, nil
+	})
+	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+	var diff []string
+	r.wait("all messages to be sent", func() (bool, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		diff = nil
+		for what := range want {
+			if r.api[what] < want[what] {
+				diff = append(diff, what)
+			}
+		}
+		return len(diff) == 0, nil
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !maps.Equal(r.api, want) {
+		for what, n := range r.api {
+			if want[what] != n {
+				r.Errorf("%s: %d times, want %d", what, n, want[what])
+			}
+		}
+	}
+	for channel, who := range map[string]string{"C0002": r.names[0], "C0003": r.names[deciders-1]} {
+		for _, m := range r.newest(r.as(who), channel, 1000) {
+			if len(visitor.Elements(m.Blocks)) > 0 {
+				r.Errorf("a button is left: %s", m.Text)
+			}
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"countersign/agent"
-	"countersign/internal/visitor"
 )
 
 // A model that is away keeps a new set-up from starting, and nobody who waits for a decision from being decided.
@@ -19,11 +18,8 @@ func TestReachWithoutModel(t *testing.T) {
 	if err := reach(within(t), away, log); exitCode(err) != exitFailed {
 		t.Errorf("nothing waits: %v (exit %d), want exit %d", err, exitCode(err), exitFailed)
 	}
-	sam := visitor.Visitor{Base: h.base, User: "sam"}
-	if _, err := sam.Say(within(t), "#support", "", "@Countersign refund ORD-123, it arrived broken"); err != nil {
-		t.Fatal(err)
-	}
-	h.sees("teo", "U0BOT", "", "Refund of $49.99")
+	h.watcher("sam").says("#support", "", "@Countersign refund ORD-123, it arrived broken")
+	h.watcher("teo").sees("countersign", "", "Refund of $49.99")
 	if err := reach(within(t), away, log); err != nil {
 		t.Errorf("a card waits: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +12,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/scriptedmodel"
 	"countersign/internal/shop"
-	"countersign/internal/visitor"
 	"countersign/store"
 )
 
@@ -154,28 +151,18 @@ func TestPolicyFileWatched(t *testing.T) {
 // The real program, told by SIGHUP and left to find out by itself.
 func TestServeReloads(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-the-key"}))
-	t.Cleanup(model.Close)
-	slack := launch(t, dir, nil, "workspace", "--addr", "127.0.0.1:0")
-	base := slack.says(`is open at (http://\S+)`)
-	env := serveEnv(t, dir, base, model.URL)
-	path := filepath.Join(dir, "countersign.yaml")
-
-	bot := launch(t, dir, env, "serve")
-	admin := "http://" + bot.says(`countersign is up.* admin=(\S+)`)
-	bot.says(`(connected to Slack)`)
-	sam := watcher{t, visitor.Visitor{Base: base, User: "sam"}}
-	teo := watcher{t, visitor.Visitor{Base: base, User: "teo"}}
+	p := openPremises(t)
+	bot, admin := p.serve()
+	sam, teo := p.watcher("sam"), p.watcher("teo")
 	sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Stage 1 of 1")
 
-	write(t, path, []byte("version: 2\n"))
+	write(t, p.policy(), []byte("version: 2\n"))
 	bot.says(`level=ERROR msg="(policy: countersign.yaml:1:10: )`)
 	if status, body := get(t, admin+"/readyz"); status != http.StatusOK || !strings.Contains(body, "policy: the file was refused at ") || !strings.Contains(body, "countersign.yaml:1:10: ") {
 		t.Errorf("/readyz answers %d: %s", status, body)
 	}
-	write(t, path, changed(t, refundHigh, refundTwo))
+	write(t, p.policy(), changed(t, refundHigh, refundTwo))
 	if err := bot.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +174,6 @@ func TestServeReloads(t *testing.T) {
 	if err := bot.end(syscall.SIGTERM); err != nil {
 		t.Errorf("asked to stop, the bot ended with %v", err)
 	}
-}
-
-func (h *house) watcher(user string) watcher {
-	return watcher{h.T, visitor.Visitor{Base: h.base, User: user}}
 }
 
 // request is the request of the first call in a thread of #support.

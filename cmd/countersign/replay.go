@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"countersign/approvers"
 	"countersign/config"
 	"countersign/internal/shop"
-	"countersign/store"
 )
 
 // stored is the value of --replay that takes the calls of the store's history for fixtures.
@@ -58,12 +59,16 @@ func fixturesFrom(ctx context.Context, name string) ([]config.Fixture, error) {
 		}
 		return calls, err
 	}
+	var found bytes.Buffer
+	err := storedTask.do(ctx, none{}, nil, &found)
+	if err != nil {
+		return nil, err
+	}
 	var calls []config.Fixture
-	err := withStore(func(s store.Store) (err error) {
-		calls, err = storedFixtures(ctx, s)
-		return err
-	})
-	if err == nil && len(calls) == 0 {
+	if err := json.Unmarshal(found.Bytes(), &calls); err != nil {
+		return nil, couldNot("the calls of the history can't be read: %w", err)
+	}
+	if len(calls) == 0 {
 		err = answerNo("the store's history holds no call yet")
 	}
 	return calls, err

@@ -21,7 +21,9 @@ countersign them. Try it on this machine with no account:
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand())
+	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), manifestCommand(), doctorCommand(),
+		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
+		backupCommand(), restoreCommand())
 	guided(cmd)
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	"countersign/agent"
 	"countersign/approvers/desk"
 	"countersign/bot"
+	"countersign/internal/control"
 	"countersign/store"
 )
 
@@ -24,9 +26,17 @@ type setup struct {
 	policies                     *policies
 	store                        store.Store
 	tools                        *agent.Registry
-	admin                        net.Listener // nil: no admin address
+	admin                        net.Listener      // nil: no admin address
+	control                      *control.Listener // nil: no control socket
+	storePath                    string            // of the store that the control socket is for
+	seal                         sealing
 	log                          *slog.Logger
-	now                          func() time.Time // nil: time.Now
+	now                          func() time.Time                      // nil: time.Now
+	unlimited                    bool                                  // this Slack has no rate limits: it is a workspace on this machine
+	http                         *http.Client                          // with which Slack is called; nil: one of the bot's own
+	listen                       func() (net.Listener, error)          // where Slack's requests over HTTP come in; nil: Socket Mode
+	signingSecret                string                                // of those requests
+	receive                      func(context.Context, *bot.Bot) error // has the bot receive until ctx ends; nil: by itself
 }
 
 // Workers of the agenda. Model calls and tools mostly wait for others; cards wait for Slack.
@@ -34,7 +44,7 @@ const (
 	inboxWorkers = 16
 	thinkWorkers = 32
 	runWorkers   = 32
-	showWorkers  = 16
+	showWorkers  = 8 // of each rank
 	lookWorkers  = 4 // they ask Slack where people are
 )
 
@@ -44,6 +54,7 @@ type parts struct {
 	bot     *bot.Bot
 	agent   *agent.Agent
 	metrics *metrics
+	sealer  *sealer // nil: nothing is sealed
 }
 
 // assemble joins the floors. It talks to nobody.
@@ -52,12 +63,23 @@ func (s setup) assemble() parts {
 	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Count: m.count, Now: s.now})
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
+		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
+	m.watchSlack(s.store, b.Ready)
+	m.watchPause(d)
+	m.watchRatings(d, s.log)
+	m.watchDisk(d)
 	d.Giver = b.Giver
 	a := agent.New(agent.Config{
 		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
+		Draft: func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 	})
-	return parts{desk: d, bot: b, agent: a, metrics: m}
+	p := parts{desk: d, bot: b, agent: a, metrics: m}
+	if len(s.seal.keys) > 0 {
+		p.sealer = newSealer(s.seal, d, s.store, s.log)
+		m.watchSeal(s.store, p.sealer)
+	}
+	return p
 }
 
 // running is the bot at work.
@@ -89,33 +111,56 @@ func (r *running) end() error {
 // run works until ctx ends, and then waits for what is under way.
 func (s setup) run(ctx context.Context, p parts) error {
 	if err := p.desk.Recover(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to stop before it began
+		}
+		if errors.Is(err, store.ErrFull) {
+			return couldNot("the bot can't begin: %w. Then start it again", err)
+		}
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.bot.Run(ctx) })
+	g.Go(func() error {
+		if s.receive != nil {
+			return s.receive(ctx, p.bot)
+		}
+		return p.bot.Run(ctx)
+	})
+	tell := desk.Duty{Handle: p.bot.Show, Workers: showWorkers, Worth: p.bot.Worth} // what is told in a thread keeps its order
+	show := tell
+	show.Yields = true
 	g.Go(func() error {
 		return p.desk.Work(ctx, map[store.TimerKind]desk.Duty{
-			store.TimerInbox:  {Handle: p.bot.Handle, Workers: inboxWorkers},
-			store.TimerThink:  {Handle: p.agent.Think, Workers: thinkWorkers},
-			store.TimerRun:    {Handle: p.agent.Run, Workers: runWorkers},
-			store.TimerShow:   {Handle: p.bot.Show, Workers: showWorkers},
-			store.TimerMuster: {Handle: p.bot.Muster, Workers: lookWorkers},
-			store.TimerRemind: {Handle: p.bot.Remind, Workers: lookWorkers},
-			store.TimerAway:   {Handle: p.bot.Depart, Workers: 1},
+			store.TimerInbox:     {Handle: p.bot.Handle, Workers: inboxWorkers},
+			store.TimerThink:     {Handle: p.agent.Think, Workers: thinkWorkers},
+			store.TimerRun:       {Handle: p.agent.Run, Workers: runWorkers},
+			store.TimerShowFirst: show,
+			store.TimerShow:      show,
+			store.TimerShowLast:  tell,
+			store.TimerMuster:    {Handle: p.bot.Muster, Workers: lookWorkers, Worth: p.bot.Worth},
+			store.TimerRemind:    {Handle: p.bot.Remind, Workers: lookWorkers, Worth: p.bot.Worth},
+			store.TimerAway:      {Handle: p.bot.Depart, Workers: 1, Worth: p.bot.Worth},
 		})
 	})
+	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.desk) })
-	g.Go(func() error { return forget(ctx, p.desk) })
+	g.Go(func() error { return forget(ctx, p.desk, p.metrics, s.log) })
+	if p.sealer != nil {
+		g.Go(func() error { return p.sealer.work(ctx) })
+	}
 	if s.admin != nil {
-		h := admin([]probe{
-			{name: "store", ready: func(ctx context.Context) error {
-				return s.store.View(ctx, func(store.Reader) error { return nil })
-			}},
+		h := admin(append([]probe{
+			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.desk) }},
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
-		}, p.metrics.handler())
+			{name: "running", ready: runs(p.desk), notice: true},
+		}, append(s.requestProbe(p), p.sealer.probes()...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
+	}
+	if s.control != nil {
+		r := newReception(s.storePath, s.store, p.desk, s.log)
+		g.Go(func() error { return r.serve(ctx, s.control) })
 	}
 	err := g.Wait()
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -123,27 +168,42 @@ func (s setup) run(ctx context.Context, p parts) error {
 	if waited := p.agent.Wait(late); waited != nil {
 		s.log.Warn("a tool was still running when the process ended; its outcome is looked into at the next start")
 	}
+	if p.sealer != nil {
+		p.sealer.finish(late)
+	}
 	if errors.Is(err, store.ErrCommitUnknown) {
 		return couldNot("the store could not say whether it wrote; start again, and the bot goes on from what is stored: %w", err)
 	}
 	return err
 }
 
+// requestProbe shows whether Slack's requests over HTTP arrive.
+func (s setup) requestProbe(p parts) []probe {
+	if s.listen == nil {
+		return nil
+	}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Heard() }, notice: true}}
+}
+
 // remembered is how long deliveries are known for, so that a redelivery changes nothing. Slack's last retry comes after about six minutes (SLACK.md).
 const remembered = 2 * time.Hour
 
-// forget drops what the inbox need not remember any more.
-func forget(ctx context.Context, d *desk.Desk) error {
+// forget drops what the inbox need not remember any more, and erases what is older than the policy keeps it.
+func forget(ctx context.Context, d *desk.Desk, m *metrics, log *slog.Logger) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		if err := d.Forget(ctx, remembered); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("inbox: %w", err)
+		err := d.Forget(ctx, remembered)
+		if err == nil && n%retainEvery == 0 {
+			err = retain(ctx, d, m, log)
+		}
+		if err != nil && !errors.Is(err, store.ErrFull) && ctx.Err() == nil { // with a full disk it is done the next time
+			return fmt.Errorf("forget: %w", err)
 		}
 	}
 }

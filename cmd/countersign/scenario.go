@@ -36,12 +36,14 @@ import (
 //	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
 //	Sam tries to approve TOOL       the same; that there is no such button is seen and not an error
 //	Sam pauses notifications for 2 hours
+//	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends it
 //
 // What happens:
 //
 //	12 minutes pass                 also: seconds, hours, days. What falls due meanwhile is done at its time, one after the other
 //	It is DAY DATE TIME ZONE        time passes until then: "It is Monday 2026-12-21 09:00 Europe/Berlin"
 //	The bot restarts                a new one goes on with the same store
+//	The bot will stop while TOOL runs   the next time: what became of that run is not known to the bot that goes on; also: "…, after it acted"
 //	The bot is down for 2 hours     it is stopped meanwhile: all that falls due is due at once when it is back
 //	The policy becomes FILE         as a reload does it
 //
@@ -148,7 +150,7 @@ func (s *scenario) beside(file string) string {
 
 func parseScene(text string) (scene, error) {
 	var forms []string
-	for _, l := range slices.Concat(worldLines, verbLines, talkLines) {
+	for _, l := range slices.Concat(worldLines, pauseLines, cutLines, verbLines, talkLines) {
 		if m := l.match.FindStringSubmatch(text); m != nil {
 			return l.scene(m)
 		}

@@ -2,12 +2,18 @@ package main
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/bbolt"
@@ -21,13 +27,13 @@ import (
 // and with the exit code of the contract.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer,
-		},
-		RequireExplicitExec: true,
-	})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true})
+}
+
+// scriptCommands are what scripts can do beside running the program.
+var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "up": waitUp,
+	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress,
 }
 
 // exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be looked at as after exec.
@@ -47,11 +53,33 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// workspace starts a workspace and points the bot at it.
-func startWorkspace(ts *testscript.TestScript, _ bool, _ []string) {
-	ws, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), Log: slog.New(slog.DiscardHandler)})
+// workspace [OPTION…] starts a workspace and points the bot at it: without a scope (-SCOPE), with one more (+SCOPE), with another app's id (app=ID), or
+// with another clock (clock=DURATION, what it is ahead).
+func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
+	seed := workspace.DemoSeed()
+	var ahead time.Duration
+	for _, o := range options {
+		switch name, value, _ := strings.Cut(o, "="); {
+		case o[0] == '-':
+			seed.App.Scopes = slices.DeleteFunc(seed.App.Scopes, func(s string) bool { return s == o[1:] })
+		case o[0] == '+':
+			seed.App.Scopes = append(seed.App.Scopes, o[1:])
+		case name == "app":
+			seed.App.ID = value
+		case name == "clock":
+			var err error
+			ahead, err = time.ParseDuration(value)
+			ts.Check(err)
+		default:
+			ts.Fatalf("%s is no option", o)
+		}
+	}
+	ws, err := workspace.New(workspace.Config{Seed: seed, Log: slog.New(slog.DiscardHandler)})
 	ts.Check(err)
-	srv := httptest.NewServer(ws.Handler())
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		ws.Handler().ServeHTTP(w, r)
+	}))
 	ts.Defer(func() {
 		ts.Check(ws.Close())
 		srv.Close()
@@ -61,6 +89,37 @@ func startWorkspace(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("SLACK_APP_TOKEN", workspace.DemoAppToken)
 }
 
+// fault JSON… has something go wrong in the workspace, or changes somebody in it.
+func fault(ts *testscript.TestScript, neg bool, bodies []string) {
+	for _, body := range bodies {
+		askWorkspace(ts, neg, []string{"/faults", body})
+	}
+}
+
+// ask PATH JSON asks something of the workspace (docs/workspace.md).
+func askWorkspace(ts *testscript.TestScript, _ bool, args []string) {
+	resp, err := http.Post(base(ts)+args[0], "application/json", strings.NewReader(args[1]))
+	ts.Check(err)
+	answer, err := io.ReadAll(resp.Body)
+	ts.Check(errors.Join(err, resp.Body.Close()))
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("%s %s: %s", args[0], args[1], answer)
+	}
+}
+
+// base is the workspace's address.
+func base(ts *testscript.TestScript) string {
+	return strings.TrimSuffix(ts.Getenv("SLACK_API_URL"), "/api/")
+}
+
+// address chooses where the bot takes Slack's requests over HTTP.
+func freeAddress(ts *testscript.TestScript, _ bool, _ []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv("COUNTERSIGN_HTTP_ADDR", l.Addr().String())
+	ts.Check(l.Close())
+}
+
 // model KEY starts a model that wants the key, and points the bot at it.
 func startModel(ts *testscript.TestScript, _ bool, args []string) {
 	srv := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: args[0]}))
@@ -68,6 +127,43 @@ func startModel(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("OPENAI_BASE_URL", srv.URL+"/v1")
 	ts.Setenv("OPENAI_API_KEY", args[0])
 	ts.Setenv("OPENAI_MODEL", scriptedmodel.DefaultModel)
+}
+
+// up FILE waits until a bot that was started in the background can be asked at its control socket.
+func waitUp(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("unix", ts.MkAbs(args[0]))
+		if err == nil {
+			ts.Check(conn.Close())
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("nobody listens: %v", err)
+		}
+	}
+}
+
+// grab NAME PATTERN sets the variable to what the pattern's group matches in the last command's output.
+func grab(ts *testscript.TestScript, _ bool, args []string) {
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if m == nil {
+		ts.Fatalf("nothing matches %s", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// eventually PATTERN countersign ARGS… runs the program again and again, until its output matches.
+func eventually(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile("(?m)" + args[0])
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && re.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("it does not say %s (%v)", args[0], err)
+		}
+	}
 }
 
 // taken NAME listens on a port and sets the variable to its address.

@@ -21,35 +21,50 @@ import (
 
 // stage is what the demo starts around the bot: the workspace, the model and the shop, at one address.
 type stage struct {
-	base  string
-	now   func() time.Time
-	ws    *workspace.Server
-	shop  *shop.Shop
-	store *bolt.Store
-	l     net.Listener
-	model agent.Model
+	base    string
+	now     func() time.Time
+	ws      *workspace.Server
+	shop    *shop.Shop
+	store   *bolt.Store
+	path    string // of the store
+	seal    sealing
+	l       net.Listener
+	model   agent.Model
+	doorway *doorway // nil: Socket Mode
 }
 
 // openStage opens everything around the bot. Nothing is served yet.
-func openStage(dir, addr string, env config.Env, now func() time.Time, log *slog.Logger) (st stage, err error) {
-	if st.l, err = listen("the demo", "--addr", addr); err != nil {
+func openStage(ctx context.Context, dir string, o demoOptions, env config.Env, now func() time.Time, log *slog.Logger) (st stage, err error) {
+	if st.l, err = listen("the demo", "--addr", o.addr); err != nil {
 		return st, err
 	}
 	defer func() {
 		if err != nil {
 			st.l.Close()
+			st.doorway.close()
 		}
 	}()
 	st.now = now
 	st.base = "http://" + st.l.Addr().String()
-	if st.store, err = openStore(filepath.Join(dir, "countersign.db")); err != nil {
+	st.path = filepath.Join(dir, "countersign.db")
+	if st.store, err = openStore(st.path); err != nil {
 		return st, err
+	}
+	if st.seal, err = openSealing(ctx, config.AuditBeside(st.path), st.store, log); err != nil {
+		return st, errors.Join(err, st.store.Close())
 	}
 	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), now); err != nil {
 		return st, errors.Join(couldNot("the sample shop can't be opened: %w", err), st.store.Close())
 	}
+	seed := workspace.DemoSeed()
+	if o.transport == string(config.HTTPMode) {
+		if st.doorway, err = openDoorway(); err != nil {
+			return st, errors.Join(err, st.store.Close())
+		}
+		seed.App.RequestURLs = st.doorway.urls()
+	}
 	st.ws, err = workspace.New(workspace.Config{
-		Seed: workspace.DemoSeed(), DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Now: now, Log: log,
+		Seed: seed, DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Now: now, Log: log,
 	})
 	if err != nil {
 		return st, errors.Join(couldNot("the workspace can't be opened: %w", err), st.store.Close())
@@ -63,6 +78,7 @@ func openStage(dir, addr string, env config.Env, now func() time.Time, log *slog
 
 func (st stage) close() error {
 	st.l.Close()
+	st.doorway.close()
 	return errors.Join(st.ws.Close(), st.store.Close())
 }
 

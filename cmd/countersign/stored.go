@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +12,15 @@ import (
 	"countersign/config"
 	"countersign/store"
 )
+
+// storedTask writes the calls of the history as fixtures, in JSON.
+var storedTask = task[none]{"check stored", true, func(ctx context.Context, w workplace, _ none) error {
+	calls, err := storedFixtures(ctx, w.store)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w.out).Encode(calls)
+}}
 
 // storedFixtures makes a fixture of each call that the history holds, with what was planned for it then.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
@@ -33,7 +43,7 @@ func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error
 	for _, first := range firsts {
 		x, err := storedFixture(ctx, s, first)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // its conversation was erased; the record stays
+			continue // it was erased, or its conversation was; the record stays
 		}
 		if err != nil {
 			return nil, couldNot("the history can't be read: %w", err)
@@ -55,6 +65,9 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 		call, err := r.Call(proposed.Facts["call"])
 		if err != nil {
 			return err
+		}
+		if f := proposed.Facts; call.Args == "{}" && approvers.Digest(f["execution"], call.Tool, f["tool_hash"], []byte(call.Args)) != f["digest"] {
+			return store.ErrNotFound // erased: with which arguments it was called is not known any more
 		}
 		turn, err := r.Turn(call.Turn)
 		if err != nil {

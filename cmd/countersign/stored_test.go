@@ -12,30 +12,13 @@ import (
 	"countersign/approvers"
 	"countersign/config"
 	"countersign/internal/shop"
-	"countersign/store"
 )
-
-// playedStore plays a scenario and opens the store that it left.
-func playedStore(t *testing.T, scenario string) store.Store {
-	t.Helper()
-	dir := t.TempDir()
-	var out bytes.Buffer
-	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: scenario, noBrowser: true}, &out); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
 
 // Every call of a history is one fixture, with those who led to it and what was planned: also one that used up its automatic runs, and was
 // put to people after it had been planned to run.
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
-	db := playedStore(t, filepath.Join(pageFiles(t), "week.txt"))
+	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
 	calls, err := storedFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +137,7 @@ differs  1 call of issue_refund
 // What the observe mode saw is summed up; what only reads ran, and is not in it.
 func TestExplainObserved(t *testing.T) {
 	t.Parallel()
-	db := playedStore(t, "testdata/scenarios/observe.txt")
+	db := played(t, "testdata/scenarios/observe.txt")
 	all, err := observedCalls(t.Context(), db, time.Time{})
 	if err != nil {
 		t.Fatal(err)

@@ -16,10 +16,13 @@ var effects = map[string]approvers.Effect{
 	shop.EffectUnprotected: approvers.Unprotected,
 }
 
-// registry holds every tool that can be called. Tools of your own are registered here.
-func registry(s *shop.Shop) (*agent.Registry, error) {
+// registry holds every tool that can be called. Tools of your own are registered here. What stands between the bot and the shop may change each of the shop's.
+func registry(s *shop.Shop, between ...func(*shop.Tool)) (*agent.Registry, error) {
 	r := &agent.Registry{}
 	for _, t := range s.Tools() {
+		for _, change := range between {
+			change(&t)
+		}
 		err := r.Register(agent.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Effect: effects[t.Effect],
 			Run: func(ctx context.Context, in agent.Invocation) (string, error) {

@@ -40,6 +40,8 @@ var verbs = []verb{
 	{words: "reports that TOOL happened", button: "It happened", needs: "refund RF-9"},
 	{words: "reports that TOOL did not happen", button: "It did not"},
 	{words: "leaves TOOL unknown", button: "Leave it, tell the agent"},
+	{words: "asks again for TOOL", button: "Ask again"},
+	{words: "resumes", button: "Resume"},
 }
 
 // press is a verb as it stands in a scenario.

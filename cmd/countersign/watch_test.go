@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,5 +79,22 @@ func (w watcher) clicks(channel, thread, label string, words ...string) {
 			}
 		}
 		return false, nil
+	})
+}
+
+// fills waits for the form that a click opens, and sends it with one field filled in.
+func (w watcher) fills(field, value string) {
+	w.Helper()
+	w.wait("a form with the field "+field, func(ctx context.Context) (bool, error) {
+		views, err := w.Views(ctx)
+		if err != nil || len(views) == 0 || views[len(views)-1].Submit == nil {
+			return false, err
+		}
+		form := views[len(views)-1]
+		input, ok := visitor.Input(form.Blocks, field)
+		if !ok {
+			return false, fmt.Errorf("the form has no field %s", field)
+		}
+		return true, w.Submit(ctx, form.ID, map[string]string{input.BlockID: value})
 	})
 }

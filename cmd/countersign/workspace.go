@@ -14,20 +14,27 @@ import (
 )
 
 func workspaceCommand() *cobra.Command {
-	var addr, seedFile, dataFile string
+	var addr, seedFile, dataFile, requestURL string
 	var realRates bool
 	cmd := &cobra.Command{
 		Use:   "workspace",
 		Short: "A local Slack workspace with a page in the browser, for trying any bot against it",
-		Long: `Runs a Slack workspace on this machine: Slack's Web API and Socket Mode for a bot, a page in the browser for
-people, and an HTTP API for scripts (docs/workspace.md). It prints the settings that point a bot at it.`,
+		Long: `Runs a Slack workspace on this machine: Slack's Web API for a bot, with Socket Mode or requests over HTTP, a page in the
+browser for people, and an HTTP API for scripts (docs/workspace.md). It prints the settings that point a bot at it. Without
+--seed the people and channels are the demo's, and the bot may do everything.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			seed := workspace.DemoSeed()
+			seed := workspace.OpenSeed()
 			if seedFile != "" {
 				var err error
 				if seed, err = workspace.ReadSeed(seedFile); err != nil {
 					return misused("the workspace's seed can't be used: %w", err)
+				}
+			}
+			if requestURL != "" {
+				seed.App.RequestURLs = workspace.URLsAt(requestURL)
+				if err := seed.Validate(); err != nil {
+					return misused("--request-url can't be used: %w", err)
 				}
 			}
 			if err := keepable(dataFile); err != nil {
@@ -40,7 +47,7 @@ people, and an HTTP API for scripts (docs/workspace.md). It prints the settings 
 			base := "http://" + l.Addr().String()
 			s, err := workspace.New(workspace.Config{
 				Seed: seed, DataFile: dataFile, BaseURL: base, RealRates: realRates,
-				Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				Log: logger(slog.LevelInfo),
 			})
 			if err != nil {
 				l.Close()
@@ -55,6 +62,9 @@ people, and an HTTP API for scripts (docs/workspace.md). It prints the settings 
 			for _, token := range seed.App.AppTokens[:min(1, len(seed.App.AppTokens))] {
 				fmt.Fprintf(out, "  export SLACK_APP_TOKEN=%s\n", token)
 			}
+			if seed.App.SigningSecret != "" {
+				fmt.Fprintf(out, "  export SLACK_SIGNING_SECRET=%s\n", seed.App.SigningSecret)
+			}
 			g, ctx := errgroup.WithContext(cmd.Context())
 			g.Go(func() error { return serveHTTP(ctx, l, s.Handler()) })
 			g.Go(func() error {
@@ -67,6 +77,7 @@ people, and an HTTP API for scripts (docs/workspace.md). It prints the settings 
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8484", "where to listen")
 	cmd.Flags().StringVar(&seedFile, "seed", "", "YAML or JSON file with the team, people, channels and tokens (docs/workspace.md); the demo's without it")
 	cmd.Flags().StringVar(&dataFile, "data", "", "file that keeps the workspace between runs; nothing is kept without it")
+	cmd.Flags().StringVar(&requestURL, "request-url", "", "send events, interactions, options and commands to this URL, as Slack does without Socket Mode; where it ends in /, to these names below it")
 	cmd.Flags().BoolVar(&realRates, "real-rates", false, "enforce Slack's rate limits")
 	return cmd
 }

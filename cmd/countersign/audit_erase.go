@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// eraseOptions say what is erased, and why.
+type eraseOptions struct {
+	Chain  string `json:"chain"`
+	Reason string `json:"reason"`
+}
+
+func auditEraseCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "erase REQUEST --reason WHY",
+		Short: "Erases what was written about a request and shown of it; the history stays verifiable",
+		Long: `Erases the arguments, reasons, results and cards of a request that is over (or of an execution or a call, where nobody was asked), also where
+they were shown beside other requests. Who decided what, when and over which digest stays, and so do all hashes. It can't be undone, and is
+recorded with your name and the reason, which is kept: don't repeat in it what has to go.
+
+Not erased are the conversation's messages and answers, which go with the conversation, Slack's own messages, and backups. docs/audit.md has the details.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkReason(&reason); err != nil {
+				return err
+			}
+			return auditEraseTask.do(cmd.Context(), eraseOptions{args[0], reason}, nil, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	return cmd
+}
+
+var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.Context, w workplace, o eraseOptions) error {
+	d, err := w.bare()
+	if err != nil {
+		return err
+	}
+	done, err := d.Erase(ctx, o.Chain, w.who, o.Reason)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return answerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
+	case errors.Is(err, desk.ErrNotOver):
+		return answerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, err)
+	case err != nil:
+		return couldNot("nothing was erased: %w", err)
+	}
+	fmt.Fprintf(w.out, "erased %s of %s, and %s\n", count(done.Payloads, "text"), count(done.Chains, "chain"), count(done.Renderings, "posted card"))
+	return nil
+}}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+)
+
+// What is erased is in no row of the file any more, in no writing, but for the conversation's messages and answers; and the history verifies.
+func TestAuditErase(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "countersign.db")
+	var out bytes.Buffer
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	const word = "cancelling can't be undone" // with which somebody rejected a call
+	if in := rowsWith(t, path, word); in["audit_payloads"] < 2 || in["requests"] == 0 || in["renderings"] == 0 || in["calls"] == 0 {
+		t.Fatalf("the words are in %v: this test looks at the wrong thing", in)
+	}
+	db, err := openStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rejected, err := auditFilter{Tool: "cancel_account", Kinds: []string{"decided"}}.records(t.Context(), db)
+	if err != nil || len(rejected) != 1 {
+		t.Fatal(rejected, err)
+	}
+	alone := func() (*desk.Desk, error) {
+		return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
+	}
+	w := workplace{store: db, who: approvers.Operator("root"), out: &out, desk: alone, bare: alone}
+	before, err := storedFixtures(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if err := auditEraseTask.run(t.Context(), w, eraseOptions{rejected[0].Chain, "she asked us to"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "texts of 1 chain, and") {
+		t.Errorf("it says %s", out.String())
+	}
+	if after, err := storedFixtures(t.Context(), db); err != nil || len(after) != len(before)-1 {
+		t.Errorf("%d calls can be replayed, of %d: %v; the erased one can't", len(after), len(before), err)
+	}
+	out.Reset()
+	if err := pendingTask.run(t.Context(), w, rejected[0].Chain); err != nil {
+		t.Fatal(err)
+	}
+	var p pending
+	if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	p.print(&out, true)
+	if text := out.String(); !strings.Contains(text, "\nArguments  erased: ") || strings.Contains(text, "as they are sent to the tool") {
+		t.Errorf("it is shown as\n%s", text)
+	}
+	out.Reset()
+	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, keptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, by records that say so") {
+		t.Errorf("the history after it: %v\n%s", err, out.String())
+	}
+	if err := auditEraseTask.run(t.Context(), w, eraseOptions{"req_none", "x"}); exitCode(err) != exitNo {
+		t.Errorf("what is not there: %v", err)
+	}
+	if err := errors.Join(db.Check(t.Context()), db.Close()); err != nil {
+		t.Error(err)
+	}
+	in := rowsWith(t, path, word)
+	delete(in, "messages")
+	if in["renderings"] == 1 { // the agent's answer, which says what became of the call, and belongs to the conversation
+		delete(in, "renderings")
+	}
+	if len(in) > 0 {
+		t.Errorf("the words are still in %v", in)
+	}
+}
+
+// rowsWith counts the rows of each bucket that hold a text, also as base64.
+func rowsWith(t *testing.T, path, text string) map[string]int {
+	t.Helper()
+	forms := []string{text, strings.ReplaceAll(text, "'", `\u0027`)}
+	for skip := range 3 { // base64 depends on where the text stands
+		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(text[skip:skip+15])))
+	}
+	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	err = raw.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			return b.ForEach(func(_, v []byte) error {
+				for _, form := range forms {
+					if bytes.Contains(v, []byte(form)) {
+						out[string(name)]++
+						break
+					}
+				}
+				return nil
+			})
+		})
+	})
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"html"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// evidenceRoom is a store with a history that was played, and the key that its heads are signed with.
+type evidenceRoom struct {
+	*testing.T
+	store.Store
+	key   string
+	chain string // the refund's
+	heads uint64
+}
+
+func newEvidenceRoom(t *testing.T) evidenceRoom {
+	t.Helper()
+	room := evidenceRoom{T: t, Store: played(t, builtIn)}
+	ran, err := auditFilter{Tool: "issue_refund", Kinds: []string{"executing"}}.records(t.Context(), room)
+	if err != nil || len(ran) != 1 {
+		t.Fatalf("%v, %v", ran, err)
+	}
+	room.chain = ran[0].Chain
+	err = room.View(t.Context(), func(r store.Reader) error {
+		first, err := r.Heads(0, 1)
+		if err != nil {
+			return err
+		}
+		head, err := approvers.ReadHead(first[0].Note)
+		if err != nil {
+			return err
+		}
+		last, err := r.LastHead()
+		room.key, room.heads = head.Key, last.Number
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return room
+}
+
+// page is what is written about the refund, from a store and with the keys that are trusted.
+func (room evidenceRoom) page(s store.Store, keys ...string) string {
+	room.Helper()
+	var b strings.Builder
+	err := writeEvidence(room.Context(), &b, s, "", evidenceOptions{Requests: []string{room.chain}, Keys: keys, Own: true})
+	if want := map[bool]int{false: exitDone, true: exitNo}[strings.Contains(b.String(), "✗")]; exitCode(err) != want {
+		room.Errorf("exit code %d (%v); want %d, by what the page says", exitCode(err), err, want)
+	}
+	return html.UnescapeString(b.String())
+}
+
+func (room evidenceRoom) wants(what, page string, fault bool, texts ...string) {
+	room.Helper()
+	if strings.Contains(page, "✗") != fault {
+		room.Errorf("%s: the page finds a fault: %t", what, !fault)
+	}
+	for _, want := range texts {
+		if !strings.Contains(page, want) {
+			room.Errorf("%s: the page lacks %q", what, want)
+		}
+	}
+}
+
+// The page tells a real request's story; what was changed in the store is said on it.
+func TestEvidence(t *testing.T) {
+	room := newEvidenceRoom(t)
+	room.wants("as it was played", room.page(room, room.key), false,
+		"Refund of $49.99 for order ORD-123", "Asked by Sam (U0100)", "Teo (U0002) approved it as team-lead", "What ran is what was approved", "Teo (U0002) decided on this one")
+	changed := altered{Store: room, payload: func(p *approvers.AuditPayload) { p.Body = append(p.Body, '!') }}
+	room.wants("a changed text", room.page(changed, room.key), true, "texts were changed")
+	err := writeEvidence(t.Context(), &bytes.Buffer{}, room, "", evidenceOptions{Requests: []string{"req_none"}})
+	if exitCode(err) != exitNo {
+		t.Errorf("an unknown request: %v", err)
+	}
+}
+
+// The page says under which signed head the records stand, whose key signed it, and that each record was proved to be there.
+func TestEvidenceSeal(t *testing.T) {
+	room := newEvidenceRoom(t)
+	var chain []approvers.AuditRecord
+	var head store.Head // the first that covers the last record, found the long way
+	err := room.View(t.Context(), func(r store.Reader) (err error) {
+		if chain, err = r.Audit(room.chain); err != nil {
+			return err
+		}
+		row, err := r.AuditRow(room.chain, uint64(len(chain)))
+		if err != nil {
+			return err
+		}
+		heads, err := r.Heads(0, 1000)
+		for i := len(heads) - 1; i >= 0 && heads[i].Size > row.Leaf; i-- {
+			head = heads[i]
+		}
+		return err
+	})
+	if err != nil || head.Number == 0 {
+		t.Fatal(head, err)
+	}
+	signed, err := approvers.ReadHead(head.Note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.wants("its own key", room.page(room, room.key), false, fmt.Sprintf("Signed head %d of %s covers every record, %d in all", head.Number, signed.At.Format("2006-01-02 15:04:05 UTC"), len(chain)),
+		signed.Root.String(), room.key, "signed by a key in the bot's own file")
+	room.wants("no key", room.page(room), false, "held against no key", "covers every record")
+	room.wants("another key", room.page(room, newSealedStore(t).keys[0].Public), true, "is not signed by a key that is trusted")
+
+	// What is newer than the newest head is said to be.
+	err = room.Update(t.Context(), func(tx store.Tx) error {
+		return appendRecord(tx, room.chain, approvers.AuditRemarked, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.wants("a newer record", room.page(room, room.key), false, fmt.Sprintf("covers %d of the %d records", len(chain), len(chain)+1), "○")
+	room.chain = "req_new"
+	err = room.Update(t.Context(), func(tx store.Tx) error {
+		return appendRecord(tx, room.chain, approvers.AuditProposed, map[string]string{"tool": "x"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.wants("only newer records", room.page(room, room.key), false, fmt.Sprintf("No signed head covers the records yet: they are newer than head %d of", room.heads))
+
+	other := newSealedStore(t)
+	for range 300 { // every request has its own head, and each is found among the others
+		other.head(1)
+	}
+	for _, n := range []int{1, 2, 137, 299, 300} {
+		room.chain = fmt.Sprintf("req_%06d", n)
+		room.wants(room.chain, room.page(other.db, other.keys[0].Public), false, fmt.Sprintf("Signed head %d of", n), "covers every record, 1 in all")
+	}
+}
+
+// Whatever somebody who lacks the key makes of the history is a fault on the page, although the chain itself is in order.
+func TestEvidenceOfATamperedHistory(t *testing.T) {
+	room := newEvidenceRoom(t)
+	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked anew
+		var before approvers.AuditRecord
+		for i := range all {
+			if all[i].Kind == approvers.AuditDecided {
+				all[i].Actor = "T0001/U0003"
+			}
+			all[i] = all[i].Link(before)
+			before = all[i]
+		}
+	}
+	for name, c := range map[string]struct {
+		by   altered
+		want string
+	}{
+		"records made anew": {altered{chain: relinked}, "The proof fails that records"},
+		"another record of the history, made anew with its entry": {altered{journal: func(e *approvers.JournalEntry) {
+			if e.Leaf == 0 {
+				e.Sum[3]++
+			}
+		}}, "The proof fails that records"},
+		"entries that are missing": {altered{journal: func(e *approvers.JournalEntry) {
+			if e.Chain == room.chain {
+				e.Chain = "req_other"
+			}
+		}}, "are not in the journal"},
+		"a head of another size": {altered{head: func(h *store.Head) { h.Size += 1000 }}, "is not that one"},
+		"a head by another key":  {altered{head: func(h *store.Head) { h.Note = forged(t, h.Note) }}, "is not signed by a key that is trusted"},
+		"no head at all":         {altered{head: func(h *store.Head) { h.Note = "nothing" }}, "is not that one"},
+	} {
+		c.by.Store = room
+		page := room.page(c.by, room.key)
+		room.wants(name, page, true, c.want)
+		if !strings.Contains(page, "The chain is whole") || strings.Contains(page, "covers every record") {
+			t.Errorf("%s: the page does not speak of the chain, or says that it is sealed", name)
+		}
+	}
+}
+
+// forged is a head with the same text that another key signed.
+func forged(t *testing.T, signed string) string {
+	t.Helper()
+	head, err := approvers.ReadHead(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := approvers.NewSealKey(rand.Reader, head.Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := approvers.ParseSealKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := head.Sign(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return note
+}

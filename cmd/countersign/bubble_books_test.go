@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/approvers/desk/books"
+	"countersign/store"
+)
+
+func (b *bubble) view(fn func(store.Reader) error) {
+	b.Helper()
+	b.ok(b.db.View(context.Background(), fn))
+}
+
+// allTurns are the turns of all conversations in #support.
+func (b *bubble) allTurns(r store.Reader) (turns []string) {
+	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 100_000)
+	b.ok(err)
+	for _, c := range conversations {
+		messages, err := r.Messages(c.ID, 0)
+		b.ok(err)
+		for _, m := range messages {
+			if m.Turn != "" && m.Role == store.RoleUser {
+				turns = append(turns, m.Turn)
+			}
+		}
+	}
+	return turns
+}
+
+// surfaces are all that name a request or a turn.
+func (b *bubble) surfaces() (out []store.Surface) {
+	b.Helper()
+	b.view(func(r store.Reader) error {
+		out = nil
+		for _, turn := range b.allTurns(r) {
+			of, err := r.SurfacesOf(turn)
+			if err != nil {
+				return err
+			}
+			out = append(out, of...)
+			calls, err := r.Calls(turn)
+			if err != nil {
+				return err
+			}
+			for _, c := range calls {
+				for _, ref := range []string{c.Request, c.Execution, c.ID} {
+					if ref == "" {
+						continue
+					}
+					of, err := r.SurfacesOf(ref)
+					if err != nil {
+						return err
+					}
+					out = append(out, of...)
+				}
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// books holds the store's books against one another.
+func (b *bubble) books() {
+	b.Helper()
+	b.view(func(r store.Reader) error {
+		if err := books.Faults(r, b.allTurns(r)); err != nil {
+			b.Errorf("the books: %v", err)
+		}
+		return nil
+	})
+}
+
+// lineLog is what the bot logged.
+type lineLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *lineLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (l *lineLog) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+// with are the lines that have some words.
+func (l *lineLog) with(words string) (out []string) {
+	for _, line := range l.all() {
+		if strings.Contains(line, words) {
+			out = append(out, line)
+		}
+	}
+	return out
+}

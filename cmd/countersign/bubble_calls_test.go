@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"time"
+
+	"countersign/internal/workspace"
+)
+
+// apiCall is one call of the bot's that reached Slack.
+type apiCall struct {
+	method, channel string
+	surface         string // that a message shows
+	part            int
+	at, answered    time.Time
+	ts              string // of the message, where Slack says so
+	status          int
+	retryAfter      string
+	done            bool // Slack did it
+	form            url.Values
+}
+
+// callFate is what becomes of a call.
+type callFate int
+
+const (
+	callFine    callFate = iota
+	callFails            // Slack answers that it can't, and does nothing
+	callUnheard          // Slack does it, and the answer is lost
+	callRefused          // 429
+	callFatal            // Slack does it, and then the bot is killed
+	callUnknown          // there is no such method
+	callOver             // the message is not being streamed any more
+)
+
+// watched notes each call of the bot's, and does to it what the test wants.
+func (b *bubble) watched(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
+		if !ok {
+			h.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		form, _ := url.ParseQuery(string(body))
+		c := apiCall{method: method, channel: form.Get("channel"), at: time.Now(), form: form}
+		c.surface, c.part = surfaceOf(form)
+		b.mu.Lock()
+		decide := b.decide
+		b.mu.Unlock()
+		what := callFine
+		if decide != nil {
+			what = decide(c)
+		}
+		answer := httptest.NewRecorder()
+		switch what {
+		case callFails:
+			http.Error(answer, "Slack is down", http.StatusServiceUnavailable)
+		case callRefused:
+			answer.Header().Set("Retry-After", "30")
+			http.Error(answer, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
+		case callUnknown, callOver:
+			fmt.Fprintf(answer, `{"ok":false,"error":%q}`, map[callFate]string{callUnknown: "unknown_method", callOver: "message_not_in_streaming_state"}[what])
+		default:
+			h.ServeHTTP(answer, r)
+			c.done = bytes.Contains(answer.Body.Bytes(), []byte(`"ok":true`))
+		}
+		c.answered, c.status, c.retryAfter = time.Now(), answer.Code, answer.Header().Get("Retry-After")
+		b.noted(c, answer.Body.Bytes())
+		switch what {
+		case callUnheard:
+			panic(http.ErrAbortHandler)
+		case callFatal:
+			b.death <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		for k, v := range answer.Header() {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(answer.Code)
+		w.Write(answer.Body.Bytes())
+	})
+}
+
+// noted remembers a call.
+func (b *bubble) noted(c apiCall, answer []byte) {
+	if b.note == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calls = append(b.calls, c)
+		return
+	}
+	var posted struct{ TS string }
+	_ = json.Unmarshal(answer, &posted)
+	c.ts = posted.TS
+	b.note(c)
+}
+
+// mishap is what becomes of a delivery.
+func (b *bubble) mishap(a workspace.Attempt) workspace.Mishap {
+	if b.fates == nil {
+		return workspace.Mishap{}
+	}
+	return b.fates(a)
+}
+
+// surfaceOf is what a message shows, by its metadata.
+func surfaceOf(form url.Values) (surface string, part int) {
+	var meta struct {
+		Payload struct {
+			Surface string
+			Part    int
+		} `json:"event_payload"`
+	}
+	if json.Unmarshal([]byte(form.Get("metadata")), &meta) != nil {
+		return "", 0
+	}
+	return meta.Payload.Surface, meta.Payload.Part
+}
+
+// becomes says what becomes of the bot's calls from now on; nil: they go well. Calls come side by side.
+func (b *bubble) becomes(of func(apiCall) callFate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.decide = of
+}
+
+// made are the bot's calls since a time that fit.
+func (b *bubble) made(since time.Time, fits func(apiCall) bool) (out []apiCall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.calls {
+		if !c.at.Before(since) && fits(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+func (b *bubble) as(name string) visitor.Visitor {
+	return visitor.Visitor{Base: "http://slack.test", User: name, Client: b.client}
+}
+
+// says has sam write to the bot in a thread of its own in #support.
+func (b *bubble) says(text string) (thread string) {
+	b.Helper()
+	return b.saysIn("#support", text)
+}
+
+func (b *bubble) saysIn(channel, text string) (thread string) {
+	b.Helper()
+	ts, err := b.as("sam").Say(b.ctx, channel, "", "@Countersign "+text)
+	b.ok(err)
+	return ts
+}
+
+// request is the one for the call with an argument; empty until there is one.
+func (b *bubble) request(n string) (found approvers.Request) {
+	b.Helper()
+	b.view(func(r store.Reader) (err error) {
+		if b.requests[n] == "" {
+			b.requests = b.allRequests(r)
+		}
+		found = approvers.Request{}
+		if id := b.requests[n]; id != "" {
+			found, err = r.Request(id)
+		}
+		return err
+	})
+	return found
+}
+
+// allRequests are the requests of all calls, by the calls' argument n.
+func (b *bubble) allRequests(r store.Reader) map[string]string {
+	out := map[string]string{}
+	for _, turn := range b.allTurns(r) {
+		calls, err := r.Calls(turn)
+		b.ok(err)
+		for _, c := range calls {
+			var args struct{ N string }
+			b.ok(json.Unmarshal([]byte(c.Args), &args))
+			out[args.N] = c.Request
+		}
+	}
+	return out
+}
+
+// asked waits until the request for a call is there.
+func (b *bubble) asked(n string) approvers.Request {
+	b.Helper()
+	var r approvers.Request
+	b.within(time.Minute, "a request for "+n, func() bool {
+		r = b.request(n)
+		return r.ID != ""
+	})
+	return r
+}
+
+// card is where a request's card is shown in #support-approvals.
+func (b *bubble) card(n string) visitor.Message {
+	b.Helper()
+	r := b.request(n)
+	var found visitor.Message
+	b.view(func(rd store.Reader) error {
+		surfaces, err := rd.SurfacesOf(r.ID)
+		for _, s := range surfaces {
+			if s.Kind == store.SurfaceCard && strings.HasPrefix(s.To, "channel:") && s.State == store.SurfaceShown {
+				found = visitor.Message{Channel: s.Channel, TS: s.TS}
+			}
+		}
+		return err
+	})
+	messages, err := b.as("teo").Messages(b.ctx, found.Channel, "")
+	b.ok(err)
+	for _, m := range messages {
+		if m.TS == found.TS {
+			return m
+		}
+	}
+	b.Fatalf("no card for %s is shown", n)
+	return found
+}
+
+// approve clicks Approve where a message has it for a request, and says what the person was told at once.
+func (b *bubble) approve(who, n string, m visitor.Message) error {
+	b.Helper()
+	e, ok := buttonFor(m, "Approve", b.request(n).ID)
+	if !ok {
+		b.Fatalf("%s sees no button to approve %s:\n%s", who, n, m.Text)
+	}
+	return b.as(who).Press(b.ctx, m, e)
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+// chaosMessage is what somebody said.
+type chaosMessage struct {
+	who, n, ts string
+	root       string // ts of the thread that it was written in; empty: it began one
+	edits      int
+	deleted    bool
+
+	// What the account finds out.
+	heard    time.Time // zero: never
+	edited   string    // the edit since which it read as it was heard
+	gone     bool
+	asks     string // the argument of the call that it led to
+	reworded *approvers.Reworded
+}
+
+// chaosRequest is what becomes of a request, by the account.
+type chaosRequest struct {
+	message  *chaosMessage
+	opened   time.Time
+	closed   time.Time // zero: it is open
+	state    approvers.State
+	reworded *approvers.Reworded
+	records  map[string]int // how many the history has of a person's clicks, by user
+	maybe    map[string]int // and how many more it may have
+}
+
+// until is when it expires.
+func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
+
+// chaosAccount is what has to be there in the end.
+type chaosAccount struct {
+	requests map[string]*chaosRequest // by the argument of the call
+	byID     map[string]*chaosRequest
+}
+
+// fold goes through what arrived, in order.
+func (c *chaos) fold() chaosAccount {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := chaosAccount{requests: map[string]*chaosRequest{}, byID: map[string]*chaosRequest{}}
+	ids := map[string]string{} // the argument of a request's call
+	c.view(func(r store.Reader) error {
+		for n, id := range c.allRequests(r) {
+			ids[id] = n
+		}
+		return nil
+	})
+	slices.SortStableFunc(c.arrivals, func(x, y chaosArrival) int { return x.at.Compare(y.at) })
+	seen := map[string]bool{}
+	for _, x := range c.arrivals {
+		if x.message != "" {
+			if m := c.texts[x.message]; m != nil {
+				c.hear(a, m, x)
+			}
+			continue
+		}
+		if r := a.requests[ids[x.request]]; r != nil && !seen[x.click] {
+			seen[x.click] = true
+			c.decide(r, x)
+		}
+	}
+	for _, r := range a.requests {
+		if r.closed.IsZero() {
+			r.closed, r.state = r.until(), approvers.Expired
+		}
+	}
+	return a
+}
+
+// hear takes in what arrived of a message.
+func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
+	if m.root != "" {
+		root := c.texts[m.root]
+		if m.heard.IsZero() && root != nil && !root.heard.IsZero() {
+			m.heard = x.at
+		}
+		return
+	}
+	switch {
+	case x.gone && m.heard.IsZero():
+		m.gone = true
+	case x.gone:
+		m.gone = true
+		a.reword(m, x.at, approvers.Reworded{Deleted: true})
+	case m.gone && m.heard.IsZero():
+	case m.heard.IsZero():
+		words := strings.Fields(x.text)
+		m.heard, m.edited, m.asks = x.at, x.edit, words[len(words)-1]
+		a.requests[m.asks] = &chaosRequest{message: m, opened: x.at, state: approvers.Pending, records: map[string]int{}, maybe: map[string]int{}}
+	case x.edit != "" && x.edit > m.edited:
+		a.reword(m, x.at, approvers.Reworded{Edit: x.edit, Text: strings.TrimSpace(x.text[strings.Index(x.text, ">")+1:])})
+	}
+}
+
+// reword notes that a message was edited or deleted after it was read. While the request waits, its card says so.
+func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.Reworded) {
+	if m.reworded != nil && (m.reworded.Deleted || !w.Deleted && w.Edit <= m.reworded.Edit) {
+		return
+	}
+	m.reworded = &w
+	if r := a.requests[m.asks]; r.closed.IsZero() && at.Before(r.until()) {
+		r.reworded = &w
+	}
+}
+
+// decide takes in a click.
+func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
+	if r.closed.IsZero() && !x.at.Before(r.until()) {
+		r.closed, r.state = r.until(), approvers.Expired
+	}
+	if x.act != "reject" && c.replaced(x) {
+		r.records[x.who]++
+		return
+	}
+	director := x.who == "U0003" || x.who == "U0004"
+	if x.act == "open" {
+		if x.who == "U0002" || director {
+			r.maybe[x.who]++ // refused if, when the form is filled in, it was replaced or decided, or has not come to them yet
+		} else {
+			r.records[x.who]++ // they get no form, whatever it is about
+		}
+		return
+	}
+	r.records[x.who]++
+	if !r.closed.IsZero() {
+		return
+	}
+	switch {
+	case x.act == "withdraw" && x.who == userID(r.message.who):
+		r.closed, r.state = x.at, approvers.Withdrawn
+	case x.act == "withdraw", x.who != "U0002" && !director, director && x.at.Before(r.opened.Add(2*time.Minute)):
+	case x.act == "approve":
+		r.closed, r.state = x.at, approvers.Consumed
+	case x.act == "reject":
+		r.closed, r.state = x.at, approvers.Rejected
+	}
+}
+
+// replaced reports whether what was clicked had been posted anew elsewhere by then.
+func (c *chaos) replaced(x chaosArrival) bool {
+	newer := false
+	for _, p := range c.placed[x.surface] {
+		newer = newer || p.ts != x.ts && p.at.Before(x.at) && p.ts > x.ts
+	}
+	return newer
+}
+
+func userID(name string) string {
+	return map[string]string{"sam": "U0100", "ada": "U0001", "priya": "U0101"}[name]
+}
+
+// compare holds the store against the account.
+func (c *chaos) compare(r store.Reader, a chaosAccount, outcome map[string]int, fault func(string, ...any)) error {
+	found := map[string]int{}  // requests, by the message that they quote
+	stored := map[string]int{} // messages, by ts
+	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1_000_000)
+	if err != nil {
+		return err
+	}
+	for _, conv := range conversations {
+		messages, err := r.Messages(conv.ID, 0)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if m.Role == store.RoleUser {
+				stored[m.TS]++
+			}
+			if m.State == store.MessageQueued {
+				fault("message %q still waits", m.Text)
+			}
+		}
+	}
+	for _, turn := range c.allTurns(r) {
+		tn, err := r.Turn(turn)
+		if err != nil {
+			return err
+		}
+		if tn.State != approvers.TurnAnswered {
+			fault("a turn is %s in the end: %s", tn.State, tn.Problem)
+		}
+		calls, err := r.Calls(turn)
+		if err != nil {
+			return err
+		}
+		for _, call := range calls {
+			var args struct{ N string }
+			if err := json.Unmarshal([]byte(call.Args), &args); err != nil {
+				return err
+			}
+			req, err := r.Request(call.Request)
+			if err != nil {
+				return err
+			}
+			found[req.Facts.MessageTS]++
+			if err := c.compareRequest(r, a.requests[args.N], args.N, req, fault); err != nil {
+				return err
+			}
+			outcome[string(req.State)]++
+		}
+	}
+	for _, m := range c.order {
+		want := 0
+		if !m.heard.IsZero() {
+			want = 1
+		}
+		if stored[m.ts] != want {
+			fault("message %s of %s was taken in %d times; want %d", m.n, m.ts, stored[m.ts], want)
+		}
+		if m.root == "" && found[m.ts] != want {
+			fault("message %s led to %d requests; want %d", m.n, found[m.ts], want)
+		}
+	}
+	return nil
+}
+
+func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req approvers.Request, fault func(string, ...any)) error {
+	if want == nil {
+		fault("nobody asked for %s, by the account", n)
+		return nil
+	}
+	if req.State != want.state {
+		fault("%s is %s, and should be %s since %s; it was opened at %s", n, req.State, want.state, want.closed, want.opened)
+	}
+	if d := req.ClosedAt.Sub(want.closed); d < -time.Second || d > time.Second {
+		fault("%s (%s) ended at %s; should have at %s", n, req.State, req.ClosedAt, want.closed)
+	}
+	if got, w := req.Facts.Reworded, want.reworded; (got == nil) != (w == nil) || got != nil && (got.Deleted != w.Deleted || got.Edit != w.Edit || got.Text != w.Text) {
+		fault("%s: of its words the card says %+v; should say %+v", n, got, w)
+	}
+	c.bubble.mu.Lock()
+	ran := c.runs[n]
+	c.bubble.mu.Unlock()
+	if should := map[bool]int{true: 1}[want.state == approvers.Consumed]; ran != should {
+		fault("%s ran %d times; want %d", n, ran, should)
+	}
+	records, err := r.Audit(req.ID)
+	if err != nil {
+		return err
+	}
+	got, found := map[string]int{}, ""
+	for _, a := range records {
+		found += fmt.Sprintf(" %s %s %s by %s,", a.At.Format(time.TimeOnly), a.Kind, a.Facts["code"], a.Actor)
+		if a.Actor != "" && (a.Kind == approvers.AuditDecided || a.Kind == approvers.AuditDenied || a.Kind == approvers.AuditClosed && req.State == approvers.Withdrawn) {
+			got[a.Actor.User()]++
+		}
+	}
+	for _, who := range []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"} {
+		if more := got[who] - want.records[who]; more < 0 || more > want.maybe[who] {
+			fault("%s: the history has %d records of clicks by %s; %d arrived:%s of %+v", n, got[who], who, want.records[who], found, c.clicksOn(req.ID))
+		}
+	}
+	return nil
+}
+
+// clicksOn are the clicks on a request that arrived.
+func (c *chaos) clicksOn(request string) (all []chaosArrival) {
+	for _, x := range c.arrivals {
+		if x.request == request {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// messages holds what Slack shows against what it should: nothing twice, and no button of what is over.
+func (c *chaos) messages(fault func(string, ...any)) {
+	for surface, posts := range c.posts {
+		for post, n := range posts {
+			if n != 1 {
+				fault("surface %s, part %d: posted %d times in round %d", surface, post.part, n, post.round)
+			}
+		}
+	}
+	for who, places := range map[string][]string{"teo": {"#support-approvals", "U0BOT"}, "ingrid": {"U0BOT"}, "kenji": {"U0BOT"}, "sam": {"U0BOT"}, "ada": {"U0BOT"}, "priya": {"U0BOT"}} {
+		for _, place := range places {
+			messages, err := c.as(who).Messages(c.ctx, place, "")
+			c.ok(err)
+			for _, m := range messages {
+				for _, label := range []string{"Approve", "Reject", "Withdraw"} {
+					if e, ok := visitor.Button(m.Blocks, label); ok && e.ActionID != "" {
+						fault("%s still sees %s in %s: %s", who, label, place, m.Text)
+						break
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/internal/workspace"
+)
+
+// chaosArrival is something that arrived at the bot, or will at a time, as the account sees it.
+type chaosArrival struct {
+	at time.Time
+
+	// Of a message: that it was said, that it reads so since an edit, or that it is gone.
+	message string // its ts
+	edit    string // Slack's ts of the edit
+	text    string
+	gone    bool
+
+	// Of a click, or a form.
+	click   string // names it, however often it arrives
+	who     string
+	act     string // approve, reject (the form), open (the click before it), withdraw
+	request string
+	surface string
+	ts      string // of the message that was clicked
+}
+
+// tallyOf counts mishaps.
+type tallyOf struct{ lost, late, twice, deaf, never int }
+
+// mishap decides what becomes of an attempt to deliver something, and notes when it arrives.
+func (c *chaos) mishap(a workspace.Attempt) (m workspace.Mishap) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts++
+	if c.fates != nil {
+		m = c.draw(a)
+	}
+	if a.Kind == "events_api" && c.doomed(a) {
+		m = workspace.Mishap{Lost: true}
+	}
+	if m.Again > 0 {
+		c.attempts++
+	}
+	c.count(a, m)
+	if m.Lost {
+		return m
+	}
+	if arrival, ok := readArrival(a); ok {
+		arrival.at = time.Now().Add(m.Late)
+		c.arrivals = append(c.arrivals, arrival)
+		if arrival.click != "" {
+			c.clicked++
+		}
+	}
+	return m
+}
+
+// draw is the fate of an attempt. No two arrive in the same moment: who is first then, nobody could say.
+func (c *chaos) draw(a workspace.Attempt) (m workspace.Mishap) {
+	some := func(most time.Duration) time.Duration { return time.Duration(1 + c.fates.Int64N(int64(most))) }
+	m.Late = some(time.Millisecond)
+	switch n := c.fates.IntN(100); {
+	case n < 12:
+		m.Lost = true
+	case n < 20:
+		m.Late = some(time.Second)
+	case n < 26:
+		m.Late = some(time.Minute)
+	case n < 30:
+		m.Late = some(6 * time.Minute)
+	case n < 38:
+		m.Again = some(5 * time.Minute)
+	case n < 42:
+		m.Again = some(time.Second)
+	case n < 45:
+		m.Deaf = true
+	}
+	return m
+}
+
+// doomed decides at the first attempt whether an event is to be lost each time.
+func (c *chaos) doomed(a workspace.Attempt) bool {
+	var p struct {
+		EventID string `json:"event_id"`
+	}
+	_ = json.Unmarshal(a.Payload, &p)
+	if a.Number == 0 && c.fates != nil && c.fates.IntN(40) == 0 {
+		c.lostFor[p.EventID] = true
+	}
+	return c.lostFor[p.EventID]
+}
+
+func (c *chaos) count(a workspace.Attempt, m workspace.Mishap) {
+	switch {
+	case m.Lost && a.Kind == "events_api" && a.Number == len(retriesOfSlack):
+		c.said.never++
+	case m.Lost:
+		c.said.lost++
+	case m.Late > time.Millisecond:
+		c.said.late++
+	}
+	if m.Again > 0 {
+		c.said.twice++
+	}
+	if m.Deaf {
+		c.said.deaf++
+	}
+}
+
+// retriesOfSlack are the waits before an event is delivered again.
+var retriesOfSlack = []time.Duration{0, time.Minute, 5 * time.Minute}
+
+// readArrival reads what concerns the account.
+func readArrival(a workspace.Attempt) (chaosArrival, bool) {
+	if a.Kind == "events_api" {
+		return readChaosEvent(a.Payload)
+	}
+	if a.Kind == "interactive" {
+		return readChaosClick(a.Payload)
+	}
+	return chaosArrival{}, false
+}
+
+func readChaosEvent(raw []byte) (chaosArrival, bool) {
+	type said struct {
+		Subtype, Text, TS string
+		BotID             string `json:"bot_id"`
+		Edited            struct{ TS string }
+	}
+	var p struct {
+		Event struct {
+			said
+			Type, Channel string
+			DeletedTS     string `json:"deleted_ts"`
+			Message       *said
+		}
+	}
+	if json.Unmarshal(raw, &p) != nil || p.Event.Channel != "C0001" || p.Event.Type != "message" && p.Event.Type != "app_mention" {
+		return chaosArrival{}, false
+	}
+	e := p.Event
+	switch {
+	case e.Subtype == "message_deleted":
+		return chaosArrival{message: e.DeletedTS, gone: true}, true
+	case e.Subtype == "message_changed" && e.Message.Subtype == "tombstone":
+		return chaosArrival{message: e.Message.TS, gone: true}, true
+	case e.Subtype == "message_changed":
+		return chaosArrival{message: e.Message.TS, edit: e.Message.Edited.TS, text: e.Message.Text}, e.Message.BotID == ""
+	case e.Subtype == "":
+		return chaosArrival{message: e.TS, edit: e.Edited.TS, text: e.Text}, e.BotID == ""
+	}
+	return chaosArrival{}, false
+}
+
+func readChaosClick(raw []byte) (chaosArrival, bool) {
+	var p struct {
+		Type      string
+		TriggerID string `json:"trigger_id"`
+		User      struct{ ID string }
+		Container struct {
+			TS string `json:"message_ts"`
+		}
+		Actions []struct {
+			ActionID string `json:"action_id"`
+			Value    string
+		}
+		View struct {
+			ID       string
+			Metadata string `json:"private_metadata"`
+		}
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return chaosArrival{}, false
+	}
+	out := chaosArrival{click: p.TriggerID + p.View.ID, who: p.User.ID, ts: p.Container.TS}
+	value := p.View.Metadata
+	switch {
+	case p.Type == "view_submission":
+		out.act = "reject"
+	case p.Type == "block_actions" && len(p.Actions) > 0:
+		value = p.Actions[0].Value
+		out.act = map[string]string{"approve": "approve", "reject": "open", "withdraw": "withdraw"}[p.Actions[0].ActionID]
+	}
+	words := strings.Fields(value)
+	if out.act == "" || len(words) < 4 {
+		return chaosArrival{}, false
+	}
+	out.request, out.surface = words[0], words[1]
+	return out, true
+}
+
+// chaosPost is one message of a surface: its part, and how often it had been lost before.
+type chaosPost struct{ part, round int }
+
+// chaosPlace is where a surface was posted, and when.
+type chaosPlace struct {
+	ts string
+	at time.Time
+}
+
+// posted notes what Slack took.
+func (c *chaos) posted(call apiCall) {
+	if call.method != "chat.postMessage" || !call.done || call.surface == "" {
+		return
+	}
+	var meta struct {
+		Payload struct{ Round int } `json:"event_payload"`
+	}
+	_ = json.Unmarshal([]byte(call.form.Get("metadata")), &meta)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.posts[call.surface] == nil {
+		c.posts[call.surface] = map[chaosPost]int{}
+	}
+	c.posts[call.surface][chaosPost{call.part, meta.Payload.Round}]++
+	if call.part == 0 {
+		c.placed[call.surface] = append(c.placed[call.surface], chaosPlace{call.ts, call.answered})
+	}
+}
+
+// counted is a tally in words.
+func counted(n map[string]int) string {
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(n)) {
+		out = append(out, fmt.Sprintf("%s=%d", what, n[what]))
+	}
+	return strings.Join(out, " ")
+}

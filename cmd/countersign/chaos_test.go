@@ -1,0 +1,328 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/internal/campaign"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+const chaosPolicy = `version: 1
+defaults: {expires_after: 5m, escalate_after: 2m}
+tools:
+  plain: {risk: high, confirm: true}
+approvers:
+  lead: {title: Lead, members: [U0002], max_risk: high, can_approve: ["*"], cards: "#support-approvals", lead: director}
+  director: {title: Director, members: [U0003, U0004], max_risk: critical, can_approve: ["*"], cards: dm}
+agents:
+  support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
+`
+
+// TestChaos has Slack's deliveries come twice, late by up to six minutes, out of order, by a retry, or never, while people ask, edit, delete, write on,
+// approve, reject and withdraw, an admin deletes cards, and the bot is thrown out of the channel of the cards and invited again. The whole product
+// runs in faked time: its sockets, its store on the disk, its agent. What became of every message and every request is held against an account that is kept
+// apart, from what arrived and when.
+//
+// COUNTERSIGN_EVENTS says how many deliveries there are, COUNTERSIGN_SEED repeats a run as far as scheduling lets it.
+func TestChaos(t *testing.T) {
+	runChaos(t, campaign.Size(t, "COUNTERSIGN_EVENTS", 600), transport() == "http")
+}
+
+// TestChaosOverHTTP is TestChaos where Slack delivers over HTTP.
+func TestChaosOverHTTP(t *testing.T) { runChaos(t, campaign.Size(t, "COUNTERSIGN_EVENTS", 200), true) }
+
+func runChaos(t *testing.T, events int, overHTTP bool) {
+	seed := campaign.Seed(t)
+	c := &chaos{rnd: campaign.Chance(seed, 1), fates: campaign.Chance(seed, 2), texts: map[string]*chaosMessage{}, posts: map[string]map[chaosPost]int{}, placed: map[string][]chaosPlace{}, lostFor: map[string]bool{}}
+	inBubble(t, func(b *bubble) { b.http = overHTTP; c.prepare(b) }, func(b *bubble) {
+		c.bubble, c.began = b, time.Now()
+		for c.sent() < events {
+			c.somebody()
+			b.pass(time.Duration(c.rnd.IntN(4000)) * time.Millisecond)
+		}
+		c.rest()
+		c.settle()
+	})
+}
+
+// chaos is one campaign.
+type chaos struct {
+	*bubble
+	rnd *rand.Rand // of what people do
+
+	mu       sync.Mutex
+	fates    *rand.Rand // of deliveries
+	attempts int        // to deliver something
+	said     tallyOf
+	lostFor  map[string]bool // events that never arrive
+	arrivals []chaosArrival
+	posts    map[string]map[chaosPost]int // messages that Slack took, by surface
+	placed   map[string][]chaosPlace      // where a surface was posted, by time
+
+	texts   map[string]*chaosMessage // what people said, by ts
+	order   []*chaosMessage
+	began   time.Time
+	n       int
+	out     bool // the bot is out of the channel of the cards
+	clicks  sync.WaitGroup
+	clicked int
+}
+
+// prepare sets the bot up.
+func (c *chaos) prepare(b *bubble) {
+	policies, err := newPolicies("chaos.yaml", []byte(chaosPolicy), b.setup.tools, b.setup.log)
+	b.ok(err)
+	b.setup.policies = policies
+	b.fates = c.mishap
+	b.note = c.posted
+}
+
+// sent is how often something was delivered, or was to be.
+func (c *chaos) sent() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.attempts
+}
+
+var (
+	askers    = []string{"sam", "ada", "priya"}
+	directors = []string{"ingrid", "kenji"}
+)
+
+// somebody does something.
+func (c *chaos) somebody() {
+	switch n := c.rnd.IntN(100); {
+	case n < 34:
+		c.asks()
+	case n < 58:
+		c.decides("teo")
+	case n < 64:
+		c.decides(directors[c.rnd.IntN(2)])
+	case n < 67:
+		c.decides("ada") // who may not
+	case n < 75:
+		c.withdraws()
+	case n < 83:
+		c.rewrites()
+	case n < 88:
+		c.takesBack()
+	case n < 93:
+		c.writesOn()
+	case n < 96:
+		c.sweeps()
+	case n < 98:
+		_, err := c.as("teo").Command(c.ctx, "#general", "/countersign", "pending")
+		c.may(err)
+	case c.rnd.IntN(6) == 0:
+		c.moves()
+	}
+}
+
+// may fails the test for an error that is none of those that people meet: the app did not answer, or what they clicked has changed.
+func (c *chaos) may(err error) {
+	switch code := visitor.Code(err); {
+	case err == nil, code == "app_did_not_respond", code == "unknown_action", code == "message_not_found", code == "thread_not_found", code == "view_not_found":
+	default:
+		c.Helper()
+		c.Error(err)
+	}
+}
+
+// asks has somebody ask the agent for something that has to be allowed.
+func (c *chaos) asks() {
+	c.n++
+	m := &chaosMessage{who: askers[c.rnd.IntN(3)], n: fmt.Sprint("a", c.n)}
+	c.says(m, "", "@Countersign plain "+m.n)
+}
+
+// says notes a message before anything of it can arrive.
+func (c *chaos) says(m *chaosMessage, thread, text string) {
+	m.root = thread
+	c.mu.Lock()
+	c.order = append(c.order, m)
+	c.mu.Unlock()
+	ts, err := c.as(m.who).Say(c.ctx, "#support", thread, text)
+	if err != nil {
+		c.may(err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.ts = ts
+	c.texts[ts] = m
+}
+
+// recent is one of the last messages that asked for something, by whoever wrote it.
+func (c *chaos) recent() *chaosMessage {
+	var asked []*chaosMessage
+	for i := len(c.order) - 1; i >= 0 && len(asked) < 12; i-- {
+		if m := c.order[i]; m.root == "" && m.ts != "" && !m.deleted {
+			asked = append(asked, m)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	return asked[c.rnd.IntN(len(asked))]
+}
+
+// decides has somebody look at the last cards, and approve or reject one of them.
+func (c *chaos) decides(who string) {
+	var seen []visitor.Message
+	places := []string{"U0BOT"}
+	if who == "teo" || who == "ada" {
+		places = append(places, "#support-approvals")
+	}
+	for _, place := range places {
+		messages, err := c.as(who).Latest(c.ctx, place, 15)
+		c.ok(err)
+		for _, m := range messages {
+			if _, ok := visitor.Button(m.Blocks, "Approve"); ok {
+				seen = append(seen, m)
+			}
+		}
+	}
+	if len(seen) == 0 {
+		return
+	}
+	m := seen[c.rnd.IntN(len(seen))]
+	label := "Approve"
+	if c.rnd.IntN(4) == 0 {
+		label = "Reject"
+	}
+	if e, ok := visitor.Button(m.Blocks, label); ok {
+		c.clicks.Go(func() { c.presses(who, m, e, label == "Reject") })
+	}
+}
+
+// presses clicks, and fills in the form that opens.
+func (c *chaos) presses(who string, m visitor.Message, e visitor.Element, form bool) {
+	c.may(c.as(who).Press(c.ctx, m, e))
+	if !form {
+		return
+	}
+	for range 8 { // a form comes at once, or not at all
+		views, err := c.as(who).Views(c.ctx)
+		c.ok(err)
+		if len(views) > 0 && views[len(views)-1].Submit != nil {
+			c.may(c.as(who).Submit(c.ctx, views[len(views)-1].ID, map[string]string{"reason": "not now"}))
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// withdraws has whoever asked take something back, in their thread.
+func (c *chaos) withdraws() {
+	asked := c.recent()
+	if asked == nil {
+		return
+	}
+	messages, err := c.as(asked.who).Messages(c.ctx, "#support", asked.ts)
+	if err != nil {
+		c.may(err)
+		return
+	}
+	for _, m := range messages {
+		if e, ok := visitor.Button(m.Blocks, "Withdraw"); ok {
+			c.clicks.Go(func() { c.may(c.as(asked.who).Press(c.ctx, m, e)) })
+			return
+		}
+	}
+}
+
+// rewrites has somebody edit what they asked.
+func (c *chaos) rewrites() {
+	m := c.recent()
+	if m == nil {
+		return
+	}
+	for range 1 + c.rnd.IntN(3) {
+		m.edits++
+		c.may(c.as(m.who).Edit(c.ctx, "#support", m.ts, fmt.Sprintf("@Countersign plain %s-%d", m.n, m.edits)))
+	}
+}
+
+// takesBack has somebody, or an admin, delete what was asked.
+func (c *chaos) takesBack() {
+	m := c.recent()
+	if m == nil {
+		return
+	}
+	m.deleted = true
+	c.may(c.as([]string{m.who, "ingrid"}[c.rnd.IntN(2)]).Delete(c.ctx, "#support", m.ts))
+}
+
+// writesOn has somebody write in their thread.
+func (c *chaos) writesOn() {
+	if root := c.recent(); root != nil {
+		c.n++
+		m := &chaosMessage{who: root.who, n: fmt.Sprint("b", c.n)}
+		c.says(m, root.ts, "say "+m.n)
+	}
+}
+
+// sweeps has an admin delete one of the bot's last messages.
+func (c *chaos) sweeps() {
+	messages, err := c.as("ingrid").Latest(c.ctx, "#support-approvals", 6)
+	c.ok(err)
+	var bots []visitor.Message
+	for _, m := range messages {
+		if m.BotID != "" && !m.Ephemeral {
+			bots = append(bots, m)
+		}
+	}
+	if len(bots) > 0 {
+		m := bots[c.rnd.IntN(len(bots))]
+		c.may(c.as("ingrid").Delete(c.ctx, m.Channel, m.TS))
+	}
+}
+
+// moves has the bot thrown out of the channel of the cards, or invited again.
+func (c *chaos) moves() {
+	if c.out = !c.out; c.out {
+		c.ok(c.as("teo").Remove(c.ctx, "#support-approvals", "U0BOT"))
+		return
+	}
+	c.ok(c.as("teo").Invite(c.ctx, "#support-approvals", "U0BOT"))
+}
+
+// rest lets everything come that is still on its way, and everything fall due.
+func (c *chaos) rest() {
+	c.clicks.Wait()
+	if c.out {
+		c.moves()
+	}
+	c.mu.Lock()
+	c.fates = nil
+	c.mu.Unlock()
+	c.pass(15 * time.Minute) // no delivery is later, and no request lives longer
+	c.within(10*time.Minute, "everything is done and shown", c.idle)
+	c.asks() // which finds out that the channel is there again, should nobody have told
+	c.pass(10 * time.Minute)
+	c.within(10*time.Minute, "everything is done and shown", c.idle)
+}
+
+// settle holds what is there in the end against the account.
+func (c *chaos) settle() {
+	account := c.fold()
+	wrong := 0
+	fault := func(format string, args ...any) {
+		if wrong++; wrong <= 20 {
+			c.Errorf(format, args...)
+		}
+	}
+	outcome := map[string]int{}
+	c.view(func(r store.Reader) error { return c.compare(r, account, outcome, fault) })
+	c.messages(fault)
+	c.books()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Logf("events=%d lost=%d late=%d twice=%d unheard=%d never=%d messages=%d clicks=%d requests=%d (%s) wrong=%d in %s of Slack's time", c.attempts, c.said.lost, c.said.late,
+		c.said.twice, c.said.deaf, c.said.never, len(c.order), c.clicked, len(account.requests), counted(outcome), wrong, time.Since(c.began).Round(time.Minute))
+}

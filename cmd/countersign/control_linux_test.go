@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/control"
+	"countersign/internal/visitor"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+const glassyPolicy = `version: 1
+tools:
+  search_orders: {risk: low}
+  issue_refund: {risk: high, break_glass: true, preview: "Refund of {{money .amount .currency}} for order {{.order_id}}"}
+approvers:
+  team-lead: {title: Team Lead, members: [U0002], max_risk: high, can_approve: ["*"], lead: finance-director}
+  finance-director: {title: Finance Director, members: [U0003, U0004], max_risk: critical, can_approve: ["*"]}
+agents:
+  support: {channels: ["#support"], prompt: Help., tools: ["*"]}
+`
+
+// commands runs the program in a directory, with the environment of a bot there.
+type commands struct {
+	*testing.T
+	dir string
+	env []string
+}
+
+// run runs the program to its end.
+func (c commands) run(args ...string) (code int, stdout, stderr string) {
+	c.Helper()
+	path, err := built()
+	if err != nil {
+		c.Fatal(err)
+	}
+	var out, complaints bytes.Buffer
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, append(plainEnv(), c.env...), &out, &complaints
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		c.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
+}
+
+// does runs the program, which must end well, and returns what the expression's group matches in its output.
+func (c commands) does(pattern string, args ...string) string {
+	c.Helper()
+	code, stdout, stderr := c.run(args...)
+	m := regexp.MustCompile("(?m)" + pattern).FindStringSubmatch(stdout)
+	if code != 0 || m == nil {
+		c.Fatalf("%v: exit code %d, and no match for %s in\n%s%s", args, code, pattern, stdout, stderr)
+	}
+	return m[1]
+}
+
+// Slack is down: the operator decides at the command line, and the call runs. When Slack is back the card says so, and everybody concerned is told.
+func TestDecideWhileSlackIsDown(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "workspace.json")
+	p := openPremises(t, "--data", data)
+	c := commands{t, p.dir, p.env}
+	write(t, p.policy(), []byte(glassyPolicy))
+	bot, _ := p.serve()
+	sam, teo, ingrid := p.watcher("sam"), p.watcher("teo"), p.watcher("ingrid")
+	root := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
+	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for")
+	if err := p.slack.end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+
+	request := c.does(`^(req_\w+) · issue_refund · high risk · waits for team-lead$`, "pending")
+	digest := c.does(`^Digest     (\w+)$`, "pending", request)
+	c.does(`^(Approved as operator:\w+)`, "decide", request, "approve", "--digest", digest[:shownDigest], "--reason", "Slack is down; Ingrid agreed by phone")
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		_, stdout, _ := c.run("audit", "list", "--request", request)
+		if strings.Contains(stdout, " executed ") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it does not run:\n%s", stdout)
+		}
+	}
+
+	again := launch(t, p.dir, nil, "workspace", "--addr", strings.TrimPrefix(p.base, "http://"), "--data", data)
+	again.says(`is open at (http://\S+)`)
+	teo.sees("countersign", "", "Approved at the command line by operator ", "(break glass)", "Slack is down; Ingrid agreed by phone")
+	for _, who := range []watcher{teo, ingrid} {
+		who.sees("countersign", "", "Approved at the command line, in place of its approvers (break glass)", "Refund of $20.00 for order ORD-131", "Slack is down; Ingrid agreed by phone")
+	}
+	sam.sees("#support", root, "Approved at the command line by operator ", "in place of its approvers", "Done.")
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+}
+
+// The bot is killed while it does a task: the command says that it does not know, and leaves no half of a file.
+func TestKilledDuringATask(t *testing.T) {
+	t.Parallel()
+	p := openPremises(t)
+	large(t, p.store())
+	bot, _ := p.serve()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaints bytes.Buffer
+	cmd := exec.Command(path, "backup", "-")
+	cmd.Dir, cmd.Env, cmd.Stderr = p.dir, append(plainEnv(), p.env...), &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 8192)); err != nil { // it is under way, and the rest does not fit into any buffer
+		t.Fatal(err)
+	}
+	if err := bot.end(syscall.SIGKILL); err == nil {
+		t.Error("the bot was not killed")
+	}
+	rest, _ := io.ReadAll(out)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(complaints.String(), "the bot ended before it had said how this went") {
+		t.Errorf("after %d bytes more: %v: %s", len(rest), err, complaints.String())
+	}
+	c := commands{t, p.dir, p.env}
+	c.does(`(the history is whole)`, "audit", "verify") // the socket that it left is nobody's, and so is the store
+	again, _ := p.serve()
+	again.says(`(connected to Slack)`)
+	c.does(`(Nothing waits)`, "pending")
+}
+
+// large makes a store that is larger than what a socket and a pipe hold.
+func large(t *testing.T, path string) {
+	t.Helper()
+	db, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(t.Context(), func(tx store.Tx) error {
+		value, err := json.Marshal(strings.Repeat("x", 8<<20))
+		if err != nil {
+			return err
+		}
+		return tx.PutSetting(store.Setting{Key: "large", Value: value})
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desked is a house whose bot has a control socket, and a client of it.
+func desked(t *testing.T) (*house, func(task string, options any, out io.Writer) error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "control.sock")
+	h := openHouse(t, dir, func(s *setup) {
+		l, err := control.Listen(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.control, s.storePath = l, filepath.Join(dir, "countersign.db")
+	})
+	return h, func(task string, options any, out io.Writer) error {
+		raw, err := json.Marshal(options)
+		if err != nil {
+			t.Error(err)
+		}
+		return control.Client{Path: path}.Do(t.Context(), control.Call{Task: task, Options: raw, Store: filepath.Join(dir, "countersign.db"), Version: "v9", Out: out})
+	}
+}
+
+// 64 operators at once, while people use the bot: all are served, and of those who decide one call one does.
+func TestManyOperators(t *testing.T) {
+	h, ask := desked(t)
+	sam := visitor.Visitor{Base: h.base, User: "sam"}
+	root, err := sam.Say(t.Context(), "#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var request string
+	watcher{t, sam}.wait("the request", func(context.Context) (bool, error) {
+		calls, err := h.calls(root)
+		if err != nil || len(calls) == 0 {
+			return false, nil //nolint:nilerr // it is not there yet
+		}
+		request = calls[0].Request
+		return request != "", nil
+	})
+	var wg sync.WaitGroup
+	var won atomic.Int64
+	for i := range 64 {
+		wg.Go(func() {
+			var out bytes.Buffer
+			switch i % 4 {
+			case 0:
+				if err := ask("pending", "", &out); err != nil || !json.Valid(out.Bytes()) {
+					t.Errorf("pending: %v: %s", err, out.String())
+				}
+			case 1:
+				if err := ask("audit verify", none{}, &out); err != nil || !strings.Contains(out.String(), "the history is whole") {
+					t.Errorf("verify: %v: %s", err, out.String())
+				}
+			case 2:
+				if err := ask("backup", none{}, &out); err != nil || out.Len() < 16<<10 {
+					t.Errorf("backup: %v: %d bytes", err, out.Len())
+				}
+			case 3:
+				var failed *control.Failure
+				switch err := ask("decide", ruling{Request: request, Reason: fmt.Sprint("operator ", i)}, &out); {
+				case err == nil:
+					won.Add(1)
+				case !errors.As(err, &failed) || failed.Code != exitNo || !strings.Contains(failed.Text, "it was settled before by operator:"):
+					t.Errorf("decide: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d decided one call", won.Load())
+	}
+	err = h.store.View(t.Context(), func(r store.Reader) error {
+		req, err := r.Request(request)
+		if err == nil && (req.State != approvers.Rejected || len(req.Decisions) != 1) {
+			t.Errorf("it is %s with %d decisions", req.State, len(req.Decisions))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A command of another version is told so, and nothing is done that the bot does not know whole.
+func TestOtherVersions(t *testing.T) {
+	_, ask := desked(t)
+	for task, options := range map[string]any{
+		"teleport": none{}, "pause": 7, "decide": map[string]any{"request": "x", "reason": "y", "gently": true},
+	} {
+		var failed *control.Failure
+		err := ask(task, options, io.Discard)
+		if !errors.As(err, &failed) || failed.Code != exitFailed || !strings.Contains(failed.Text, "(v9) are of different versions: use the bot's own program, or start the bot anew") {
+			t.Errorf("%s: %v", task, err)
+		}
+	}
+}
+
+// The operator of the demo works on it as on a bot that serves, with what it says at its start.
+func TestDemoIsOperated(t *testing.T) {
+	t.Parallel()
+	c := commands{T: t, dir: t.TempDir()}
+	demo := launch(t, c.dir, nil, "demo", "--no-browser", "--addr", "127.0.0.1:0", "--data", "kept here")
+	sam := watcher{t, visitor.Visitor{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
+	c.env = []string{"COUNTERSIGN_STORE=" + demo.says(`export COUNTERSIGN_STORE='([^']+)'`)}
+	sam.wait("the bot", connectedTo(sam))
+	root := sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
+	sam.sees("#support", root, "Waits for Team Lead")
+	request := c.does(`^(req_\w+) · issue_refund`, "pending")
+	c.does(`^(Rejected as operator:)`, "decide", request, "reject", "--reason", "we look into it")
+	sam.sees("#support", root, "we look into it")
+	if err := demo.end(syscall.SIGINT); err != nil {
+		t.Errorf("after Ctrl-C the demo ended with %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"sync"
+
+	"countersign/agent"
+	"countersign/internal/shop"
+)
+
+// cutLines stop the bot in the middle of a tool.
+var cutLines = []line{
+	{"The bot will stop while TOOL runs · The bot will stop while TOOL runs, after it acted", regexp.MustCompile(`^The bot will stop while ([\w.-]+) runs(, after it acted)?$`), func(m []string) (scene, error) {
+		return happens(func(_ context.Context, p *player) error {
+			p.cut.arm(m[1], m[2] != "", p.bot.stop)
+			return nil
+		})
+	}},
+}
+
+// cut is a run in the middle of which the bot stops, so that the next one can't know how it ended.
+type cut struct {
+	mu    sync.Mutex
+	tool  string // empty: none
+	acted bool   // it stops after the tool acted, and not before
+	stop  func()
+	done  bool // it has stopped, and no other has begun
+}
+
+func (c *cut) arm(tool string, acted bool, stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tool, c.acted, c.stop = tool, acted, stop
+}
+
+// between stands between the bot and a tool of the shop.
+func (c *cut) between(t *shop.Tool) {
+	run := t.Run
+	t.Run = func(ctx context.Context, key string, args json.RawMessage) (json.RawMessage, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.tool != t.Name {
+			return run(ctx, key, args)
+		}
+		if c.acted {
+			if _, err := run(ctx, key, args); err != nil {
+				return nil, err
+			}
+		}
+		c.tool, c.done = "", true
+		c.stop()
+		return nil, agent.ErrOutcomeUnknown
+	}
+}
+
+// taken reports whether the bot has stopped, and another one has to begin.
+func (c *cut) taken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+// mended notes that another one has begun.
+func (c *cut) mended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = false
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// The shortest beginning of a digest that names arguments, and the one that is shown: 48 and 64 bits.
+const (
+	leastDigest = 12
+	shownDigest = 16
+)
+
+// maxReason bounds what an operator writes.
+const maxReason = 3000
+
+// ruling is what an operator decides.
+type ruling struct {
+	Request string `json:"request"`
+	Approve bool   `json:"approve"`
+	Digest  string `json:"digest,omitempty"` // its beginning, for an approval
+	Reason  string `json:"reason"`
+}
+
+func decideCommand() *cobra.Command {
+	var o ruling
+	cmd := &cobra.Command{
+		Use:   "decide REQUEST approve|reject --reason …",
+		Short: "Decides a request at the command line, without Slack",
+		Long: `Rejects a request that waits, or stops one that was approved and has not run; or approves one in place of everybody who is asked, where the policy says
+break_glass: true for its tool. Both are recorded as operator:LOGIN, your account on this machine, and shown on the cards.
+
+An approval is for the arguments that you were shown: give the digest that "countersign pending REQUEST" prints with --digest. At a terminal you may leave it
+out: then they are shown, and you are asked. The approvers of every stage and their leads are told by direct message, with the reason.
+
+Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it could not be tried.`,
+		Example: `  countersign decide req_7ABCDEFGHIJK reject --reason "not before the audit"
+  countersign decide req_7ABCDEFGHIJK approve --digest 2f1b03c7aa9e4d10 --reason "Slack is down, agreed with Ingrid by phone"`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Request = args[0]
+			switch args[1] {
+			case "approve":
+				o.Approve = true
+			case "reject":
+			default:
+				return misused("%q is no decision: write approve or reject", args[1])
+			}
+			return decideAtTerminal(cmd, o)
+		},
+	}
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; people are told, and so is the agent of a rejection")
+	cmd.Flags().StringVar(&o.Digest, "digest", "", "for approve: the digest of the arguments that you were shown, or its first 12 characters")
+	return cmd
+}
+
+func decideAtTerminal(cmd *cobra.Command, o ruling) error {
+	if err := checkReason(&o.Reason); err != nil {
+		return err
+	}
+	o.Digest = strings.ToLower(strings.TrimSpace(o.Digest))
+	switch {
+	case !o.Approve && o.Digest != "":
+		return misused("--digest goes with approve: a rejection is of the call, whatever its arguments are")
+	case o.Approve && o.Digest == "" && !atTerminal(cmd.InOrStdin()):
+		return misused("say which arguments you approve: --digest, as `countersign pending %s` prints it", o.Request)
+	case o.Approve && o.Digest == "":
+		digest, err := confirmed(cmd, o.Request)
+		if err != nil {
+			return err
+		}
+		o.Digest = digest
+	case o.Approve && len(o.Digest) < leastDigest:
+		return misused("--digest is too short: give at least its first %d characters", leastDigest)
+	}
+	return decideTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
+}
+
+// checkReason refuses a reason that says nothing, or too much.
+func checkReason(reason *string) error {
+	*reason = strings.TrimSpace(*reason)
+	switch n := len([]rune(*reason)); {
+	case n == 0:
+		return misused("say why: --reason \"…\"")
+	case n > maxReason:
+		return misused("the reason is %d characters long; write at most %d", n, maxReason)
+	}
+	return nil
+}
+
+// atTerminal reports whether a person is at the other end.
+func atTerminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// confirmed shows a request whole and asks whether it is meant. What is approved then is what was shown.
+func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
+	found, _, err := askPending(cmd.Context(), request)
+	if err != nil {
+		return "", err
+	}
+	if len(found.Requests) != 1 {
+		return "", answerNo("%s is no request that can be decided", onOneLine(request))
+	}
+	found.print(cmd.OutOrStdout(), true)
+	switch r := found.Requests[0]; {
+	case r.State != approvers.Pending:
+		return "", notDecided(r.Request.Over(), request)
+	case !r.BreakGlass:
+		return "", notDecided(&approvers.Denied{Code: approvers.DeniedGlass}, request)
+	}
+	fmt.Fprint(cmd.OutOrStdout(), "\nApprove exactly this, in place of everybody who is asked? Write approve: ")
+	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	switch {
+	case errors.Is(err, io.EOF) && answer == "":
+		return "", misused("there is nobody to ask: say which arguments you approve with --digest, as it is printed above")
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", couldNot("your answer can't be read: %w", err)
+	}
+	if strings.TrimSpace(answer) != "approve" {
+		return "", answerNo("nothing was decided")
+	}
+	return found.Requests[0].Digest, nil
+}
+
+// decideTask decides as the operator.
+var decideTask = task[ruling]{"decide", false, func(ctx context.Context, w workplace, o ruling) error {
+	d, err := w.desk()
+	if err != nil {
+		return err
+	}
+	c := desk.Click{Who: approvers.Operates(w.who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
+	var r approvers.Request
+	if o.Approve {
+		c.Kind = approvers.Approve
+		if c.Digest, err = wholeDigest(ctx, d.Store, o); err != nil {
+			return err
+		}
+		r, err = d.BreakGlass(ctx, c)
+	} else {
+		r, err = d.Overrule(ctx, c)
+	}
+	if err != nil {
+		return notDecided(err, o.Request)
+	}
+	switch r.State {
+	case approvers.Approved:
+		fmt.Fprintf(w.out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.who, moment(r.RunBy))
+	case approvers.Revoked:
+		fmt.Fprintf(w.out, "Stopped as %s: it had been approved, and does not run. Its requester and approvers are told.\n", w.who)
+	default:
+		fmt.Fprintf(w.out, "Rejected as %s. Its requester and approvers are told.\n", w.who)
+	}
+	return nil
+}}
+
+// wholeDigest is the digest of a request's arguments as they are now, if it begins as the operator says.
+func wholeDigest(ctx context.Context, s store.Store, o ruling) (digest string, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		req, err := r.Request(o.Request)
+		digest = req.Digest
+		return err
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil // the desk says so
+	case err != nil:
+		return "", couldNot("the store can't be read: %w", err)
+	case len(o.Digest) < leastDigest || !strings.HasPrefix(digest, o.Digest):
+		return "", notDecided(&approvers.Denied{Code: approvers.DeniedStale}, o.Request)
+	}
+	return digest, nil
+}
+
+// notDecided says to an operator why nothing was decided.
+func notDecided(err error, id string) error {
+	id = onOneLine(id)
+	var denied *approvers.Denied
+	if !errors.As(err, &denied) {
+		return couldNot("nothing can be decided now: %w", err)
+	}
+	switch denied.Code {
+	case approvers.DeniedNotFound:
+		return answerNo("there is no request or run %s; `countersign pending` lists those that wait", id)
+	case approvers.DeniedResolved:
+		by := ""
+		if denied.By != "" {
+			by = " by " + onOneLine(string(denied.By))
+		}
+		return answerNo("nothing was decided: it was settled before%s, at %s (%s)", by, moment(denied.At), cmp.Or(string(denied.State), "reported"))
+	case approvers.DeniedStarted:
+		return answerNo("nothing was decided: it was started already; `countersign pending %s` shows what became of it", id)
+	case approvers.DeniedUnfinished:
+		return answerNo("nothing was reported: %s runs now, or the bot is still to run it. `countersign pending` lists it if nobody saw its end", id)
+	case approvers.DeniedLate:
+		return answerNo("nothing was decided: its time ended at %s", moment(denied.At))
+	case approvers.DeniedStale:
+		return answerNo("nothing was decided: that is not the digest of its arguments as they are now; look at them with `countersign pending %s`", id)
+	case approvers.DeniedGlass:
+		return answerNo("nothing was decided: the policy in force does not let the operator approve this tool (break_glass). It can be rejected")
+	}
+	return answerNo("nothing was decided (%s)", denied.Code)
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/internal/visitor"
+)
+
+// slowly is a model that writes its paragraphs one every two seconds, and then ends as told.
+type slowly struct {
+	paragraphs []string
+	breaks     atomic.Bool // it breaks off instead of ending, and is down from then on
+	asked      atomic.Int64
+}
+
+func (s *slowly) handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			h.ServeHTTP(w, r)
+			return
+		}
+		if s.asked.Add(1) > 1 && s.breaks.Load() {
+			http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		send := func(text, finish string) {
+			raw, _ := json.Marshal(text)
+			fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":%s}]}\n\n", raw, finish)
+			w.(http.Flusher).Flush()
+		}
+		for _, p := range s.paragraphs {
+			half := len(p) / 2
+			send(p[:half], "null")
+			select {
+			case <-time.After(time.Second):
+			case <-r.Context().Done():
+				return
+			}
+			send(p[half:]+"\n\n", "null")
+			select {
+			case <-time.After(time.Second):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if s.breaks.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		send("The end.", `"stop"`)
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	})
+}
+
+// replies are the bot's messages in a thread, as text.
+func (b *bubble) replies(thread string) (out []string) {
+	b.Helper()
+	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+	b.ok(err)
+	for _, m := range messages {
+		if m.BotID != "" && !m.Ephemeral {
+			out = append(out, visitor.Text(m.Blocks))
+		}
+	}
+	return out
+}
+
+// Whatever becomes of what is shown while the model writes, in the end the thread has one message with the whole answer, and nothing is being streamed.
+func TestDrafts(t *testing.T) {
+	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
+	nth := func(method string, n int64, fate callFate) func(*bubble) func(apiCall) callFate {
+		return func(*bubble) func(apiCall) callFate {
+			var seen atomic.Int64
+			return func(c apiCall) callFate {
+				if c.method == method && (seen.Add(1) == n || n == 0) {
+					return fate
+				}
+				return callFine
+			}
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		fate    func(*bubble) func(apiCall) callFate
+		appends int // at least so many calls of chat.appendStream
+		updates int // and of chat.update
+	}{
+		{"all goes well", nil, 3, 1},
+		{"streams are refused", nth("chat.startStream", 0, callUnknown), 0, 2},
+		{"the first answer is lost", nth("chat.startStream", 1, callUnheard), 0, 0},
+		{"the first call fails", nth("chat.startStream", 1, callFails), 0, 0},
+		{"Slack takes no stream for now", nth("chat.startStream", 1, callRefused), 0, 0},
+		{"an append's answer is lost", nth("chat.appendStream", 2, callUnheard), 2, 2},
+		{"an append is put off", nth("chat.appendStream", 1, callRefused), 1, 0},
+		{"Slack ends the stream", nth("chat.appendStream", 2, callOver), 2, 2},
+		{"the end of the stream is not heard", nth("chat.stopStream", 1, callUnheard), 3, 1},
+		{"the end of the stream fails", nth("chat.stopStream", 1, callFails), 3, 1},
+		{"the bot dies as the stream begins", nth("chat.startStream", 1, callFatal), 0, 0},
+		{"the bot dies in mid-stream", nth("chat.appendStream", 2, callFatal), 2, 0},
+		{"the bot dies at its end", nth("chat.stopStream", 1, callFatal), 2, 0},
+		{"the bot dies before it is recorded", nth("chat.update", 1, callFatal), 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			model := &slowly{paragraphs: story}
+			inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
+				if c.fate != nil {
+					b.becomes(c.fate(b))
+				}
+				began := time.Now()
+				thread := b.says("tell me a story")
+				if c.appends > 2 {
+					b.pass(8 * time.Second)
+					if half := b.replies(thread); len(half) != 1 || !strings.Contains(half[0], "once") || strings.Contains(half[0], "last") {
+						t.Errorf("in mid-stream the thread has %q", half)
+					}
+				}
+				b.within(3*time.Minute, "all is shown", func() bool {
+					select {
+					case <-b.death:
+						b.restart()
+					default:
+					}
+					all := strings.Join(b.replies(thread), "\n")
+					return strings.Contains(all, "The end.") && b.idle()
+				})
+				b.pass(10 * time.Second)
+				got := b.replies(thread)
+				if len(got) != 1 || strings.Count(got[0], "once") != 1 || strings.Count(got[0], "The end.") != 1 || strings.Contains(got[0], "still writing") {
+					t.Errorf("the thread has %d messages: %q", len(got), got)
+				}
+				count := func(method string) int { return len(b.made(began, func(a apiCall) bool { return a.method == method })) }
+				if n := count("chat.appendStream"); n < c.appends {
+					t.Errorf("%d appends", n)
+				}
+				if n := count("chat.update"); n < c.updates {
+					t.Errorf("%d updates", n)
+				}
+				raw, err := b.as("sam").Messages(b.ctx, "#support", thread)
+				b.ok(err)
+				for _, m := range raw {
+					if m.BotID != "" && strings.Contains(string(m.Blocks), `"broadcast"`) {
+						t.Error("the model's words mention people")
+					}
+				}
+				b.books()
+			})
+		})
+	}
+}
+
+// Who stops the agent in mid-stream leaves what it had written, with who it was.
+func TestDraftThatIsStopped(t *testing.T) {
+	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
+	inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
+		thread := b.says("count")
+		b.pass(7 * time.Second)
+		_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")
+		b.ok(err)
+		b.within(time.Minute, "it is stopped", func() bool { return b.idle() && strings.Contains(strings.Join(b.replies(thread), ""), "stopped this") })
+		got := b.replies(thread)
+		if len(got) != 1 || !strings.Contains(got[0], "One.") || strings.Contains(got[0], "Six.") {
+			t.Errorf("the thread has %q", got)
+		}
+		b.pass(time.Minute)
+		if n := model.asked.Load(); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		b.books()
+	})
+}
+
+// A model that breaks off for good leaves what it had written, with a sentence on why it ends there.
+func TestDraftThatBreaksOff(t *testing.T) {
+	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
+	model.breaks.Store(true)
+	inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
+		thread := b.says("count")
+		b.within(5*time.Minute, "people are told", func() bool {
+			_, ok := b.button(thread, "Try again")
+			return ok && b.idle()
+		})
+		got := b.replies(thread)
+		if len(got) != 1 || !strings.Contains(got[0], "Three.") || strings.Count(got[0], "One.") != 1 {
+			t.Errorf("the thread has %q", got)
+		}
+		b.books()
+	})
+}

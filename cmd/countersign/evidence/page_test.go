@@ -1,0 +1,164 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+// history makes a chain: a refund that was changed, approved and run.
+func history() Story {
+	s := Story{Chain: "req_1", Names: map[approvers.PersonID]string{"T1/U1": "Sam", "T1/U2": "Teo"}}
+	card := func(amount string) string {
+		return `{"text":"Refund","blocks":[{"type":"header","text":{"type":"plain_text","text":"Refund of $` + amount + `"}},
+			{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"High risk","style":{"bold":true}},{"type":"user","user_id":"U1"}]},
+			{"type":"rich_text_preformatted","elements":[{"type":"text","text":"amount: ` + amount + `"}]}]},
+			{"type":"actions","elements":[{"type":"button","style":"primary","text":{"type":"plain_text","text":"Approve"},"value":"req_1 s 1"}]}]}`
+	}
+	s.add("proposed", "", map[string]string{"tool": "issue_refund", "risk": "high", "verdict": "ask", "stages": "team-lead", "digest": "d1", "asker": "T1/U1", "requesters": "T1/U1"}, `{"amount":90}`)
+	s.show("d1", card("90"))
+	s.add("decided", "T1/U2", map[string]string{"kind": "modify", "role": "team-lead", "digest": "d2", "shown": "d1", "rendering": rendering(card("90")), "took": "4200"}, `{"args":"{\"amount\":20}"}`)
+	s.add("approved", "", map[string]string{"digest": "d2", "state": "approved"}, "")
+	s.show("d2", card("20"))
+	s.add("executing", "", map[string]string{"digest": "d2", "execution": "exec_2", "try": "1"}, "")
+	s.add("executed", "", map[string]string{"digest": "d2", "state": "succeeded"}, "done <script>alert(1)</script>\u202e")
+	s.Seal = Seal{Sealed: len(s.Entries), Head: 7, Size: 100, At: time.Unix(1800000000, 0), Root: "root7", Key: "key7", Note: "note7\n"}
+	return s
+}
+
+func rendering(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:])
+}
+
+func (s *Story) show(digest, body string) {
+	s.add("shown", "", map[string]string{"surface": "card", "to": "user:U2", "digest": digest, "rendering": rendering(body)}, body)
+}
+
+func (s *Story) add(kind approvers.AuditKind, who approvers.PersonID, facts map[string]string, payload string) {
+	var head approvers.AuditRecord
+	if n := len(s.Entries); n > 0 {
+		head = s.Entries[n-1].AuditRecord
+	}
+	rec := approvers.AuditRecord{Chain: s.Chain, At: time.Unix(1800000000+int64(len(s.Entries)), 0), Kind: kind, Actor: who, Facts: facts}
+	e := Entry{State: NoPayload}
+	if payload != "" {
+		e.State, e.Payload = Whole, []byte(payload)
+	}
+	e.AuditRecord = rec.Link(head)
+	s.Entries = append(s.Entries, e)
+}
+
+func write(t *testing.T, s Story) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, Page{Stories: []Story{s}, MadeBy: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPageTellsTheStory(t *testing.T) {
+	page := write(t, history())
+	for _, want := range []string{
+		"<h1>issue_refund</h1>", "The tool ended: succeeded.", "Asked by Sam (U1), the model asked for issue_refund: high risk, to be allowed by team-lead.",
+		"Teo (U2) changed the arguments of it as team-lead, 4.2s after the card first showed it.",
+		"<h4>Refund of $90</h4>", "<b>High risk</b>", `<span class="person">@Sam</span>`, "<pre>amount: 90</pre>", `<span class="button primary">Approve</span>`,
+		"Teo (U2) decided on this one", "<h4>Refund of $20</h4>", "Signed head 7 of 2027-01-15 08:00:00 UTC covers every record, 7 in all", "root7", "the first 100 records", `<pre class="note">note7`, "What ran is what was approved",
+		"done &lt;script&gt;alert(1)&lt;/script&gt;⟨U&#43;202E⟩",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, hostile := range []string{"<script", "\u202e", "javascript:", "✗"} {
+		if strings.Contains(page, hostile) {
+			t.Errorf("the page has %q", hostile)
+		}
+	}
+}
+
+// Each way in which a history can be wrong is said on the page.
+func TestPageSaysWhatIsWrong(t *testing.T) {
+	tests := map[string]struct {
+		spoil func(*Story)
+		want  string
+	}{
+		"a changed record":      {func(s *Story) { s.Entries[2].Actor = "T1/U3" }, "The chain is broken"},
+		"a missing record":      {func(s *Story) { s.Entries = append(s.Entries[:3:3], s.Entries[4:]...) }, "The chain is broken"},
+		"a changed text":        {func(s *Story) { s.Entries[0].State = Changed }, "1 texts were changed and 0 are missing"},
+		"a missing text":        {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 are missing"},
+		"another run":           {func(s *Story) { s.Entries[5].Facts = map[string]string{"digest": "d3"} }, "What ran is not what was approved"},
+		"another card":          {func(s *Story) { s.Entries[1].Payload = []byte(`{"text":"x"}`) }, "is not the rendering that its record names"},
+		"a head that is forged": {func(s *Story) { s.Seal.Faults = []string{"Head 7 is not signed by the key."} }, "Head 7 is not signed by the key."},
+	}
+	for name, tt := range tests {
+		s := history()
+		tt.spoil(&s)
+		page := write(t, s)
+		if !strings.Contains(page, "✗") || !strings.Contains(page, tt.want) {
+			t.Errorf("%s: the page does not say so", name)
+		}
+	}
+}
+
+// What can't be said is neither a fault nor passed over.
+func TestPageSaysWhatIsOpen(t *testing.T) {
+	s := history()
+	s.Seal = Seal{}
+	s.Entries[0].State, s.Entries[0].Payload = Erased, nil
+	page := write(t, s)
+	for _, want := range []string{"○", "This store has no signed heads", "Its text was erased.", "1 more were erased"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "✗") {
+		t.Error("the page speaks of a fault")
+	}
+}
+
+// A version that looks like an earlier one is not drawn twice, unless somebody decided on it.
+func TestVersionsThatLookAlike(t *testing.T) {
+	s := Story{Chain: "req_1"}
+	body := func(n int) string {
+		return fmt.Sprintf(`{"text":"x","blocks":[{"type":"header","text":{"type":"plain_text","text":"Same"}},{"type":"actions","elements":[{"type":"button","text":{"type":"plain_text","text":"Approve"},"value":"%d"}]}]}`, n)
+	}
+	for n := range 3 {
+		s.show("d", body(n))
+	}
+	s.add("decided", "T1/U2", map[string]string{"kind": "approve", "digest": "d", "shown": "d", "rendering": rendering(body(2))}, "")
+	page := write(t, s)
+	if n := strings.Count(page, "<h4>Same</h4>"); n != 2 {
+		t.Errorf("drawn %d times, want 2: the first, and the one that was decided on", n)
+	}
+	if !strings.Contains(page, "It looked like version 1 above") {
+		t.Error("the page does not say which version it looked like")
+	}
+}
+
+// Blocks that others wrote are drawn as words, whatever they hold.
+func TestDrawEscapes(t *testing.T) {
+	hostile := `</div><img src=x onerror=alert(1)>`
+	for _, b := range []string{
+		`{"type":"header","text":{"type":"plain_text","text":%q}}`,
+		`{"type":"section","text":{"type":"mrkdwn","text":%q}}`,
+		`{"type":"context","elements":[{"type":"plain_text","text":%q}]}`,
+		`{"type":"rich_text","elements":[{"type":"rich_text_quote","elements":[{"type":"link","url":%q}]}]}`,
+		`{"type":"rich_text","elements":[{"type":"rich_text_list","style":"ordered","elements":[{"type":"rich_text_section","elements":[{"type":"usergroup","usergroup_id":%q}]}]}]}`,
+		`{"type":%q}`,
+	} {
+		messages, err := readMessages([]byte(`{"text":"x","blocks":[` + fmt.Sprintf(b, hostile) + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := string(draw(messages, func(id string) string { return id })); strings.Contains(out, "<img") || !strings.Contains(out, "&lt;img") {
+			t.Errorf("%s was drawn as %s", b, out)
+		}
+	}
+}

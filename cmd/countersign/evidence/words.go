@@ -1,0 +1,171 @@
+package evidence
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+)
+
+// sentence says in words what a record means.
+func (s Story) sentence(e Entry) string {
+	f, who := e.Facts, s.who(e.Actor)
+	switch e.Kind {
+	case approvers.AuditProposed:
+		return s.proposed(f)
+	case approvers.AuditShown:
+		return "Slack showed " + s.cardOf(f) + " " + s.where(f) + "."
+	case approvers.AuditDenied:
+		return who + " tried to " + verb(f["kind"]) + " and was refused: " + spaced(f["code"]) + "."
+	case approvers.AuditDecided:
+		return s.decided(f, who)
+	case approvers.AuditAdvanced:
+		return "It went on to stage " + f["stage"] + ", with " + f["risk"] + " risk."
+	case approvers.AuditApproved:
+		return "All stages agreed: one run was allowed."
+	case approvers.AuditClosed:
+		return "It ended as " + f["state"] + by(e.Actor, who) + "."
+	case approvers.AuditReopened:
+		return "The approval was taken back by the policy: " + f["why"] + "."
+	case approvers.AuditReplanned:
+		return "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+	case approvers.AuditEscalated:
+		if f["again"] != "" {
+			return "Nobody had decided: everybody was told again."
+		}
+		return "Nobody had decided: the role " + f["role"] + " was told, and may decide too."
+	case approvers.AuditReminded:
+		return plural(f["people"], "person who had not decided was", "people who had not decided were") + " reminded."
+	case approvers.AuditInvited:
+		why := by(e.Actor, who)
+		if f["why"] == "away" {
+			why = ", who stands in for somebody away"
+		}
+		return s.who(approvers.PersonID(f["person"])) + " was added to the stage as " + f["role"] + why + "."
+	case approvers.AuditRemarked:
+		return who + " left " + remark(f["kind"]) + " on the card."
+	case approvers.AuditExecuting:
+		return executing(f)
+	case approvers.AuditExecuted:
+		return "The tool ended: " + f["state"] + "."
+	case approvers.AuditUnknown:
+		return "The process stopped while the tool ran. Whether it acted was not known; people were asked."
+	case approvers.AuditReported:
+		return who + " reported: " + spaced(f["report"]) + "."
+	case approvers.AuditReturned:
+		return "The model was given the result: " + spaced(f["outcome"]) + "."
+	case approvers.AuditGranted:
+		return "A grant was " + f["what"] + by(approvers.PersonID(or(f["by"], string(e.Actor))), s.who(approvers.PersonID(or(f["by"], string(e.Actor))))) + "."
+	case approvers.AuditErased:
+		return "What people wrote and were shown was erased" + by(e.Actor, who) + ". The records and their hashes stay."
+	}
+	return spaced(string(e.Kind)) + by(e.Actor, who) + "."
+}
+
+func (s Story) proposed(f map[string]string) string {
+	switch f["verdict"] {
+	case "error":
+		return "The model asked for " + f["tool"] + ", in a way that could not be taken; nobody was asked."
+	case string(approvers.Auto):
+		return "The model asked for " + f["tool"] + ": " + f["risk"] + " risk, which the policy lets run without asking."
+	case string(approvers.Observed):
+		return "The model asked for " + f["tool"] + ": " + f["risk"] + " risk. Nothing ran, because the policy only observes."
+	}
+	line := "The model asked for " + f["tool"] + ": " + f["risk"] + " risk"
+	if asker := approvers.PersonID(f["asker"]); asker != "" {
+		line = "Asked by " + s.who(asker) + ", the model asked for " + f["tool"] + ": " + f["risk"] + " risk"
+	}
+	if f["stages"] != "" {
+		line += ", to be allowed by " + listed(f["stages"])
+	}
+	return line + "."
+}
+
+func (s Story) decided(f map[string]string, who string) string {
+	line := who + " " + map[string]string{"approve": "approved", "reject": "rejected", "modify": "changed the arguments of"}[f["kind"]] + " it"
+	switch {
+	case f["break_glass"] != "":
+		line += " at the command line (break glass), for the stages that remained"
+	case f["role"] != "":
+		line += " as " + f["role"]
+	}
+	if ms, err := strconv.ParseInt(f["took"], 10, 64); err == nil {
+		line += ", " + (time.Duration(ms) * time.Millisecond).String() + " after the card first showed it"
+	}
+	return line + "."
+}
+
+func executing(f map[string]string) string {
+	line := "The tool was started"
+	if try := f["try"]; try != "" && try != "1" {
+		line = "The tool was started again, as try " + try + ", under the same key"
+	}
+	if f["grant"] != "" {
+		line += ", under the grant " + f["grant"]
+	}
+	return line + "."
+}
+
+// cardOf says which card a record's message was.
+func (s Story) cardOf(f map[string]string) string {
+	switch f["surface"] {
+	case "bundle":
+		return "the card with all calls of the step"
+	case "escalation":
+		return "the card, as an escalation,"
+	case "unknown":
+		return "the question what became of the run"
+	case "view":
+		return "all arguments, up to the last page,"
+	case "home":
+		return "the call on a Home tab"
+	case "reveal":
+		return "the masked values"
+	}
+	return "the card"
+}
+
+// where says to whom or where a message went.
+func (s Story) where(f map[string]string) string {
+	kind, at, _ := strings.Cut(f["to"], ":")
+	switch kind {
+	case "user":
+		if f["channel"] == "" { // a form, or a Home tab
+			return "to " + s.user(at) + " alone"
+		}
+		return "to " + s.user(at) + ", by direct message"
+	case "channel":
+		return "in " + at
+	case "conversation":
+		return "in the conversation"
+	}
+	return "in " + f["channel"]
+}
+
+func verb(kind string) string {
+	return or(map[string]string{"withdraw": "withdraw it", "report": "report on it", "hand_on": "hand it on"}[kind], spaced(kind)+" it")
+}
+
+func remark(kind string) string {
+	return or(map[string]string{"question": "a question for the requester", "answer": "an answer", "comment": "a comment"}[kind], "a remark")
+}
+
+func by(id approvers.PersonID, who string) string {
+	if id == "" {
+		return ""
+	}
+	return ", by " + who
+}
+
+// spaced is a code in words.
+func spaced(code string) string { return strings.ReplaceAll(code, "_", " ") }
+
+func listed(stages string) string { return strings.ReplaceAll(stages, ",", ", then ") }
+
+func plural(n, one, many string) string {
+	if n == "1" {
+		return n + " " + one
+	}
+	return n + " " + many
+}

@@ -1,0 +1,150 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/internal/campaign"
+)
+
+// diskFault is a way in which the disk fails below an open store.
+type diskFault struct {
+	call, errno string
+	at          string // which of them it has to be; empty: any
+}
+
+// The pages of a store. Two meta pages are its first; all others are data.
+const (
+	dataPages = "data"
+	metaPages = "meta"
+	metaEnd   = 2 * 4096
+)
+
+var diskFaults = []diskFault{
+	{"fdatasync", "EIO", dataPages},
+	{"fdatasync", "EIO", metaPages},
+	{"pwrite64", "EIO", ""},
+	{"pwrite64", "EROFS", ""}, // the file system was made read-only, as a kernel does with one that is damaged
+}
+
+// TestFailingDisk has the disk fail below a bot that people work with: a sync of data or of a meta page, a write, or any write because the file system was made
+// read-only. After such a failure nobody knows what the disk holds, so the process stops with code 3 and a sentence, and has acknowledged nothing that it
+// does not know to be durable. The store is sound, a new process goes on from it, and in the end nothing was lost and nothing ran twice.
+//
+// It has each happen once, or COUNTERSIGN_FAULTS times.
+func TestFailingDisk(t *testing.T) {
+	t.Parallel()
+	times, seed := campaign.Size(t, "COUNTERSIGN_FAULTS", 1), campaign.Seed(t)
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Fatal("the disk fails with the help of strace: install strace")
+	}
+	began := time.Now()
+	c := openTrial(t, seed)
+	c.faulty = true
+	random := campaign.Chance(seed, 98)
+	happened, stops := map[diskFault]int{}, 0
+	c.run(func(ctx context.Context) {
+		for _, f := range diskFaults {
+			for happened[f] < times {
+				if stops++; stops > 40*times*len(diskFaults) {
+					c.Fatalf("some faults never came about, only these: %v", happened)
+				}
+				at := c.diskFails(ctx, strace, f, 1+random.IntN(15))
+				for _, g := range diskFaults { // which page it was is chance
+					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
+						happened[g]++
+					}
+				}
+			}
+		}
+	})
+	v := c.findings()
+	t.Logf("stops=%d %v: %s in %s", stops, happened, v, time.Since(began).Round(time.Second))
+}
+
+// diskFails starts the bot, has a system call on its store fail, waits until the bot has stopped because of that, and looks at the store. It returns which
+// pages it was about.
+func (c *trial) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string) {
+	c.Helper()
+	record := filepath.Join(c.dir, "strace")
+	// The count is one of each thread, of which the process has several.
+	bot := c.start(ctx, doom{}, strace, "-f", "-qq", "-y", "-e", "signal=none", "-o", record, "-P", c.conf.Store, "-e", "trace=pwrite64,fdatasync",
+		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d", f.call, f.errno, nth))
+	select {
+	case <-bot.gone:
+	case <-time.After(startTime):
+		bot.in.Close() // it ends then, and strace with it
+		<-bot.gone
+		c.Fatalf("%s %s did not stop the bot\n%s", f.call, f.errno, c.tail())
+	}
+	var exit *exec.ExitError
+	if !errors.As(bot.err, &exit) || exit.ExitCode() != exitFailed {
+		c.Fatalf("after %s %s the bot ended with %v, want code %d (may this user trace processes here?)\n%s", f.call, f.errno, bot.err, exitFailed, c.tail())
+	}
+	if said := c.tail(); !strings.Contains(said, "start again, and the bot goes on from what is stored") {
+		c.Errorf("after %s %s the bot does not say what to do:\n%s", f.call, f.errno, said)
+	}
+	db, err := openStore(c.conf.Store)
+	if err == nil {
+		err = errors.Join(db.Check(ctx), db.Close())
+	}
+	if err != nil {
+		c.Fatalf("after %s %s: %v", f.call, f.errno, err)
+	}
+	return failedAt(c, record)
+}
+
+// failedAt reads from strace's record which pages the failed call was about: those that it was to write, or that were written last before the sync.
+func failedAt(c *trial, record string) string {
+	c.Helper()
+	at := ""
+	var begun []string // calls that other threads had begun
+	for line := range lines(c, record) {
+		if i := strings.Index(line, "<... "); i >= 0 {
+			thread, _, _ := strings.Cut(line, " ")
+			first := slices.IndexFunc(begun, func(b string) bool { return strings.HasPrefix(b, thread+" ") })
+			if first < 0 {
+				continue
+			}
+			line = strings.TrimSuffix(begun[first], " <unfinished ...>") + line[strings.Index(line, "resumed>")+len("resumed>"):]
+			begun = slices.Delete(begun, first, first+1)
+		} else if strings.HasSuffix(line, "<unfinished ...>") {
+			begun = append(begun, line)
+			continue
+		}
+		if off, ok := writtenAt(line); ok {
+			at = dataPages
+			if off < metaEnd {
+				at = metaPages
+			}
+		}
+		if strings.Contains(line, "(INJECTED)") {
+			return at
+		}
+	}
+	text, err := os.ReadFile(record)
+	c.Fatalf("strace made nothing fail (%v):\n%.4000s", err, text)
+	return ""
+}
+
+// writtenAt is the offset of a pwrite64 that strace recorded.
+func writtenAt(line string) (off int64, ok bool) {
+	_, call, ok := strings.Cut(line, "pwrite64(")
+	end := strings.LastIndex(call, ") ")
+	if !ok || end < 0 {
+		return 0, false
+	}
+	_, err := fmt.Sscan(call[strings.LastIndex(call[:end], " ")+1:end], &off)
+	return off, err == nil
+}

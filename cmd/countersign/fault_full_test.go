@@ -1,0 +1,115 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/internal/campaign"
+	"countersign/internal/workspace"
+)
+
+// TestFullDisk fills the disk below a bot that people work with, and frees it again. While it is full nothing runs, nothing that people do is taken for done, and the
+// operator is told on /readyz and in the log; when there is space again everything goes on without a new start. In the end nothing was lost, nothing ran
+// twice, and nothing ran of which the history knows nothing. Then the file system is read-only: the bot does not start, and says why.
+//
+// It fills the disk twice, or COUNTERSIGN_FILLS times.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	fills, seed := campaign.Size(t, "COUNTERSIGN_FILLS", 2), campaign.Seed(t)
+	began := time.Now()
+	disk := campaign.MountSmallDisk(t, 24<<20)
+	c := openTrial(t, seed, func(ws *workspace.Config) { ws.AckTimeout = 400 * time.Millisecond })
+	c.faulty = true
+	c.conf.Store = filepath.Join(disk.Dir, "store.db")
+	c.run(func(ctx context.Context) {
+		bot := c.start(ctx, doom{})
+		c.awaitUp(bot)
+		for range fills {
+			c.await("people to work", func() bool { return c.acknowledges(3) })
+			free := disk.Fill()
+			c.await("the operator to be told", func() bool {
+				status, report := c.ready(bot)
+				return status == http.StatusServiceUnavailable && strings.Contains(report, "store: the disk has been full since")
+			})
+			if _, metrics := get(t, "http://"+bot.admin+"/metrics"); !strings.Contains(metrics, "countersign_disk_full 1\n") {
+				t.Error("/metrics does not say that the disk is full")
+			}
+			c.refused.Store(0)
+			c.await("somebody to find that nothing is taken in", func() bool { return c.refused.Load() > 0 }) // what was under way is over by then
+			before := c.runsSeen()
+			c.await("others to find that, too", func() bool { return c.refused.Load() > 3 })
+			if after := c.runsSeen(); after > before {
+				t.Errorf("%d tools ran while the disk was full", after-before)
+			}
+			free()
+			c.await("everything to go on", func() bool {
+				status, _ := c.ready(bot)
+				return status == http.StatusOK
+			})
+		}
+		if err := bot.end(syscall.SIGTERM); err != nil {
+			t.Errorf("the bot ended with %v, and should have gone on all the time\n%s", err, c.tail())
+		}
+		disk.ReadOnly(true)
+		bot = c.start(ctx, doom{})
+		<-bot.gone
+		var exit *exec.ExitError
+		if !errors.As(bot.err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(c.tail(), "on a file system that is mounted read-only: name a file elsewhere") {
+			t.Errorf("on a read-only file system the bot ended with %v\n%s", bot.err, c.tail())
+		}
+		disk.ReadOnly(false)
+	})
+	v := c.findings()
+	t.Logf("fills=%d %s in %s", fills, v, time.Since(began).Round(time.Second))
+	for _, says := range []string{"the disk is full: nothing is decided and nothing runs until there is space again", "there is space on the disk again"} {
+		if said, err := os.ReadFile(filepath.Join(c.dir, "said")); err != nil || strings.Count(string(said), says) != fills {
+			t.Errorf("the log says %d times %q, want %d (%v)", strings.Count(string(said), says), says, fills, err)
+		}
+	}
+}
+
+// await waits for something that is about to become true.
+func (c *trial) await(what string, is func() bool) {
+	c.Helper()
+	for end := time.Now().Add(settleTime); !is(); <-time.After(glance) {
+		if time.Now().After(end) {
+			c.Fatalf("waited in vain for %s\n%s", what, c.tail())
+		}
+	}
+}
+
+// acknowledges waits until so many acts of people were acknowledged.
+func (c *trial) acknowledges(n int) bool {
+	for range n {
+		select {
+		case <-c.bells["acknowledged"]:
+		case <-time.After(settleTime):
+			return false
+		}
+	}
+	return true
+}
+
+// ready asks a bot whether it can do its work.
+func (c *trial) ready(bot *process) (status int, report string) {
+	c.Helper()
+	return get(c.T, "http://"+bot.admin+"/readyz")
+}
+
+// runsSeen counts what tools did so far.
+func (c *trial) runsSeen() (n int) {
+	for range lines(c, c.conf.Seen) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/internal/shop"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// original is one conversation with its call as a desk wrote it down: what copies are made of.
+type original struct {
+	conv      store.Conversation
+	messages  []store.Message
+	turn      approvers.Turn
+	call      store.Call
+	request   approvers.Request
+	execution approvers.Execution
+	surfaces  []store.Surface
+	shown     map[string][]store.Rendering // by surface
+	timers    []store.Timer
+	audit     []approvers.AuditRecord
+	payloads  map[uint64]approvers.AuditPayload
+}
+
+// growing is a store that is filled with copies. Their ids rise, so that filling it takes minutes rather than hours; what is measured is read
+// and decided in no order.
+type growing struct {
+	t        *testing.T
+	path     string
+	store    *bolt.Store
+	desk     *desk.Desk
+	policies *policies
+	waiting  original
+	finished original
+	n        int // copies that wait
+}
+
+func newGrowing(t *testing.T, dir, policy string) *growing {
+	t.Helper()
+	g := &growing{t: t, path: filepath.Join(dir, "bot.db")}
+	tools, err := registry(shop.New(time.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.policies, err = openPolicies(policy, tools, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	g.open()
+	if err := g.desk.Reconsider(t.Context()); err != nil { // notes the policy, so that serve finds it as it was
+		t.Fatal(err)
+	}
+	g.waiting, g.finished = g.make("1.0", false), g.make("2.0", true)
+	return g
+}
+
+func (g *growing) open() {
+	g.t.Helper()
+	var err error
+	if g.store, err = openStore(g.path); err != nil {
+		g.t.Fatal(err)
+	}
+	tools, err := registry(shop.New(time.Now))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.desk = desk.New(desk.Config{Store: g.store, Policy: g.policies.inForce.Load, Tools: tools, Log: slog.New(slog.DiscardHandler)})
+}
+
+func (g *growing) close() {
+	g.t.Helper()
+	if err := g.store.Close(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// make has somebody ask for a refund, which waits, or was approved and has run.
+func (g *growing) make(thread string, finished bool) original {
+	g.t.Helper()
+	ctx, d := g.t.Context(), g.desk
+	must := func(err error) {
+		g.t.Helper()
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	heard, err := d.Hear(ctx, desk.Utterance{
+		At: time.Now(), Team: "T0001", Thread: thread, TS: thread, Text: "refund ORD-123, it arrived broken", Start: true,
+		Who: approvers.Identity{ID: "T0001/U0100", Name: "Sam"}, Place: approvers.Place{Channel: "C0001", Name: "support"},
+	})
+	must(err)
+	must(d.Propose(ctx, desk.Proposal{
+		Turn: heard.Turn, Authors: []approvers.PersonID{"T0001/U0100"},
+		Calls: []desk.ModelCall{{ID: "c1", Tool: "issue_refund", Args: `{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"arrived broken"}`}},
+	}))
+	o := g.read(heard.Turn)
+	card, err := json.Marshal(map[string]string{"text": "Refund of $49.99 for order ORD-123", "blocks": "as many bytes as a small card has " + strings.Repeat("x", 400)})
+	must(err)
+	for _, s := range o.surfaces {
+		s.Channel, s.TS = "D"+thread, thread
+		must(d.Shown(ctx, s, desk.Posted{Body: card, Shows: []store.Shown{{Request: o.request.ID, Digest: o.request.Digest, Whole: true}}}))
+	}
+	if finished {
+		_, err := d.Decide(ctx, g.approval(o.request))
+		must(err)
+		_, run, err := d.Claim(ctx, o.execution.ID)
+		must(err)
+		if !run {
+			g.t.Fatal("the refund was not to be run")
+		}
+		must(d.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
+		must(d.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))
+	}
+	return g.read(heard.Turn)
+}
+
+// approval is the team lead's click.
+func (g *growing) approval(r approvers.Request) desk.Click {
+	return desk.Click{
+		At: time.Now(), Who: approvers.Identity{ID: "T0001/U0002", Name: "Teo"}, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true, Rendering: "r", Channel: "D1", MessageTS: "1",
+	}
+}
+
+// read reads all that belongs to a turn.
+func (g *growing) read(turn string) (o original) {
+	g.t.Helper()
+	err := g.store.View(g.t.Context(), func(r store.Reader) (err error) {
+		o = original{shown: map[string][]store.Rendering{}, payloads: map[uint64]approvers.AuditPayload{}}
+		read := func(step func() error) {
+			if err == nil {
+				err = step()
+			}
+		}
+		read(func() error { o.turn, err = r.Turn(turn); return err })
+		read(func() error { o.conv, err = r.Conversation(o.turn.Conversation); return err })
+		read(func() error { o.messages, err = r.Messages(o.conv.ID, 0); return err })
+		read(func() error {
+			calls, err := r.Calls(turn)
+			o.call = calls[0]
+			return err
+		})
+		read(func() error { o.request, err = r.Request(o.call.Request); return err })
+		read(func() error { o.execution, err = r.Execution(o.call.Execution); return err })
+		read(func() error { o.surfaces, err = r.SurfacesOf(o.request.ID); return err })
+		for _, s := range o.surfaces {
+			read(func() error { o.shown[s.ID], err = r.Renderings(s.ID); return err })
+		}
+		for _, kind := range []store.TimerKind{store.TimerExpire, store.TimerEscalate} {
+			if timer, err := r.Timer(kind, o.request.ID); err == nil {
+				o.timers = append(o.timers, timer)
+			}
+		}
+		read(func() error { o.audit, err = r.Audit(o.request.ID); return err })
+		for _, a := range o.audit {
+			if p, err := r.AuditPayload(a.Chain, a.Seq); err == nil {
+				o.payloads[a.Seq] = p
+			}
+		}
+		return err
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return o
+}
+
+// maxFinished bounds how many finished ones there are: a million of both would not fit on every disk.
+const maxFinished = 100_000
+
+// to has so many waiting copies in the store, and as many finished ones up to maxFinished.
+func (g *growing) to(n int) {
+	g.t.Helper()
+	const batch = 2000
+	for g.n < n {
+		from := g.n
+		g.n = min(n, g.n+batch)
+		err := g.store.Update(context.WithoutCancel(g.t.Context()), func(tx store.Tx) error {
+			for i := from; i < g.n; i++ {
+				if err := g.waiting.copy(tx, fmt.Sprintf("w%09d", i)); err != nil {
+					return err
+				}
+				if i >= maxFinished {
+					continue
+				}
+				if err := g.finished.copy(tx, fmt.Sprintf("f%09d", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// copy writes a copy whose ids end with a name.
+func (o original) copy(tx store.Tx, name string) error {
+	conv, turn, call, r, e := o.conv, o.turn, o.call, o.request, o.execution
+	conv.ID, turn.ID, call.ID, r.ID, e.ID = "conv_"+name, "turn_"+name, "call_"+name, "req_"+name, "exec_"+name
+	conv.Version, turn.Version, call.Version, r.Version, e.Version = 0, 0, 0, 0, 0
+	conv.Place, conv.Thread = "T0001/C0001/"+name, name
+	if conv.Turn != "" {
+		conv.Turn = turn.ID
+	}
+	turn.Conversation, call.Conversation, r.Conversation, e.Conversation = conv.ID, conv.ID, conv.ID, conv.ID
+	call.Turn, r.Turn, e.Turn = turn.ID, turn.ID, turn.ID
+	r.Call, e.Call = call.ID, call.ID
+	call.Request, e.Request = r.ID, r.ID
+	call.Execution, r.Execution = e.ID, e.ID
+	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+	r.Digest = e.Digest
+	if r.State == approvers.Pending { // far enough ahead for everything that is measured
+		r.ExpiresAt, r.EscalateAt = r.ExpiresAt.Add(48*time.Hour), r.EscalateAt.Add(48*time.Hour)
+	}
+	writes := []func() error{
+		func() error { return tx.PutConversation(conv) }, func() error { return tx.PutTurn(turn) }, func() error { return tx.PutCall(call) },
+		func() error { return tx.PutRequest(r) }, func() error { return tx.PutExecution(e) },
+	}
+	for _, m := range o.messages {
+		m.Conversation, m.Turn = conv.ID, turn.ID
+		writes = append(writes, func() error { return tx.PutMessage(m) })
+	}
+	for _, t := range o.timers {
+		t.Ref, t.Due = r.ID, t.Due.Add(48*time.Hour)
+		writes = append(writes, func() error { return tx.SetTimer(t) })
+	}
+	for i, s := range o.surfaces {
+		shown := o.shown[s.ID]
+		s.ID, s.Version, s.TS, s.Ref, s.Request = fmt.Sprintf("s_%s_%d", name, i), 0, name, r.ID, r.ID
+		writes = append(writes, func() error { return tx.PutSurface(s) })
+		for _, v := range shown {
+			v.Surface, v.Shows = s.ID, []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}
+			writes = append(writes, func() error { return tx.PutRendering(v) })
+		}
+	}
+	var head approvers.AuditRecord
+	for _, a := range o.audit {
+		p, has := o.payloads[a.Seq]
+		a.Chain = r.ID
+		a = a.Link(head)
+		head = a
+		writes = append(writes, func() error {
+			if !has {
+				return tx.AppendAudit(a, nil)
+			}
+			p.Chain = a.Chain
+			return tx.AppendAudit(a, &p)
+		})
+	}
+	for _, write := range writes {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/campaign"
+	"countersign/store"
+)
+
+// grown is what was measured with so many requests waiting, and as many finished up to maxFinished.
+type grown struct {
+	Requests  int     `json:"requests"`   // that wait
+	StartMS   float64 `json:"start_ms"`   // from the start of serve until it is ready; the best of 3
+	HeapMiB   float64 `json:"heap_mib"`   // of serve then
+	DecideP50 float64 `json:"decide_p50"` // of one decision, durable, in ms
+	DecideP99 float64 `json:"decide_p99"`
+	FileKiB   float64 `json:"file_kib"` // of the store, for each request that waits or has finished
+}
+
+// SAFETY.md, row 12, and what grows with a store: the start, the heap, a decision, the file. COUNTERSIGN_WAITING=1000000 makes it long; with
+// COUNTERSIGN_FIGURES=DIR what was measured is written there, for the plots.
+func TestGrowth(t *testing.T) {
+	most := campaign.Size(t, "COUNTERSIGN_WAITING", 2000)
+	p := openPremises(t)
+	g := newGrowing(t, p.dir, p.policy())
+	var all []grown
+	for _, n := range steps(most) {
+		g.to(n)
+		now := grown{Requests: n}
+		now.DecideP50, now.DecideP99 = g.decisions(200)
+		g.close()
+		info, err := os.Stat(g.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.FileKiB = float64(info.Size()) / 1024 / float64(n+min(n, maxFinished))
+		now.StartMS, now.HeapMiB = start(t, p.dir, p.env)
+		g.open()
+		t.Logf("waiting=%d finished=%d start=%.0f ms heap=%.1f MiB decision p50=%.2f ms p99=%.2f ms file=%.1f KiB each", n, min(n, maxFinished), now.StartMS, now.HeapMiB, now.DecideP50, now.DecideP99, now.FileKiB)
+		all = append(all, now)
+	}
+	g.close()
+	first, last := all[0], all[len(all)-1]
+	t.Logf("from %d to %d: start × %.2f, heap + %.1f MiB, decision p50 × %.2f", first.Requests, last.Requests, last.StartMS/first.StartMS, last.HeapMiB-first.HeapMiB, last.DecideP50/first.DecideP50)
+	if last.StartMS > 2000 {
+		t.Errorf("serve was ready after %.0f ms; the figure to reach is 2000", last.StartMS)
+	}
+	if grew := last.HeapMiB - first.HeapMiB; grew > 64 {
+		t.Errorf("the heap grew by %.0f MiB; the figure to reach is 64", grew)
+	}
+	writeFigures(t, "growth.json", all)
+}
+
+// steps are the sizes that are measured: each ten times the one before.
+func steps(most int) (out []int) {
+	for n := 1000; n < most; n *= 10 {
+		out = append(out, n)
+	}
+	return append(out, most)
+}
+
+// decisions approves requests here and there, one after the other.
+func (g *growing) decisions(count int) (p50, p99 float64) {
+	g.t.Helper()
+	var took []float64
+	for tries := 0; len(took) < count && tries < 100*count; tries++ {
+		id := fmt.Sprintf("req_w%09d", rand.IntN(g.n))
+		var r approvers.Request
+		err := g.store.View(g.t.Context(), func(v store.Reader) (err error) {
+			r, err = v.Request(id)
+			return err
+		})
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		if r.State != approvers.Pending {
+			continue
+		}
+		began := time.Now()
+		if _, err := g.desk.Decide(g.t.Context(), g.approval(r)); err != nil {
+			g.t.Fatal(err)
+		}
+		took = append(took, float64(time.Since(began).Microseconds())/1000)
+		// It does not run: nothing is left that serve would have to do.
+		err = g.store.Update(g.t.Context(), func(tx store.Tx) error { return tx.ClearTimer(store.TimerRun, r.Execution) })
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100]
+}
+
+// start starts serve, and says how long it took to be ready and how large its heap is then.
+func start(t *testing.T, dir string, env []string) (ms, heap float64) {
+	t.Helper()
+	ms = 1e9
+	for range 3 {
+		p := launch(t, dir, env, "serve")
+		admin := "http://" + p.says(`countersign is up.* admin=(\S+)`)
+		ready(t, admin)
+		ms = min(ms, float64(time.Since(p.began).Microseconds())/1000)
+		_, body := get(t, admin+"/metrics")
+		m := regexp.MustCompile(`(?m)^go_memstats_heap_alloc_bytes (\S+)$`).FindStringSubmatch(body)
+		if m == nil {
+			t.Fatalf("no heap in\n%s", body)
+		}
+		bytes, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heap = max(heap, bytes/(1<<20))
+		if err := p.end(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ms, heap
+}
+
+// ready waits until a bot says that it is.
+func ready(t *testing.T, admin string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		status, body := get(t, admin+"/readyz")
+		if status == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not ready: %d %s", status, body)
+		}
+	}
+}
+
+// writeFigures writes what was measured, one JSON object on a line, where COUNTERSIGN_FIGURES says.
+func writeFigures[T any](t testing.TB, name string, all []T) {
+	t.Helper()
+	dir := os.Getenv("COUNTERSIGN_FIGURES")
+	if dir == "" {
+		return
+	}
+	var b strings.Builder
+	for _, one := range all {
+		raw, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(raw, '\n'))
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"countersign/bot"
+	"countersign/internal/visitor"
+	"countersign/internal/workspace"
+)
+
+const installPage = "../../docs/install.md"
+
+// What the page on installing shows is done here, in its order and over both transports, until the first call was approved: its policy, its commands, what people
+// write and press. What it tells people to do in Slack's settings the workspace has done.
+func TestInstallPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(installPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, http, ok := strings.Cut(string(text), "## Requests over HTTP instead of a socket")
+	if !ok {
+		t.Fatal("the page has no part on HTTP")
+	}
+	policy := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(socket)[1]
+	dir := t.TempDir()
+	for name, part := range map[string]string{"socket": socket, "http": http} {
+		script := "workspace\nmodel sk-key\nenv COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0\n"
+		if name == "http" {
+			script += "address\n"
+		}
+		script += pageScript(t, part) + "-- countersign.yaml --\n" + policy
+		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := maps.Clone(scriptCommands)
+	commands["subscribe"], commands["firstcall"] = subscribe, firstCall
+	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, RequireExplicitExec: true})
+}
+
+// pageScript is a script of the commands that a part of the page shows.
+func pageScript(t *testing.T, part string) string {
+	t.Helper()
+	var b strings.Builder
+	n := 0
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(part, -1) {
+		for line := range strings.Lines(m[1]) {
+			line = strings.TrimSpace(line)
+			n++
+			switch {
+			case strings.HasPrefix(line, "export ") && strings.Contains(line, "COUNTERSIGN_TRANSPORT=http"):
+				b.WriteString("env COUNTERSIGN_TRANSPORT=http\nenv SLACK_SIGNING_SECRET=" + workspace.DemoSigningSecret + "\nenv SLACK_APP_TOKEN=\n")
+			case strings.HasPrefix(line, "export "): // the workspace and the model have set them
+			case line == "countersign serve":
+				b.WriteString("exec countersign serve &bot&\nup countersign.db.sock\nsubscribe\nfirstcall\n")
+			case strings.HasPrefix(line, "countersign doctor"):
+				b.WriteString("exits 0 " + strings.Replace(line, "https://bot.example.com", "http://$COUNTERSIGN_HTTP_ADDR", 1) + "\nstdout '^Nothing is missing\\.$'\n")
+			case strings.HasPrefix(line, "countersign "):
+				b.WriteString("exits 0 " + line + "\n")
+			default:
+				t.Fatalf("what is this? %s", line)
+			}
+		}
+	}
+	if n < 4 {
+		t.Fatalf("%d commands", n)
+	}
+	return b.String() + "kill -INT bot\nwait bot\n"
+}
+
+// subscribe has the workspace send its requests to the bot, where the bot takes them over HTTP, as Slack's settings do.
+func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
+	if ts.Getenv("COUNTERSIGN_TRANSPORT") != "http" {
+		return
+	}
+	at := "http://" + ts.Getenv("COUNTERSIGN_HTTP_ADDR")
+	body := fmt.Sprintf(`{"events":%q,"interactivity":%q,"options":%q,"commands":%q}`, at+bot.EventsPath, at+bot.InteractionsPath, at+bot.OptionsPath, at+bot.CommandsPath)
+	askWorkspace(ts, false, []string{"/app/request_urls", body})
+}
+
+// firstCall has Sam ask for a refund and Teo approve it, and waits until Sam is told.
+func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	sam, teo := visitor.Visitor{Base: base(ts), User: "sam"}, visitor.Visitor{Base: base(ts), User: "teo"}
+	thread := ""
+	ts.Check(sam.Await(ctx, "the bot hears", func() (_ bool, err error) { // a bot that has just started may not be connected yet
+		thread, err = sam.Say(ctx, "#support", "", "@Countersign refund ORD-123, it arrived broken")
+		return err == nil, err
+	}))
+	ts.Check(teo.Await(ctx, "a card for Teo", func() (bool, error) {
+		messages, err := teo.Messages(ctx, "#support-approvals", "")
+		if err != nil || len(messages) == 0 {
+			return false, err
+		}
+		approve, ok := visitor.Button(messages[len(messages)-1].Blocks, "Approve")
+		if !ok {
+			return false, nil
+		}
+		return true, teo.Press(ctx, messages[len(messages)-1], approve)
+	}))
+	ts.Check(sam.Await(ctx, "an answer for Sam", func() (bool, error) {
+		messages, err := sam.Messages(ctx, "#support", thread)
+		for _, m := range messages {
+			if strings.Contains(m.Text, "$49.99") && strings.Contains(strings.ToLower(m.Text), "refunded") {
+				return true, err
+			}
+		}
+		return false, err
+	}))
+}
+
+// The page lists the scopes as they are.
+func TestInstallPageScopes(t *testing.T) {
+	text, err := os.ReadFile(installPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	for _, s := range bot.Scopes() {
+		fmt.Fprintf(&want, "| `%s` | %s |\n", s.Name, s.For)
+	}
+	if !strings.Contains(string(text), "| --- | --- |\n"+want.String()+"\n") {
+		t.Errorf("docs/install.md does not list the scopes as they are:\n%s", want.String())
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"io"
+	"net/url"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"countersign/approvers"
+	"countersign/bot"
+	"countersign/config"
+)
+
+// manifestOptions are the flags of countersign manifest.
+type manifestOptions struct {
+	transport, url, name, format, policy string
+}
+
+func manifestCommand() *cobra.Command {
+	var o manifestOptions
+	var file string
+	cmd := &cobra.Command{
+		Use:   "manifest",
+		Short: "What Slack has to be told of the app, to create it or to bring it up to date",
+		Long: `Prints the Slack app manifest: the permissions that the bot needs and no others, the events that it hears, and
+where Slack's requests go. Create an app from it at https://api.slack.com/apps?new_app=1, From a manifest; an app
+that exists takes it on its page App Manifest. docs/install.md goes through it step by step.
+
+With --transport http it needs the public address at which Slack reaches the bot.`,
+		Example: `  countersign manifest
+  countersign manifest --transport http --url https://bot.example.com --format yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := o.text()
+			if err != nil {
+				return err
+			}
+			return toFile(cmd, file, func(w io.Writer) error {
+				_, err := w.Write(text)
+				return err
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how Slack's events come in: socket or http")
+	f.StringVar(&o.url, "url", "", "with --transport http: the bot's public address, such as https://bot.example.com")
+	f.StringVar(&o.name, "name", "Countersign", "what the app is called in Slack")
+	f.StringVar(&o.policy, "policy", "", "a policy file, whose prompts for direct messages people are offered")
+	f.StringVar(&o.format, "format", "json", "json or yaml")
+	fileFlag(cmd, &file)
+	return cmd
+}
+
+func (o manifestOptions) text() ([]byte, error) {
+	if o.format != "json" && o.format != "yaml" {
+		return nil, misused("--format %s is not known; write json or yaml", o.format)
+	}
+	switch config.Transport(o.transport) {
+	case config.SocketMode:
+		if o.url != "" {
+			return nil, misused("--url goes with --transport http: over a socket Slack needs no address of the bot")
+		}
+	case config.HTTPMode:
+		if err := publicAddress(o.url); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, misused("--transport %s is not known; write socket or http", o.transport)
+	}
+	prompts, err := o.prompts()
+	if err != nil {
+		return nil, err
+	}
+	text, err := bot.Manifest(bot.ManifestOptions{Name: o.name, URL: o.url, Prompts: prompts})
+	if err != nil {
+		return nil, misused("%w; write another --name", err)
+	}
+	if o.format == "yaml" {
+		return yaml.JSONToYAML(text)
+	}
+	return text, nil
+}
+
+// prompts are what the agent that answers direct messages offers.
+func (o manifestOptions) prompts() ([]approvers.Prompt, error) {
+	if o.policy == "" {
+		return nil, nil
+	}
+	file, err := config.ReadPolicy(o.policy)
+	if err != nil {
+		return nil, misused("%s can't be used; countersign check says more:\n%w", o.policy, err)
+	}
+	agent, ok := file.Policy.AgentFor(approvers.Place{DM: true})
+	if !ok {
+		return nil, nil
+	}
+	return agent.Prompts, nil
+}
+
+// publicAddress says what is wrong with the address that Slack is to send its requests to.
+func publicAddress(address string) error {
+	const hint = "write the one at which Slack reaches the bot, such as --url https://bot.example.com"
+	if address == "" {
+		return misused("with --transport http Slack has to know the bot's public address: %s", hint)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return misused("--url is no address that paths can be added to: %s", hint)
+	}
+	if u.Scheme != "https" {
+		return misused("--url does not begin with https://: Slack sends its requests only to such addresses; %s", hint)
+	}
+	return nil
+}

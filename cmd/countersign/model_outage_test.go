@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/campaign"
+	"countersign/internal/visitor"
+)
+
+// modelOutages are the ways in which the model is down. stops is how long it takes at most until people are told.
+var modelOutages = []struct {
+	name   string
+	wire   wireState
+	answer http.HandlerFunc // in the model's place; nil: the wire is what is wrong
+	stops  time.Duration
+}{
+	{name: "refuses", wire: wireRefuses, stops: 2 * time.Minute},
+	{name: "silent", wire: wireSilent, stops: 9 * time.Minute},
+	{name: "overloaded", stops: 2 * time.Minute, answer: func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"overloaded"}}`, http.StatusServiceUnavailable)
+	}},
+	{name: "busy", stops: 3 * time.Minute, answer: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "20")
+		http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
+	}},
+	{name: "cut off", stops: 2 * time.Minute, answer: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"I th`)
+		panic(http.ErrAbortHandler)
+	}},
+}
+
+// TestModelOutages has the model go down for ten minutes and for nine and a half hours, in each way. What waits for people goes on without it: it is
+// decided, and runs. A turn is tried again for a while, and then stops with a sentence and a button that goes on once the model is back.
+func TestModelOutages(t *testing.T) {
+	for i, kind := range modelOutages {
+		lasts := 10 * time.Minute
+		if i%2 == 0 && !campaign.Racing {
+			lasts = 9*time.Hour + 30*time.Minute
+		}
+		t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
+			var asked atomic.Int64
+			var down atomic.Bool
+			inBubble(t, func(b *bubble) {
+				b.instead = func(h http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if !down.Load() || kind.answer == nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+							h.ServeHTTP(w, r)
+							return
+						}
+						asked.Add(1)
+						kind.answer(w, r)
+					})
+				}
+			}, func(b *bubble) {
+				b.says("patient before")
+				waits := b.asked("before")
+				b.within(time.Minute, "everything is shown", b.idle)
+				began := time.Now()
+				down.Store(true)
+				b.model.become(kind.wire)
+				thread := b.says("say meanwhile")
+				if ready := b.bot.agent.Ping(b.ctx); kind.wire != wireWorks && ready == nil {
+					b.Error("the model is said to answer")
+				}
+				b.within(kind.stops, "people are told", func() bool {
+					_, ok := b.button(thread, "Try again")
+					return ok
+				})
+				told := time.Since(began)
+				if kind.answer != nil && (asked.Load() < 3 || asked.Load() > 5) {
+					b.Errorf("the model was asked %d times", asked.Load())
+				}
+				before := asked.Load()
+				b.ok(b.approve("teo", "before", b.card("before")))
+				b.within(time.Minute, "what was approved has run", func() bool { return b.request("before").State == approvers.Consumed })
+				b.pass(lasts - time.Since(began))
+				if r := b.request("before"); b.runs["before"] != 1 || r.ID != waits.ID || asked.Load()-before > 5 {
+					b.Errorf("it ran %d times, and the model was asked %d times since", b.runs["before"], asked.Load()-before)
+				}
+				b.model.become(wireWorks)
+				down.Store(false)
+				press, ok := b.button(thread, "Try again")
+				if !ok {
+					b.Fatal("the button is gone")
+				}
+				b.ok(b.as("sam").Press(b.ctx, press.message, press.button))
+				b.within(time.Minute, "the answer", func() bool { return b.hears(thread, "You said meanwhile") })
+				b.within(time.Minute, "everything is shown", b.idle)
+				b.books()
+				b.Logf("down for %s: people were told after %s; what waited was decided and ran; the turn went on by its button", lasts, told.Round(time.Second))
+			})
+		})
+	}
+}
+
+// button finds a button in a thread of #support.
+func (b *bubble) button(thread, label string) (found sighting, ok bool) {
+	b.Helper()
+	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+	b.ok(err)
+	for _, m := range messages {
+		for _, e := range visitor.Elements(m.Blocks) {
+			if e.Text.Text == label {
+				found, ok = sighting{message: m, button: e}, true
+			}
+		}
+	}
+	return found, ok
+}
+
+// hears reports whether a thread of #support has a message with some words.
+func (b *bubble) hears(thread, words string) bool {
+	b.Helper()
+	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+	b.ok(err)
+	for _, m := range messages {
+		if m.BotID != "" && strings.Contains(m.Text, words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/campaign"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+// outageKinds are the ways in which Slack is down. Each begins one and returns what ends it.
+var outageKinds = []struct {
+	name  string
+	begin func(*bubble) (end func())
+	heard bool // events and clicks still come in
+}{
+	{name: "refuses", begin: func(b *bubble) func() { return b.cut(wireRefuses) }},
+	{name: "silent", begin: func(b *bubble) func() { return b.cut(wireSilent) }},
+	{name: "fails", begin: func(b *bubble) func() {
+		b.becomes(func(apiCall) callFate { return callFails })
+		b.ws.DropSockets()
+		return func() { b.becomes(nil) }
+	}},
+	{name: "deaf", begin: func(b *bubble) func() { // it does what is asked as long as anybody asks, and no answer arrives
+		b.becomes(func(apiCall) callFate { return callUnheard })
+		b.ws.DropSockets()
+		return func() { b.becomes(nil) }
+	}},
+	{name: "fails-but-is-heard", heard: true, begin: func(b *bubble) func() {
+		b.becomes(func(apiCall) callFate { return callFails })
+		return func() { b.becomes(nil) }
+	}},
+}
+
+func (b *bubble) cut(s wireState) func() {
+	b.slack.become(s)
+	return func() { b.slack.become(wireWorks) }
+}
+
+// TestOutages has Slack go down for ten minutes and for nine and a half hours, in each way, while requests wait, others are just being asked for,
+// and one post's answer was lost. What falls due meanwhile falls due; people's clicks come to nothing; a new process may have to go on. When Slack
+// is back everything is shown as it is then, each message once and what matters most first; what expired can't be approved, and what did not can.
+//
+// COUNTERSIGN_BACKLOG says how many requests of each kind and answers are to be shown when Slack is back (3), and COUNTERSIGN_OUTAGES=2 has every kind
+// last for both times, instead of one of them. Under the race detector ten minutes have to do.
+func TestOutages(t *testing.T) {
+	both := campaign.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
+	for i, kind := range outageKinds {
+		for _, lasts := range []time.Duration{10 * time.Minute, 9*time.Hour + 30*time.Minute} {
+			if long := lasts > time.Hour; long != ((i == 0 || kind.heard) && !campaign.Racing) && !both {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
+				backlog := campaign.Size(t, "COUNTERSIGN_BACKLOG", 3)
+				inBubble(t, func(b *bubble) { b.setup.unlimited = false }, func(b *bubble) {
+					b.ws.SetRealRates(true)
+					o := &outage{bubble: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
+					o.play(kind.begin)
+				})
+			})
+		}
+	}
+}
+
+// outage is one of Slack, with what it meets.
+type outage struct {
+	*bubble
+	lasts    time.Duration
+	backlog  int
+	heard    bool
+	restarts bool
+
+	began, ended, back time.Time
+	names              []string // of the calls that are asked about
+	meanwhile          string   // thread of what was said and heard while Slack was down
+}
+
+func (o *outage) play(begin func(*bubble) func()) {
+	before := o.before()
+	o.pass(time.Minute)
+	o.began = time.Now()
+	end := begin(o.bubble)
+	o.during(before)
+	end()
+	o.ended = time.Now()
+	o.after(before)
+}
+
+// before has requests wait whose deadlines come during the outage and after it, and others asked for at the last moment.
+func (o *outage) before() (shown map[string]visitor.Message) {
+	for _, n := range []string{"grave old", "plain old", "patient old"} {
+		o.says(n + strings.Fields(n)[0])
+	}
+	o.pass(25 * time.Minute) // three of five minutes are left to those that wait for half an hour, when it begins
+	o.names = append(o.names, "oldgrave", "oldplain", "oldpatient")
+	var lost atomic.Bool
+	o.becomes(func(c apiCall) callFate { // one answer is lost, before anything is wrong
+		if c.method == "chat.postMessage" && lost.CompareAndSwap(false, true) {
+			return callUnheard
+		}
+		return callFine
+	})
+	o.says("plain lostpost")
+	o.names = append(o.names, "lostpost")
+	o.within(time.Minute, "everything is shown", o.idle)
+	shown = map[string]visitor.Message{}
+	for _, n := range []string{"oldplain", "oldpatient", "lostpost"} {
+		shown[n] = o.card(n)
+	}
+	for i := range o.backlog {
+		for _, what := range []string{"plain", "patient", "grave", "alarm"} {
+			n := fmt.Sprintf("new%s%d", what, i)
+			o.says(fmt.Sprintf("after 70s %s %s", what, n))
+			o.names = append(o.names, n)
+		}
+		o.says(fmt.Sprintf("after 70s say %d", i))
+		o.pass(time.Second)
+	}
+	return shown
+}
+
+// during lets the time pass. People click, to no avail.
+func (o *outage) during(shown map[string]visitor.Message) {
+	o.pass(2 * time.Minute)
+	err := o.approve("teo", "oldplain", shown["oldplain"])
+	if o.heard && err != nil || !o.heard && err == nil {
+		o.Errorf("a click while Slack is down: %v", err)
+	}
+	if o.heard {
+		o.meanwhile = o.says("say heardmeanwhile")
+	}
+	if ready := o.bot.bot.Ready(o.ctx); ready == nil {
+		o.Error("the bot says that it is ready")
+	}
+	if n := len(o.log.with("Slack does not answer")); n != 1 {
+		o.Errorf("the operator was told %d times that Slack is down", n)
+	}
+	o.pass(o.lasts/2 - time.Since(o.began))
+	if o.heard { // a click behind the deadline that comes in
+		if err := o.approve("teo", "oldplain", shown["oldplain"]); err != nil {
+			o.Errorf("a click behind the deadline: %v", err)
+		}
+	}
+	if o.restarts {
+		o.restart()
+	}
+	o.pass(o.lasts - time.Since(o.began))
+	for _, n := range o.names {
+		r := o.asked(n)
+		if late := time.Since(r.ExpiresAt); r.State == approvers.Pending && late > 2*time.Minute {
+			o.Errorf("%s should have expired %s ago", n, late)
+		}
+		if r.State == approvers.Expired && (r.ClosedAt.Before(r.ExpiresAt) || r.ClosedAt.Sub(r.ExpiresAt) > 2*time.Minute) {
+			o.Errorf("%s expired at %s; its deadline was %s", n, r.ClosedAt, r.ExpiresAt)
+		}
+	}
+	if r := o.request("oldplain"); r.State != approvers.Expired {
+		o.Errorf("what was clicked while Slack was down is %s", r.State)
+	}
+	lines := o.log.all()
+	if n := len(lines); n > 150+10*o.backlog {
+		o.Errorf("%d lines were logged:\n%s", n, strings.Join(lines[n-20:], "\n"))
+	}
+}
+
+// after looks at what becomes of all when Slack is back.
+func (o *outage) after(shown map[string]visitor.Message) {
+	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.bot.bot.Ready(o.ctx) == nil })
+	o.back = time.Now()
+	stale := 0
+	for n, m := range shown { // cards that Slack still shows as they were
+		if r := o.request(n); r.State == approvers.Expired {
+			if err := o.approve("teo", n, m); err == nil {
+				stale++
+			} else if visitor.Code(err) != "unknown_action" { // the button is gone already
+				o.Errorf("a click on %s: %v", n, err)
+			}
+		}
+	}
+	o.within(20*time.Minute, "everything is shown", o.idle)
+	settled := time.Since(o.ended)
+	o.eachShownOnce()
+	o.nothingLive()
+	o.order()
+	o.reminders()
+	o.books()
+	o.decideAll()
+	if o.meanwhile != "" {
+		messages, err := o.as("sam").Messages(o.ctx, "#support", o.meanwhile)
+		o.ok(err)
+		if len(messages) < 2 || !strings.Contains(messages[len(messages)-1].Text, "You said heardmeanwhile") {
+			o.Errorf("what was heard while Slack was down was not answered: %v", messages)
+		}
+	}
+	if r := o.request("oldplain"); r.State != approvers.Expired || o.runs["oldplain"] > 0 {
+		o.Errorf("what was approved too late is %s, and ran %d times", r.State, o.runs["oldplain"])
+	}
+	for n, times := range o.runs {
+		if r := o.request(n); times != 1 || r.State != approvers.Consumed {
+			o.Errorf("%s ran %d times and is %s", n, times, r.State)
+		}
+	}
+	o.Logf("down for %s, noticed after %s, all shown after %s; %d posts, %d ran, %d clicks too late, %d calls of Slack meanwhile, %d lines logged", o.lasts, took,
+		settled, len(o.made(o.ended, isPost)), len(o.runs), stale, len(o.made(o.began, func(c apiCall) bool { return c.at.Before(o.ended) })), len(o.log.all()))
+}
+
+func isPost(c apiCall) bool { return c.method == "chat.postMessage" && c.done && c.surface != "" }
+
+// eachShownOnce: no message was posted twice, and all that is to be shown is.
+func (o *outage) eachShownOnce() {
+	posted := map[string]int{}
+	for _, c := range o.made(time.Time{}, isPost) {
+		posted[fmt.Sprint(c.surface, " ", c.part)]++
+	}
+	for what, times := range posted {
+		if times != 1 {
+			o.Errorf("%s was posted %d times", what, times)
+		}
+	}
+	for _, s := range o.surfaces() {
+		switch {
+		case s.State == store.SurfaceShown && posted[s.ID+" 0"] == 1, s.State == store.SurfaceExpanded, s.State == store.SurfaceGone:
+		default:
+			o.Errorf("%s to %s is %s, posted %d times: %s", s.Kind, s.To, s.State, posted[s.ID+" 0"], s.LastError)
+		}
+	}
+	if o.heard && len(o.log.with("set aside")) > 1 { // the click
+		o.Errorf("deliveries were set aside: %q", o.log.with("set aside"))
+	}
+}
+
+// nothingLive: no button of a request is left that does not wait.
+func (o *outage) nothingLive() {
+	for _, s := range o.surfaces() {
+		if s.TS == "" || s.State == store.SurfaceGone {
+			continue
+		}
+		var last store.Rendering
+		o.view(func(r store.Reader) (err error) {
+			last, err = r.Rendering(s.ID, s.Posts)
+			return err
+		})
+		for _, n := range o.names {
+			if r := o.request(n); !r.State.Open() && strings.Contains(string(last.Body), `"`+r.ID+" ") {
+				o.Errorf("a button for %s, which is %s, is left on a %s", n, r.State, s.Kind)
+			}
+		}
+	}
+}
+
+// order: what matters most is shown within moments, or as soon as Slack takes one after the other in its place, whatever else waits. Leads may be called to
+// something after Slack is back: that waits from then on.
+func (o *outage) order() {
+	wanted, answers := map[string]time.Time{}, map[string]bool{}
+	for _, s := range o.surfaces() {
+		switch s.Rank {
+		case store.RankFirst:
+			wanted[s.ID] = o.wanted(s)
+		case store.RankLast:
+			answers[s.ID] = true
+		}
+	}
+	posts := o.made(o.ended, func(c apiCall) bool { return isPost(c) && !wanted[c.surface].IsZero() })
+	rest := o.made(o.ended, func(c apiCall) bool { return isPost(c) && answers[c.surface] })
+	if len(rest) == 0 || len(posts) == 0 {
+		o.Fatalf("%d critical posts and %d others after the outage", len(posts), len(rest))
+	}
+	var longest time.Duration
+	for _, c := range posts {
+		since, ahead := wanted[c.surface], 0
+		for _, other := range posts {
+			if other.channel == c.channel && !other.at.Before(since) && other.at.Before(c.at) {
+				ahead++
+			}
+		}
+		took := c.at.Sub(since)
+		longest = max(longest, took)
+		if most := 2*time.Second + time.Duration(ahead)*1100*time.Millisecond; took > most {
+			o.Errorf("a critical post came after %s, with %d others before it in its place; want %s at most", took, ahead, most)
+		}
+		if since.Equal(o.back) && c.at.After(rest[len(rest)-1].at) {
+			o.Errorf("a critical post came %s after Slack was back, and no answer after it", took)
+		}
+	}
+	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
+}
+
+// wanted is since when Slack could have shown a surface: since it was made, or what it is one person's copy of, or since Slack was back.
+func (o *outage) wanted(s store.Surface) time.Time {
+	made := s.CreatedAt
+	for _, other := range o.surfaces() {
+		if other.State == store.SurfaceExpanded && other.Kind == s.Kind && other.Ref == s.Ref && other.Note == s.Note && other.CreatedAt.Before(made) {
+			made = other.CreatedAt
+		}
+	}
+	if made.Before(o.back) {
+		return o.back
+	}
+	return made
+}
+
+// reminders: nobody is reminded of what is over, nor more than once of what is not.
+func (o *outage) reminders() {
+	states := map[string]approvers.State{}
+	for _, n := range o.names {
+		r := o.request(n)
+		states[r.ID] = r.State
+	}
+	told := map[string]int{}
+	reminders := map[string]store.Surface{}
+	for _, s := range o.surfaces() {
+		if s.Note == store.NoteReminder {
+			reminders[s.ID] = s
+		}
+	}
+	for _, c := range o.made(o.ended, isPost) {
+		s, ok := reminders[c.surface]
+		if !ok || c.at.Sub(o.back) > time.Minute {
+			continue
+		}
+		told[s.Request+" "+s.To]++
+		if states[s.Request] != approvers.Pending || told[s.Request+" "+s.To] > 1 {
+			o.Errorf("%s is reminded %d times of a request that is %s", s.To, told[s.Request+" "+s.To], states[s.Request])
+		}
+	}
+}
+
+// decideAll has everything approved that still waits, on the cards as they are.
+func (o *outage) decideAll() {
+	for _, n := range o.names {
+		r := o.request(n)
+		if r.State != approvers.Pending || strings.Contains(n, "grave") || strings.Contains(n, "alarm") {
+			continue
+		}
+		if err := o.approve("teo", n, o.card(n)); err != nil {
+			o.Errorf("%s can't be approved: %v", n, err)
+		}
+		o.within(time.Minute, n+" is consumed", func() bool { return o.request(n).State == approvers.Consumed })
+		o.pass(2 * time.Second)
+	}
+	o.within(5*time.Minute+time.Duration(o.backlog)*30*time.Second, "everything is shown", o.idle)
+	o.nothingLive()
+}

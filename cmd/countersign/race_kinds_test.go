@@ -1,0 +1,230 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"countersign/approvers"
+	"countersign/internal/visitor"
+	"countersign/store"
+)
+
+// raceKind is one way in which sixteen people get in each other's way.
+type raceKind struct {
+	name    string
+	calls   int // of one step, which one card shows
+	atOnce  int // races at the same time
+	run     func(*ring, []*race)
+	outcome func(*race) (string, error)
+}
+
+var raceKinds = []raceKind{
+	{name: "approve", calls: 1, atOnce: 6, run: allApprove, outcome: oneDecided},
+	{name: "reject", calls: 1, atOnce: deciders / rejecters, run: someReject, outcome: oneDecided},
+	{name: "stages", calls: 1, atOnce: 6, run: inTheirTurn, outcome: twoOfEach},
+	{name: "back", calls: 1, atOnce: 6, run: takesBack, outcome: backOrRun},
+	{name: "all", calls: 3, atOnce: 6, run: allOrOne, outcome: eachOnce},
+}
+
+// gun has people act on cards at the same time, and counts what was acknowledged.
+func (r *ring) gun(races []*race, people []int, act func(ra *race, i int) error) {
+	r.Helper()
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for _, ra := range races {
+		for _, n := range rand.Perm(len(people)) {
+			i := people[n]
+			all.Go(func() {
+				<-start
+				err := act(ra, i)
+				switch {
+				case err == nil:
+					ra.mu.Lock()
+					ra.clicks++
+					ra.mu.Unlock()
+				case !errors.Is(err, errNoButton): // they came after all was over
+					r.Errorf("what %s did was not acknowledged: %v", r.names[i], err)
+				}
+			})
+		}
+	}
+	close(start)
+	all.Wait()
+}
+
+func from(first, last int) (out []int) {
+	for i := first; i < last; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
+// errNoButton says that a card has no such button, or no more.
+var errNoButton = errors.New("the card has no such button")
+
+// press has a person press a button of a card for one of its requests, or for all of them. Where the card was drawn anew in the meantime they look again.
+func (r *ring) press(ra *race, i int, label, request string) error {
+	card := ra.card
+	for {
+		e, ok := buttonFor(card, label, request)
+		if request == "" {
+			e, ok = visitor.Button(card.Blocks, label)
+		}
+		if !ok {
+			return fmt.Errorf("%w: %s", errNoButton, label)
+		}
+		err := r.as(r.names[i]).Press(r.Context(), card, e)
+		switch visitor.Code(err) {
+		case "unknown_action":
+			return fmt.Errorf("%w: %s", errNoButton, label)
+		case "invalid_value":
+			r.until("a card as it is now", func(s store.Reader) (settled bool, err error) {
+				card, settled, err = cardOf(s, ra.requests[0])
+				return settled, err
+			})
+		default:
+			return err
+		}
+	}
+}
+
+// form has a person open a form, and returns what sends it with a reason.
+func (r *ring) form(ra *race, i int, label string) (send func() error) {
+	r.Helper()
+	if err := r.press(ra, i, label, ra.requests[0].ID); err != nil {
+		r.Fatal(err)
+	}
+	who := r.as(r.names[i])
+	var view, field string
+	r.wait("a form", func() (bool, error) {
+		views, err := who.Views(r.Context())
+		if err != nil || len(views) == 0 || views[len(views)-1].Submit == nil {
+			return false, err
+		}
+		in, ok := visitor.Input(views[len(views)-1].Blocks, "")
+		view, field = views[len(views)-1].ID, in.BlockID
+		return ok, nil
+	})
+	return func() error { return who.Submit(r.Context(), view, map[string]string{field: "because"}) }
+}
+
+// look looks at the cards as they are now.
+func (r *ring) look(races []*race, ready func(approvers.Request) bool) {
+	r.Helper()
+	for _, ra := range races {
+		r.until("a card as it is now", func(s store.Reader) (settled bool, err error) {
+			q, err := s.Request(ra.requests[0].ID)
+			if err != nil || !ready(q) {
+				return false, err
+			}
+			ra.card, settled, err = cardOf(s, q)
+			return settled, err
+		})
+	}
+}
+
+func allApprove(r *ring, races []*race) {
+	r.gun(races, from(0, deciders), func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
+}
+
+// rejecters are how many people reject a request. Somebody who has a form open can't open another one.
+const rejecters = 4
+
+// someReject has some people send a form that they opened before. The others approve.
+func someReject(r *ring, races []*race) {
+	send := make([]func() error, deciders)
+	for i := range min(deciders, rejecters*len(races)) {
+		send[i] = r.form(races[i/rejecters], i, "Reject")
+	}
+	r.gun(races, from(0, deciders), func(ra *race, i int) error {
+		if i/rejecters < len(races) && races[i/rejecters] == ra {
+			return send[i]()
+		}
+		return r.press(ra, i, "Approve", ra.requests[0].ID)
+	})
+}
+
+// oneDecided: one person decided; what was approved ran.
+func oneDecided(ra *race) (string, error) {
+	q := ra.requests[0]
+	if len(q.Decisions) != 1 || (q.Decisions[0].Kind == approvers.Approve) != (q.State == approvers.Consumed) {
+		return "", fmt.Errorf("%s by %+v", q.State, q.Decisions)
+	}
+	return string(q.State), nil
+}
+
+func inTheirTurn(r *ring, races []*race) {
+	approve := func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) }
+	r.gun(races, from(0, deciders/2), approve)
+	r.look(races, func(q approvers.Request) bool { return q.Stage == 1 })
+	r.gun(races, from(deciders/2, deciders), approve)
+}
+
+// twoOfEach: two of the first eight approved, then two of the second.
+func twoOfEach(ra *race) (string, error) {
+	q := ra.requests[0]
+	if q.State != approvers.Consumed || len(q.Decisions) != 4 {
+		return "", fmt.Errorf("%s by %+v", q.State, q.Decisions)
+	}
+	for i, d := range q.Decisions {
+		if d.Stage != i/2 || d.Role != []string{"first", "second"}[i/2] || i%2 == 1 && d.By == q.Decisions[i-1].By {
+			return "", fmt.Errorf("decided as %+v", q.Decisions)
+		}
+	}
+	return string(q.State), nil
+}
+
+// takesBack has the first of two who have to agree take it back, in each race another person, while fifteen others approve.
+func takesBack(r *ring, races []*race) {
+	for i, ra := range races {
+		r.gun([]*race{ra}, []int{i}, func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
+	}
+	r.look(races, func(q approvers.Request) bool { return q.At(0) == 1 })
+	back := map[*race]func() error{}
+	for i, ra := range races {
+		back[ra] = r.form(ra, i, "Take back")
+	}
+	r.gun(races, from(0, deciders), func(ra *race, i int) error {
+		if i < len(races) && races[i] == ra {
+			return back[ra]()
+		}
+		return r.press(ra, i, "Approve", ra.requests[0].ID)
+	})
+}
+
+// backOrRun: it was taken back by whoever had approved first, after one or two approvals; or both stand, and it ran.
+func backOrRun(ra *race) (string, error) {
+	q := ra.requests[0]
+	switch first := q.Decisions[0].By; {
+	case q.State == approvers.Revoked && q.ClosedBy == first && len(q.Decisions) <= 2:
+		return fmt.Sprintf("taken back after %d of 2", len(q.Decisions)), nil
+	case q.State == approvers.Consumed && len(q.Decisions) == 2 && q.Decisions[1].By != first:
+		return "run", nil
+	}
+	return "", fmt.Errorf("%s by %s after %+v", q.State, q.ClosedBy, q.Decisions)
+}
+
+// allOrOne has four people approve all of a card, and twelve one of it each.
+func allOrOne(r *ring, races []*race) {
+	r.gun(races, from(0, deciders), func(ra *race, i int) error {
+		if i%4 > 0 {
+			return r.press(ra, i, "Approve", ra.requests[i%len(ra.requests)].ID)
+		}
+		return r.press(ra, i, "Approve all", "")
+	})
+}
+
+// eachOnce: each was decided once, all together or one by one.
+func eachOnce(ra *race) (string, error) {
+	for _, q := range ra.requests {
+		if q.State != approvers.Consumed || len(q.Decisions) != 1 {
+			return "", fmt.Errorf("%s by %+v", q.State, q.Decisions)
+		}
+	}
+	if n := len(byAll(ra)); n != 1 && n != len(ra.requests) {
+		return "", fmt.Errorf("%d of %d were decided together", len(ra.requests)-n+1, len(ra.requests))
+	}
+	return map[bool]string{true: "together", false: "one by one"}[len(byAll(ra)) == 1], nil
+}

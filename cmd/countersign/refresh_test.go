@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/internal/campaign"
+)
+
+// TestRefreshedSockets has people write and type commands all the time while Slack has sockets opened anew, again and again: one after the other, or all at the same
+// moment after a warning. Nobody is told that the app did not respond: a new socket is there before the old one goes. Then all sockets go at once without a warning, or
+// break. Every message is answered, each once. In faked time.
+//
+// COUNTERSIGN_REFRESHES says how often.
+func TestRefreshedSockets(t *testing.T) {
+	refreshes, seed := campaign.Size(t, "COUNTERSIGN_REFRESHES", 12), campaign.Seed(t)
+	inBubble(t, func(b *bubble) { b.http = false }, func(b *bubble) {
+		c := &refreshed{bubble: b, rnd: campaign.Chance(seed, 1), threads: map[int]string{}}
+		c.talk(refreshes, func(n int) {
+			if n%2 == 0 {
+				b.ws.Refresh()
+			} else {
+				b.ok(b.ws.Disconnect("warning"))
+			}
+		})
+		if c.unanswered > 0 {
+			t.Errorf("%d of %d commands were not acknowledged while Slack had sockets opened anew", c.unanswered, c.commands)
+		}
+		t.Logf("refreshes=%d messages=%d commands=%d unanswered=%d", refreshes, len(c.threads), c.commands, c.unanswered)
+		c.talk(refreshes/3, func(n int) {
+			if n%2 == 0 {
+				b.ws.DropSockets()
+			} else {
+				b.ok(b.ws.Disconnect("refresh_requested"))
+			}
+		})
+		b.within(15*time.Minute, "everything is handled", b.idle)
+		for n, thread := range c.threads {
+			messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+			b.ok(err)
+			answers := 0
+			for _, m := range messages {
+				answers += strings.Count(m.Text, fmt.Sprint("You said ", n, "."))
+			}
+			if answers != 1 {
+				t.Errorf("message %d has %d answers", n, answers)
+			}
+		}
+		t.Logf("with drops: messages=%d commands=%d unanswered=%d", len(c.threads), c.commands, c.unanswered)
+	})
+}
+
+// refreshed is what people say meanwhile.
+type refreshed struct {
+	*bubble
+	rnd     *rand.Rand
+	threads map[int]string // by number of the message
+
+	mu                   sync.Mutex
+	commands, unanswered int
+	typing               sync.WaitGroup
+}
+
+// talk has people talk until something was done so often, each time some seconds after the time before.
+func (c *refreshed) talk(times int, do func(n int)) {
+	for n := range times {
+		next := time.Now().Add(time.Duration(2000+c.rnd.IntN(20_000)) * time.Millisecond)
+		for time.Now().Before(next) {
+			m := len(c.threads)
+			c.threads[m] = c.says(fmt.Sprintf("say %d.", m))
+			c.types()
+			c.pass(time.Duration(c.rnd.IntN(2000)) * time.Millisecond)
+		}
+		c.types()
+		do(n)
+		c.types()
+		c.threads[len(c.threads)] = c.says(fmt.Sprintf("say %d.", len(c.threads)))
+	}
+	c.typing.Wait()
+}
+
+// types has somebody type a command, beside whatever else happens.
+func (c *refreshed) types() {
+	c.typing.Go(func() {
+		_, err := c.as("ada").Command(c.ctx, "#support", "/countersign", "help")
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.commands++
+		if err != nil {
+			c.unanswered++
+		}
+	})
+}

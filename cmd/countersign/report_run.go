@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+)
+
+// finding is what an operator found out about a run.
+type finding struct {
+	Execution string      `json:"execution"`
+	What      desk.Report `json:"what"`
+	Reason    string      `json:"reason"`
+}
+
+func reportCommand() *cobra.Command {
+	var f finding
+	cmd := &cobra.Command{
+		Use:   "report RUN happened|did-not|leave --reason …",
+		Short: "Says what became of a run that nobody saw the end of",
+		Long: `Answers for the people who are asked whether a run happened: it did, with its result as the reason; it did not; or leave it, and the agent is told that nobody knows.
+"countersign pending" lists such runs. It is recorded as operator:LOGIN. A run is not started again by it.`,
+		Example: `  countersign report exec_7ABCDEFGHIJK happened --reason "refund RF-9, seen at the bank"`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Execution = args[0]
+			var ok bool
+			if f.What, ok = map[string]desk.Report{"happened": desk.Happened, "did-not": desk.DidNot, "leave": desk.Leave}[args[1]]; !ok {
+				return misused("%q is no report: write happened, did-not or leave", args[1])
+			}
+			if err := checkReason(&f.Reason); err != nil {
+				return err
+			}
+			return reportTask.do(cmd.Context(), f, nil, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "how you know; the result, where it happened. People and the agent are told")
+	return cmd
+}
+
+// reportTask reports as the operator.
+var reportTask = task[finding]{"report", false, func(ctx context.Context, w workplace, f finding) error {
+	d, err := w.desk()
+	if err != nil {
+		return err
+	}
+	if err := d.Report(ctx, desk.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
+		return notDecided(err, f.Execution)
+	}
+	fmt.Fprintf(w.out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.who)
+	return nil
+}}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// What retention erases is counted, and when it was through with everything last.
+func TestMetricsOfRetention(t *testing.T) {
+	db := emptyStore(t)
+	err := db.Update(t.Context(), func(tx store.Tx) error {
+		for _, chain := range []string{"req_1", "req_1", "req_1", "req_2"} { // their records are from 1970
+			if err := appendRecord(tx, chain, approvers.AuditProposed, nil); err != nil {
+				return err
+			}
+		}
+		return tx.PutConversation(store.Conversation{ID: "conv_1", Place: "T0001/C0001/1", LastAt: time.Unix(1, 0)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := 24 * time.Hour
+	policy := &approvers.Policy{Retention: approvers.Retention{Conversations: day, Records: 30 * day}}
+	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return policy }})
+	m := newMetrics(db, metricsPolicy)
+	log := slog.New(slog.DiscardHandler)
+	last := func() string {
+		t.Helper()
+		for _, line := range scrape(t, m) {
+			if at, ok := strings.CutPrefix(line, "countersign_retention_last_run_timestamp_seconds "); ok {
+				return at
+			}
+		}
+		t.Fatal("it is not said when the last time was")
+		return ""
+	}
+	if last() != "0" {
+		t.Errorf("before the first time, the last one was %s", last())
+	}
+	for range 2 { // the second time there is nothing left
+		if err := retain(t.Context(), d, m, log); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 1", "countersign_retention_records_total 4")
+	}
+	through := last()
+	if through == "0" {
+		t.Error("the last time is not noted")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := retain(t.Context(), d, m, log); err == nil || last() != through {
+		t.Errorf("a time that failed (%v) is taken for one that was over: %s", err, last())
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+// simOperator is who pauses everything at the command line, and lets it go on.
+type simOperator struct {
+	busy   atomic.Bool // with a command that is under way
+	paused atomic.Bool // the operator was told that everything is paused: nothing may run, and no model be called
+}
+
+// isPaused is what the store says.
+func (s *sim) isPaused() bool {
+	var p desk.Pause
+	err := s.db.View(context.Background(), func(r store.Reader) error {
+		row, err := r.Setting(store.SettingPause)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(row.Value, &p)
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.violate("it can't be read whether everything is paused: %v", err)
+	}
+	return p.On
+}
+
+// operates has the operator pause everything, or let it go on.
+func (s *sim) operates() {
+	pause, p := !s.isPaused(), s.bot
+	s.step("the operator pauses everything: %t", pause)
+	s.operator.busy.Store(true)
+	s.operator.paused.Store(false)
+	go func() {
+		ctx, who := context.WithoutCancel(labels(p.ctx, "operator")), approvers.Operator("sim")
+		var err error
+		if pause {
+			err = p.desk.Pause(ctx, who, "to have a look")
+		} else {
+			err = p.desk.Resume(ctx, who, "all is well")
+		}
+		s.operator.paused.Store(pause && err == nil)
+		s.operator.busy.Store(false)
+	}()
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"countersign/agent"
+	"countersign/bot"
+	"countersign/config"
+	"countersign/internal/scriptedmodel"
+	"countersign/internal/workspace"
+)
+
+// life is one process of the bot.
+type life struct {
+	parts
+	sim      *sim
+	n        int
+	dead     atomic.Bool // killed: nothing of it reaches anything any more
+	stopping bool
+	doubts   atomic.Bool // it does not know whether it wrote, and ends
+	ctx      context.Context
+	stop     context.CancelFunc
+	policies *policies
+	hangup   chan os.Signal
+	done     chan struct{}
+	err      error
+}
+
+// lifeKey finds the process in a context.
+type lifeKey struct{}
+
+const simBase = "http://slack.test"
+
+// start starts the bot on what is stored.
+func (s *sim) start() {
+	s.lives++
+	p := &life{sim: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
+	log := slog.New(simLog{s: s, p: p})
+	tools := s.tools(p)
+	policies, err := openPolicies(s.policyFile, tools, log)
+	if err != nil {
+		s.Fatal(err)
+	}
+	policies.hangup, p.policies = p.hangup, policies
+	set := setup{
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: simBase + "/api/",
+		model: agent.Model{
+			BaseURL: "http://model.test/v1", Key: "sim", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: modelWire{p}},
+		},
+		policies: policies, store: gatedStore{Store: s.db, p: p}, tools: tools, log: log, now: s.now,
+		unlimited: s.unlimited, http: &http.Client{Transport: slackWire{p}, Timeout: 20 * time.Second},
+		receive: func(ctx context.Context, _ *bot.Bot) error {
+			<-ctx.Done() // deliveries are brought by the simulation
+			return nil
+		},
+	}
+	p.parts = set.assemble()
+	ctx := context.WithValue(context.Background(), lifeKey{}, p)
+	p.ctx, p.stop = context.WithCancel(labels(ctx, "main"))
+	s.bot = p
+	s.operator.paused.Store(s.isPaused())
+	s.step("process %d starts", p.n)
+	go func() {
+		defer close(p.done)
+		p.err = set.run(p.ctx, p.parts)
+	}()
+}
+
+// kill ends the process at once, wherever it is.
+func (s *sim) kill(why string) {
+	p := s.bot
+	s.kills++
+	s.step("process %d is killed: %s", p.n, why)
+	p.dead.Store(true)
+	p.stop()
+	s.gate.clear(p)
+	s.bot = nil
+	s.settle()
+	if s.chance(3) {
+		s.reopen()
+	}
+}
+
+// reopen closes the store and opens it again, as another process does.
+func (s *sim) reopen() {
+	if err := s.db.Close(); err != nil {
+		s.violate("the store does not close: %v", err)
+		return
+	}
+	s.open()
+}
+
+// ended notices that the process ended by itself, or as it was asked to.
+func (s *sim) ended() {
+	if s.bot == nil {
+		return
+	}
+	select {
+	case <-s.bot.done:
+	default:
+		return
+	}
+	p := s.bot
+	s.note("process %d has ended: %v", p.n, p.err)
+	if p.err == nil && !p.stopping {
+		s.violate("the process ended by itself, and does not say why")
+	}
+	s.bot, s.upAt = nil, time.Now().Add(time.Duration(s.rnd.IntN(3000))*time.Millisecond)
+	p.dead.Store(true)
+	p.stop()
+	s.gate.clear(p)
+}
+
+// halt asks the process to stop in good order.
+func (s *sim) halt() {
+	s.step("process %d is asked to stop", s.bot.n)
+	s.bot.stopping = true
+	s.bot.stop()
+}
+
+// putPolicy writes the policy file, and tells the process that it is whole.
+func (s *sim) putPolicy(r simPolicy) {
+	text := []byte(r.text())
+	s.policyOf[config.Hash(text)] = r
+	if err := os.WriteFile(s.policyFile, text, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	if s.bot != nil {
+		s.bot.hangup <- syscall.SIGHUP
+	}
+}
+
+// simLog looks through what the bot writes into its log.
+type simLog struct {
+	s *sim
+	p *life
+}
+
+func (l simLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l simLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l simLog) WithGroup(string) slog.Handler            { return l }
+
+func (l simLog) Handle(_ context.Context, r slog.Record) error {
+	if l.p.dead.Load() || r.Level < slog.LevelWarn {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", r.Level, r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&b, " %s=%.200v", a.Key, a.Value)
+		return true
+	})
+	l.s.logged(b.String())
+	return nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"countersign/internal/campaign"
+)
+
+// The whole loop as a simulation: the real bot, agent, desk and store, with people, a model, Slack, tools, crashes and a clock that a seed decides.
+//
+// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Whatever reaches out of the product waits at a gate:
+// each commit, each call to Slack or to the model, each tool. The scheduler lets one of them through at a time, or has something else happen: a
+// delivery arrives, a person does something, time passes, the process is killed. So one seed is one history, and it replays exactly.
+//
+// The invariants of DESIGN.md, section 3, are held against an account that the simulation keeps itself: of what people were shown and clicked, of what was
+// acknowledged, of what tools were called with, of what the model was given.
+
+// episodeSteps is how long one history is. The next one begins with an empty store.
+const episodeSteps = 4000
+
+// TestSimulation plays one history after the other. COUNTERSIGN_STEPS says how many steps in all, COUNTERSIGN_SEED repeats a run, and a
+// short one is the same each time: a violation is printed with the seed of its own history, which replays it at once.
+func TestSimulation(t *testing.T) {
+	steps, seed := campaign.Size(t, "COUNTERSIGN_STEPS", campaign.Brief(10_000)), uint64(1)
+	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(campaign.SeedVariable) != "" {
+		seed = campaign.Seed(t)
+	}
+	began, total, episodes := time.Now(), tally{kinds: map[string]int{}}, 0
+	for done := 0; done < steps && !t.Failed(); {
+		h := simulate(t, seed+uint64(episodes), min(episodeSteps, steps-done))
+		done += h.steps
+		total.add(h.tally)
+		episodes++
+	}
+	took := time.Since(began)
+	t.Logf("steps=%d histories=%d violated=%d %s in %s (%.0f steps/s)", total.steps, episodes, total.violated, total, took.Round(time.Second),
+		float64(total.steps)/took.Seconds())
+	t.Logf("records: %v", total.kinds)
+}
+
+// TestSimulationReplays plays one history twice. The race detector has goroutines take turns by chance, on purpose: two that wake at the same moment may then do
+// things in another order.
+func TestSimulationReplays(t *testing.T) {
+	seed := uint64(1)
+	a, b := simulate(t, seed, campaign.Brief(1200)), simulate(t, seed, campaign.Brief(1200))
+	if a.hash == b.hash || campaign.Racing {
+		return
+	}
+	for i := range min(len(a.trace), len(b.trace)) {
+		if a.trace[i] != b.trace[i] {
+			t.Fatalf("the histories part after\n%s\nwith\n%s\nand\n%s", strings.Join(a.trace[max(0, i-5):i], "\n"), a.trace[i], b.trace[i])
+		}
+	}
+	t.Fatalf("one history has %d steps, the other %d", len(a.trace), len(b.trace))
+}
+
+// history is what was played.
+type history struct {
+	tally
+	hash  uint64
+	trace []string
+}
+
+// simulate plays one history, and fails the test where it violates an invariant.
+func simulate(t *testing.T, seed uint64, steps int) (h history) {
+	t.Helper()
+	t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		dir := quickDir(t)
+		synctest.Test(t, func(t *testing.T) {
+			s := newSim(t, dir, seed)
+			s.live(steps)
+			s.end()
+			h.tally, h.trace = s.tally, s.trace
+			if os.Getenv("COUNTERSIGN_TRACE") == "always" {
+				t.Log(strings.Join(s.trace, "\n"))
+			}
+			if s.violation != "" {
+				h.violated = 1
+				t.Errorf("step %d: %s\nlast steps:\n%s\nreplay: COUNTERSIGN_SEED=%d COUNTERSIGN_STEPS=%d go test ./cmd/countersign -run 'Simulation$' -v",
+					s.broke, s.violation, strings.Join(s.trace[max(0, s.brokeAt-traceTail()):s.brokeAt], "\n"), seed, episodeSteps)
+			}
+		})
+	})
+	sum := fnv.New64a()
+	for _, line := range h.trace {
+		sum.Write([]byte(line))
+	}
+	h.hash = sum.Sum64()
+	return h
+}
+
+// traceTail is how many lines of a history are printed where it went wrong. COUNTERSIGN_TRACE=all prints the whole of it.
+func traceTail() int {
+	if os.Getenv("COUNTERSIGN_TRACE") == "all" {
+		return 1 << 30
+	}
+	return 60
+}
+
+// quickDir is a directory for a store, in memory where the machine has such a place: commits are as real as on a disk, and nothing waits for one.
+func quickDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(filepath.Clean(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// tally counts what went on.
+type tally struct {
+	steps, calmly, violated                         int
+	messages, clicks, runs, kills, faults, policies int
+	commits, slack, model, deliveries, rests        int
+	kinds                                           map[string]int // of audit records
+}
+
+func (a *tally) add(b tally) {
+	a.steps += b.steps
+	a.violated += b.violated
+	a.calmly += b.calmly
+	a.messages += b.messages
+	a.clicks += b.clicks
+	a.runs += b.runs
+	a.kills += b.kills
+	a.faults += b.faults
+	a.policies += b.policies
+	a.commits += b.commits
+	a.slack += b.slack
+	a.model += b.model
+	a.deliveries += b.deliveries
+	a.rests += b.rests
+	for kind, n := range b.kinds {
+		a.kinds[kind] += n
+	}
+}
+
+func (a tally) String() string {
+	return fmt.Sprintf("calm=%d messages=%d clicks=%d runs=%d kills=%d faults=%d policies=%d commits=%d slack=%d model=%d deliveries=%d rests=%d",
+		a.calmly, a.messages, a.clicks, a.runs, a.kills, a.faults, a.policies, a.commits, a.slack, a.model, a.deliveries, a.rests)
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The thread's status says what the turn is at, is set again before Slack takes it away as long as it is so, and is gone when the turn has ended.
+func TestStatus(t *testing.T) {
+	inBubble(t, nil, func(b *bubble) {
+		began := time.Now()
+		set := func() (texts []string) {
+			for _, c := range b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" }) {
+				texts = append(texts, c.form.Get("status"))
+			}
+			return texts
+		}
+		b.says("after 5s plain 1")
+		b.asked("1")
+		b.within(time.Minute, "the card is there", b.idle)
+		if got := strings.Join(set(), ", "); got != "is thinking…, is waiting for Lead" {
+			t.Errorf("set were %s", got)
+		}
+		b.pass(9 * time.Minute)
+		made := b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" })
+		for i := 1; i < len(made); i++ {
+			if gap := made[i].at.Sub(made[i-1].at); gap > 2*time.Minute {
+				t.Errorf("Slack took it away %s before it was set again", gap-2*time.Minute)
+			}
+		}
+		if len(made) < 6 {
+			t.Errorf("it was set %d times in nine minutes", len(made))
+		}
+		b.ok(b.approve("teo", "1", b.card("1")))
+		b.within(time.Minute, "the turn is over", b.idle)
+		n := len(set())
+		b.pass(5 * time.Minute)
+		if after := set(); len(after) != n {
+			t.Errorf("it was set after the end: %v", after[n:])
+		}
+		if last := set()[n-1]; strings.Contains(last, "waiting") {
+			t.Errorf("the last was %q", last)
+		}
+	})
+}
+
+// Nothing is lost where Slack has no statuses, and it is not asked again and again.
+func TestStatusIsRefused(t *testing.T) {
+	inBubble(t, nil, func(b *bubble) {
+		began := time.Now()
+		b.becomes(func(c apiCall) callFate {
+			if c.method == "assistant.threads.setStatus" {
+				return callUnknown
+			}
+			return callFine
+		})
+		for range 3 {
+			b.says("after 5s plain 1")
+		}
+		b.pass(10 * time.Minute)
+		if n := len(b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" })); n > 3 {
+			t.Errorf("it was tried %d times", n)
+		}
+	})
+}

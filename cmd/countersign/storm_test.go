@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/campaign"
+	"countersign/store"
+)
+
+// TestStorm has a thousand answers go to one channel and some to another, while critical cards come for the one and for direct messages: once in a Slack with the limits that it
+// publishes, and once in one that refuses whatever it likes, for as long as it likes. All are posted, once each; no call is made before the time that
+// Slack asked for; and no answer goes before a critical card of its channel.
+//
+// COUNTERSIGN_POSTS says how many answers (100).
+func TestStorm(t *testing.T) {
+	posts, seed := campaign.Size(t, "COUNTERSIGN_POSTS", campaign.Brief(100)), campaign.Seed(t)
+	for _, kind := range []struct {
+		name   string
+		begin  func(*storm)
+		change func(*bubble)
+	}{
+		{"published limits", func(s *storm) { s.ws.SetRealRates(true) }, func(b *bubble) { b.setup.unlimited = false }},
+		{"limits that nobody knows", func(s *storm) { s.ws.SetRealRates(true) }, nil},
+		{"refusals at random", func(s *storm) { s.becomes(s.refuse) }, func(b *bubble) { b.setup.unlimited = false }},
+		{"refusals at random, and limits that nobody knows", func(s *storm) { s.becomes(s.refuse) }, nil},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			inBubble(t, kind.change, func(b *bubble) {
+				s := &storm{bubble: b, random: campaign.Chance(seed, 1), closed: map[string]time.Time{}}
+				kind.begin(s)
+				s.blow(posts)
+				if kind.name == "published limits" && s.refused > 0 {
+					b.Errorf("Slack refused %d calls although its limits are known", s.refused)
+				}
+			})
+		})
+	}
+}
+
+// storm is a Slack that is asked for more than it takes.
+type storm struct {
+	*bubble
+	random  *rand.Rand
+	closed  map[string]time.Time // until when calls are refused, by method and channel
+	alarms  []string
+	refused int
+	early   int // calls before the time that Slack asked for
+}
+
+// refuse has a kind of call refused for a while now and then. b.mu is not held.
+func (s *storm) refuse(c apiCall) callFate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := heldKey(c)
+	now := time.Now()
+	if s.closed[key].After(now) || s.closed[c.method].After(now) {
+		return callRefused
+	}
+	if s.random.IntN(25) > 0 {
+		return callFine
+	}
+	if s.random.IntN(3) == 0 { // in the workspace, and not in that channel alone
+		key = c.method
+	}
+	s.closed[key] = now.Add(time.Duration(1+s.random.IntN(90)) * time.Second)
+	return callRefused
+}
+
+// heldKey is what Slack's refusal of a call is about.
+func heldKey(c apiCall) string {
+	if c.method == "chat.postMessage" {
+		return c.method + " " + c.channel
+	}
+	return c.method
+}
+
+// blow has all of it asked for, and waits until it is shown.
+func (s *storm) blow(posts int) {
+	began := time.Now()
+	for i := range posts {
+		s.says(fmt.Sprintf("say %d", i))
+		if i%8 == 0 {
+			s.saysIn("#general", fmt.Sprintf("say elsewhere%d", i))
+		}
+		if i%25 == 10 {
+			n := fmt.Sprint("alarm", i)
+			s.says("alarm " + n)
+			s.alarms = append(s.alarms, n)
+			s.pass(7 * time.Second)
+		}
+	}
+	asked := time.Since(began)
+	s.within(time.Duration(posts)*20*time.Second+time.Hour, "everything is shown", s.idle)
+	took := time.Since(began)
+	s.becomes(nil)
+	s.within(time.Hour, "everything is shown", s.idle)
+	s.eachOnce(posts)
+	s.heeded()
+	waits := s.criticalFirst()
+	s.books()
+	for _, line := range s.log.with("will be tried again") {
+		if !strings.Contains(line, "error=<nil>") { // time stands still here: what is wanted again at the same instant looks like what is being shown
+			s.Errorf("something failed: %s", line)
+		}
+	}
+	calls := len(s.made(began, func(apiCall) bool { return true }))
+	s.Logf("posts=%d critical=%d in %s (asked for in %s): calls=%d refused=%d early=%d critical cards waited %s at most", posts, len(s.alarms),
+		took.Round(time.Second), asked.Round(time.Second), calls, s.refused, s.early, slices.Max(waits).Round(time.Millisecond))
+}
+
+// eachOnce: every answer and every card is there once. A reminder for which it was too late when its turn came is not.
+func (s *storm) eachOnce(posts int) {
+	count := map[string]int{}
+	for _, c := range s.made(time.Time{}, isPost) {
+		count[c.surface]++
+	}
+	answers := -len(s.alarms) - (posts+7)/8
+	for _, n := range s.alarms {
+		answers += b2i(s.request(n).State == approvers.Pending)
+	}
+	for _, sf := range s.surfaces() {
+		if want, ok := map[store.SurfaceState]int{store.SurfaceShown: 1, store.SurfaceExpanded: 0, store.SurfaceGone: 0}[sf.State]; !ok || count[sf.ID] != want {
+			s.Errorf("%s to %s is %s, posted %d times", sf.Kind, sf.To, sf.State, count[sf.ID])
+		}
+		answers += b2i(sf.Kind == store.SurfaceAnswer)
+	}
+	if answers != posts {
+		s.Errorf("%d answers; want %d", answers, posts)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// heeded: after a refusal no such call came before the time that Slack asked for, and no post at all where two channels were refused.
+func (s *storm) heeded() {
+	type hold struct {
+		key         string
+		from, until time.Time
+	}
+	var holds []hold
+	all := s.made(time.Time{}, func(apiCall) bool { return true })
+	slices.SortStableFunc(all, func(a, b apiCall) int { return a.at.Compare(b.at) })
+	for _, c := range all {
+		if c.status != 429 {
+			continue
+		}
+		s.refused++
+		seconds, err := strconv.Atoi(c.retryAfter)
+		s.ok(err)
+		h := hold{heldKey(c), c.answered, c.answered.Add(time.Duration(seconds) * time.Second)}
+		if c.method == "chat.postMessage" && slices.ContainsFunc(holds, func(o hold) bool {
+			return o.key != h.key && o.key != c.method && o.until.After(h.from) && len(o.key) > len(c.method) && o.key[:len(c.method)] == c.method
+		}) {
+			holds = append(holds, hold{c.method, h.from, h.until})
+		}
+		holds = append(holds, h)
+	}
+	for _, c := range all {
+		for _, h := range holds {
+			if (h.key == heldKey(c) || h.key == c.method) && c.at.After(h.from) && c.at.Before(h.until) {
+				s.early++
+				s.Errorf("%s was called %s before Slack wanted it", h.key, h.until.Sub(c.at))
+			}
+		}
+	}
+}
+
+// criticalFirst: from the moment when a critical card is wanted until it is posted, no answer is posted in its channel but what was on its way. It says how
+// long they waited.
+func (s *storm) criticalFirst() (waits []time.Duration) {
+	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
+	kinds := map[string]store.Surface{}
+	for _, sf := range s.surfaces() {
+		kinds[sf.ID] = sf
+	}
+	for _, n := range s.alarms {
+		r := s.request(n)
+		for _, sf := range kinds {
+			if sf.Kind != store.SurfaceCard || sf.Ref != r.ID || sf.State != store.SurfaceShown {
+				continue
+			}
+			var posted time.Time
+			for _, c := range answers {
+				if c.surface == sf.ID {
+					posted = c.at
+				}
+			}
+			waits = append(waits, posted.Sub(sf.CreatedAt))
+			before := 0
+			for _, c := range answers {
+				if kinds[c.surface].Kind == store.SurfaceAnswer && c.at.After(sf.CreatedAt) && c.at.Before(posted) {
+					before++
+				}
+			}
+			if before > 2 {
+				s.Errorf("%d answers went before the card for %s, which waited for %s", before, n, posted.Sub(sf.CreatedAt))
+			}
+		}
+	}
+	if len(waits) != len(s.alarms) {
+		s.Errorf("%d critical cards in the channel; want %d", len(waits), len(s.alarms))
+	}
+	return waits
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+)
+
+// put writes a row of the file, and remove deletes one.
+func put(bucket, key, value string) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put([]byte(key), []byte(value)) }
+}
+
+func remove(bucket, key string) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
+}
+
+// all does one thing after the other.
+func all(steps ...func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		for _, step := range steps {
+			if err := step(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// rowsOf are a bucket's keys in order.
+func rowsOf(rows map[string]map[string]string, bucket string) []string {
+	return slices.Sorted(maps.Keys(rows[bucket]))
+}
+
+// chainsOf are the keys of each chain's records.
+func chainsOf(rows map[string]map[string]string) map[string][]string {
+	out := map[string][]string{}
+	for _, key := range rowsOf(rows, "audit") {
+		a, err := approvers.ParseAuditRecord([]byte(rows["audit"][key][40:]))
+		if err != nil {
+			panic(err)
+		}
+		out[a.Chain] = append(out[a.Chain], key)
+	}
+	return out
+}
+
+// dropLeaves takes leaves out of the journal and closes the gaps, in the records too.
+func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
+	journal, records := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit"))
+	var keys, values [][]byte
+	c := journal.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		keys = append(keys, bytes.Clone(k))
+		if chain, _, _ := bytes.Cut(v, []byte{0, 1}); !drop(string(chain)) {
+			values = append(values, bytes.Clone(v))
+		}
+	}
+	for i, key := range keys {
+		if i >= len(values) {
+			if err := journal.Delete(key); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := journal.Put(key, values[i]); err != nil {
+			return err
+		}
+		place := values[i][:len(values[i])-32]
+		if row := bytes.Clone(records.Get(place)); row != nil {
+			if err := records.Put(place, append(slices.Clone(key), row[8:]...)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// relink puts a forged record in the place of one and links what comes after it in its chain to it. With leaves, the journal follows.
+func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
+	var steps []func(tx *bbolt.Tx) error
+	parse := func(key string) approvers.AuditRecord {
+		a, err := approvers.ParseAuditRecord([]byte(rows["audit"][key][40:]))
+		if err != nil {
+			panic(err)
+		}
+		return a
+	}
+	chain := chainsOf(rows)[parse(key).Chain]
+	at := slices.Index(chain, key)
+	var before approvers.AuditRecord
+	if at > 0 {
+		before = parse(chain[at-1])
+	}
+	for i, k := range chain[at:] {
+		a := parse(k)
+		if i == 0 {
+			a.Actor += "x"
+		}
+		a = a.Link(before)
+		before = a
+		b := a.Bytes()
+		sum := approvers.SumOf(b)
+		leaf := rows["audit"][k][:8]
+		steps = append(steps, put("audit", k, leaf+string(sum[:])+string(b)))
+		if leaves {
+			steps = append(steps, put("audit_journal", leaf, k+string(sum[:])))
+		}
+	}
+	return all(steps...)
+}
+
+// resign makes the heads from a number on anew over what the journal is now.
+func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		journal, heads := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit_heads"))
+		var tree approvers.Tree
+		leaf := journal.Cursor()
+		_, entry := leaf.First()
+		before := ""
+		notes := map[string]string{}
+		c := heads.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			size := binary.BigEndian.Uint64(v)
+			for ; tree.Size < size; _, entry = leaf.Next() {
+				tree.Add(approvers.LeafHash(approvers.Sum(entry[len(entry)-32:])))
+			}
+			h, err := approvers.ReadHead(string(v[8:]))
+			if err != nil {
+				return err
+			}
+			if h.Number < from {
+				before = string(v[8:])
+				continue
+			}
+			if h.Root, err = tree.Root(); err != nil {
+				return err
+			}
+			if h.Number > 1 {
+				h.Before = approvers.SumOf([]byte(before))
+			}
+			if change != nil {
+				change(&h)
+			}
+			if before, err = h.Sign(keys...); err != nil {
+				return err
+			}
+			notes[string(k)] = string(v[:8]) + before
+		}
+		for k, v := range notes {
+			if err := heads.Put([]byte(k), []byte(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

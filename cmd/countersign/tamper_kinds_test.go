@@ -1,0 +1,303 @@
+package main
+
+import (
+	crand "crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/internal/campaign"
+	"countersign/store"
+	"countersign/store/bolt"
+
+	"countersign/approvers/desk"
+)
+
+// flips are n bits flipped, each in another place: keys and values of every bucket, as evenly as there are rows.
+func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
+	type place struct {
+		bucket, key string
+		at          int // in the key, and then in the value
+	}
+	var places []place
+	for _, bucket := range auditBuckets {
+		for _, key := range rowsOf(rows, bucket) {
+			for at := range len(key) + len(rows[bucket][key]) {
+				places = append(places, place{bucket, key, at})
+			}
+		}
+	}
+	chance.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	for _, p := range places[:min(n, len(places))] {
+		bit := byte(1) << chance.IntN(8)
+		key, value := []byte(p.key), []byte(rows[p.bucket][p.key])
+		if p.at < len(key) {
+			key[p.at] ^= bit
+			if _, taken := rows[p.bucket][string(key)]; taken {
+				continue // a row is replaced by another: replacements are tried below
+			}
+		} else {
+			value[p.at-len(key)] ^= bit
+		}
+		out = append(out, tampering{kind: "flip", what: fmt.Sprintf("%s %q, byte %d, bit %08b", p.bucket, p.key, p.at, bit),
+			do: all(remove(p.bucket, p.key), put(p.bucket, string(key), string(value)))})
+	}
+	return out
+}
+
+// deletions are each row of every bucket, and each chain with everything that names it.
+func deletions(rows map[string]map[string]string) (out []tampering) {
+	for _, bucket := range auditBuckets {
+		keys := rowsOf(rows, bucket)
+		for i, key := range keys {
+			out = append(out, tampering{kind: "delete", what: fmt.Sprintf("%s %q", bucket, key), do: remove(bucket, key),
+				elsewhere: bucket == "audit_heads" && i == len(keys)-1})
+		}
+	}
+	for chain, of := range chainsOf(rows) {
+		var steps []func(tx *bbolt.Tx) error
+		for _, key := range of {
+			steps = append(steps, remove("audit", key), remove("audit_payloads", key))
+		}
+		out = append(out, tampering{kind: "delete", what: "chain " + chain, do: all(steps...)})
+		out = append(out, tampering{kind: "delete", what: "chain " + chain + " and its leaves", do: all(append(steps, func(tx *bbolt.Tx) error {
+			return dropLeaves(tx, func(of string) bool { return of == chain })
+		})...)})
+	}
+	return out
+}
+
+// reorders are neighbours that change places, and leaves that do with their records.
+func reorders(rows map[string]map[string]string) (out []tampering) {
+	for _, bucket := range auditBuckets {
+		keys := rowsOf(rows, bucket)
+		for i := range len(keys) - 1 {
+			a, b := keys[i], keys[i+1]
+			out = append(out, tampering{kind: "reorder", what: fmt.Sprintf("%s %q and %q", bucket, a, b),
+				do: all(put(bucket, a, rows[bucket][b]), put(bucket, b, rows[bucket][a]))})
+		}
+	}
+	journal := rowsOf(rows, "audit_journal")
+	for i := range len(journal) - 1 {
+		one, two := rows["audit_journal"][journal[i]], rows["audit_journal"][journal[i+1]]
+		first, second := one[:len(one)-32], two[:len(two)-32]
+		a, b := rows["audit"][first], rows["audit"][second]
+		if a == "" || b == "" {
+			continue // pruned
+		}
+		out = append(out, tampering{kind: "reorder", what: fmt.Sprintf("leaves %d and %d, with their records", i, i+1), do: all(
+			put("audit_journal", journal[i], two), put("audit_journal", journal[i+1], one),
+			put("audit", first, journal[i+1]+a[8:]), put("audit", second, journal[i]+b[8:]))})
+	}
+	return out
+}
+
+// truncations cut ends off: of chains, of the journal, of the heads, and of everything together.
+func truncations(rows map[string]map[string]string) (out []tampering) {
+	for chain, keys := range chainsOf(rows) {
+		var steps []func(tx *bbolt.Tx) error
+		for i := range keys {
+			key := keys[len(keys)-1-i]
+			steps = append(steps, remove("audit", key), remove("audit_payloads", key))
+			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("the last %d records of chain %s", i+1, chain), do: all(slices.Clone(steps)...)})
+		}
+	}
+	journal, heads := rowsOf(rows, "audit_journal"), rowsOf(rows, "audit_heads")
+	for n := 1; n <= len(journal); n++ {
+		var leaves, everything []func(tx *bbolt.Tx) error
+		for _, key := range journal[len(journal)-n:] {
+			value := rows["audit_journal"][key]
+			leaves = append(leaves, remove("audit_journal", key))
+			everything = append(everything, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
+		}
+		out = append(out,
+			tampering{kind: "truncate", what: fmt.Sprintf("the last %d leaves", n), do: all(leaves...)},
+			tampering{kind: "truncate", what: fmt.Sprintf("the last %d leaves with their records", n), do: all(everything...)})
+	}
+	for n := 1; n <= len(heads); n++ {
+		var steps []func(tx *bbolt.Tx) error
+		size := uint64(0) // what is left
+		if n < len(heads) {
+			size = binary.BigEndian.Uint64([]byte(rows["audit_heads"][heads[len(heads)-1-n]]))
+		}
+		for _, key := range heads[len(heads)-n:] {
+			steps = append(steps, remove("audit_heads", key))
+		}
+		out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("the last %d heads", n), do: all(steps...), elsewhere: true})
+		for _, key := range journal[size:] {
+			value := rows["audit_journal"][key]
+			steps = append(steps, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
+		}
+		// Erasures and prunings go with the records that say so: where what they took away stays, it is missing.
+		if !cutsExcuse(rows, size) {
+			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("everything since the last %d heads", n), do: all(steps...), elsewhere: true})
+		}
+	}
+	return out
+}
+
+// cutsExcuse reports whether a record that says what was erased or pruned lies behind a size of the journal, and what it took away before it.
+func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
+	for _, row := range rows["audit"] {
+		a, err := approvers.ParseAuditRecord([]byte(row[40:]))
+		if err != nil {
+			panic(err)
+		}
+		if (a.Kind == approvers.AuditErased || a.Kind == approvers.AuditPruned) && binary.BigEndian.Uint64([]byte(row)) >= size && size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// replacements put something else in the place of what was there, ever more of it.
+func replacements(rows map[string]map[string]string, own, thief approvers.SealKey) (out []tampering) {
+	under := func(h *approvers.Head) {
+		if h.Number == 1 {
+			h.Key = thief.Public
+		}
+	}
+	for _, key := range rowsOf(rows, "audit") {
+		what := fmt.Sprintf("record %q and those after it in its chain", key)
+		forged := relink(rows, key, true)
+		out = append(out,
+			tampering{kind: "replace", what: what, do: relink(rows, key, false)},
+			tampering{kind: "replace", what: what + ", with their leaves", do: forged},
+			tampering{kind: "replace", what: what + ", with their leaves, and the heads by another key", do: all(forged, resign(1, under, thief))},
+			tampering{kind: "replace", what: what + ", with their leaves, and the heads by the key itself", do: all(forged, resign(1, nil, own)), elsewhere: true})
+	}
+	for _, key := range rowsOf(rows, "audit_heads") {
+		number := binary.BigEndian.Uint64([]byte(key))
+		later := func(h *approvers.Head) {
+			if h.Number == number {
+				h.At = h.At.Add(1e9)
+			}
+		}
+		takeover := func(h *approvers.Head) {
+			if h.Number == number && number > 1 {
+				h.Key, h.After = thief.Public, own.Public
+			}
+		}
+		out = append(out,
+			tampering{kind: "replace", what: fmt.Sprintf("head %d and those after it, with another time, by another key", number), do: resign(number, later, thief)},
+			tampering{kind: "replace", what: fmt.Sprintf("head %d and those after it, with another time, by the key itself", number), do: resign(number, later, own), elsewhere: true})
+		if number > 1 {
+			out = append(out, tampering{kind: "replace", what: fmt.Sprintf("head %d and those after it, by a key that takes over", number), do: resign(number, takeover, thief)})
+		}
+	}
+	for bucket, keys := range map[string][]string{"audit": rowsOf(rows, "audit"), "audit_payloads": rowsOf(rows, "audit_payloads")} {
+		for i, key := range keys { // by another row of its kind, far from it
+			other := keys[(i+len(keys)/2)%len(keys)]
+			if rows[bucket][other] != rows[bucket][key] {
+				out = append(out, tampering{kind: "replace", what: fmt.Sprintf("%s %q by %q", bucket, key, other), do: put(bucket, key, rows[bucket][other])})
+			}
+		}
+	}
+	return out
+}
+
+// Somebody with the file in their hands does everything to a real history that they can think of, and all of it is found: by the store itself and the key that
+// is trusted, or, where the store is as it would be if it had been signed so, by the heads that are kept elsewhere.
+func TestTampering(t *testing.T) {
+	chance := campaign.Chance(campaign.Seed(t), 0)
+	n := campaign.Size(t, "COUNTERSIGN_TAMPERINGS", 60) // of each kind
+	s := newLedger(t)
+	rows := s.read()
+	thief := forgedKey(t, s.keys[0].Origin())
+	count := newTried()
+	for _, kind := range [][]tampering{
+		flips(rows, 20*n, chance), deletions(rows), reorders(rows), truncations(rows), replacements(rows, s.keys[0], thief),
+	} {
+		chance.Shuffle(len(kind), func(i, j int) { kind[i], kind[j] = kind[j], kind[i] })
+		most := n
+		if kind[0].kind == "flip" {
+			most = 20 * n
+		}
+		for _, one := range kind[:min(most, len(kind))] {
+			s.try(one, count)
+		}
+	}
+	s.whole(count)
+	tried, found, needed := 0, 0, 0
+	for _, kind := range slices.Sorted(maps.Keys(count.tried)) {
+		t.Logf("%-9s tried=%d found=%d, by heads that are kept elsewhere only: %d", kind, count.tried[kind], count.found[kind], count.needed[kind])
+		tried, found, needed = tried+count.tried[kind], found+count.found[kind], needed+count.needed[kind]
+	}
+	t.Logf("tried=%d found=%d elsewhere=%d", tried, found, needed)
+}
+
+func forgedKey(t *testing.T, origin string) approvers.SealKey {
+	t.Helper()
+	text, err := approvers.NewSealKey(crand.Reader, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := approvers.ParseSealKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// whole replaces the whole store.
+func (s *ledger) whole(count *tried) {
+	s.Helper()
+	kept := s.path + ".kept"
+	s.copy(s.path, kept)
+	replace := func(what string, path string, elsewhere bool) {
+		count.tried["replace"]++
+		found, said := s.verifyAt(path)
+		if elsewhere {
+			count.needed["replace"]++
+			if found {
+				s.Errorf("%s: it takes no heads from elsewhere:\n%s", what, said)
+			}
+			found, said = s.verifyAt(path, s.heads)
+		}
+		if !found {
+			s.Errorf("%s: not found\n%s", what, said)
+			return
+		}
+		count.found["replace"]++
+	}
+	replace("the whole store by an older copy", s.early, true)
+
+	fresh := filepath.Join(s.TempDir(), "fresh.db")
+	thief := *s
+	thief.keys = []approvers.SealKey{forgedKey(s.T, s.keys[0].Origin())}
+	forge := func(path string, keys []approvers.SealKey) {
+		db, err := openStore(path)
+		if err != nil {
+			s.Fatal(err)
+		}
+		defer db.Close()
+		d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+		err = db.Update(s.Context(), func(tx store.Tx) error { return appendRecord(tx, "req_1", approvers.AuditApproved, nil) })
+		if err == nil {
+			_, err = d.Seal(s.Context(), keys...)
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	forge(fresh, thief.keys)
+	replace("the whole store by a new one, with another key", fresh, false)
+	fresh = filepath.Join(s.TempDir(), "fresh2.db")
+	forge(fresh, s.keys)
+	replace("the whole store by a new one, with the key itself", fresh, true)
+	forge(s.early, s.keys)
+	replace("the whole store by an older copy that went on", s.early, true)
+	empty := filepath.Join(s.TempDir(), "empty.db")
+	db, err := bolt.Open(empty, bolt.Options{})
+	if err != nil || db.Close() != nil {
+		s.Fatal(err)
+	}
+	replace("the whole store by an empty one", empty, true)
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/config"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// ledger is a store with a real history, which somebody tampers with, and what is kept of it elsewhere.
+type ledger struct {
+	*testing.T
+	path  string // of the store
+	early string // a copy of the store from before the last heads
+	heads string // what is kept elsewhere
+	keys  []approvers.SealKey
+}
+
+// The buckets of the audit, as the file names them.
+var auditBuckets = []string{"audit", "audit_payloads", "audit_journal", "audit_heads"}
+
+// newLedger plays the exercise twice, with an erasure and a pruned chain in between.
+func newLedger(t *testing.T) *ledger {
+	t.Helper()
+	dir := t.TempDir()
+	s := &ledger{T: t, path: filepath.Join(dir, "countersign.db"), early: filepath.Join(dir, "early.db"), heads: filepath.Join(dir, "kept")}
+	play := func() {
+		var out bytes.Buffer
+		if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+	}
+	play()
+	keys, err := readSealKeys(config.AuditBeside(s.path).Key)
+	if s.keys = keys.private; err != nil {
+		t.Fatal(err)
+	}
+	s.work(s.path, func(db *bolt.Store, d *desk.Desk) error {
+		return db.Update(t.Context(), func(tx store.Tx) error {
+			chains, err := tx.AuditChains("", 100)
+			if err != nil {
+				return err
+			}
+			seqs, err := tx.ErasePayloads(chains[0])
+			if err != nil {
+				return err
+			}
+			if err := appendRecord(tx, chains[0], approvers.AuditErased, approvers.Erasure{Seqs: seqs}.Facts()); err != nil {
+				return err
+			}
+			head, err := tx.AuditHead(chains[1])
+			if err != nil {
+				return err
+			}
+			n, err := tx.PruneChain(chains[1])
+			return errors.Join(err, appendRecord(tx, approvers.InstallationChain, approvers.AuditPruned,
+				approvers.Pruning{Chain: chains[1], Records: uint64(n), Head: head.Hash}.Facts()))
+		})
+	})
+	if err := os.Remove(filepath.Join(dir, "shop.json")); err != nil { // the same things happen again
+		t.Fatal(err)
+	}
+	play()
+	s.copy(s.path, s.early)
+	for n := range 3 { // a few small heads at the end
+		s.work(s.path, func(db *bolt.Store, d *desk.Desk) error {
+			return db.Update(t.Context(), func(tx store.Tx) error {
+				return appendRecord(tx, "req_last", approvers.AuditProposed, map[string]string{"n": fmt.Sprint(n)})
+			})
+		})
+	}
+	s.copy(config.AuditBeside(s.path).Heads, s.heads)
+	if found, said := s.verify(s.heads); found {
+		t.Fatalf("nobody did anything yet:\n%s", said)
+	}
+	return s
+}
+
+func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map[string]string) error {
+	head, err := tx.AuditHead(chain)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return tx.AppendAudit(approvers.AuditRecord{Chain: chain, At: time.Unix(1, 0), Kind: kind, Facts: facts}.Link(head), nil)
+}
+
+// work changes a store as the program would, seals it, and brings the heads into its file.
+func (s *ledger) work(path string, change func(*bolt.Store, *desk.Desk) error) {
+	s.Helper()
+	db, err := openStore(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+	err = change(db, d)
+	for n := 1; n > 0 && err == nil; {
+		n, err = d.Seal(s.Context(), s.keys...)
+	}
+	c := newCourier(headFile(config.AuditBeside(s.path).Heads), db, nil)
+	err = errors.Join(err, c.bringAll(s.Context()), db.Close())
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *ledger) copy(from, to string) {
+	s.Helper()
+	raw, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, raw, 0o600)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// verify runs the verification of the store, with the key pinned, and with heads that are kept elsewhere.
+func (s *ledger) verify(heads ...string) (found bool, said string) {
+	s.Helper()
+	return s.verifyAt(s.path, heads...)
+}
+
+func (s *ledger) verifyAt(path string, heads ...string) (found bool, said string) {
+	s.Helper()
+	o := verifyOptions{}
+	for _, k := range s.keys {
+		o.Keys = append(o.Keys, k.Public)
+	}
+	in, err := o.open(heads)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer in.Close()
+	kept, err := o.read(in)
+	if err != nil {
+		s.Fatal(err)
+	}
+	db, err := openStore(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = verifyAudit(s.Context(), &out, db, o, kept)
+	if err := db.Close(); err != nil {
+		s.Fatal(err)
+	}
+	switch {
+	case err == nil:
+		return false, out.String()
+	case exitCode(err) != exitNo:
+		s.Fatalf("the verification ended with %v", err)
+	}
+	return true, out.String()
+}
+
+// tampering is what somebody does to the file.
+type tampering struct {
+	kind string // flip, delete, reorder, truncate or replace
+	what string
+	do   func(tx *bbolt.Tx) error
+	// elsewhere says that only heads which are kept elsewhere show it: in the store everything is as if it had been signed.
+	elsewhere bool
+}
+
+// tried counts tamperings by kind.
+type tried struct{ tried, found, needed map[string]int }
+
+func newTried() *tried {
+	return &tried{map[string]int{}, map[string]int{}, map[string]int{}}
+}
+
+// try does one tampering, verifies, and takes it back.
+func (s *ledger) try(t tampering, count *tried) {
+	s.Helper()
+	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var undo []func(tx *bbolt.Tx) error
+	err = raw.Update(func(tx *bbolt.Tx) error {
+		before := auditRows(tx)
+		if err := t.do(tx); err != nil {
+			return err
+		}
+		undo = putBack(before, auditRows(tx))
+		return nil
+	})
+	if err := errors.Join(err, raw.Close()); err != nil {
+		s.Fatalf("%s: %s: %v", t.kind, t.what, err)
+	}
+	if len(undo) == 0 {
+		s.Fatalf("%s: %s changed nothing", t.kind, t.what)
+	}
+	count.tried[t.kind]++
+	found, said := s.verify()
+	if t.elsewhere {
+		if found {
+			s.Errorf("%s: %s: it takes no heads from elsewhere:\n%s", t.kind, t.what, said)
+		}
+		count.needed[t.kind]++
+		found, said = s.verify(s.heads)
+	}
+	if found {
+		count.found[t.kind]++
+	} else {
+		s.Errorf("%s: %s: not found\n%s", t.kind, t.what, said)
+	}
+	raw, err = bbolt.Open(s.path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		s.Fatal(err)
+	}
+	err = raw.Update(func(tx *bbolt.Tx) error {
+		for _, f := range undo {
+			if err := f(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, raw.Close()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// auditRows are all rows of the audit, by bucket and key.
+func auditRows(tx *bbolt.Tx) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, name := range append(auditBuckets, "settings") {
+		out[name] = map[string]string{}
+		c := tx.Bucket([]byte(name)).Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			out[name][string(k)] = string(v)
+		}
+	}
+	return out
+}
+
+// putBack gives back what was before.
+func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.Tx) error) {
+	for name := range before {
+		for k, v := range before[name] {
+			if now, there := after[name][k]; !there || now != v {
+				undo = append(undo, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(name)).Put([]byte(k), []byte(v)) })
+			}
+		}
+		for k := range after[name] {
+			if _, there := before[name][k]; !there {
+				undo = append(undo, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(name)).Delete([]byte(k)) })
+			}
+		}
+	}
+	return undo
+}
+
+// read gives the rows of the audit as they are.
+func (s *ledger) read() (rows map[string]map[string]string) {
+	s.Helper()
+	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	err = raw.View(func(tx *bbolt.Tx) error { rows = auditRows(tx); return nil })
+	if err := errors.Join(err, raw.Close()); err != nil {
+		s.Fatal(err)
+	}
+	return rows
+}
