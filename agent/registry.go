@@ -22,6 +22,7 @@ type Registry struct {
 type registered struct {
 	Tool
 	pinned desk.Tool
+	source string          // empty: compiled in
 	wire   string          // the name as the model's interface permits it
 	params json.RawMessage // the schema as the model's interface wants it
 }
@@ -30,38 +31,80 @@ var _ desk.Tools = (*Registry)(nil)
 
 // Register adds a tool. It calls nothing and reads nothing but its argument.
 func (r *Registry) Register(t Tool) error {
+	made, err := prepare(t)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.add(made)
+}
+
+// Replace makes tools all that a source has. What can't be registered is left out, each with an error that wraps [ErrTool]; the others are there.
+func (r *Registry) Replace(source string, tools []Tool) []error {
+	var errs []error
+	made := make([]registered, 0, len(tools))
+	for _, t := range tools {
+		m, err := prepare(t)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		m.source = source
+		made = append(made, m)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, t := range r.tools {
+		if t.source == source {
+			delete(r.tools, name)
+			delete(r.wires, t.wire)
+		}
+	}
+	for _, m := range made {
+		if err := r.add(m); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// prepare makes of a tool what calls need.
+func prepare(t Tool) (registered, error) {
 	if problem := t.check(); problem != "" {
-		return fmt.Errorf("%w: %.80q: %s", ErrTool, t.Name, problem)
+		return registered{}, fmt.Errorf("%w: %.80q: %s", ErrTool, t.Name, problem)
 	}
 	t.Schema = bytes.Clone(t.Schema)
 	schema, err := compileSchema(t.Schema)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrTool, t.Name, err)
+		return registered{}, fmt.Errorf("%w: %s: %w", ErrTool, t.Name, err)
 	}
 	if t.Timeout == 0 {
 		t.Timeout = defaultTimeout
 	}
-	made := registered{
+	return registered{
 		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema),
 		pinned: desk.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
-			Asks: t.Asks, Check: schema.check,
+			Asks: t.Asks, Claims: t.Claims, Check: schema.check,
 		},
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, taken := r.tools[t.Name]; taken {
-		return fmt.Errorf("%w: %s: there is a tool of that name already", ErrTool, t.Name)
+	}, nil
+}
+
+// add puts a prepared tool in, if nothing has its names already.
+func (r *Registry) add(made registered) error {
+	if _, taken := r.tools[made.Name]; taken {
+		return fmt.Errorf("%w: %s: there is a tool of that name already", ErrTool, made.Name)
 	}
 	if other, taken := r.wires[made.wire]; taken {
 		return fmt.Errorf("%w: %s: the model would see the same name as for %s, because it sees %q; rename one of them",
-			ErrTool, t.Name, other, made.wire)
+			ErrTool, made.Name, other, made.wire)
 	}
 	if r.tools == nil {
 		r.tools, r.wires = map[string]registered{}, map[string]string{}
 	}
-	r.tools[t.Name] = made
-	r.wires[made.wire] = t.Name
+	r.tools[made.Name] = made
+	r.wires[made.wire] = made.Name
 	return nil
 }
 

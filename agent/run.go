@@ -150,6 +150,9 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	answers := make(chan answer, 1)
 	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
 	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
+	in.Progress = func(Progress) {}
+	in.Attach = func(File) error { return nil }
+	in.Ask = func(context.Context, Form) (Reply, error) { return Reply{Action: ReplyCancelled}, nil }
 	a.running.Go(func() {
 		text, err := protect(inner, t, in, log)
 		answers <- answer{text, err}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/desk"
 )
 
 // Tool is something that the model may call. What risk it bears and who must allow it is no part of it: the policy says so.
@@ -36,6 +37,15 @@ type Tool struct {
 	// Asks says that the people of the conversation answer the call, and no function: it has no Run. Its arguments are a question
 	// and, if it has them, options.
 	Asks bool
+
+	// Preview says what a call would do, in one sentence, before anybody decides. It changes nothing. Nil: the policy's preview, if it has one.
+	Preview func(ctx context.Context, in Invocation) (string, error)
+	// Definition is what the tool's source said of it, byte for byte; the hash that is pinned is over it. Nil: the fields above are all there is.
+	Definition json.RawMessage
+	// Claims are what the source says of the tool's nature. Nobody vouches for them: people see them as its words, and no risk is lower for them.
+	Claims desk.Claims
+	// Presumed is the risk where the policy does not name the tool. Zero: it is unknown there.
+	Presumed approvers.Risk
 }
 
 // Invocation is one run of a tool.
@@ -51,7 +61,50 @@ type Invocation struct {
 	Asker approvers.PersonID
 	// About tells what Slack knows of the asker, as JSON: name, title, time zone, local time, language.
 	About func(ctx context.Context) (string, error)
+	// Progress says how far the run is, for the people in the thread. It does not wait.
+	Progress func(Progress)
+	// Attach adds a file to the result. People find it in the thread; the model is told its name, type and size.
+	Attach func(File) error
+	// Ask puts a form to the asker and waits for the answer, for as long as the run may take.
+	Ask func(ctx context.Context, f Form) (Reply, error)
 }
+
+// Progress is how far a run is.
+type Progress struct {
+	Done, Total float64 // Total zero: it is not known
+	Text        string
+}
+
+// File is a part of a result that is no text for the model: an image, a document.
+type File struct {
+	Name string
+	Type string // the media type, such as image/png
+	Data []byte
+}
+
+// Form is what a tool has to know of the asker in the middle of its run.
+type Form struct {
+	From   string          // who wants to know, as people should read it
+	Text   string          // the question
+	Schema json.RawMessage // the JSON Schema of the answer: an object of plain fields. Nil: there is an address instead
+	URL    string          // the address that the asker is to visit
+}
+
+// Reply is what became of a form.
+type Reply struct {
+	Action ReplyAction
+	Values json.RawMessage // an object that the form's schema admits; only where it was accepted
+}
+
+// ReplyAction is what the asker did with a form.
+type ReplyAction string
+
+// The answers to a form. Cancelled is also one that nobody answered.
+const (
+	ReplyAccepted  ReplyAction = "accept"
+	ReplyDeclined  ReplyAction = "decline"
+	ReplyCancelled ReplyAction = "cancel"
+)
 
 // ErrOutcomeUnknown is wrapped by a tool's error when it can't tell whether it acted: an answer that never came, a connection that broke.
 var ErrOutcomeUnknown = errors.New("it is not known whether this happened")
@@ -92,7 +145,11 @@ func (t Tool) check() string {
 // hash pins what the model and the approvers were told of the tool: every byte that changes it changes the hash.
 func (t Tool) hash() string {
 	h := sha256.New()
-	for _, part := range []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)} {
+	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}
+	if t.Definition != nil {
+		parts = append(parts, string(t.Definition))
+	}
+	for _, part := range parts {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])

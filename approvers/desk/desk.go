@@ -36,9 +36,17 @@ type Tool struct {
 	Hash        string // over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
-	Asks        bool // the people of the conversation answer it, and no function
+	Asks        bool   // the people of the conversation answer it, and no function
+	Claims      Claims // what its source says of it
+	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it may be called
 	// Check holds arguments against the schema. Its error is written for the model and for a person's form.
 	Check func(args json.RawMessage) error
+}
+
+// Claims are what a tool's source says of the tool's nature. Nobody vouches for them; nil is what it does not say.
+type Claims struct {
+	Title                                        string
+	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
 // Config is what a desk works with. All fields but Count, Now and Giver are required.
