@@ -19,6 +19,7 @@ type source struct {
 // floors lists each package (and what lies below it) with its height. A lower one may be imported.
 var floors = map[string]int{
 	"approvers":       0,
+	"agent/egress":    5, // the policy file's reader knows how an entry of allow is written
 	"store":           10,
 	"config":          10,
 	"store/bolt":      11,

@@ -1,0 +1,138 @@
+package egress
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// kind is what an address is for, where that is not the public internet.
+type kind struct {
+	what   string
+	byName bool // an entry of allow that names the host is enough. Otherwise it has to name the address or its network
+}
+
+// special are the networks that are no public internet: the special-purpose registries of IANA, and what clouds keep for their machines. The first that fits counts.
+var special = []struct {
+	network netip.Prefix
+	kind
+}{
+	{prefix("169.254.169.254/32"), kind{what: "the cloud's metadata"}},
+	{prefix("169.254.170.2/32"), kind{what: "the cloud's metadata"}},
+	{prefix("168.63.129.16/32"), kind{what: "the cloud's metadata"}}, // Azure's, on an address that looks public
+	{prefix("100.100.100.200/32"), kind{what: "the cloud's metadata"}},
+	{prefix("192.0.0.192/32"), kind{what: "the cloud's metadata"}},
+	{prefix("fd00:ec2::/32"), kind{what: "the cloud's metadata"}},
+	{prefix("fd20:ce::/32"), kind{what: "the cloud's metadata"}},
+
+	{prefix("0.0.0.0/8"), kind{what: "an unspecified address, which is this machine"}},
+	{prefix("10.0.0.0/8"), kind{what: "a private address", byName: true}},
+	{prefix("100.64.0.0/10"), kind{what: "an address behind a carrier's NAT", byName: true}},
+	{prefix("127.0.0.0/8"), kind{what: "this machine", byName: true}},
+	{prefix("169.254.0.0/16"), kind{what: "a link-local address"}},
+	{prefix("172.16.0.0/12"), kind{what: "a private address", byName: true}},
+	{prefix("192.0.0.0/24"), kind{what: "an address for protocols"}},
+	{prefix("192.0.2.0/24"), kind{what: "an address for documentation"}},
+	{prefix("192.88.99.0/24"), kind{what: "a 6to4 relay"}},
+	{prefix("192.168.0.0/16"), kind{what: "a private address", byName: true}},
+	{prefix("198.18.0.0/15"), kind{what: "an address for benchmarks"}},
+	{prefix("198.51.100.0/24"), kind{what: "an address for documentation"}},
+	{prefix("203.0.113.0/24"), kind{what: "an address for documentation"}},
+	{prefix("224.0.0.0/4"), kind{what: "a multicast address"}},
+	{prefix("255.255.255.255/32"), kind{what: "the broadcast address"}},
+	{prefix("240.0.0.0/4"), kind{what: "a reserved address"}},
+
+	{prefix("::/128"), kind{what: "an unspecified address, which is this machine"}},
+	{prefix("::1/128"), kind{what: "this machine", byName: true}},
+	{prefix("::/96"), kind{what: "an IPv4 address in IPv6 notation"}},
+	{nat64, kind{what: "an IPv4 address behind NAT64"}},
+	{prefix("64:ff9b:1::/48"), kind{what: "an IPv4 address behind NAT64"}},
+	{prefix("2001::/32"), kind{what: "a Teredo address"}},
+	{prefix("2001::/23"), kind{what: "an address for protocols"}},
+	{prefix("2001:db8::/32"), kind{what: "an address for documentation"}},
+	{prefix("3fff::/20"), kind{what: "an address for documentation"}},
+	{prefix("2002::/16"), kind{what: "a 6to4 address"}},
+	{prefix("fc00::/7"), kind{what: "a unique local address", byName: true}},
+	{prefix("fe80::/10"), kind{what: "a link-local address"}},
+	{prefix("fec0::/10"), kind{what: "a site-local address"}},
+	{prefix("ff00::/8"), kind{what: "a multicast address"}},
+}
+
+var (
+	nat64  = prefix("64:ff9b::/96")
+	global = prefix("2000::/3") // all that is given out of IPv6 for the public internet
+)
+
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+// kindOf says what an address is for; false: it is on the public internet.
+func kindOf(a netip.Addr) (kind, bool) {
+	for _, s := range special {
+		if s.network.Contains(a) {
+			return s.kind, true
+		}
+	}
+	if a.Is6() && !global.Contains(a) {
+		return kind{what: "a reserved address"}, true
+	}
+	return kind{}, false
+}
+
+// embedded is the IPv4 address that a NAT64 gateway would connect to.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	if !nat64.Contains(a) {
+		return netip.Addr{}, false
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:])), true
+}
+
+// oddHost says what is wrong with how a host is written, or "". Parsers differ about such spellings, so what one of them checks is not what another connects to.
+func oddHost(host string) string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		switch {
+		case a.Zone() != "":
+			return "has a zone; write the address without what follows the percent sign"
+		case a.Is4In6():
+			return "is an IPv4 address in IPv6 notation; write " + a.Unmap().String()
+		}
+		return ""
+	}
+	switch {
+	case host == "":
+		return "is missing"
+	case len(host) > 253:
+		return "is longer than 253 characters, which no name is"
+	case strings.HasSuffix(host, "."):
+		return "ends with a dot; leave it out"
+	}
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if !plainLabel(label) {
+			return `has parts that no name has; write letters, digits, "-", "_" and single dots`
+		}
+	}
+	if looksNumeric(labels[len(labels)-1]) {
+		return "is a number in an unusual notation; write an address as four decimal numbers without leading zeros, such as 192.0.2.1"
+	}
+	return ""
+}
+
+// plainLabel reports whether a part of a name has 1 to 63 letters, digits, "-" and "_", all of them ASCII.
+func plainLabel(label string) bool {
+	for _, c := range []byte(label) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return label != "" && len(label) <= 63
+}
+
+// looksNumeric reports whether some parser reads a last label as a part of an address: digits, or hexadecimal ones.
+func looksNumeric(label string) bool {
+	digits := "0123456789"
+	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {
+		label, digits = hex, "0123456789abcdef"
+	}
+	return strings.Trim(strings.ToLower(label), digits) == ""
+}

@@ -1,0 +1,76 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Refused says that a connection or a redirect was not made. It names the host and no other part of the address, because the others may hold secrets.
+type Refused struct {
+	Host   string // as it was asked for
+	Reason string // what is wrong with it, as the rest of a sentence
+	Permit string // the entry of allow that would permit it; empty: none would
+	// Redirect says that a server wanted it. It had been sent the request before.
+	Redirect bool
+}
+
+func (r *Refused) Error() string {
+	s := fmt.Sprintf("%.120q %s", r.Host, r.Reason)
+	if r.Redirect {
+		s = "a redirect was not followed: " + s
+	}
+	if r.Permit != "" {
+		s += fmt.Sprintf(", which an entry %q in allow would permit", r.Permit)
+	}
+	return s
+}
+
+// Sentence says what went wrong with a request in one sentence, without its address, which may hold secrets: what net/http returns quotes it.
+func Sentence(err error) string {
+	var (
+		refused  *Refused
+		lookup   *net.DNSError
+		unknown  x509.UnknownAuthorityError
+		name     x509.HostnameError
+		invalid  x509.CertificateInvalidError
+		verify   *tls.CertificateVerificationError
+		record   tls.RecordHeaderError
+		asked    *url.Error
+		exchange *net.OpError
+		timeout  net.Error
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &refused):
+		return refused.Error()
+	case errors.Is(err, ErrTooLarge):
+		return ErrTooLarge.Error()
+	case errors.Is(err, ErrPacked):
+		return ErrPacked.Error()
+	case errors.Is(err, context.Canceled):
+		return "it was stopped"
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return fmt.Sprintf("there is no host of the name %.120q", lookup.Name)
+	case errors.As(err, &lookup):
+		return fmt.Sprintf("the name %.120q could not be resolved", lookup.Name)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "there was no answer in time"
+	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
+		return "the server's certificate is not to be trusted"
+	case errors.As(err, &record):
+		return "the server does not speak TLS there"
+	case errors.As(err, &exchange) && exchange.Op == "dial":
+		return "no connection could be made"
+	case errors.As(err, &asked) && strings.Contains(asked.Err.Error(), "server response headers exceeded"):
+		return "the answer's header is too large"
+	}
+	return "the connection broke"
+}

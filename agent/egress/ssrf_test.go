@@ -1,0 +1,360 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// vectors are addresses by which a request gets where it should not. PORT stands for the port of the listeners on this machine.
+var vectors = []struct {
+	url    string
+	stands string // what the name resolves to, or how a lenient parser reads it
+	allow  string // the entry that permits it; empty: none does, because of how it is written
+	never  bool   // no HTTP client would connect anyway
+}{
+	{url: "http://127.0.0.1:PORT/", allow: "127.0.0.1"},
+	{url: "http://127.0.0.2:PORT/", allow: "127.0.0.0/8"},
+	{url: "http://127.255.255.254:PORT/", allow: "127.0.0.0/8"},
+	{url: "http://localhost:PORT/", allow: "localhost"},
+	{url: "http://LOCALHOST:PORT/", allow: "localhost"},
+	{url: "http://app.localhost:PORT/", stands: "127.0.0.1", allow: "app.localhost"},
+	{url: "http://[::1]:PORT/", allow: "::1"},
+	{url: "http://[0:0:0:0:0:0:0:1]:PORT/", allow: "[::1]:PORT"},
+	{url: "http://0.0.0.0:PORT/", allow: "0.0.0.0"},
+	{url: "http://0.1.2.3:PORT/", allow: "0.0.0.0/8"},
+	{url: "http://[::]:PORT/", allow: "::/128"},
+	{url: "http://10.0.0.1/", allow: "10.0.0.0/8"},
+	{url: "http://172.16.0.1/", allow: "172.16.0.0/12"},
+	{url: "http://172.31.255.255/", allow: "172.16.0.0/12"},
+	{url: "https://192.168.1.1/", allow: "192.168.1.1"},
+	{url: "http://100.64.0.1/", allow: "100.64.0.0/10"},
+	{url: "http://100.100.100.200/latest/meta-data/", allow: "100.100.100.200"},
+	{url: "http://169.254.169.254/latest/meta-data/iam/security-credentials/", allow: "169.254.169.254"},
+	{url: "http://169.254.170.2/v2/credentials", allow: "169.254.0.0/16"},
+	{url: "http://168.63.129.16/machine?comp=goalstate", allow: "168.63.129.16"},
+	{url: "http://192.0.0.192/opc/v2/instance/", allow: "192.0.0.192"},
+	{url: "http://[fd00:ec2::254]/latest/meta-data/", allow: "fd00:ec2::254"},
+	{url: "http://[fd20:ce::254]/", allow: "fd20:ce::/32"},
+	{url: "http://metadata.google.internal/computeMetadata/v1/", stands: "169.254.169.254", allow: "169.254.169.254"},
+	{url: "http://metadata/computeMetadata/v1/", stands: "169.254.169.254", allow: "169.254.169.254"},
+	{url: "http://192.0.0.8/", allow: "192.0.0.0/24"},
+	{url: "http://192.0.2.1/", allow: "192.0.2.0/24"},
+	{url: "http://198.51.100.7/", allow: "198.51.100.0/24"},
+	{url: "http://203.0.113.9/", allow: "203.0.113.0/24"},
+	{url: "http://192.88.99.1/", allow: "192.88.99.0/24"},
+	{url: "http://198.18.0.1/", allow: "198.18.0.0/15"},
+	{url: "http://224.0.0.1/", allow: "224.0.0.0/4"},
+	{url: "http://240.0.0.1/", allow: "240.0.0.0/4"},
+	{url: "http://255.255.255.255/", allow: "255.255.255.255"},
+	{url: "http://[fe80::1]/", allow: "fe80::/10"},
+	{url: "http://[fe80::1%25lo]/"},
+	{url: "http://[fc00::1]/", allow: "fc00::/7"},
+	{url: "http://[fd12:3456::1]/", allow: "fd12:3456::/32"},
+	{url: "http://[fec0::1]/", allow: "fec0::/10"},
+	{url: "http://[ff02::1]/", allow: "ff00::/8"},
+	{url: "http://[::ffff:127.0.0.1]:PORT/"},
+	{url: "http://[::ffff:7f00:1]:PORT/"},
+	{url: "http://[::ffff:169.254.169.254]/"},
+	{url: "http://[::127.0.0.1]:PORT/", allow: "::/96"},
+	{url: "http://[64:ff9b::7f00:1]/", allow: "64:ff9b::/96, 127.0.0.1"},
+	{url: "http://[64:ff9b::a9fe:a9fe]/", allow: "64:ff9b::/96, 169.254.169.254"},
+	{url: "http://[64:ff9b:1::1]/", allow: "64:ff9b:1::/48"},
+	{url: "http://[2002:7f00:1::]/", allow: "2002::/16"},
+	{url: "http://[2001::7f00:1]/", allow: "2001::/32"},
+	{url: "http://[2001:2::1]/", allow: "2001:2::/48"},
+	{url: "http://[2001:db8::1]/", allow: "2001:db8::/32"},
+	{url: "http://[3fff::1]/", allow: "3fff::/20"},
+	{url: "http://[100::1]/", allow: "100::/64"},
+	{url: "http://[5f00::1]/", allow: "5f00::/16"},
+	{url: "http://2130706433:PORT/", stands: "127.0.0.1"},
+	{url: "http://0x7f000001:PORT/", stands: "127.0.0.1"},
+	{url: "http://0X7F.0.0.1:PORT/", stands: "127.0.0.1"},
+	{url: "http://0177.0.0.1:PORT/", stands: "127.0.0.1"},
+	{url: "http://017700000001:PORT/", stands: "127.0.0.1"},
+	{url: "http://127.1:PORT/", stands: "127.0.0.1"},
+	{url: "http://127.0.1:PORT/", stands: "127.0.0.1"},
+	{url: "http://0:PORT/", stands: "127.0.0.1"},
+	{url: "http://2852039166/latest/meta-data/", stands: "169.254.169.254"},
+	{url: "http://0xa9.0xfe.0xa9.0xfe/", stands: "169.254.169.254"},
+	{url: "http://127.0.0.1.:PORT/", stands: "127.0.0.1"},
+	{url: "http://localhost.:PORT/", stands: "127.0.0.1"},
+	{url: "http://127.0.0.1.nip.example:PORT/", stands: "127.0.0.1", allow: "127.0.0.1.nip.example"},
+	{url: "http://intranet.example/", stands: "10.1.2.3", allow: "intranet.example"},
+	{url: "http://six.example/", stands: "fd00::1", allow: "six.example"},
+	{url: "http://mapped.example:PORT/", stands: "::ffff:127.0.0.1", allow: "127.0.0.1"},
+	{url: "http://public.example@127.0.0.1:PORT/"},
+	{url: "http://public.example:80@127.0.0.1:PORT/"},
+	{url: "http://user:secret@localhost:PORT/"},
+	{url: "http://localhost:PORT\\@public.example/", never: true},
+	{url: "http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ:PORT/"},
+	{url: "http://１２７.0.0.1:PORT/"},
+	{url: "http://127。0。0。1:PORT/"},
+	{url: "file:///etc/passwd", never: true},
+	{url: "gopher://127.0.0.1:PORT/_GET", never: true},
+	{url: "ftp://127.0.0.1:PORT/", never: true},
+	{url: "unix:///var/run/docker.sock", never: true},
+	{url: "http+unix://%2Fvar%2Frun%2Fdocker.sock/info", never: true},
+	{url: "//127.0.0.1:PORT/", never: true},
+	{url: "http:127.0.0.1:PORT/", never: true},
+	{url: "http:///latest/meta-data", never: true},
+}
+
+// house is this machine's listeners, a name server, and a count of what was connected to.
+type house struct {
+	t        *testing.T
+	port     string
+	accepted atomic.Int64 // connections that a listener took
+	dialed   atomic.Int64 // addresses that a dialer was about to connect to
+	names    names
+}
+
+// errNotHere ends a connection to an address that is not on this machine, before it is made.
+var errNotHere = errors.New("the test connects to this machine only")
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t}
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.serve(first)
+	_, h.port, _ = net.SplitHostPort(first.Addr().String())
+	for _, host := range []string{"127.0.0.2", "127.255.255.254", "::1"} {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, h.port))
+		if err != nil {
+			t.Logf("no listener at %s: %v", host, err)
+			continue
+		}
+		h.serve(l)
+	}
+	for _, v := range vectors {
+		if u, err := url.Parse(h.fill(v.url)); err == nil && v.stands != "" {
+			h.names.set(strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), addrs(v.stands))
+		}
+	}
+	return h
+}
+
+// counted counts what a listener accepts.
+type counted struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (c counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+func (h *house) serve(l net.Listener) {
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "inside") })}
+	go s.Serve(counted{l, &h.accepted})
+	h.t.Cleanup(func() { s.Close() })
+}
+
+func (h *house) fill(s string) string { return strings.ReplaceAll(s, "PORT", h.port) }
+
+// reach records an address that is about to be connected to, and lets only those of this machine go on.
+func (h *house) reach(address string) error {
+	h.dialed.Add(1)
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Unmap().IsLoopback() {
+		return nil
+	}
+	return errNotHere
+}
+
+// connects runs something and counts the connections that it makes.
+func (h *house) connects(do func()) int64 {
+	before := h.accepted.Load() + h.dialed.Load()
+	do()
+	return h.accepted.Load() + h.dialed.Load() - before
+}
+
+func (h *house) guard(allow ...string) *Guard {
+	h.t.Helper()
+	g, err := New(allow...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	g.resolver, g.passed = h.names.resolver(), h.reach
+	return g
+}
+
+// client is the guard's, for one request.
+func (h *house) client(allow ...string) *http.Client {
+	c := h.guard(allow...).Client(Options{Timeout: 10 * time.Second})
+	h.t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// naive is a client that no guard looks at. Its dialer reads numbers as the C library does, which Go's own resolver doesn't.
+func (h *house) naive() *http.Client {
+	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, _ := net.SplitHostPort(address)
+		if strings.ContainsAny(host[:1], "0123456789") {
+			if as := h.names.next(strings.TrimSuffix(host, "."), true); len(as) > 0 {
+				address = net.JoinHostPort(as[0].String(), port)
+			}
+		}
+		return d.DialContext(ctx, network, address)
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+}
+
+// get asks for an address and gives back the error; none means that an answer came.
+func get(c *http.Client, address string) error {
+	resp, err := c.Get(address)
+	if err == nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+// redirector is a server that sends whoever asks to where the query says.
+func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
+	t.Helper()
+	hits = &atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		w.Header()["Location"] = []string{r.URL.Query().Get("to")} // as it is: http.Redirect would clean it
+		w.WriteHeader(http.StatusFound)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, strings.TrimPrefix(s.URL, "http://"), hits
+}
+
+// Nothing that leads to this machine, to a private network or to a cloud's metadata is connected to, by whatever notation, name or redirect.
+func TestSSRF(t *testing.T) {
+	h := newHouse(t)
+	away, entry, hits := redirector(t)
+	n, connects := 0, int64(0)
+	for _, v := range vectors {
+		address := h.fill(v.url)
+		n += 2
+		connects += h.connects(func() {
+			if err := get(h.client(), address); err == nil {
+				t.Errorf("%s: answered", v.url)
+			} else if refused := (*Refused)(nil); !v.never && !errors.As(err, &refused) {
+				t.Errorf("%s: %v, which does not say that it was refused", v.url, err)
+			}
+		})
+		before, reached := hits.Load(), h.dialed.Load()
+		got := h.connects(func() {
+			if err := get(h.client(entry), away+"/?to="+url.QueryEscape(address)); err == nil {
+				t.Errorf("redirect to %s: answered", v.url)
+			}
+		})
+		if hits.Load() != before+1 || h.dialed.Load() != reached+1 {
+			t.Errorf("redirect to %s: the redirecting server was asked %d times over %d connections", v.url, hits.Load()-before, h.dialed.Load()-reached)
+		}
+		connects += got - 1 // the one to the redirecting server, which is allowed
+	}
+	t.Logf("vectors=%d connects=%d", n, connects)
+	if n < 40 || connects != 0 {
+		t.Errorf("vectors=%d connects=%d; want at least 40 and none", n, connects)
+	}
+}
+
+// Without the guard each vector connects, so the test above can fail; and with an entry that names it, each one that is written in the usual way does too.
+func TestSSRFWithoutTheGuard(t *testing.T) {
+	h := newHouse(t)
+	for _, v := range vectors {
+		if v.never {
+			continue
+		}
+		address := h.fill(v.url)
+		if n := h.connects(func() { get(h.naive(), address) }); n == 0 {
+			t.Errorf("%s connects nowhere even without the guard, so it tests nothing", v.url)
+		}
+		if v.allow == "" {
+			continue
+		}
+		var allow []string
+		for e := range strings.SplitSeq(h.fill(v.allow), ", ") {
+			allow = append(allow, e)
+		}
+		if n := h.connects(func() { get(h.client(allow...), address) }); n == 0 {
+			t.Errorf("%s connects nowhere although %s is allowed: %v", v.url, v.allow, get(h.client(allow...), address))
+		}
+	}
+}
+
+// A name that stands for a public address when it is looked at and for this machine when it is connected to gets nowhere.
+func TestRebinding(t *testing.T) {
+	h := newHouse(t)
+	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")
+	address := h.fill("http://rebinding.example:PORT/")
+
+	// What checks a name and then connects to it falls for this.
+	h.names.set("rebinding.example", public, here)
+	looked, err := h.names.resolver().LookupHost(t.Context(), "rebinding.example")
+	if err != nil || len(looked) != 1 || looked[0] != "93.184.215.14" {
+		t.Fatalf("looked up %v, %v", looked, err)
+	}
+	if err := get(h.naive(), address); err != nil {
+		t.Errorf("without the guard: %v", err)
+	}
+
+	h.names.set("rebinding.example", public, here)
+	c := h.client()
+	accepted := h.accepted.Load()
+	if err := get(c, address); !errors.Is(err, errNotHere) {
+		t.Errorf("first: %v; want a connection to the public address", err)
+	}
+	dialed := h.dialed.Load()
+	var refused *Refused
+	if err := get(c, address); !errors.As(err, &refused) || refused.Permit != "127.0.0.1" {
+		t.Errorf("second: %v", err)
+	}
+	if h.accepted.Load() != accepted || h.dialed.Load() != dialed {
+		t.Error("the second answer was connected to")
+	}
+
+	// An answer with both gives the public one only.
+	h.names.set("rebinding.example", append(append([]netip.Addr{}, here...), public...))
+	if err := get(c, address); err == nil || h.accepted.Load() != accepted {
+		t.Errorf("of a public and a private address: %v", err)
+	}
+}
+
+// The dialer of the environment's proxy would be connected to instead of what was checked.
+func TestNoProxy(t *testing.T) {
+	h := newHouse(t)
+	var once sync.Once
+	asked := make(chan struct{})
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once.Do(func() { close(asked) }) }))
+	defer proxy.Close()
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"} {
+		t.Setenv(name, proxy.URL)
+	}
+	h.names.set("public.example", addrs("93.184.215.14"))
+	if err := get(h.client(strings.TrimPrefix(proxy.URL, "http://")), "http://public.example/"); !errors.Is(err, errNotHere) {
+		t.Errorf("%v; want a connection to the public address", err)
+	}
+	select {
+	case <-asked:
+		t.Error("the proxy was asked")
+	default:
+	}
+	tr := h.guard().Transport(Options{}).(*transport)
+	if tr.next.Proxy != nil {
+		t.Error("a proxy is set")
+	}
+}
