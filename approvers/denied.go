@@ -22,6 +22,7 @@ const (
 	DeniedStale        Code = "stale"          // the card shows other arguments than the request has now
 	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw
 	DeniedNotAsked     Code = "not_asked"      // the question is for those who asked the agent
+	DeniedAnswered     Code = "answered"       // the question has its answer, or nobody waits for one any more
 	DeniedNotFound     Code = "not_found"      // no such request
 	DeniedEdit         Code = "edit_refused"   // nobody could approve the edited call
 	DeniedUnchanged    Code = "unchanged"      // an edit that changes nothing

@@ -43,6 +43,14 @@ type Reader interface {
 	Execution(id string) (approvers.Execution, error)
 	// Executions lists a conversation's executions by id, also those that edits replaced.
 	Executions(conversation string) ([]approvers.Execution, error)
+	// Elicitation reads what a run asked the person who asked for it.
+	Elicitation(id string) (approvers.Elicitation, error)
+	// Elicitations lists what an execution's runs asked, oldest first.
+	Elicitations(execution string) ([]approvers.Elicitation, error)
+	// Files lists what an execution's run brought back beside its text, by Index, without the bytes.
+	Files(execution string) ([]File, error)
+	// FileData is the bytes of one of them, which the caller may keep.
+	FileData(execution string, index int) ([]byte, error)
 	// CountTally adds up what was counted under a key after a time.
 	CountTally(key string, after time.Time) (int, error)
 
@@ -112,7 +120,7 @@ type Tx interface {
 
 	PutConversation(Conversation) error
 	// EraseConversation deletes what belongs to a conversation, up to limit records at a time, and says whether everything is gone: its messages, turns,
-	// calls, requests, executions, their surfaces with renderings, their timers, and at last the conversation. Their audit stays. One with a turn
+	// calls, requests, executions with what they asked and brought back, their surfaces with renderings, their timers, and at last the conversation. Their audit stays. One with a turn
 	// under way is ErrConflict; one that is not there is done.
 	EraseConversation(id string, limit int) (done bool, err error)
 	// PutMessage writes a message under its Seq. Writing an existing Seq replaces it.
@@ -122,6 +130,11 @@ type Tx interface {
 	PutCall(Call) error
 	PutRequest(approvers.Request) error
 	PutExecution(approvers.Execution) error
+	PutElicitation(approvers.Elicitation) error
+	// PutFile writes a file with its bytes. It is never replaced: ErrConflict. One whose Size or Hash is not that of the bytes is refused.
+	PutFile(f File, data []byte) error
+	// EraseFiles deletes an execution's files with their bytes, and says how many there were.
+	EraseFiles(execution string) (int, error)
 	AddTally(Tally) error
 	// ForgetTallies deletes up to limit tallies from before the time, and says how many.
 	ForgetTallies(before time.Time, limit int) (int, error)

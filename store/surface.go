@@ -24,6 +24,8 @@ const (
 	SurfaceStandIn    SurfaceKind = "stand_in"   // tells somebody that they stand in for a person who is away; Ref: the person who is away, with Step: which version of the absence
 	SurfaceGrant      SurfaceKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
 	SurfaceInquiry    SurfaceKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
+	SurfaceElicit     SurfaceKind = "elicit"     // what a tool asks the person who asked, in the middle of its run; Ref: an elicitation
+	SurfaceAttachment SurfaceKind = "attachment" // a file that a run brought back, in the asker's thread; Ref: an execution, with Step: which file, from 0
 	SurfaceHead       SurfaceKind = "head"       // the newest signed head of the history, each time as another message; Ref: as the desk names it, with Step: which head was posted last
 	SurfacePause      SurfaceKind = "pause"      // tells those who may end it that everything is paused; Ref: which pause, as the desk names it
 	SurfaceHome       SurfaceKind = "home"       // a person's Home tab: what waits for them, what they asked for, and more; Ref: as the desk names it

@@ -40,6 +40,10 @@ const (
 	auditJournal
 	auditHeads
 	requestPerson
+	elicitations
+	elicitationExecution
+	files
+	fileData
 
 	bucketEnd
 )
@@ -80,6 +84,10 @@ var bucketNames = [bucketEnd]string{
 	auditJournal:          "audit_journal",
 	auditHeads:            "audit_heads",
 	requestPerson:         "request_person",
+	elicitations:          "elicitations",
+	elicitationExecution:  "elicitation_execution",
+	files:                 "files",
+	fileData:              "file_data",
 }
 
 // allBuckets goes through the buckets that a store has.

@@ -28,6 +28,8 @@ func (s *Store) Check(ctx context.Context) error {
 		checkTable(c, callTable)
 		checkTable(c, requestTable)
 		checkTable(c, executionTable)
+		checkTable(c, elicitationTable)
+		c.files()
 		checkTable(c, inboxTable)
 		checkTable(c, surfaceTable)
 		checkTable(c, settingTable)

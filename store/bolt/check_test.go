@@ -34,6 +34,8 @@ func wellFilled(t *testing.T) *Store {
 				tx.PutCall(store.Call{ID: id, Turn: id}),
 				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: benchTime, ClosedBy: approvers.PersonID("T/" + id)}),
 				tx.PutExecution(approvers.Execution{ID: id}),
+				tx.PutElicitation(approvers.Elicitation{ID: id, Execution: id}),
+				tx.PutFile(store.File{Execution: id, Name: "f"}.Of([]byte("data"+id)), []byte("data"+id)),
 				tx.AddTally(store.Tally{Key: id, At: benchTime, ID: id, N: 1}),
 				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: "t" + id}),
 				tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id)}),
@@ -118,6 +120,9 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 		"the message of a surface":    {surfaces, `"channel":"C"`, `"channel":"D"`, "surface_message"},
 		"the seq of a message":        {messages, `"seq":1`, `"seq":2`, "holds the record of"},
 		"the surface of a rendering":  {renderings, `"surface":"0"`, `"surface":"1"`, "holds the record of"},
+		"what a file says it is":      {files, `"size":5`, `"size":6`, "they are 5"},
+		"a byte of a file":            {fileData, "data", "dat4", "they are 5"},
+		"the execution that asked":    {elicitations, `"execution":"0"`, `"execution":"1"`, "elicitation_execution"},
 		"the turn of a call":          {calls, `"turn":"0"`, `"turn":"1"`, "call_turn"},
 		"a request's time of arrival": {requests, `"created_at":"2026`, `"created_at":"2025`, "request_open"},
 	} {

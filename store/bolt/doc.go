@@ -44,6 +44,10 @@
 //	request_open        created, id                           request id; pending and approved ones only
 //	request_person      person, created, id                   request id; for each who asked for it or had a say in it
 //	executions          id                                    header, approvers.Execution
+//	elicitations        id                                    header, approvers.Elicitation
+//	elicitation_execution  execution, birth                   elicitation id
+//	files               execution, index                      store.File as JSON
+//	file_data           execution, index                      the file's bytes
 //	timers              kind, due, ref                        store.Timer as JSON
 //	timer_ref           kind, ref                             due
 //	inbox               id                                    header, store.Inbox
@@ -68,5 +72,5 @@
 //
 // Version 1 had a bucket runs in the place of tallies, its renderings had "digest" and "whole" in the place of "shows", and grants
 // and absences were not there. Version 2 had the audit as JSON, no journal and no heads, and lacked the indexes by conversation and by the last
-// message. Version 3 lacked the index of requests by person.
+// message. Version 3 lacked the index of requests by person, and version 4 the elicitations and the files.
 package bolt

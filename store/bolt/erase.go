@@ -21,7 +21,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
 	of := text(nil, id)
 	for _, part := range []func() error{
-		func() error { return eraseIndexed(e, executionTable, executionConversation, of) },
+		func() error { return e.executions(of) },
 		func() error { return eraseIndexed(e, requestTable, requestConversation, of) },
 		func() error { return e.turns(of) },
 		func() error { return e.scanned(messages, of) },
@@ -94,6 +94,33 @@ func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte
 		e.left--
 	}
 	return nil
+}
+
+// executions deletes executions, each after what it asked and what it brought back.
+func (e *eraser) executions(conversation []byte) error {
+	_, ids := e.some(executionConversation, conversation)
+	for _, id := range ids {
+		of := text(nil, string(id))
+		if err := eraseIndexed(e, elicitationTable, elicitationExecution, of); err != nil || e.left <= 0 {
+			return err
+		}
+		if err := e.files(of); err != nil || e.left <= 0 {
+			return err
+		}
+	}
+	return eraseIndexed(e, executionTable, executionConversation, conversation)
+}
+
+// files deletes files, each with its bytes.
+func (e *eraser) files(execution []byte) error {
+	keys, values := e.some(files, execution)
+	e.left -= len(keys)
+	for _, key := range keys {
+		if err := e.rows.drop(fileData, key); err != nil {
+			return err
+		}
+	}
+	return e.rows.removeAll(files, keys, values)
 }
 
 // turns deletes turns, each after its calls.

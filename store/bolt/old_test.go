@@ -38,6 +38,12 @@ var oldBuckets = [...][]string{
 		"tallies", "tally_time", "grants", "grant_open", "absences", "conversation_last", "turn_conversation", "request_conversation", "execution_conversation",
 		"audit_journal", "audit_heads",
 	},
+	4: {
+		"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "timers", "timer_ref",
+		"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
+		"tallies", "tally_time", "grants", "grant_open", "absences", "conversation_last", "turn_conversation", "request_conversation", "execution_conversation",
+		"audit_journal", "audit_heads", "request_person",
+	},
 }
 
 func oldStore(t *testing.T, version int, fill func(o old)) (path string) {

@@ -16,7 +16,7 @@ import (
 )
 
 // schema is the version of the file's layout that this package reads and writes. Older ones are upgraded.
-const schema = 4
+const schema = 5
 
 // The bucket and key that name the layout.
 var (

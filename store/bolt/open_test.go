@@ -98,7 +98,7 @@ func TestRefusedFiles(t *testing.T) {
 			path := made(t)
 			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Put([]byte("schema"), []byte("7")) })
 			return path
-		}, store.ErrNewer, "has version 7, and this program reads versions up to 4"},
+		}, store.ErrNewer, "has version 7, and this program reads versions up to 5"},
 		{"a store without a version", func(t *testing.T, _ string) string {
 			path := made(t)
 			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Delete([]byte("schema")) })

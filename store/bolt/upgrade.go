@@ -31,6 +31,8 @@ func bucketsOf(version int) (names []string) {
 		first = conversationLast
 	case 3:
 		first = requestPerson
+	case 4:
+		first = elicitations
 	}
 	for b := range allBuckets {
 		if b < first {
@@ -45,7 +47,7 @@ const upgradeRoom = 8 << 20
 
 // upgrade brings an older store to this layout. From version 1 on, its runs become tallies, and its renderings name the request that they
 // showed; from version 2 on, records get rows in the new indexes, audit records and payloads become the bytes that are hashed, and the journal names
-// them in the order in which they lie; from version 3 on, requests get rows in the index by person. A store that is not large is upgraded in one transaction. In a larger one the first transaction raises the version,
+// them in the order in which they lie; from version 3 on, requests get rows in the index by person; version 4 lacks only buckets. A store that is not large is upgraded in one transaction. In a larger one the first transaction raises the version,
 // so that no older program opens what is half-way, and until the last one the store says that it is being upgraded: whoever
 // opens it after a crash starts over, which changes nothing of what was done.
 type upgrade struct {

@@ -55,9 +55,14 @@ func talk(id string) func(store.Tx) error {
 			tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: "req/" + id, Due: at(1)}),
 			tx.SetTimer(store.Timer{Kind: store.TimerLeave, Ref: "exec/" + id, Due: at(1)}),
 			tx.SetTimer(store.Timer{Kind: "a kind to come", Ref: "call/" + id, Due: at(1)}),
+			tx.PutElicitation(approvers.Elicitation{ID: "elicit/" + id, Execution: "exec/" + id}),
+			tx.PutElicitation(approvers.Elicitation{ID: "elicit2/" + id, Execution: "exec/" + id}),
+			tx.PutFile(store.File{Execution: "exec/" + id}.Of([]byte("bytes")), []byte("bytes")),
+			tx.PutFile(store.File{Execution: "exec2/" + id, Index: 3}.Of([]byte("bytes")), []byte("bytes")),
+			tx.SetTimer(store.Timer{Kind: store.TimerElicit, Ref: "elicit/" + id, Due: at(1)}),
 			append1("req/"+id, "words")(tx),
 		)
-		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id} {
+		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id, "elicit/" + id} {
 			surface := "surface of " + ref
 			err = errors.Join(err,
 				tx.PutSurface(store.Surface{ID: surface, Ref: ref, Channel: "C", TS: ref}),
@@ -69,7 +74,7 @@ func talk(id string) func(store.Tx) error {
 }
 
 // talkRecords is how many records of a talk are deleted; timers and what is in an index are not counted.
-const talkRecords = 1 + 2 + 1 + 1 + 2 + 2 + 5 + 10
+const talkRecords = 1 + 2 + 1 + 1 + 2 + 2 + 2 + 2 + 6 + 12
 
 // gone counts what is left of a talk.
 func left(h *house, id string) (n int) {
@@ -96,13 +101,24 @@ func left(h *house, id string) (n int) {
 		for _, k := range []string{"exec/", "exec2/"} {
 			_, err = r.Execution(k + id)
 			found(err)
+			files, err := r.Files(k + id)
+			n += len(files)
+			for _, f := range files {
+				_, missing := r.FileData(f.Execution, f.Index)
+				err = errors.Join(err, missing)
+			}
+			asked, err2 := r.Elicitations(k + id)
+			n += len(asked)
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
 		}
 		messages, err := r.Messages(id, 0)
 		n += len(messages)
 		if err != nil {
 			return err
 		}
-		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id} {
+		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id, "elicit/" + id} {
 			_, err = r.Surface("surface of " + ref)
 			found(err)
 			posts, err := r.Renderings("surface of " + ref)
@@ -136,7 +152,7 @@ func conversationsErased(h *house) {
 		h.same("what is left of "+id, left(h, id), talkRecords)
 	}
 	h.view(func(r store.Reader) error {
-		for kind, n := range map[store.TimerKind]int{store.TimerExpire: 2, store.TimerLeave: 2, "a kind to come": 2, store.TimerShow: 10} {
+		for kind, n := range map[store.TimerKind]int{store.TimerExpire: 2, store.TimerLeave: 2, store.TimerElicit: 2, "a kind to come": 2, store.TimerShow: 12} {
 			list, err := r.Timers(kind, 100)
 			if err != nil {
 				return err

@@ -32,6 +32,12 @@ var guarded = map[string]struct {
 		func(tx store.Tx, v uint64) error { return tx.PutExecution(approvers.Execution{ID: "x", Version: v}) },
 		func(r store.Reader) (uint64, error) { e, err := r.Execution("x"); return e.Version, err },
 	},
+	"elicitation": {
+		func(tx store.Tx, v uint64) error {
+			return tx.PutElicitation(approvers.Elicitation{ID: "x", Version: v})
+		},
+		func(r store.Reader) (uint64, error) { q, err := r.Elicitation("x"); return q.Version, err },
+	},
 	"inbox": {
 		func(tx store.Tx, v uint64) error { return tx.PutInbox(store.Inbox{ID: "x", Version: v}) },
 		func(r store.Reader) (uint64, error) { i, err := r.Inbox("x"); return i.Version, err },

@@ -20,6 +20,10 @@ type memory struct {
 	calls         map[string]store.Call
 	requests      map[string]approvers.Request
 	executions    map[string]approvers.Execution
+	elicitations  map[string]approvers.Elicitation
+	asked         []string // ids of elicitations, in order of creation
+	files         map[fileKey]store.File
+	fileData      map[fileKey][]byte
 	tallies       map[tallyKey]int
 	grants        map[string]approvers.Grant
 	granted       []string // ids of grants, in order of creation
@@ -41,6 +45,11 @@ type timerKey struct {
 	ref  string
 }
 
+type fileKey struct {
+	execution string
+	index     int
+}
+
 type tallyKey struct {
 	key string
 	at  time.Time
@@ -58,6 +67,7 @@ func newMemory() *memory {
 	return &memory{
 		conversations: map[string]store.Conversation{}, messages: map[string]map[uint64]store.Message{}, turns: map[string]approvers.Turn{},
 		calls: map[string]store.Call{}, requests: map[string]approvers.Request{}, executions: map[string]approvers.Execution{},
+		elicitations: map[string]approvers.Elicitation{}, files: map[fileKey]store.File{}, fileData: map[fileKey][]byte{},
 		tallies: map[tallyKey]int{}, grants: map[string]approvers.Grant{}, absences: map[string]approvers.Absence{},
 		timers: map[timerKey]store.Timer{}, inbox: map[string]store.Inbox{}, surfaces: map[string]store.Surface{},
 		renderings: map[string]map[uint64]store.Rendering{}, audit: map[string][]approvers.AuditRecord{},
@@ -71,6 +81,7 @@ func (m *memory) clone() *memory {
 	c.conversations, c.places = maps.Clone(m.conversations), slices.Clone(m.places)
 	c.turns, c.calls, c.requests, c.executions = maps.Clone(m.turns), maps.Clone(m.calls), maps.Clone(m.requests), maps.Clone(m.executions)
 	c.tallies, c.timers, c.inbox = maps.Clone(m.tallies), maps.Clone(m.timers), maps.Clone(m.inbox)
+	c.elicitations, c.asked, c.files, c.fileData = maps.Clone(m.elicitations), slices.Clone(m.asked), maps.Clone(m.files), maps.Clone(m.fileData)
 	c.grants, c.granted, c.absences = maps.Clone(m.grants), slices.Clone(m.granted), maps.Clone(m.absences)
 	c.surfaces, c.born = maps.Clone(m.surfaces), slices.Clone(m.born)
 	c.journal, c.heads = slices.Clone(m.journal), slices.Clone(m.heads)

@@ -167,6 +167,8 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	}
 	for k, e := range m.executions {
 		if e.Conversation == id {
+			m.eraseAsked(k)
+			_, _ = m.EraseFiles(k)
 			m.eraseSurfaces(k)
 			delete(m.executions, k)
 		}

@@ -126,6 +126,16 @@ func everything(r store.Reader) (out []string) {
 		see("execution "+n, exec, err)
 		runs, err := r.Executions(n)
 		see("executions of "+n, runs, err)
+		asked, err := r.Elicitation(n)
+		see("elicitation "+n, asked, err)
+		all, err := r.Elicitations(n)
+		see("elicitations of "+n, all, err)
+		files, err := r.Files(n)
+		see("files of "+n, files, err)
+		for index := range 3 {
+			data, err := r.FileData(n, index)
+			see(fmt.Sprint("file ", index, " of ", n), data, err)
+		}
 		delivery, err := r.Inbox(n)
 		see("inbox "+n, delivery, err)
 		s, err := r.Surface(n)

@@ -49,6 +49,17 @@ func keepAll(h *house, rough bool) {
 	execution, execution2 := fill[approvers.Execution](rough), fill[approvers.Execution](false)
 	execution2.Version = 1
 	keep(h, execution, execution2, store.Tx.PutExecution, func(r store.Reader) (approvers.Execution, error) { return r.Execution(execution.ID) })
+	asked, asked2 := fill[approvers.Elicitation](rough), fill[approvers.Elicitation](false)
+	asked2.Version = 1
+	keep(h, asked, asked2, store.Tx.PutElicitation, func(r store.Reader) (approvers.Elicitation, error) { return r.Elicitation(asked.ID) })
+	file, put := fill[store.File](rough).Of([]byte("data")), func(tx store.Tx, f store.File) error { return tx.PutFile(f, []byte("data")) }
+	keep(h, file, fill[store.File](false).Of([]byte("data")), put, func(r store.Reader) (f store.File, err error) {
+		list, err := r.Files(file.Execution)
+		if len(list) == 1 {
+			f = list[0]
+		}
+		return f, err
+	})
 	timer := fill[store.Timer](rough)
 	keep(h, timer, fill[store.Timer](false), store.Tx.SetTimer, func(r store.Reader) (store.Timer, error) { return r.Timer(timer.Kind, timer.Ref) })
 	row, row2 := fill[store.Inbox](rough), fill[store.Inbox](false)
@@ -138,6 +149,8 @@ func notThere(h *house) {
 			"Call":           func() error { _, err := r.Call("x"); return err },
 			"Request":        func() error { _, err := r.Request("x"); return err },
 			"Execution":      func() error { _, err := r.Execution("x"); return err },
+			"Elicitation":    func() error { _, err := r.Elicitation("x"); return err },
+			"FileData":       func() error { _, err := r.FileData("x", 0); return err },
 			"Grant":          func() error { _, err := r.Grant("x"); return err },
 			"Absence":        func() error { _, err := r.Absence("x"); return err },
 			"Timer":          func() error { _, err := r.Timer(store.TimerRun, "x"); return err },

@@ -25,7 +25,7 @@ func drawStep(t *rapid.T) step {
 			func(tx store.Tx) (any, error) { return nil, run(tx) }}
 	}
 	switch rapid.SampledFrom([]string{
-		"conversation", "message", "turn", "call", "request", "request", "execution", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
+		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation", "file", "file", "unfile", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
 		"erase", "unsay", "unshow", "prune", "head",
 	}).Draw(t, "what") {
@@ -63,6 +63,19 @@ func drawStep(t *rapid.T) step {
 			old, _ := tx.Execution(id)
 			return tx.PutExecution(approvers.Execution{ID: id, Version: old.Version + stale, Conversation: other, Owner: third})
 		})
+	case "elicitation":
+		return put("put elicitation", func(tx store.Tx) error {
+			old, _ := tx.Elicitation(id)
+			return tx.PutElicitation(approvers.Elicitation{ID: id, Version: old.Version + stale, Execution: other, Text: third})
+		})
+	case "file":
+		return put("put file", func(tx store.Tx) error {
+			f := store.File{Execution: id, Index: n, Name: other}.Of([]byte(third))
+			f.Size += int(stale)
+			return tx.PutFile(f, []byte(third))
+		})
+	case "unfile":
+		return step{"erase files of " + id, func(tx store.Tx) (any, error) { return tx.EraseFiles(id) }}
 	case "tally":
 		return put("add tally", func(tx store.Tx) error {
 			return tx.AddTally(store.Tally{Key: id, At: when, ID: third, N: n + 1})

@@ -56,6 +56,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"inbox", inbox},
 		{"surfaces", surfaces},
 		{"renderings", renderings},
+		{"elicitations", elicitations},
+		{"files", files},
 		{"audit chains", auditChains},
 		{"audit refusals", auditRefusals},
 		{"the journal", journal},

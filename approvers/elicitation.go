@@ -1,0 +1,95 @@
+package approvers
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Elicitation is what a tool has to know in the middle of its run: a form, or an address to visit, for the person who asked. It grants nothing, and it is
+// answered once. See docs/states.md.
+type Elicitation struct {
+	ID           string           `json:"id"` // random
+	Version      uint64           `json:"version"`
+	State        ElicitationState `json:"state"`
+	Conversation string           `json:"conversation"`
+	Turn         string           `json:"turn"`
+	Call         string           `json:"call"`
+	Execution    string           `json:"execution"`
+	Try          int              `json:"try"`   // which try of the execution asks
+	Owner        string           `json:"owner"` // the process whose run waits for it
+	Tool         string           `json:"tool"`
+	From         string           `json:"from,omitempty"` // who wants to know, as the tool's source calls itself
+	Text         string           `json:"text"`           // the question, in the source's words
+	Schema       json.RawMessage  `json:"schema,omitempty"`
+	URL          string           `json:"url,omitempty"` // the address to visit, where there is no form
+	Asked        PersonID         `json:"asked"`         // who is asked, and nobody else
+	CreatedAt    time.Time        `json:"created_at"`
+	ExpiresAt    time.Time        `json:"expires_at"`
+	ClosedAt     time.Time        `json:"closed_at,omitzero"`
+	Name         string           `json:"name,omitempty"`   // of the person who answered
+	Values       json.RawMessage  `json:"values,omitempty"` // what they filled in: an object that the schema admits
+	Why          string           `json:"why,omitempty"`    // why it was cancelled, as a part of a sentence
+}
+
+// ElicitationState is where an elicitation stands.
+type ElicitationState string
+
+// The states of an elicitation. It leaves the first one once.
+const (
+	ElicitationOpen      ElicitationState = "open"
+	ElicitationAccepted  ElicitationState = "accepted"
+	ElicitationDeclined  ElicitationState = "declined"
+	ElicitationCancelled ElicitationState = "cancelled" // the run ended, or was interrupted, before anybody answered
+	ElicitationExpired   ElicitationState = "expired"
+)
+
+// Accept records the answer of the person who was asked; values are nil for an address that was visited.
+func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now time.Time) (Elicitation, *Denied) {
+	if d := q.answerable(who, received); d != nil {
+		return q, d
+	}
+	q.State, q.Name, q.Values, q.ClosedAt = ElicitationAccepted, who.Name, values, now
+	return q, nil
+}
+
+// Decline records that the person who was asked does not want to say.
+func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation, *Denied) {
+	if d := q.answerable(who, received); d != nil {
+		return q, d
+	}
+	q.State, q.Name, q.ClosedAt = ElicitationDeclined, who.Name, now
+	return q, nil
+}
+
+// Cancel ends an elicitation that nobody waits for any more.
+func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
+	if q.State == ElicitationOpen {
+		q.State, q.Why, q.ClosedAt = ElicitationCancelled, why, now
+	}
+	return q
+}
+
+// Expire ends an elicitation that nobody answered by its deadline. It reports whether it did.
+func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
+	if q.State != ElicitationOpen || now.Before(q.ExpiresAt) {
+		return q, false
+	}
+	q.State, q.ClosedAt = ElicitationExpired, now
+	return q, true
+}
+
+// answerable says why somebody can't answer; nil: they can. Only the person who was asked may, and only by the deadline, as Slack delivered it.
+func (q Elicitation) answerable(who Identity, received time.Time) *Denied {
+	if code := who.trouble(); code != "" {
+		return &Denied{Code: code}
+	}
+	switch {
+	case who.ID != q.Asked:
+		return &Denied{Code: DeniedNotAsked}
+	case q.State == ElicitationExpired, q.State == ElicitationOpen && received.After(q.ExpiresAt):
+		return &Denied{Code: DeniedLate, At: q.ExpiresAt}
+	case q.State != ElicitationOpen:
+		return &Denied{Code: DeniedAnswered, At: q.ClosedAt}
+	}
+	return nil
+}

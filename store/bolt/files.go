@@ -1,0 +1,95 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+var elicitationTable = &table[approvers.Elicitation]{
+	in: elicitations, name: "elicitation",
+	id:      func(q *approvers.Elicitation) (string, *uint64) { return q.ID, &q.Version },
+	indexes: []bucket{elicitationExecution},
+	index: func(q *approvers.Elicitation, birth uint64) []row {
+		return []row{{elicitationExecution, number(text(nil, q.Execution), birth)}}
+	},
+}
+
+func (t reader) Elicitation(id string) (approvers.Elicitation, error) {
+	return elicitationTable.read(t.rows, id)
+}
+
+func (t reader) Elicitations(execution string) ([]approvers.Elicitation, error) {
+	return elicitationTable.all(t.rows, t.rows.scan(elicitationExecution, text(nil, execution), nil), noLimit)
+}
+
+func (t *tx) PutElicitation(q approvers.Elicitation) error {
+	return elicitationTable.write(t.rows, q)
+}
+
+func fileKey(execution string, index int) []byte { return signed(text(nil, execution), int64(index)) }
+
+func (t reader) Files(execution string) ([]store.File, error) {
+	return list[store.File](t.rows.scan(files, text(nil, execution), nil))
+}
+
+func (t reader) FileData(execution string, index int) ([]byte, error) {
+	key := fileKey(execution, index)
+	if t.rows.get(files, key) == nil {
+		return nil, fmt.Errorf("file %d of execution %q: %w", index, execution, store.ErrNotFound)
+	}
+	return bytes.Clone(t.rows.get(fileData, key)), nil
+}
+
+func (t *tx) PutFile(f store.File, data []byte) error {
+	if err := keyable("file's execution", f.Execution); err != nil {
+		return err
+	}
+	if err := f.Holds(data); err != nil {
+		return err
+	}
+	key := fileKey(f.Execution, f.Index)
+	if t.rows.get(files, key) != nil {
+		return fmt.Errorf("file %d of execution %q is there already: %w", f.Index, f.Execution, store.ErrConflict)
+	}
+	if err := t.rows.set(fileData, key, nil, data); err != nil {
+		return err
+	}
+	return put(t.rows, files, key, &f)
+}
+
+func (t *tx) EraseFiles(execution string) (int, error) {
+	n := 0
+	for _, in := range []bucket{fileData, files} {
+		var keys, values [][]byte
+		for k, v := range t.rows.scan(in, text(nil, execution), nil) {
+			keys, values = append(keys, k), append(values, v)
+		}
+		if err := t.rows.removeAll(in, keys, values); err != nil {
+			return 0, err
+		}
+		n = len(keys)
+	}
+	return n, nil
+}
+
+// files verifies that each file has its own bytes, and that there are no others.
+func (c *checker) files() {
+	checkRecords(c, files, func(f *store.File) []byte {
+		key := fileKey(f.Execution, f.Index)
+		data := c.rows.get(fileData, key)
+		if data == nil {
+			c.fault("%s: the bytes of row %x are missing", fileData, key)
+		} else if err := f.Holds(data); err != nil {
+			c.fault("%s: row %x: %v", fileData, key, err)
+		}
+		return key
+	})
+	for k := range c.rows.scan(fileData, nil, nil) {
+		if c.rows.get(files, k) == nil {
+			c.fault("%s: row %x is of no file", fileData, k)
+		}
+	}
+}

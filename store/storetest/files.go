@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// elicitations of an execution come in the order in which they were asked, and stay those of their execution.
+func elicitations(h *house) {
+	put := func(id, execution string, version uint64) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			return tx.PutElicitation(approvers.Elicitation{ID: id, Execution: execution, Version: version})
+		}
+	}
+	h.write(put("z", "e", 0), put("a", "e", 0), put("m", "e/", 0))
+	h.write(put("z", "e", 1)) // it was answered
+	for execution, want := range map[string][]string{"e": {"z", "a"}, "e/": {"m"}, "": {}} {
+		h.view(func(r store.Reader) error {
+			list, err := r.Elicitations(execution)
+			h.same("elicitations of "+execution, ids(list, func(q approvers.Elicitation) string { return q.ID }), want)
+			return err
+		})
+	}
+}
+
+// files: each has its own bytes, whatever they are, and is never replaced.
+func files(h *house) {
+	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
+	put := func(execution string, index int, data []byte) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			return tx.PutFile(store.File{Execution: execution, Index: index, Name: fmt.Sprint("file ", index)}.Of(data), data)
+		}
+	}
+	h.write(put("e", 2, []byte("two")), put("e", 10, nil), put("e", 0, large), put("e/", 0, []byte("another's")))
+	h.refused(store.ErrConflict, put("e", 2, []byte("two")))
+	for _, wrong := range []store.File{{Size: 4, Hash: store.File{}.Of([]byte("two")).Hash}, {Size: 3}, {}} {
+		wrong.Execution, wrong.Index = "e", 3
+		if err := h.try(func(tx store.Tx) error { return tx.PutFile(wrong, []byte("two")) }); err == nil {
+			h.Errorf("a file that says %+v was written with other bytes", wrong)
+		}
+	}
+	h.view(func(r store.Reader) error {
+		list, err := r.Files("e")
+		h.same("the files in order", ids(list, func(f store.File) string { return f.Name }), []string{"file 0", "file 2", "file 10"})
+		data, err2 := r.FileData("e", 0)
+		h.same("the large one is whole", bytes.Equal(data, large), true)
+		none, err3 := r.FileData("e", 10)
+		h.same("one without a byte", len(none), 0)
+		return errors.Join(err, err2, err3)
+	})
+	h.update(func(tx store.Tx) error {
+		n, err := tx.EraseFiles("e")
+		h.same("how many were erased", n, 3)
+		again, err2 := tx.EraseFiles("e")
+		h.same("how many were left", again, 0)
+		return errors.Join(err, err2)
+	})
+	h.view(func(r store.Reader) error {
+		if _, err := r.FileData("e", 0); !errors.Is(err, store.ErrNotFound) {
+			h.Errorf("an erased file: got error %v, want ErrNotFound", err)
+		}
+		data, err := r.FileData("e/", 0)
+		h.same("the other's", string(data), "another's")
+		return err
+	})
+	h.write(put("e", 0, []byte("anew")))
+}
