@@ -21,7 +21,7 @@ countersign them. Try it on this machine with no account:
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), manifestCommand(), doctorCommand(),
+	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
 		backupCommand(), restoreCommand())
 	guided(cmd)

@@ -77,6 +77,11 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "bbolt in the contract", pkg: "store", imported: "go.etcd.io/bbolt"},
 		{name: "bbolt in cmd", pkg: "cmd/countersign", imported: "go.etcd.io/bbolt"},
 		{name: "envconfig in cmd", pkg: "cmd/countersign", imported: "github.com/kelseyhightower/envconfig"},
+		{name: "MCP at its edge", pkg: "agent/mcp", imported: "github.com/modelcontextprotocol/go-sdk/mcp", ok: true},
+		{name: "MCP in the shop", pkg: "internal/shop", imported: "github.com/modelcontextprotocol/go-sdk/mcp", ok: true},
+		{name: "MCP in the agent", pkg: "agent", imported: "github.com/modelcontextprotocol/go-sdk/mcp"},
+		{name: "MCP in cmd", pkg: "cmd/countersign", imported: "github.com/modelcontextprotocol/go-sdk/mcp"},
+		{name: "an MCP server in cmd's tests", pkg: "cmd/countersign", imported: "github.com/modelcontextprotocol/go-sdk/mcp", test: true, ok: true},
 		{name: "cobra in the bot", pkg: "bot", imported: "github.com/spf13/cobra"},
 		{name: "prometheus in the desk", pkg: "approvers/desk", imported: "github.com/prometheus/client_golang/prometheus"},
 

@@ -11,6 +11,8 @@ import (
 type ExportArgs struct {
 	UserID   string   `json:"user_id"`
 	Sections []string `json:"sections,omitempty"` // all when empty
+
+	chosen []string // what the requester chose where none are named; it is no part of what the key is for
 }
 
 // ExportResult is the data itself.
@@ -36,6 +38,9 @@ func (s *Shop) ExportCustomerData(ctx context.Context, key string, a ExportArgs)
 			return ExportResult{}, err
 		}
 		r := ExportResult{ExportID: number("EXP", len(c.Exports)+1), UserID: customer.ID, Sections: a.Sections}
+		if len(r.Sections) == 0 {
+			r.Sections = a.chosen
+		}
 		if len(r.Sections) == 0 {
 			r.Sections = exportSections
 		}

@@ -22,14 +22,15 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 }).ParseFS(pageFiles, "page/page.html"))
 
-// Handler serves the page that shows the shop at its root, and state.json. Its
-// links are relative: mount it with http.StripPrefix under a path that ends
+// Handler serves the page that shows the shop at its root, state.json, and the tools to MCP clients
+// at mcp. Its links are relative: mount it with http.StripPrefix under a path that ends
 // with a slash.
 func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.HandleFunc("GET /state.json", s.serveState)
 	mux.HandleFunc("GET /page.css", serveFile("page/page.css", "text/css; charset=utf-8"))
+	mux.Handle("/mcp", s.mcpHandler())
 	mux.HandleFunc("GET /page.js", serveFile("page/page.js", "text/javascript; charset=utf-8"))
 	return mux
 }

@@ -6,11 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 )
 
-// Shop is safe for concurrent use.
+// Shop is safe for concurrent use, also by several processes that have the same file.
 type Shop struct {
 	path string // empty: in memory only
 	now  func() time.Time
@@ -18,6 +19,7 @@ type Shop struct {
 	mu    sync.Mutex
 	saved []byte // the state as JSON: every change works on a copy of it
 	state State
+	file  os.FileInfo // as it was when saved was read from it or written to it; nil: nothing is known of it
 }
 
 // New returns a freshly stocked shop that lives in memory.
@@ -42,8 +44,19 @@ func Open(path string, now func() time.Time) (*Shop, error) {
 		s.adopt(state)
 		return s, nil
 	}
+	unlock, err := lock(path)
+	if err == nil {
+		defer unlock()
+		if state, found, err = load(path); err == nil && found { // another process was faster
+			s.adopt(state)
+			return s, nil
+		}
+	}
 	s.adopt(seed(now().UTC()))
-	if err := save(path, s.saved); err != nil {
+	if err == nil {
+		err = save(path, s.saved)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("stock the shop in %s: %w", path, err)
 	}
 	return s, nil
@@ -53,6 +66,7 @@ func Open(path string, now func() time.Time) (*Shop, error) {
 func (s *Shop) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.refresh()
 	return decode(s.saved)
 }
 
@@ -79,6 +93,7 @@ func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.refresh()
 	return look(&s.state)
 }
 
@@ -95,6 +110,14 @@ func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act 
 	digest := digestOf(tool, args)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.path != "" {
+		unlock, err := lock(s.path)
+		if err != nil {
+			return result, fmt.Errorf("%w: %w", ErrNotSaved, err)
+		}
+		defer unlock()
+		s.refresh()
+	}
 
 	next := decode(s.saved)
 	if run, ok := next.Runs[key]; ok {
@@ -127,6 +150,15 @@ func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act 
 	return result, nil
 }
 
+// answered reports whether something was done under a key already.
+func (s *Shop) answered(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refresh()
+	_, ok := s.state.Runs[key]
+	return ok
+}
+
 // commit makes next durable, then current.
 func (s *Shop) commit(next State) error {
 	next.Revision++
@@ -137,7 +169,23 @@ func (s *Shop) commit(next State) error {
 		}
 	}
 	s.saved, s.state = data, decode(data)
+	s.file, _ = os.Stat(s.path)
 	return nil
+}
+
+// refresh takes up what another process wrote into the file. A file that can't be read leaves the shop as it was.
+func (s *Shop) refresh() {
+	if s.path == "" {
+		return
+	}
+	info, err := os.Stat(s.path)
+	if err != nil || s.file != nil && os.SameFile(info, s.file) && info.ModTime().Equal(s.file.ModTime()) && info.Size() == s.file.Size() {
+		return
+	}
+	if state, found, err := load(s.path); err == nil && found {
+		s.adopt(state)
+		s.file = info
+	}
 }
 
 func digestOf(tool string, args any) string {

@@ -24,6 +24,10 @@ type Tool struct {
 	Description string
 	Schema      json.RawMessage // JSON Schema (2020-12) of the arguments
 	Effect      string
+	Title       string // as people read it
+	Destroys    bool   // it overwrites or removes what was there, or can't be called back
+	Settles     bool   // the same arguments a second time change nothing more, also under another key
+	Outside     bool   // it reaches people or companies beyond the shop
 	// Run checks the arguments, acts under the idempotency key and returns the
 	// result as JSON. The key of a reading tool is ignored. An error's text is
 	// one sentence for people and for the model.
@@ -36,37 +40,38 @@ var schemasJSON []byte
 // Tools lists the shop's tools.
 func (s *Shop) Tools() []Tool {
 	return []Tool{
-		tool("search_orders", EffectRead, "Find orders by order number, customer e-mail, customer name, account number or status, newest first. Shows items, amounts, what is refundable, the address and tracking. Changes nothing.",
+		tool(Tool{Name: "search_orders", Title: "Find orders", Effect: EffectRead, Settles: true, Description: "Find orders by order number, customer e-mail, customer name, account number or status, newest first. Shows items, amounts, what is refundable, the address and tracking. Changes nothing."},
 			func(ctx context.Context, _ string, a SearchArgs) (SearchResult, error) { return s.SearchOrders(ctx, a) }),
-		tool("update_shipping_address", EffectIdempotent, "Change where an order is shipped. Not possible while the parcel is on its way.", s.UpdateShippingAddress),
-		tool("update_profile", EffectIdempotent, "Change a customer's name, e-mail address, phone or language, or set the account's status: deactivated (it can come back) or active.", s.UpdateProfile),
-		tool("apply_discount", EffectIdempotent, "Take a percentage off an order that is not paid yet; for a paid order, give the customer a voucher for the next one.", s.ApplyDiscount),
-		tool("issue_refund", EffectIdempotent, "Give money back for an order, to the original payment method. At most what was paid and not refunded yet, in the order's currency.", s.IssueRefund),
-		tool("process_payment", EffectIdempotent, "Take a payment for an order that is not fully paid, in the order's currency.", s.ProcessPayment),
-		tool("send_email", EffectUnprotected, "Send an e-mail to one address in the name of the shop. It can't be called back.", s.SendEmail),
-		tool("delete_account", EffectUnprotected, "Delete an account and erase the customer's personal data. It can't be undone.", s.DeleteAccount),
-		tool("cancel_account", EffectUnprotected, "Cancel an account for good. It can't be undone; update_profile with status deactivated can.", s.CancelAccount),
-		tool("export_customer_data", EffectIdempotent, "Hand out the personal data that the shop holds of a customer: profile, orders, payments, e-mails.", s.ExportCustomerData),
+		tool(Tool{Name: "update_shipping_address", Title: "Change a shipping address", Effect: EffectIdempotent, Destroys: true, Settles: true, Description: "Change where an order is shipped. Not possible while the parcel is on its way."}, s.UpdateShippingAddress),
+		tool(Tool{Name: "update_profile", Title: "Change a customer's profile", Effect: EffectIdempotent, Destroys: true, Settles: true, Description: "Change a customer's name, e-mail address, phone or language, or set the account's status: deactivated (it can come back) or active."}, s.UpdateProfile),
+		tool(Tool{Name: "apply_discount", Title: "Give a discount", Effect: EffectIdempotent, Description: "Take a percentage off an order that is not paid yet; for a paid order, give the customer a voucher for the next one."}, s.ApplyDiscount),
+		tool(Tool{Name: "issue_refund", Title: "Give money back", Effect: EffectIdempotent, Destroys: true, Outside: true, Description: "Give money back for an order, to the original payment method. At most what was paid and not refunded yet, in the order's currency."}, s.IssueRefund),
+		tool(Tool{Name: "process_payment", Title: "Take a payment", Effect: EffectIdempotent, Destroys: true, Outside: true, Description: "Take a payment for an order that is not fully paid, in the order's currency."}, s.ProcessPayment),
+		tool(Tool{Name: "send_email", Title: "Send an e-mail", Effect: EffectUnprotected, Destroys: true, Outside: true, Description: "Send an e-mail to one address in the name of the shop. It can't be called back."}, s.SendEmail),
+		tool(Tool{Name: "delete_account", Title: "Delete an account", Effect: EffectUnprotected, Destroys: true, Settles: true, Description: "Delete an account and erase the customer's personal data. It can't be undone."}, s.DeleteAccount),
+		tool(Tool{Name: "cancel_account", Title: "Cancel an account for good", Effect: EffectUnprotected, Destroys: true, Settles: true, Description: "Cancel an account for good. It can't be undone; update_profile with status deactivated can."}, s.CancelAccount),
+		tool(Tool{Name: exportTool, Title: "Hand out a customer's data", Effect: EffectIdempotent, Outside: true, Description: "Hand out the personal data that the shop holds of a customer: profile, orders, payments, e-mails."}, s.ExportCustomerData),
 	}
 }
 
-func tool[A, R any](name, effect, description string, run func(context.Context, string, A) (R, error)) Tool {
-	return Tool{Name: name, Description: description, Schema: schemaOf(name), Effect: effect,
-		Run: func(ctx context.Context, key string, raw json.RawMessage) (json.RawMessage, error) {
-			args, err := arguments[A](name, raw)
-			if err != nil {
-				return nil, err
-			}
-			result, err := run(ctx, key, args)
-			if err != nil {
-				return nil, err
-			}
-			answer, err := json.Marshal(result)
-			if err != nil {
-				return nil, fmt.Errorf("write the answer of %s: %w", name, err)
-			}
-			return answer, nil
-		}}
+func tool[A, R any](t Tool, run func(context.Context, string, A) (R, error)) Tool {
+	t.Schema = schemaOf(t.Name)
+	t.Run = func(ctx context.Context, key string, raw json.RawMessage) (json.RawMessage, error) {
+		args, err := arguments[A](t.Name, raw)
+		if err != nil {
+			return nil, err
+		}
+		result, err := run(ctx, key, args)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := json.Marshal(result)
+		if err != nil {
+			return nil, fmt.Errorf("write the answer of %s: %w", t.Name, err)
+		}
+		return answer, nil
+	}
+	return t
 }
 
 // arguments decodes strictly: unknown, repeated or differently spelt names are

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"countersign/internal/shop"
+)
+
+func shopCommand() *cobra.Command {
+	var addr, file string
+	cmd := &cobra.Command{
+		Use:   "shop",
+		Short: "The demo's sample shop as an MCP server, for trying the bot or any other MCP client with it",
+		Long: `Serves the tools of the sample shop to an MCP client: over standard input and output, or with --addr over streamable HTTP at /mcp, with a page
+at / that shows what the tools read and change. With --file the shop keeps its state there; it may be open in several processes at once.
+Without it everything is gone in the end.`,
+		Example: `  countersign shop --file shop.json
+  countersign shop --addr 127.0.0.1:8585`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := keepable(file); err != nil {
+				return couldNot("the shop can't be kept in %s: %w. Name another file with --file", file, err)
+			}
+			s, err := shop.Open(file, time.Now)
+			if err != nil {
+				return couldNot("the sample shop can't be opened: %w", err)
+			}
+			if addr == "" {
+				return serveShop(cmd.Context(), s)
+			}
+			return serveShopAt(cmd.Context(), s, addr, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "", "serve over HTTP here, such as 127.0.0.1:8585, and not over standard input and output")
+	cmd.Flags().StringVar(&file, "file", "", "file that keeps the shop between runs; nothing is kept without it")
+	return cmd
+}
+
+// serveShop serves over standard input and output, which carry nothing else.
+func serveShop(ctx context.Context, s *shop.Shop) error {
+	if err := s.ServeIO(ctx, os.Stdin, os.Stdout); err != nil {
+		return couldNot("the connection to the client broke: %w", err)
+	}
+	return nil
+}
+
+func serveShopAt(ctx context.Context, s *shop.Shop, addr string, out io.Writer) error {
+	l, err := listen("the shop", "--addr", addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The sample shop is open at http://%s/, and its tools at http://%[1]s/mcp\n", l.Addr())
+	return serveHTTP(ctx, l, s.Handler())
+}

@@ -1,0 +1,166 @@
+package shop
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// MetaKey is the name in a call's _meta that bears the idempotency key. A call that changes something needs one.
+const MetaKey = "countersign/execution"
+
+// idleSession is how long an HTTP session without a request is kept.
+const idleSession = time.Hour
+
+const instructions = "The tools of a small sample shop. A tool that changes something needs an idempotency key in the call's _meta as " +
+	MetaKey + ". The same key is answered with the same result again, and acts once."
+
+// ServeIO serves the tools over a pair of streams, as MCP's stdio transport wants it: one JSON-RPC message a line. It ends with the input, or with ctx.
+func (s *Shop) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	err := s.mcpServer().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// mcpHandler serves the tools over MCP's streamable HTTP. Pages of other origins can't call it.
+func (s *Shop) mcpHandler() http.Handler {
+	server := s.mcpServer()
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		SessionTimeout: idleSession, PropagateRequestCancellation: true,
+	})
+	return http.NewCrossOriginProtection().Handler(h)
+}
+
+func (s *Shop) mcpServer() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "countersign-shop", Title: "Countersign's sample shop", Version: "1"}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{}, // no logging; tools are added by themselves
+	})
+	for _, t := range s.Tools() {
+		call := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return answer(t.Run(ctx, keyOf(req), req.Params.Arguments)), nil
+		}
+		if t.Name == exportTool {
+			call = s.exportAsked
+		}
+		server.AddTool(&mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.annotations()}, call)
+	}
+	return server
+}
+
+// annotations are what the shop says of a tool's nature. A second call in MCP's sense has the same arguments and no key.
+func (t Tool) annotations() *mcp.ToolAnnotations {
+	destroys, open := t.Destroys, t.Outside
+	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}
+	if !a.ReadOnlyHint {
+		a.DestructiveHint = &destroys
+	}
+	return a
+}
+
+// keyOf is the call's idempotency key, empty where it has none.
+func keyOf(req *mcp.CallToolRequest) string {
+	key, _ := req.Params.Meta[MetaKey].(string)
+	return key
+}
+
+// answer is a tool's result as MCP has it: structured, and the same bytes as text. An error is a result too, with its sentence.
+func answer(result json.RawMessage, err error) *mcp.CallToolResult {
+	r := &mcp.CallToolResult{}
+	if err != nil {
+		r.SetError(err)
+		return r
+	}
+	r.StructuredContent = result
+	r.Content = []mcp.Content{&mcp.TextContent{Text: string(result)}}
+	return r
+}
+
+const (
+	exportTool = "export_customer_data"
+	// asked names the question in the round trips of a call.
+	asked = "sections"
+)
+
+// exportAsked is export_customer_data, which asks the requester for the sections where the arguments name none and the client can ask. What is chosen is part of
+// what the arguments allow: all of them.
+func (s *Shop) exportAsked(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := arguments[ExportArgs](exportTool, req.Params.Arguments)
+	if err != nil {
+		return answer(nil, err), nil
+	}
+	key := keyOf(req)
+	if len(args.Sections) == 0 && key != "" && canAsk(req.Session) && !s.answered(key) {
+		reply, ok := req.Params.InputResponses[asked].(*mcp.ElicitResult)
+		if !ok {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{asked: sectionsForm(args.UserID)}}, nil
+		}
+		if args.chosen, err = chosen(reply); err != nil {
+			return answer(nil, err), nil
+		}
+	}
+	tell := progress(ctx, req, 2)
+	tell(1, "Collecting the data of "+args.UserID)
+	result, err := s.ExportCustomerData(ctx, key, args)
+	if err != nil {
+		return answer(nil, err), nil
+	}
+	tell(2, "Entered in the ledger as "+result.ExportID)
+	return answer(json.Marshal(result)), nil
+}
+
+// canAsk reports whether the client puts forms before people.
+func canAsk(session *mcp.ServerSession) bool {
+	p := session.InitializeParams()
+	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
+		return false
+	}
+	e := p.Capabilities.Elicitation
+	return e.Form != nil || e.URL == nil // one that says nothing of it can do forms
+}
+
+// sectionsForm asks which sections shall be exported: a box for each, all of them ticked.
+func sectionsForm(user string) *mcp.ElicitParams {
+	boxes := map[string]any{}
+	for _, section := range exportSections {
+		boxes[section] = map[string]any{"type": "boolean", "title": strings.ToUpper(section[:1]) + section[1:], "default": true}
+	}
+	return &mcp.ElicitParams{
+		Message:         "Which of the data of " + shown(user) + " shall be exported?",
+		RequestedSchema: map[string]any{"type": "object", "properties": boxes},
+	}
+}
+
+// chosen reads the answer to the form.
+func chosen(reply *mcp.ElicitResult) ([]string, error) {
+	if reply.Action != "accept" {
+		return nil, problem(ErrRefused, "Nobody said which sections to export, so nothing was exported; name them as sections: %s.", strings.Join(exportSections, ", "))
+	}
+	sections := slices.DeleteFunc(slices.Clone(exportSections), func(section string) bool {
+		ticked, answered := reply.Content[section].(bool)
+		return answered && !ticked
+	})
+	if len(sections) == 0 {
+		return nil, problem(ErrRefused, "None of the sections was chosen, so nothing was exported.")
+	}
+	return sections, nil
+}
+
+// progress tells the client how far a call is, if it wants to know.
+func progress(ctx context.Context, req *mcp.CallToolRequest, total float64) func(done float64, text string) {
+	token := req.Params.GetProgressToken()
+	return func(done float64, text string) {
+		if token != nil {
+			// A client that is gone is found out by the answer.
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: text})
+		}
+	}
+}
