@@ -2,30 +2,28 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 
 	"countersign/approvers"
 )
 
+// askArgs are what a model asks the people of a conversation.
+type askArgs struct {
+	Question string   `json:"question" min:"1" max:"500" doc:"one question, short and complete in itself"`
+	Options  []string `json:"options,omitempty" min:"2" max:"8" unique:"true" each_min:"1" each_max:"70" doc:"what they can choose from; Yes and No where this is left out"`
+}
+
 // BuiltIns are the tools that come with the agent. They are registered like any other, and change nothing outside of the conversation.
 func BuiltIns() []Tool {
 	return []Tool{
-		{
+		describe[askArgs](Tool{
 			Name: approvers.ToolAskPeople,
 			Description: "Asks the people of this conversation to confirm something or to choose between options, and waits for their answer. Use it when " +
 				"you need a decision of theirs to go on. It approves nothing: what is risky is put before its approvers anyway, so don't ask for permission with it.",
-			Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["question"],"properties":{` +
-				`"question":{"type":"string","minLength":1,"maxLength":500,"description":"one question, short and complete in itself"},` +
-				`"options":{"type":"array","minItems":2,"maxItems":8,"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":70},` +
-				`"description":"what they can choose from; Yes and No where this is left out"}}}`),
 			Effect: approvers.ReadOnly, Asks: true,
-		},
-		{
-			Name:        approvers.ToolAboutTheAsker,
-			Description: "Tells who asked, as Slack knows them: name, title, time zone with their local time, and language. It asks nobody.",
-			Schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{}}`),
-			Effect:      approvers.ReadOnly,
-			Run:         func(ctx context.Context, in Invocation) (string, error) { return in.About(ctx) },
-		},
+		}),
+		Func(approvers.ToolAboutTheAsker,
+			"Tells who asked, as Slack knows them: name, title, time zone with their local time, and language. It asks nobody.",
+			approvers.ReadOnly,
+			func(ctx context.Context, in Invocation, _ struct{}) (string, error) { return in.About(ctx) }),
 	}
 }

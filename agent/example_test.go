@@ -24,7 +24,49 @@ func (s *shipping) send(_ context.Context, key, order string) (tracking string, 
 	return "TRK-1", nil
 }
 
-// A tool is a description for the model, a schema for its arguments, and a function. Who must allow a call is said by the policy.
+// ShipArgs are what the model says of a parcel. The tags become the JSON Schema.
+type ShipArgs struct {
+	OrderID string        `json:"order_id" pattern:"^ORD-[0-9]+$" doc:"Order number, such as ORD-123"`
+	Insured agent.Decimal `json:"insured" above:"0" max:"5000" places:"2" doc:"Value to insure, in US dollars"`
+	Speed   string        `json:"speed,omitempty" enum:"standard,express" doc:"standard where it is left out"`
+	After   *time.Time    `json:"after" doc:"Not before this moment"`
+}
+
+// Shipped is what the model is told.
+type Shipped struct {
+	Tracking string `json:"tracking"`
+}
+
+// ship makes the tool. Who must allow a call is no part of it: the policy says so.
+func ship(warehouse *shipping) agent.Tool {
+	tool := agent.Func("ship_order", "Ship an order that is paid. Returns the tracking number.", approvers.Idempotent,
+		func(ctx context.Context, in agent.Invocation, args ShipArgs) (Shipped, error) {
+			tracking, err := warehouse.send(ctx, in.Key, args.OrderID) // the same key ships once
+			return Shipped{Tracking: tracking}, err
+		})
+	tool.Timeout = 10 * time.Second
+	tool.Preview = agent.Typed(func(_ context.Context, _ agent.Invocation, args ShipArgs) (string, error) {
+		return fmt.Sprintf("Ship %s, insured for $%s", args.OrderID, args.Insured), nil
+	})
+	return tool
+}
+
+// A Go function becomes a tool: its arguments' schema is derived from a struct, and what does not fit is refused before anybody is asked.
+func ExampleFunc() {
+	var tools agent.Registry
+	if err := tools.Register(ship(&shipping{sent: map[string]string{}})); err != nil {
+		fmt.Println(err)
+		return
+	}
+	tool, _ := tools.Tool("ship_order")
+	fmt.Println(tool.Check(json.RawMessage(`{"order_id": "ORD-123", "insured": 49.90}`)))
+	fmt.Println(tool.Check(json.RawMessage(`{"order_id": "123", "insured": 49.999, "Speed": "express"}`)))
+	// Output:
+	// <nil>
+	// Speed: is not known; the fields are after, insured, order_id, speed; insured: must be a multiple of 0.01; order_id: must match the pattern ^ORD-[0-9]+$
+}
+
+// A tool whose schema is written by hand is a Tool with a Run function.
 func ExampleRegistry_Register() {
 	warehouse := &shipping{sent: map[string]string{}}
 	var tools agent.Registry
@@ -38,22 +80,14 @@ func ExampleRegistry_Register() {
 			},
 			"required": ["order_id"]
 		}`),
-		Effect:  approvers.Idempotent, // the same key ships once
-		Timeout: 10 * time.Second,
-		Run: func(ctx context.Context, in agent.Invocation) (string, error) {
-			var args struct {
-				OrderID string `json:"order_id"`
-			}
-			if err := json.Unmarshal(in.Args, &args); err != nil {
-				return "", err
-			}
-			tracking, err := warehouse.send(ctx, in.Key, args.OrderID)
-			if err != nil {
-				return "", err
-			}
-			result, err := json.Marshal(map[string]string{"tracking": tracking})
-			return string(result), err
+		Effect: approvers.Idempotent,
+		Run: agent.Typed(func(ctx context.Context, in agent.Invocation, args struct {
+			OrderID string `json:"order_id"`
 		},
+		) (Shipped, error) {
+			tracking, err := warehouse.send(ctx, in.Key, args.OrderID)
+			return Shipped{Tracking: tracking}, err
+		}),
 	})
 	if err != nil {
 		fmt.Println(err)

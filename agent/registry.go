@@ -79,6 +79,15 @@ func prepare(t Tool) (registered, error) {
 	if err != nil {
 		return registered{}, fmt.Errorf("%w: %s: %w", ErrTool, t.Name, err)
 	}
+	check := schema.check
+	if fits := t.fits; fits != nil {
+		check = func(args json.RawMessage) error {
+			if err := schema.check(args); err != nil {
+				return err
+			}
+			return fits(args)
+		}
+	}
 	if t.Timeout == 0 {
 		t.Timeout = defaultTimeout
 	}
@@ -86,7 +95,7 @@ func prepare(t Tool) (registered, error) {
 		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema),
 		pinned: desk.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
-			Asks: t.Asks, Claims: t.Claims, Check: schema.check,
+			Asks: t.Asks, Claims: t.Claims, Check: check,
 		},
 	}, nil
 }

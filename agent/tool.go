@@ -15,7 +15,7 @@ import (
 	"countersign/approvers/desk"
 )
 
-// Tool is something that the model may call. What risk it bears and who must allow it is no part of it: the policy says so.
+// Tool is something that the model may call; [Func] makes one of a Go function. What risk it bears and who must allow it is no part of it: the policy says so.
 type Tool struct {
 	// Name is how the policy and the model call it: 1 to 64 letters, digits, "_", "." and "-".
 	Name string
@@ -46,6 +46,9 @@ type Tool struct {
 	Claims desk.Claims
 	// Presumed is the risk where the policy does not name the tool. Zero: it is unknown there.
 	Presumed approvers.Risk
+
+	fits  func(args json.RawMessage) error // of a function with typed arguments: what the schema admits and the type does not is refused as well
+	fault error                            // why the types of a function can't be a tool's
 }
 
 // Invocation is one run of a tool.
@@ -130,6 +133,8 @@ func (t Tool) check() string {
 		return "the description is missing; the model chooses tools by it"
 	case len([]rune(t.Description)) > maxDescription:
 		return fmt.Sprintf("the description has %d characters; the model's interface takes %d", len([]rune(t.Description)), maxDescription)
+	case t.fault != nil:
+		return t.fault.Error()
 	case t.Effect != approvers.ReadOnly && t.Effect != approvers.Idempotent && t.Effect != approvers.Unprotected:
 		return fmt.Sprintf("its effect is %q; write approvers.ReadOnly, approvers.Idempotent or approvers.Unprotected", t.Effect)
 	case t.Timeout < 0 || t.Timeout > maxTimeout:

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Decimal is a number exactly as it was written, for amounts of money: 49.99 is 49.99 and 1.10 stays 1.10. In JSON it is a number. The zero Decimal is 0.
+type Decimal struct{ text string }
+
+// ParseDecimal reads a number as JSON writes it, of at most 64 characters and within float64's range.
+func ParseDecimal(text string) (Decimal, error) {
+	if len(text) > 64 {
+		return Decimal{}, errDigits
+	}
+	var n json.Number
+	if text == "" || !strings.ContainsAny(text[:1], "-0123456789") || json.Unmarshal([]byte(text), &n) != nil || n.String() != text {
+		return Decimal{}, errNoNumber
+	}
+	if _, err := strconv.ParseFloat(text, 64); err != nil {
+		return Decimal{}, errRange
+	}
+	return Decimal{text}, nil
+}
+
+// String is the number as it was written.
+func (d Decimal) String() string {
+	if d.text == "" {
+		return "0"
+	}
+	return d.text
+}
+
+// Rat is the number to compute with. The caller owns it.
+func (d Decimal) Rat() *big.Rat {
+	r, _ := new(big.Rat).SetString(d.String()) // a Decimal is a number
+	return r
+}
+
+// Units counts the smallest units: 49.99 with 2 places are 4999 cents. A number with more places is an error, never rounded.
+func (d Decimal) Units(places int) (int64, error) {
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(places, 0))), nil)
+	r := d.Rat()
+	r.Mul(r, new(big.Rat).SetInt(scale))
+	switch {
+	case !r.IsInt():
+		return 0, fmt.Errorf("%s has more than %d digits after the point", d, max(places, 0))
+	case !r.Num().IsInt64():
+		return 0, errors.New("the number " + errRange.Error())
+	}
+	return r.Num().Int64(), nil
+}
+
+// MarshalJSON writes the number as it was read.
+func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalJSON reads a number.
+func (d *Decimal) UnmarshalJSON(raw []byte) (err error) {
+	*d, err = ParseDecimal(string(raw))
+	return err
+}

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+	"strconv"
+	"strings"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// decode reads a call's arguments into their type, strictly: names that the type does not have, or that are there twice or spelt in another case, are errors, and so is a number
+// that its field can't hold as it is written. A type's own way of reading may panic: that is an error too.
+func decode[Args any](raw json.RawMessage) (args Args, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the arguments can't be read: %.200v", p)
+		}
+	}()
+	if err := strict.Unmarshal(raw, &args, strict.RejectUnknownMembers(true), strict.WithUnmarshalers(exactly)); err != nil {
+		var zero Args
+		return zero, decodeFault(err)
+	}
+	return args, nil
+}
+
+// exactly reads numbers without changing them, whatever their Go type is called.
+var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
+	v := reflect.ValueOf(to).Elem()
+	switch {
+	case v.Type() == reflect.TypeFor[json.Number]():
+		text, err := numberText(d)
+		v.SetString(text)
+		return err
+	case v.CanFloat() && !isLeaf(v.Type()):
+		f, err := exactFloat(d, v.Type().Bits())
+		v.SetFloat(f)
+		return err
+	}
+	return errors.ErrUnsupported
+})
+
+// numberText reads a number as it is written.
+func numberText(d *jsontext.Decoder) (string, error) {
+	v, err := d.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	if v.Kind() != '0' {
+		return "", errNoNumber
+	}
+	return string(v), nil
+}
+
+var errNoNumber = errors.New("must be a number")
+
+// exactFloat reads a number of so many bits that is, as the shortest text that means it, what was written. 49.99 is; 123456789.123456789 is not in 32.
+func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
+	text, err := numberText(d)
+	if err != nil {
+		return 0, err
+	}
+	if len(text) > maxDigits {
+		return 0, errDigits
+	}
+	f, err := strconv.ParseFloat(text, bits)
+	if err != nil {
+		return 0, errRange
+	}
+	want, ok := new(big.Rat).SetString(text)
+	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, bits))
+	if !ok || !ok2 || want.Cmp(got) != 0 {
+		return 0, errDigits
+	}
+	return f, nil
+}
+
+// maxDigits is far more than a number that float64 holds can need.
+const maxDigits = 400
+
+var (
+	errDigits = errors.New("has more digits than the tool can hold exactly")
+	errRange  = errors.New("is out of the range that the tool can hold")
+)
+
+// decodeFault says where arguments don't fit and why, in the words of the other faults. The value is not repeated.
+func decodeFault(err error) error {
+	var syntax *jsontext.SyntacticError
+	var semantic *strict.SemanticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return errors.New("a name is there twice")
+	case errors.As(err, &semantic):
+		return errors.New(problem{pointerPath(semantic.JSONPointer), semanticFault(semantic)}.String())
+	case errors.As(err, &syntax):
+		return errors.New("the arguments are not valid JSON")
+	}
+	return err
+}
+
+func semanticFault(e *strict.SemanticError) string {
+	switch {
+	case errors.Is(e.Err, strict.ErrUnknownName):
+		return "is not known"
+	case errors.Is(e.Err, strconv.ErrRange):
+		return errRange.Error()
+	case e.Err != nil && !errors.Is(e.Err, strconv.ErrSyntax):
+		return strings.TrimPrefix(e.Err.Error(), "json: ")
+	case e.JSONKind == '0' && e.GoType != nil && (reflect.Zero(e.GoType).CanInt() || reflect.Zero(e.GoType).CanUint()):
+		return "can't be held: write a whole number without a point or an exponent"
+	}
+	return "is of another kind than the tool takes"
+}
+
+// pointerPath writes a place as people write fields.
+func pointerPath(p jsontext.Pointer) string {
+	path := ""
+	for token := range p.Tokens() {
+		if _, err := strconv.Atoi(token); err == nil {
+			path += "[" + token + "]"
+			continue
+		}
+		path = join(path, token)
+	}
+	return path
+}

@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SchemaOf derives the JSON Schema of a tool's arguments from a struct. The same struct gives the same bytes wherever it is compiled.
+//
+// A field is called as its json tag says and has to be given, unless it is a pointer or its json tag says omitempty or omitzero. Fields that are no
+// part of the struct are refused. These tags say more of a field:
+//
+//	doc:"Order number, such as ORD-123"    what the model and the approvers read of it
+//	min:"1" max:"40"                       bounds of a number; of a text's characters; of a list's items; of a map's names
+//	above:"0" below:"1"                    bounds of a number that are themselves no part of it
+//	places:"2"                             how many digits a number has after the point, at most
+//	enum:"USD,EUR"                         all that it can be
+//	pattern:"^ORD-[0-9]+$"                 a regular expression that a text matches
+//	format:"email"                         what a text is: email, date, date-time, time, uri, uuid, hostname, ipv4, ipv6, …
+//	unique:"true"                          a list's items differ
+//	secret:"true"                          people see it masked
+//	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format are of each item anyway
+//	type:"number"                          what a type with its own UnmarshalJSON reads: string, number, integer or boolean
+//
+// Fields are texts, numbers, booleans, structs, pointers to them, lists, maps with texts as names, time.Time, []byte (base64), json.Number and [Decimal], which keep a number
+// as it is written, json.RawMessage (anything at all), types with UnmarshalText (texts), and types with UnmarshalJSON that have a type tag.
+func SchemaOf[Args any]() (json.RawMessage, error) {
+	t := reflect.TypeFor[Args]()
+	if t.Kind() != reflect.Struct || isLeaf(t) {
+		return nil, fmt.Errorf("the arguments are a %s; a call's arguments are a JSON object, so declare a struct (struct{} if there are none)", t)
+	}
+	s, err := shapeOf(t, typeName(t), nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.append(nil), nil
+}
+
+var (
+	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
+	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func isLeaf(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
+}
+
+// typeName is what a type is called in an error.
+func typeName(t reflect.Type) string {
+	if t.Name() == "" {
+		return "the arguments"
+	}
+	return t.Name()
+}
+
+// leaves are the types with a form of their own.
+var leaves = map[reflect.Type]shape{
+	reflect.TypeFor[time.Time]():       {kind: "string", format: "date-time"},
+	reflect.TypeFor[json.Number]():     {kind: "number"},
+	reflect.TypeFor[Decimal]():         {kind: "number"},
+	reflect.TypeFor[json.RawMessage](): {},
+	reflect.TypeFor[[]byte]():          {kind: "string", encoding: "base64"},
+}
+
+// shapeOf finds what JSON a type reads. The path names the place in errors; within are the types around it.
+func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) {
+	no := func(why string) (shape, error) { return shape{}, fmt.Errorf("%s is a %s: %s", path, t, why) }
+	if s, ok := leaves[t]; ok {
+		return s, nil
+	}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return no("JSON has no form of it that people read; take a number of seconds, or a text")
+	case reflect.PointerTo(t).Implements(jsonUnmarshaler):
+		return shape{own: true}, nil
+	case reflect.PointerTo(t).Implements(textUnmarshaler):
+		return shape{kind: "string"}, nil
+	case contains(within, t):
+		return no("it contains itself, and arguments that an approver reads have an end")
+	}
+	within = append(slices.Clip(within), t)
+	switch t.Kind() {
+	case reflect.Bool:
+		return shape{kind: "boolean"}, nil
+	case reflect.String:
+		return shape{kind: "string"}, nil
+	case reflect.Float32, reflect.Float64:
+		return shape{kind: "number"}, nil
+	case reflect.Int, reflect.Int64:
+		return shape{kind: "integer"}, nil
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		most := int64(1)<<(t.Bits()-1) - 1
+		return shape{kind: "integer", least: strconv.FormatInt(-most-1, 10), most: strconv.FormatInt(most, 10)}, nil
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return shape{kind: "integer", least: "0", most: strconv.FormatUint(uint64(1)<<t.Bits()-1, 10)}, nil
+	case reflect.Uint, reflect.Uint64:
+		return shape{kind: "integer", least: "0"}, nil
+	case reflect.Slice, reflect.Array:
+		item, err := shapeOf(t.Elem(), path+"[]", within)
+		s := shape{kind: "array", item: &item}
+		if t.Kind() == reflect.Array {
+			s.least, s.most = strconv.Itoa(t.Len()), strconv.Itoa(t.Len())
+		}
+		return s, err
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String || isLeaf(t.Key()) {
+			return no("the names in a JSON object are texts")
+		}
+		item, err := shapeOf(t.Elem(), path+"{}", within)
+		return shape{kind: "object", item: &item}, err
+	case reflect.Struct:
+		return structShape(t, path, within)
+	case reflect.Pointer:
+		return no("a pointer says that a field can be left out, so only a field of a struct can be one, and only to a value")
+	case reflect.Interface:
+		return no("nobody could say what may be in it; take json.RawMessage if it may be anything")
+	}
+	return no("no JSON can be one; leave it out with `json:\"-\"`, or take another type")
+}
+
+func contains(types []reflect.Type, t reflect.Type) bool { return slices.Contains(types, t) }
+
+var fieldName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// structShape describes a struct's fields in their order, those of embedded structs among them.
+func structShape(t reflect.Type, path string, within []reflect.Type) (shape, error) {
+	s := shape{kind: "object", closed: true}
+	folded := map[string]string{}
+	for f := range t.Fields() {
+		at := path + "." + f.Name
+		tag, err := readTag(f)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", at, err)
+		}
+		if tag.left || (!f.IsExported() && !f.Anonymous) {
+			continue
+		}
+		fields, err := fieldShapes(f, tag, at, within)
+		if err != nil {
+			return s, err
+		}
+		for _, one := range fields {
+			if other, taken := folded[fold(one.name)]; taken {
+				return s, fmt.Errorf("%s: the names %q and %q are the same or differ only in case; rename one of them", at, other, one.name)
+			}
+			folded[fold(one.name)] = one.name
+			s.fields = append(s.fields, one)
+		}
+	}
+	return s, nil
+}
+
+// fieldShapes describes one field, or the fields of an embedded struct.
+func fieldShapes(f reflect.StructField, tag tags, at string, within []reflect.Type) ([]field, error) {
+	of := f.Type
+	if f.Anonymous && tag.name == "" && !isLeaf(of) {
+		if of.Kind() != reflect.Struct || len(tag.said) > 0 {
+			return nil, fmt.Errorf("%s: only a struct itself can be embedded, without tags; give it a name with a json tag", at)
+		}
+		s, err := shapeOf(of, at, within)
+		return s.fields, err
+	}
+	if !f.IsExported() {
+		return nil, fmt.Errorf("%s: it is not exported, so nothing is ever read into it", at)
+	}
+	optional := tag.optional
+	if of.Kind() == reflect.Pointer {
+		of, optional = of.Elem(), true
+	}
+	s, err := shapeOf(of, at, within)
+	if err != nil {
+		return nil, err
+	}
+	if err := tag.limit(&s); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	name := tag.name
+	if name == "" {
+		name = f.Name
+	}
+	if !fieldName.MatchString(name) {
+		return nil, fmt.Errorf(`%s: the name %q is not possible: a name has 1 to 64 letters, digits, "_" and "-"`, at, name)
+	}
+	return []field{{name: name, shape: s, optional: optional}}, nil
+}
+
+// fold maps names that differ only in case to one, as arguments are compared.
+func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
