@@ -8,14 +8,23 @@ import (
 	"strings"
 	"sync"
 
+	"countersign/agent/pins"
 	"countersign/approvers/desk"
 )
 
 // Registry holds the tools that can be called. The zero Registry is empty and ready for use, by many goroutines.
+//
+// A tool with a Definition is somebody else's: what its source says of it can change at any time. It may be called only while its source says, byte for byte, what
+// the operator has pinned; see [Registry.Pin]. Otherwise it is there and blocked, so that everybody who meets it is told why.
 type Registry struct {
-	mu    sync.RWMutex
-	tools map[string]registered
-	wires map[string]string // the name on the wire → the tool's name
+	mu      sync.RWMutex
+	tools   map[string]registered
+	wires   map[string]string // the name on the wire → the tool's name
+	sources map[string]*source
+	version uint64
+	print   string        // see Fingerprint; empty: to be made
+	moved   chan struct{} // closed when something changes; nil: nobody waits
+	changed chan struct{} // see Changed
 }
 
 // registered is a tool with what was made of it when it was registered.
@@ -25,11 +34,15 @@ type registered struct {
 	source string          // empty: compiled in
 	wire   string          // the name as the model's interface permits it
 	params json.RawMessage // the schema as the model's interface wants it
+	hash   string          // of the definition; empty: it needs no pin
+	state  pins.State
+	fault  error           // why what its source offers can't be used
+	before json.RawMessage // the definition that is pinned, where the source offers another one now
 }
 
 var _ desk.Tools = (*Registry)(nil)
 
-// Register adds a tool. It calls nothing and reads nothing but its argument.
+// Register adds a tool that is compiled in. It calls nothing and reads nothing but its argument.
 func (r *Registry) Register(t Tool) error {
 	made, err := prepare(t)
 	if err != nil {
@@ -37,36 +50,11 @@ func (r *Registry) Register(t Tool) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.add(made)
-}
-
-// Replace makes tools all that a source has. What can't be registered is left out, each with an error that wraps [ErrTool]; the others are there.
-func (r *Registry) Replace(source string, tools []Tool) []error {
-	var errs []error
-	made := make([]registered, 0, len(tools))
-	for _, t := range tools {
-		m, err := prepare(t)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		m.source = source
-		made = append(made, m)
+	if err := r.add(made); err != nil {
+		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name, t := range r.tools {
-		if t.source == source {
-			delete(r.tools, name)
-			delete(r.wires, t.wire)
-		}
-	}
-	for _, m := range made {
-		if err := r.add(m); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
+	r.announce()
+	return nil
 }
 
 // prepare makes of a tool what calls need.
@@ -91,8 +79,17 @@ func prepare(t Tool) (registered, error) {
 	if t.Timeout == 0 {
 		t.Timeout = defaultTimeout
 	}
+	hash := ""
+	if t.Definition != nil {
+		if t.Definition, err = pins.Compact(t.Definition); err == nil {
+			hash, err = pins.Hash(t.Definition)
+		}
+		if err != nil {
+			return registered{}, fmt.Errorf("%w: %s: %w", ErrTool, t.Name, err)
+		}
+	}
 	return registered{
-		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema),
+		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema), hash: hash,
 		pinned: desk.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
 			Asks: t.Asks, Claims: t.Claims, Check: check,
@@ -117,13 +114,13 @@ func (r *Registry) add(made registered) error {
 	return nil
 }
 
-// Tool finds a tool's pinned definition.
+// Tool finds a tool as it is known now.
 func (r *Registry) Tool(name string) (desk.Tool, bool) {
 	t, ok := r.find(name)
 	return t.pinned, ok
 }
 
-// All lists the pinned definitions by name.
+// All lists the tools by name.
 func (r *Registry) All() []desk.Tool {
 	var out []desk.Tool
 	for _, t := range r.sorted() {
@@ -143,6 +140,10 @@ func (r *Registry) find(name string) (registered, bool) {
 func (r *Registry) sorted() []registered {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	return r.inOrder()
+}
+
+func (r *Registry) inOrder() []registered {
 	var out []registered
 	for _, t := range r.tools {
 		out = append(out, t)

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"countersign/approvers"
+	"countersign/internal/visible"
 )
 
 // fieldKind says with which input an argument is edited.
@@ -287,10 +288,10 @@ func escapedJSON(raw []byte) string {
 			next = text[i+1]
 		}
 		switch {
-		case r > 0xFFFF && hidden(r, prev, next):
+		case r > 0xFFFF && visible.Hidden(r, prev, next):
 			r -= 0x10000
 			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
-		case r > 0x7F && hidden(r, prev, next):
+		case r > 0x7F && visible.Hidden(r, prev, next):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

@@ -7,17 +7,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"countersign/internal/visible"
+
 	"golang.org/x/text/unicode/norm"
 )
 
 // findings says in sentences what in a text could mislead its reader. An empty list means that nothing was found.
 func findings(s string) []string {
 	var out []string
-	_, did := shown(s)
-	out = counted(out, did.unseen, "character that can't be seen is", "characters that can't be seen are", "⟨…⟩")
-	out = counted(out, did.runs, "long run of spaces is", "long runs of spaces are", "⟨… spaces⟩")
-	out = counted(out, did.brackets, "bracket of the text itself is", "brackets of the text itself are", "⟨U+27E8⟩ or ⟨U+27E9⟩")
-	out = counted(out, did.piled, "accent piled on others is", "accents piled on others are", "⟨…⟩")
+	_, did := visible.Counted(s)
+	out = counted(out, did.Unseen, "character that can't be seen is", "characters that can't be seen are", "⟨…⟩")
+	out = counted(out, did.Runs, "long run of spaces is", "long runs of spaces are", "⟨… spaces⟩")
+	out = counted(out, did.Brackets, "bracket of the text itself is", "brackets of the text itself are", "⟨U+27E8⟩ or ⟨U+27E9⟩")
+	out = counted(out, did.Piled, "accent piled on others is", "accents piled on others are", "⟨…⟩")
 	if words := mixedWords(s); len(words) > 0 {
 		out = append(out, "Letters that can look like others: "+strings.Join(words, ", ")+".")
 	}
@@ -36,8 +38,8 @@ func counted(out []string, n int, one, more, how string) []string {
 
 // countHidden counts what Visible shows as escapes, for whatever reason.
 func countHidden(s string) int {
-	_, did := shown(s)
-	return did.unseen + did.runs + did.brackets + did.piled
+	_, did := visible.Counted(s)
+	return did.Unseen + did.Runs + did.Brackets + did.Piled
 }
 
 // lookalikes are the alphabets whose letters are easily taken for one another's.

@@ -65,6 +65,8 @@ func (t testTools) Tool(name string) (desk.Tool, bool) {
 	return tool, ok
 }
 
+func (t testTools) Fingerprint() string { return "" }
+
 const refundSchema = `{"type":"object","additionalProperties":false,"required":["order_id","amount"],"properties":{
 	"order_id":{"type":"string","description":"The order"},
 	"amount":{"type":"number","minimum":0.01,"maximum":5000},

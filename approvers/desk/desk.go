@@ -26,6 +26,8 @@ var (
 // Tools is what the desk needs to know of the tools that can be called.
 type Tools interface {
 	Tool(name string) (Tool, bool)
+	// Fingerprint names all that decides whether a call may run: the tools, their definitions, and which are blocked. It is the same after a restart with the same tools.
+	Fingerprint() string
 }
 
 // Tool is the pinned definition of a tool.
@@ -38,6 +40,7 @@ type Tool struct {
 	Timeout     time.Duration
 	Asks        bool   // the people of the conversation answer it, and no function
 	Claims      Claims // what its source says of it
+	Source      string // of the policy file; empty: it is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it may be called
 	// Check holds arguments against the schema. Its error is written for the model and for a person's form.
 	Check func(args json.RawMessage) error

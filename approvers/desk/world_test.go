@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,18 @@ func (b *toolbox) Tool(name string) (desk.Tool, bool) {
 	defer b.mu.Unlock()
 	t, ok := b.tools[name]
 	return t, ok
+}
+
+// Fingerprint is over what desks look at.
+func (b *toolbox) Fingerprint() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var lines []string
+	for name, t := range b.tools {
+		lines = append(lines, name+" "+t.Hash+" "+t.Blocked)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // asks adds a tool that people answer.

@@ -84,8 +84,8 @@ func (s source) fault(imported string) string {
 		return "the conformance suite is for tests"
 	case within(target, "approvers/desk/books"):
 		return "what holds between two transactions is checked by tests"
-	case target == "internal/redact" && (within(s.pkg, "bot") || within(s.pkg, "agent")):
-		return "" // whatever an edge writes down goes through it
+	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent")):
+		return "" // whatever an edge writes down goes through it, or shows people of what others wrote
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):
 		return "the demo's parts are for cmd and tests"
 	case within(s.pkg, "internal") && !within(target, "internal"):

@@ -1,0 +1,239 @@
+package pins
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/internal/visible"
+)
+
+// Bounds of what a diff shows. What is left out is said.
+const (
+	maxLines = 60  // changes
+	maxText  = 240 // characters of one side of a change
+	context  = 60  // of those, what is shown before the first difference
+)
+
+// Diff says how one definition became another, one line or more for each place that changed: what it was after "-", what it is after "+". Nothing in it is hidden:
+// a character that can't be seen, or that only looks like another, is written as its code point. It is empty where nothing changed.
+func Diff(before, after json.RawMessage) []string {
+	was, err := parts(before)
+	is, err2 := parts(after)
+	if err != nil || err2 != nil {
+		if bytes.Equal(before, after) {
+			return nil
+		}
+		return change("the definition", string(before), string(after))
+	}
+	var out []string
+	changes := 0
+	for _, d := range compare(was, is) {
+		if changes++; changes > maxLines {
+			continue
+		}
+		out = append(out, d.lines()...)
+	}
+	if changes > maxLines {
+		out = append(out, fmt.Sprintf("… and %d more changes", changes-maxLines))
+	}
+	return out
+}
+
+// part is one value of a definition that holds no others, or an empty list or object.
+type part struct{ path, value string }
+
+// parts lists a definition from its first byte to its last. A name that stands twice is two parts with the same path.
+func parts(definition json.RawMessage) ([]part, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(definition), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	var out []part
+	if err := collect(d, "", &out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func collect(d *jsontext.Decoder, path string, out *[]part) error {
+	switch d.PeekKind() {
+	case '{':
+		return members(d, path, out)
+	case '[':
+		return elements(d, path, out)
+	}
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	*out = append(*out, part{path, string(v)})
+	return nil
+}
+
+func members(d *jsontext.Decoder, path string, out *[]part) error {
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	empty := true
+	for d.PeekKind() != '}' {
+		empty = false
+		tok, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := collect(d, join(path, tok.String()), out); err != nil {
+			return err
+		}
+	}
+	if empty {
+		*out = append(*out, part{path, "{}"})
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+func elements(d *jsontext.Decoder, path string, out *[]part) error {
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	n := 0
+	for ; d.PeekKind() != ']'; n++ {
+		if err := collect(d, path+"["+strconv.Itoa(n)+"]", out); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		*out = append(*out, part{path, "[]"})
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// join adds a name to a path. One that could be taken for more than a name is quoted.
+func join(path, name string) string {
+	if name == "" || strings.ContainsAny(name, ".[]: \"") {
+		name = strconv.Quote(name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// difference is one place of a definition that is not as it was. A nil side was not there.
+type difference struct {
+	path       string
+	before, is *string
+}
+
+// compare lists what changed, in the order of the definition as it is, with what is gone at the end.
+func compare(was, is []part) []difference {
+	before := map[string][]string{}
+	for _, p := range was {
+		before[p.path] = append(before[p.path], p.value)
+	}
+	var out []difference
+	for _, p := range is {
+		switch left := before[p.path]; {
+		case len(left) == 0:
+			out = append(out, difference{p.path, nil, &p.value})
+		default:
+			if left[0] != p.value {
+				out = append(out, difference{p.path, &left[0], &p.value})
+			}
+			before[p.path] = left[1:]
+		}
+	}
+	for _, p := range was {
+		for _, v := range before[p.path] {
+			out = append(out, difference{p.path, &v, nil})
+		}
+		delete(before, p.path)
+	}
+	if len(out) == 0 && !slices.Equal(was, is) {
+		return []difference{{path: "only the order of the names changed"}}
+	}
+	return out
+}
+
+func (d difference) lines() []string {
+	path := visible.Text(d.path)
+	if path == "" {
+		path = "the definition"
+	}
+	switch {
+	case d.before == nil && d.is == nil:
+		return []string{"  " + path}
+	case d.before == nil:
+		text := unquote(*d.is)
+		return []string{"+ " + path + ": " + excerpt(text, 0)}
+	case d.is == nil:
+		text := unquote(*d.before)
+		return []string{"- " + path + ": " + excerpt(text, 0)}
+	}
+	a, b := unquote(*d.before), unquote(*d.is)
+	if a == b { // the same text, written another way
+		a, b = *d.before, *d.is
+	}
+	return change(path, a, b)
+}
+
+// change shows both sides around the first character that differs.
+func change(path, a, b string) []string {
+	at := 0
+	for at < len(a) && at < len(b) && a[at] == b[at] {
+		at++
+	}
+	for at > 0 && (at < len(a) && !utf8.RuneStart(a[at]) || at < len(b) && !utf8.RuneStart(b[at])) {
+		at--
+	}
+	out := []string{"- " + path + ": " + excerpt(a, at), "+ " + path + ": " + excerpt(b, at)}
+	from, _ := utf8.DecodeRuneInString(a[at:])
+	to, _ := utf8.DecodeRuneInString(b[at:])
+	if from > 0x7F && at < len(a) || to > 0x7F && at < len(b) {
+		out = append(out, fmt.Sprintf("  the first difference: %s became %s", point(a[at:], from), point(b[at:], to)))
+	}
+	return out
+}
+
+func point(rest string, r rune) string {
+	if rest == "" {
+		return "the end"
+	}
+	return fmt.Sprintf("U+%04X", r)
+}
+
+// excerpt is a text on one line, with everything in it seen, from a little before a place on. What is left out is said.
+func excerpt(s string, at int) string {
+	start := 0
+	if utf8.RuneCountInString(s) > maxText && at > context {
+		for start = at - context; start > 0 && start < len(s) && !utf8.RuneStart(s[start]); start-- {
+		}
+	}
+	cut := []rune(s[start:])
+	after := max(0, len(cut)-maxText)
+	text := strings.ReplaceAll(visible.Text(string(cut[:len(cut)-after])), "\n", " ⏎ ")
+	if start > 0 {
+		text = fmt.Sprintf("(%d characters before) … %s", utf8.RuneCountInString(s[:start]), text)
+	}
+	if after > 0 {
+		text = fmt.Sprintf("%s … (%d more characters)", text, after)
+	}
+	return text
+}
+
+// unquote is a JSON value as people read it: a text without its quotes and escapes.
+func unquote(v string) string {
+	if !strings.HasPrefix(v, `"`) {
+		return v
+	}
+	text, err := jsontext.AppendUnquote(nil, v)
+	if err != nil {
+		return v
+	}
+	return `"` + string(text) + `"`
+}

@@ -1,0 +1,128 @@
+package pins
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// header is the first thing in the file, for whoever finds it.
+const header = `pinned tool definitions, written by "countersign tools pin"; keep this file in version control, beside the policy`
+
+// maxFile bounds what is read, in bytes: a thousand tools with long schemas are a few megabytes.
+const maxFile = 64 << 20
+
+// Beside is where the lock of a policy file is.
+func Beside(policy string) string { return filepath.Join(filepath.Dir(policy), FileName) }
+
+// Read reads a lock file. One that is not there has no pins.
+func Read(path string) (Lock, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Lock{}, nil
+	}
+	if err == nil && info.Size() > maxFile {
+		return Lock{}, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrLock, path, info.Size(), maxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Lock{}, fmt.Errorf("%w: %w", ErrLock, err)
+	}
+	return Parse(path, data)
+}
+
+// Format is the lock as its file holds it. The same pins are always the same bytes.
+func (l Lock) Format() []byte {
+	out := []byte("{\n  \"countersign\": " + quoted(header) + ",\n  \"version\": " + strconv.Itoa(Version) + ",\n  \"tools\": [")
+	for i, p := range l.Pins {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, "\n    {"...)
+		for _, f := range [][2]string{
+			{"tool", p.Tool},
+			{"source", p.Source},
+			{"hash", p.Hash},
+			{"first_seen", p.FirstSeen.UTC().Format(time.RFC3339)},
+			{"pinned_at", p.PinnedAt.UTC().Format(time.RFC3339)},
+			{"pinned_by", p.By},
+		} {
+			out = append(out, "\n      "+quoted(f[0])+": "+quoted(f[1])+","...)
+		}
+		out = append(out, "\n      \"definition\": "...)
+		out = append(out, laidOut(p.Definition)...)
+		out = append(out, "\n    }"...)
+	}
+	if len(l.Pins) > 0 {
+		out = append(out, "\n  "...)
+	}
+	return append(out, "]\n}\n"...)
+}
+
+// laidOut is a definition with one line for each thing that can change.
+func laidOut(definition []byte) []byte {
+	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
+		jsontext.Multiline(true), jsontext.WithIndentPrefix("      "), jsontext.WithIndent("  "))
+	if err != nil {
+		return definition // it was compacted before, so it is valid
+	}
+	return out
+}
+
+func quoted(s string) string {
+	out, err := jsontext.AppendQuote(nil, s)
+	if err != nil { // bytes that are no text: what stands for them is quoted
+		out, _ = jsontext.AppendQuote(nil, strconv.QuoteToASCII(s))
+	}
+	return string(out)
+}
+
+// Write replaces a lock file whole, or leaves it as it was. It is there after a power cut, and readable by whoever could read the one before; a new one by everybody,
+// as there is nothing secret in it.
+func (l Lock) Write(path string) (err error) {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		path = at // a link to the file stays one
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, FileName+".*")
+	if err != nil {
+		return fmt.Errorf("the lock file can't be written: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the lock file can't be written, and is as it was: %w", errors.Join(err, f.Close(), os.Remove(f.Name())))
+		}
+	}()
+	if _, err = f.Write(l.Format()); err != nil {
+		return err
+	}
+	if err = f.Chmod(mode); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), syncDir(dir))
+}
+
+// syncDir has a rename survive a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

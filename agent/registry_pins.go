@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"countersign/agent/pins"
+)
+
+// source is what is known of the tools of one source.
+type source struct {
+	trusted bool                  // it needs no pins
+	pinned  map[string]registered // as the operator looked at them
+	live    map[string]registered // as the source offers them
+	faults  map[string]error      // what it offers and can't be registered
+	heard   bool                  // it has said what it offers
+}
+
+// Pin makes known what the operator looked at of a source, as its lock file has it: all of it, in place of what was known before. Until the source says what it
+// offers, its pinned tools are known by this; a run of one waits for the source. Pinned tools need no Run.
+func (r *Registry) Pin(name string, pinned []Tool) []error {
+	var errs []error
+	made := map[string]registered{}
+	for _, t := range pinned {
+		var want string
+		t.Run, t.Asks = r.waits(t.Name, &want), false
+		m, err := prepare(t)
+		want = m.pinned.Hash
+		if err == nil && m.hash == "" {
+			err = fmt.Errorf("%w: %s: it has no definition that could be pinned", ErrTool, t.Name)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		made[t.Name] = m
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.source(name).pinned = made
+	return append(errs, r.join(name)...)
+}
+
+// Replace makes tools all that a source offers. What can't be registered is left out, each with an error that wraps [ErrTool]; the others are there.
+// A source that is merely not there for a while says nothing: its tools stay, and their runs say that it is not there.
+func (r *Registry) Replace(name string, tools []Tool) []error {
+	var errs []error
+	made, faults := map[string]registered{}, map[string]error{}
+	for _, t := range tools {
+		m, err := prepare(t)
+		if _, twice := made[t.Name]; err == nil && twice {
+			err = fmt.Errorf("%w: %s: its source offers it twice", ErrTool, t.Name)
+		}
+		if err != nil {
+			errs, faults[t.Name] = append(errs, err), err
+			continue
+		}
+		made[t.Name] = m
+	}
+	for t := range faults {
+		delete(made, t) // of two that have the same name neither is the one
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.source(name)
+	s.live, s.faults, s.heard = made, faults, true
+	return append(errs, r.join(name)...)
+}
+
+// Trust has a source need no pins: it is a part of this program.
+func (r *Registry) Trust(name string) []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.source(name).trusted = true
+	return r.join(name)
+}
+
+// Remove drops a source with its tools and what is pinned of it.
+func (r *Registry) Remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leave(name)
+	delete(r.sources, name)
+	r.announce()
+}
+
+// Sources lists the sources that the registry knows, by name.
+func (r *Registry) Sources() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.sources))
+}
+
+func (r *Registry) source(name string) *source {
+	if r.sources == nil {
+		r.sources = map[string]*source{}
+	}
+	if r.sources[name] == nil {
+		r.sources[name] = &source{}
+	}
+	return r.sources[name]
+}
+
+// leave takes a source's tools out.
+func (r *Registry) leave(name string) {
+	for tool, t := range r.tools {
+		if t.source == name {
+			delete(r.tools, tool)
+			delete(r.wires, t.wire)
+		}
+	}
+}
+
+// join puts a source's tools in, each as it stands to what is pinned of it.
+func (r *Registry) join(name string) []error {
+	var errs []error
+	r.leave(name)
+	tools := r.sources[name].joined()
+	for _, tool := range slices.Sorted(maps.Keys(tools)) {
+		t := tools[tool]
+		t.source = name
+		t.pinned.Source = name
+		if err := r.add(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	r.announce()
+	return errs
+}
+
+// joined holds what the source offers against what is pinned of it.
+func (s *source) joined() map[string]registered {
+	out := map[string]registered{}
+	for name, t := range s.live {
+		if t.hash != "" && !s.trusted {
+			t.state = pins.New
+			t.pinned.Blocked = "nobody has pinned its definition yet"
+		}
+		if pin, ok := s.pinned[name]; ok && t.state == pins.New {
+			t.state, t.pinned.Blocked = pins.Same, ""
+			if pin.hash != t.hash {
+				t.state, t.before = pins.Drifted, pin.Definition
+				t.pinned.Blocked = "its definition changed since it was pinned"
+			}
+		}
+		out[name] = t
+	}
+	for name, pin := range s.pinned {
+		if _, offered := s.live[name]; offered {
+			continue
+		}
+		pin.state = pins.Waiting
+		switch {
+		case s.faults[name] != nil:
+			pin.state, pin.pinned.Blocked = pins.Drifted, "its definition changed since it was pinned, to one that can't be used"
+			pin.fault = s.faults[name]
+		case s.heard:
+			pin.state, pin.pinned.Blocked = pins.Gone, "its source does not offer it any more"
+		}
+		out[name] = pin
+	}
+	return out
+}

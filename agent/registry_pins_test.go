@@ -1,0 +1,258 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/agent/pins"
+	"countersign/approvers"
+)
+
+// offered is a tool as a source offers it: its definition has a version in it.
+func offered(name, version string) Tool {
+	return Tool{
+		Name: name, Description: "Does " + name, Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.Unprotected,
+		Definition: json.RawMessage(`{"name": "` + name + `", "v": "` + version + `"}`),
+		Run:        func(context.Context, Invocation) (string, error) { return name + " " + version, nil },
+	}
+}
+
+// stands reads how the tools of a registry stand: name, state, and why one is blocked.
+func stands(r *Registry) string {
+	var out []string
+	all, _ := r.Status()
+	for _, s := range all {
+		line := s.Tool.Name + " " + string(s.State)
+		if s.Tool.Blocked != "" {
+			line += ": " + s.Tool.Blocked
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "; ")
+}
+
+func none(t *testing.T, errs []error) {
+	t.Helper()
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+}
+
+// What a source offers is held against what is pinned of it, whichever of the two changes.
+func TestPins(t *testing.T) {
+	r := &Registry{}
+	expect := func(what, want string) {
+		t.Helper()
+		if got := stands(r); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	none(t, r.Pin("files", []Tool{offered("files.read", "1"), offered("files.write", "1")}))
+	expect("by the lock", "files.read waiting; files.write waiting")
+	none(t, r.Replace("files", []Tool{offered("files.write", "1"), offered("files.read", "1")}))
+	expect("the source confirms", "files.read same; files.write same")
+	none(t, r.Replace("files", []Tool{offered("files.read", "2"), offered("files.write", "1"), offered("files.list", "1")}))
+	expect("it drifts", "files.list new: nobody has pinned its definition yet; files.read drifted: its definition changed since it was pinned; files.write same")
+	all, _ := r.Status()
+	if string(all[1].Definition) != `{"name":"files.read","v":"2"}` || string(all[1].Pinned) != `{"name":"files.read","v":"1"}` {
+		t.Errorf("it became %s, and was %s", all[1].Definition, all[1].Pinned)
+	}
+	none(t, r.Pin("files", []Tool{offered("files.read", "2"), offered("files.list", "1"), offered("files.write", "1")}))
+	expect("pinned anew", "files.list same; files.read same; files.write same")
+	none(t, r.Replace("files", []Tool{offered("files.read", "1"), offered("files.write", "1")}))
+	expect("back to what was", "files.list gone: its source does not offer it any more; files.read drifted: its definition changed since it was pinned; files.write same")
+	broken := offered("files.write", "3")
+	broken.Schema = json.RawMessage(`{"type":"array"}`)
+	if errs := r.Replace("files", []Tool{offered("files.read", "2"), broken}); len(errs) != 1 || !errors.Is(errs[0], ErrTool) {
+		t.Errorf("%v", errs)
+	}
+	expect("a schema that can't be used",
+		"files.list gone: its source does not offer it any more; files.read same; files.write drifted: its definition changed since it was pinned, to one that can't be used")
+	if all, _ = r.Status(); all[2].Fault == nil || string(all[2].Pinned) != `{"name":"files.write","v":"1"}` {
+		t.Errorf("%+v", all[2])
+	}
+	none(t, r.Pin("files", nil))
+	expect("the pins are gone", "files.read new: nobody has pinned its definition yet")
+	r.Remove("files")
+	expect("the source is gone", "")
+	if len(r.Sources()) != 0 {
+		t.Errorf("%v", r.Sources())
+	}
+}
+
+// Tools that are compiled in, or that the policy file declares, need no pin; and nothing of a source that this program is itself.
+func TestWhatNeedsNoPin(t *testing.T) {
+	r := &Registry{}
+	plain := offered("plain", "1")
+	plain.Definition = nil
+	if err := r.Register(plain); err != nil {
+		t.Fatal(err)
+	}
+	declared := plain
+	declared.Name = "declared"
+	none(t, r.Replace("http", []Tool{declared}))
+	none(t, r.Replace("shop", []Tool{offered("refund", "1")}))
+	if got := stands(r); got != "declared ; plain ; refund new: nobody has pinned its definition yet" {
+		t.Error(got)
+	}
+	none(t, r.Trust("shop"))
+	none(t, r.Replace("shop", []Tool{offered("refund", "2")}))
+	if got := stands(r); got != "declared ; plain ; refund " {
+		t.Error(got)
+	}
+	if tool, _ := r.Tool("declared"); tool.Source != "http" {
+		t.Errorf("it is of the source %q", tool.Source)
+	}
+}
+
+func TestPinsThatCanNotBe(t *testing.T) {
+	r := &Registry{}
+	plain, odd := offered("plain", "1"), offered("odd", "1")
+	plain.Definition, odd.Definition = nil, json.RawMessage(`{`)
+	errs := r.Pin("files", []Tool{plain, odd, offered("files.read", "1")})
+	if len(errs) != 2 || !errors.Is(errs[0], ErrTool) || !strings.Contains(errs[0].Error(), "no definition") || !errors.Is(errs[1], pins.ErrDefinition) {
+		t.Errorf("%v", errs)
+	}
+	if got := stands(r); got != "files.read waiting" {
+		t.Error(got)
+	}
+	twice := r.Replace("files", []Tool{offered("files.read", "1"), offered("files.read", "2")})
+	if len(twice) != 1 || !strings.Contains(twice[0].Error(), "offers it twice") {
+		t.Errorf("%v", twice)
+	}
+	if got := stands(r); !strings.HasPrefix(got, "files.read drifted: ") {
+		t.Errorf("of two with the same name one counts: %s", got)
+	}
+	none(t, r.Replace("files", []Tool{offered("files.read", "1")}))
+	if errs := r.Pin("others", []Tool{offered("files.read", "1")}); len(errs) != 1 || !strings.Contains(errs[0].Error(), "a tool of that name") {
+		t.Errorf("another source took a name: %v", errs)
+	}
+	if errs := r.Trust("files"); len(errs) != 0 {
+		t.Error(errs)
+	}
+}
+
+// A pinned tool has the same hash whether it is known by the lock or by its source: what waits for it waits on through a restart.
+func TestPinnedToolIsTheSameTool(t *testing.T) {
+	r := &Registry{}
+	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
+	before, _ := r.Tool("files.read")
+	print := r.Fingerprint()
+	spaced := offered("files.read", "1")
+	spaced.Definition = json.RawMessage("{\"name\":\"files.read\",\n\"v\":\"1\"}")
+	none(t, r.Replace("files", []Tool{spaced}))
+	if after, _ := r.Tool("files.read"); after.Hash != before.Hash || before.Blocked != "" || r.Fingerprint() != print {
+		t.Errorf("%+v became %+v", before, after)
+	}
+	version := r.Version()
+	none(t, r.Replace("files", []Tool{offered("files.read", "2")}))
+	if after, _ := r.Tool("files.read"); after.Hash == before.Hash || r.Fingerprint() == print || r.Version() == version {
+		t.Errorf("another definition passes for the same: %+v", after)
+	}
+}
+
+func TestChangedTellsOnceForMany(t *testing.T) {
+	r := &Registry{}
+	changed := r.Changed()
+	none(t, r.Replace("files", []Tool{offered("files.read", "1")}))
+	none(t, r.Replace("files", nil))
+	<-changed
+	select {
+	case <-changed:
+		t.Error("two changes that nobody took note of were told twice")
+	default:
+	}
+	if r.Changed() != changed {
+		t.Error("it is another channel the second time")
+	}
+}
+
+// A run of a tool that is known by the lock alone waits for its source, and never runs what the source offers instead.
+func TestRunWaitsForTheSource(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*Registry)
+		want    string
+		fails   string
+	}{
+		"it comes":            {func(r *Registry) { r.Replace("files", []Tool{offered("files.read", "1")}) }, "files.read 1", ""},
+		"another comes first": {func(r *Registry) { r.Replace("x", nil); r.Replace("files", []Tool{offered("files.read", "1")}) }, "files.read 1", ""},
+		"it drifted":          {func(r *Registry) { r.Replace("files", []Tool{offered("files.read", "2")}) }, "", "it was not run, because its definition changed since it was pinned"},
+		"it drifted and was seen": {func(r *Registry) {
+			r.Replace("files", []Tool{offered("files.read", "2")})
+			r.Pin("files", []Tool{offered("files.read", "2")})
+		}, "", "it was not run, because its definition changed"},
+		"it is gone":         {func(r *Registry) { r.Replace("files", nil) }, "", "it was not run, because its source does not offer it any more"},
+		"the source is gone": {func(r *Registry) { r.Remove("files") }, "", "it was not run, because its source does not offer it any more"},
+		"nothing comes":      {func(*Registry) {}, "", "it was not run, because its source files is not there; it can be tried again later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &Registry{}
+				none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
+				tool, _ := r.find("files.read")
+				began := time.Now()
+				go func() {
+					time.Sleep(3 * time.Second)
+					c.happens(r)
+				}()
+				got, err := tool.Run(t.Context(), Invocation{})
+				if got != c.want || (err == nil) != (c.fails == "") || err != nil && err.Error() != c.fails && !(strings.HasPrefix(name, "it drifted") && strings.HasPrefix(err.Error(), "it was not run, because its definition changed")) {
+					t.Errorf("%q, %v", got, err)
+				}
+				if took := time.Since(began); took > patienceForSource {
+					t.Errorf("it waited %s", took)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+func TestRunStopsWaitingWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Registry{}
+		none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
+		tool, _ := r.find("files.read")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := tool.Run(ctx, Invocation{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// Sources that change all the time, and everybody who reads: every reader sees each source's tools whole.
+func TestRegistryRaces(t *testing.T) {
+	r := &Registry{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 300 {
+			v := string(rune('a' + i%3))
+			r.Pin("files", []Tool{offered("one", v), offered("two", v)})
+			r.Replace("files", []Tool{offered("one", "a"), offered("two", "a")})
+		}
+	}()
+	for {
+		all, _ := r.Status()
+		states := map[pins.State]int{}
+		for _, s := range all {
+			states[s.State]++
+		}
+		if len(all) != 0 && (len(all) != 2 || len(states) != 1) {
+			t.Fatal(stands(r))
+		}
+		select {
+		case <-done:
+			return
+		default:
+			r.Fingerprint()
+			r.named("one")
+		}
+	}
+}

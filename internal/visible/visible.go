@@ -1,0 +1,108 @@
+// Package visible makes everything in other people's text seen before a person reads it: on a card, in a terminal, in a log.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text makes everything in a text seen that a screen would hide or turn around: control, bidirectional, zero-width, tag and
+// variation characters, blank letters, undecodable bytes and long runs of spaces become ⟨…⟩. Line feeds stay. The
+// bracket itself is escaped, so that a text cannot pretend to hold an escape.
+func Text(s string) string {
+	text, _ := Counted(s)
+	return text
+}
+
+// Escapes counts, by reason, what Text shows as ⟨…⟩.
+type Escapes struct {
+	Unseen   int // can't be seen, or changes how others are
+	Runs     int // spaces in a row, many enough to push text out of sight
+	Brackets int // can be seen, but is what an escape is written with
+	Piled    int // accents upon accents
+}
+
+// Counted is a visible text, and what had to be escaped in it.
+func Counted(s string) (string, Escapes) {
+	var b strings.Builder
+	var prev rune
+	var did Escapes
+	marks := 0
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, "⟨byte %02X⟩", s[i])
+			did.Unseen++
+			i, prev, marks = i+1, 0, 0
+			continue
+		}
+		if n := spaces(s[i:]); n >= longRun {
+			fmt.Fprintf(&b, "⟨%d spaces⟩", n)
+			did.Runs++
+			i, prev, marks = i+n, ' ', 0
+			continue
+		}
+		next, _ := utf8.DecodeRuneInString(s[i+size:])
+		if unicode.Is(unicode.M, r) {
+			marks++
+		} else {
+			marks = 0
+		}
+		escaped := true
+		switch {
+		case r == '⟨' || r == '⟩':
+			did.Brackets++
+		case Hidden(r, prev, next):
+			did.Unseen++
+		case marks > maxMarks:
+			did.Piled++
+		default:
+			escaped = false
+		}
+		if escaped {
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		} else {
+			b.WriteRune(r)
+		}
+		prev, i = r, i+size
+	}
+	return b.String(), did
+}
+
+const (
+	longRun  = 16 // spaces in a row that could push text out of sight
+	maxMarks = 3  // combining marks on one letter; more of them paint over the lines around it
+)
+
+// spaces counts the spaces at the start of s.
+func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
+
+// Hidden reports whether a character can't be seen, or changes how others are.
+func Hidden(r, prev, next rune) bool {
+	switch {
+	case r == '\n':
+		return false
+	case r == 0x200D: // joins emoji, as in a family; elsewhere it hides
+		return !pictograph(prev) || !pictograph(next)
+	case r == 0xFE0F || r == 0xFE0E: // picks a picture or a letter form for the character before it
+		return !pictograph(prev) && !keycap(prev)
+	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):
+		return true
+	case r == 0xA0 || r == 0x202F || r == 0x3000: // spaces that look like spaces, in everyday use
+		return false
+	}
+	return r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' '
+}
+
+// blankLetters are letters, marks and symbols that are drawn as nothing.
+var blankLetters = map[rune]bool{
+	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true, 0x1D159: true,
+}
+
+func pictograph(r rune) bool {
+	return unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r > 0x1F000 || r == 0xFE0F || r == '♀' || r == '♂'
+}
+
+func keycap(r rune) bool { return r >= '0' && r <= '9' || r == '#' || r == '*' }
