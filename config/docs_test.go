@@ -104,7 +104,7 @@ func TestDocumentedMessages(t *testing.T) {
 // TestDocumentedKeys: every key that the file can have is documented, and so is every function of previews and every variable.
 func TestDocumentedKeys(t *testing.T) {
 	doc := read(t, "../docs/policy.md")
-	_, err := config.ParsePolicy("x", []byte("version: 1\nnone: 1\ndefaults: {none: 1, unknown_tool: {none: 1}}\ncaps: {none: 1}\nbudgets: {none: 1}\nretention: {none: 1}\naudit: {none: 1}\ntools: {x: {none: 1, grants: {none: 1}, trust: {none: 1}, stages: [{none: 1}], rules: [{none: 1}]}}\napprovers: {x: {none: 1, hours: {none: 1}}}\nagents: {x: {none: 1, overrides: {x: {none: 1}}}}\n"))
+	_, err := config.ParsePolicy("x", []byte("version: 1\nnone: 1\ndefaults: {none: 1, unknown_tool: {none: 1}}\ncaps: {none: 1}\nbudgets: {none: 1}\nretention: {none: 1}\naudit: {none: 1}\nservers: {x: {none: 1, oauth: {none: 1}}}\ntools: {x: {none: 1, grants: {none: 1}, trust: {none: 1}, stages: [{none: 1}], rules: [{none: 1}]}}\napprovers: {x: {none: 1, hours: {none: 1}}}\nagents: {x: {none: 1, overrides: {x: {none: 1}}}}\n"))
 	if err == nil {
 		t.Fatal("unknown keys were taken")
 	}

@@ -20,8 +20,11 @@ const MaxFile = 1 << 20
 type File struct {
 	Name   string
 	Policy *approvers.Policy
-	lines  []string
-	marks  map[string]mark // by path, such as tools.issue_refund.rules[0]
+	// Servers are the MCP servers whose tools are offered, in the order of the file.
+	Servers []Server
+
+	lines []string
+	marks map[string]mark // by path, such as tools.issue_refund.rules[0]
 
 	conditions map[string]condition // by path, such as tools.issue_refund.rules[0].when
 }

@@ -18,7 +18,7 @@ const (
 
 // policy reads the whole file.
 func (r *reader) policy(root value) *approvers.Policy {
-	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit")
+	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit", "servers")
 	r.version(root, f)
 	p := &approvers.Policy{Defaults: r.defaults(f["defaults"])}
 	f.mode(&p.Mode)
@@ -46,6 +46,7 @@ func (r *reader) policy(root value) *approvers.Policy {
 	if v, ok := f["audit"]; ok {
 		p.Audit = v.auditPost()
 	}
+	r.file.Servers = r.servers(f["servers"])
 	for _, e := range section(f["tools"], "the tools: name: {risk: low}") {
 		p.Tools = append(p.Tools, r.tool(e))
 	}

@@ -1,0 +1,119 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent"
+)
+
+const (
+	// maxQuestion is how long a server's question may be, in bytes, and maxForm how large the schema of its form.
+	maxQuestion = 2000
+	maxForm     = 16 << 10
+	// maxVisits is how many addresses a server may want somebody to visit for one call.
+	maxVisits = 3
+)
+
+// elicit puts a server's question to the person whose run it is. A question that can't be told to belong to one run is declined: it might reach the
+// wrong person.
+func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	key, _ := r.Params.Meta[questionKey].(string)
+	q, f := ses.tap.whose(key)
+	defer ses.tap.forget(key)
+	declined := &sdk.ElicitResult{Action: string(agent.ReplyDeclined)}
+	if f == nil || f.ask == nil {
+		ses.server.log.Warn("a question of an MCP server was declined", "why", "it belongs to no run, or it can't be told to which")
+		return declined, nil
+	}
+	form := agent.Form{From: "the server " + ses.server.Name, Text: r.Params.Message, Schema: q.schema, URL: r.Params.URL}
+	if why := unfitForm(form); why != "" {
+		ses.server.log.Warn("a question of an MCP server was declined", "why", why)
+		return declined, nil
+	}
+	reply, err := f.ask(ctx, form)
+	if err != nil {
+		return &sdk.ElicitResult{Action: string(agent.ReplyCancelled)}, nil //nolint:nilerr // the server needs to know no more
+	}
+	out := &sdk.ElicitResult{Action: string(reply.Action)}
+	if reply.Action == agent.ReplyAccepted && form.URL == "" {
+		if err := json.Unmarshal(reply.Values, &out.Content); err != nil {
+			return declined, nil //nolint:nilerr // what was filled in is no object
+		}
+	}
+	return out, nil
+}
+
+// unfitForm says why a question is not put to a person, or "".
+func unfitForm(f agent.Form) string {
+	switch {
+	case f.Text == "" || len(f.Text) > maxQuestion:
+		return fmt.Sprintf("its text has to have 1 to %d bytes", maxQuestion)
+	case len(f.Schema) > maxForm:
+		return fmt.Sprintf("its form has more than %d bytes", maxForm)
+	case f.URL != "":
+		return unfitAddress(f.URL)
+	}
+	return ""
+}
+
+// unfitAddress says why nobody is sent to an address, or "".
+func unfitAddress(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || len(text) > maxQuestion || u.Host == "":
+		return "its address can't be read"
+	case u.Scheme != "https" && !(u.Scheme == "http" && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")):
+		return "its address is not https"
+	case u.User != nil:
+		return "its address has a name or password in it"
+	}
+	return ""
+}
+
+// addresses reads what somebody has to visit before a call is carried out.
+func addresses(server string, data json.RawMessage) []agent.Form {
+	o, err := readObject(data)
+	if err != nil {
+		return nil
+	}
+	list, err := readArray(o.get("elicitations"))
+	if err != nil || len(list) > maxVisits {
+		return nil
+	}
+	var out []agent.Form
+	for _, raw := range list {
+		e, err := readObject(raw)
+		if err != nil {
+			return nil
+		}
+		f := agent.Form{From: "the server " + server, Text: e.text("message"), URL: e.text("url")}
+		if f.URL == "" || unfitForm(f) != "" {
+			return nil
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// visit asks the asker to visit the addresses that a server names, before it is called again.
+func (s *server) visit(ctx context.Context, in agent.Invocation, forms []agent.Form) error {
+	for _, f := range forms {
+		if in.Ask == nil {
+			return errors.New("the server wants somebody to visit an address first, and nobody can be asked here; nothing was done")
+		}
+		reply, err := in.Ask(ctx, f)
+		if err != nil {
+			return fmt.Errorf("the server wants somebody to visit an address first, and nobody could be asked; nothing was done: %w", err)
+		}
+		if reply.Action != agent.ReplyAccepted {
+			return errors.New("the server wants somebody to visit an address first, and that was declined; nothing was done")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent"
+)
+
+// Errors of JSON-RPC and MCP which say that a request was not carried out.
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeNoMethod       = -32601
+	codeInvalidParams  = -32602
+	codeHeaders        = -32020
+	codeCapabilities   = -32021
+	codeVersion        = -32022
+	codeVisitURL       = -32042 // somebody has to visit an address first
+)
+
+// run calls a tool.
+func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (string, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return "", fmt.Errorf("the server %s has %d calls under way already; nothing was done", s.Name, cap(s.slots))
+	}
+	ses, err := s.ready(ctx)
+	if err == nil {
+		err = s.verify(ctx, ses, d)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; nothing was done", err)
+	}
+	if len(in.Args) == 0 {
+		in.Args = json.RawMessage("{}")
+	}
+	text, visit, err := s.call(ctx, ses, d, in)
+	if visit != nil {
+		if err := s.visit(ctx, in, visit); err != nil {
+			return "", err
+		}
+		text, visit, err = s.call(ctx, ses, d, in)
+		if visit != nil {
+			return "", errors.New("the server wants somebody to visit an address again, although that was done; nothing was done")
+		}
+	}
+	return text, err
+}
+
+// call makes one request. Instead of an outcome there may be addresses that somebody has to visit first.
+func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the streams that belong to the call
+	f := &flight{token: "call-" + strconv.FormatInt(s.tokens.Add(1), 10), args: in.Args, progress: throttled(in.Progress)}
+	if in.Ask != nil {
+		f.ask = func(also context.Context, form agent.Form) (agent.Reply, error) {
+			asking, stop := context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(also, stop)()
+			return in.Ask(asking, form)
+		}
+	}
+	ses.tap.begin(f)
+	defer ses.tap.end(f)
+	params := &sdk.CallToolParams{Name: d.name, Arguments: in.Args, Meta: sdk.Meta{executionKey: in.Key}}
+	params.SetProgressToken(f.token)
+	_, err := ses.sdk.CallTool(ctx, params)
+	a := f.answer.Load()
+	switch {
+	case a == nil:
+		return "", nil, s.unanswered(ctx, ses, f, err)
+	case a.refused != "":
+		return "", nil, fmt.Errorf("%s ran, but %s: %w", d.name, a.refused, agent.ErrOutcomeUnknown)
+	case a.result != nil:
+		text, err := result(d, a.result, in.Attach)
+		return text, nil, err
+	case a.code == codeVisitURL:
+		if forms := addresses(s.Name, a.data); len(forms) > 0 {
+			return "", forms, nil
+		}
+	}
+	return "", nil, rejected(a)
+}
+
+// rejected is a server's error: either the request was not carried out, or nobody can tell.
+func rejected(a *answer) error {
+	said := cut(a.message, maxError)
+	switch a.code {
+	case codeParse, codeInvalidRequest, codeNoMethod, codeInvalidParams, codeHeaders, codeCapabilities, codeVersion, codeVisitURL:
+		return fmt.Errorf("the server refused the call: %s", said)
+	}
+	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)
+}
+
+// unanswered is a call without an answer. Where its request can't have reached the server, nothing was done.
+func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
+	status := f.status.Load()
+	hint := statusHint(status, s.Server)
+	switch {
+	case !f.sent.Load() && ctx.Err() != nil:
+		return fmt.Errorf("it was ended before the call was sent; nothing was done: %w", context.Cause(ctx))
+	case !f.sent.Load():
+		return fmt.Errorf("the call could not be sent, so nothing was done: %s", line(errorText(err)))
+	case hint != "":
+		return errors.New(hint + "; nothing was done")
+	case status == http.StatusNotFound:
+		ses.probeLater()
+		return errors.New("the server answers 404: it does not know the connection any more, or there is no server at this address; nothing was done")
+	case status >= 400 && status < 500:
+		return fmt.Errorf("the server answers %d %s; nothing was done", status, http.StatusText(int(status)))
+	case status >= 500:
+		return fmt.Errorf("the server answers %d %s: %w", status, http.StatusText(int(status)), agent.ErrOutcomeUnknown)
+	case ctx.Err() != nil:
+		ses.probeLater()
+		return fmt.Errorf("the server had not answered when the call was ended: %w", agent.ErrOutcomeUnknown)
+	}
+	return fmt.Errorf("the connection with the server broke before it answered: %w", agent.ErrOutcomeUnknown)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "the connection has ended"
+	}
+	return err.Error()
+}
+
+// probeLater looks whether the server is still there, while the call's outcome is told.
+func (ses *session) probeLater() { go ses.probe() }
+
+// progressEvery is how often a run's progress is told, at most.
+const progressEvery = 200 * time.Millisecond
+
+// throttled tells of progress now and then, however often the server does.
+func throttled(tell func(agent.Progress)) func(agent.Progress) {
+	if tell == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var last time.Time
+	return func(p agent.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			tell(p)
+		}
+	}
+}

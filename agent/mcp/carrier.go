@@ -1,0 +1,197 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"countersign/agent/egress"
+	"countersign/config"
+)
+
+// carrier carries the messages of one connection over HTTP, past the tap.
+type carrier struct {
+	next    http.RoundTripper
+	tap     *tap
+	limits  limits
+	at      *url.URL
+	headers http.Header
+	refused atomic.Int64 // the last status that refused a request
+	broken  func()       // a request did not get through: the server may be another since
+}
+
+// errElsewhere refuses a redirect: what goes along is for the address that the policy names.
+var errElsewhere = errors.New("the server redirects to another address; write that one in the policy if it is meant")
+
+// newCarrier makes the client for a server's address, and one for signing in, which sends none of the headers.
+func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, nil, nil, errors.New("the url is no address such as https://crm.example.com/mcp; if it names a variable of the environment, look there")
+	}
+	guard, err := egress.New(s.Allow...)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c = &carrier{next: guard.Transport(egress.Options{MaxBody: -1}), tap: t, limits: l, at: at, headers: headers}
+	client = &http.Client{Transport: c, CheckRedirect: func(r *http.Request, before []*http.Request) error {
+		if r.URL.Scheme != at.Scheme || r.URL.Host != at.Host || len(before) >= egress.MaxRedirects {
+			return errElsewhere
+		}
+		return nil
+	}}
+	return c, client, guard.Client(egress.Options{Timeout: l.start, MaxBody: 1 << 20}), nil
+}
+
+// RoundTrip sends one request and answers with what the SDK is to see.
+func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, values := range c.headers {
+		r.Header[name] = values
+	}
+	switch r.Method {
+	case http.MethodPost:
+		return c.post(r)
+	case http.MethodGet:
+		return c.listen(r)
+	}
+	return c.send(r)
+}
+
+// post sends one message.
+func (c *carrier) post(r *http.Request) (*http.Response, error) {
+	raw, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	raw, f, err := c.tap.out(raw)
+	if err != nil {
+		return nil, err
+	}
+	id := questionID(raw)
+	r.ContentLength = int64(len(raw))
+	r.GetBody = nil // whether it is sent again is decided by whoever knows what it does
+	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
+	resp, err := c.send(r)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil && resp.StatusCode >= 300 {
+		f.status.Store(int64(resp.StatusCode))
+	}
+	return c.received(resp, f, id)
+}
+
+// questionID is the id of a question that goes out, as JSON; "" where it is none.
+func questionID(raw []byte) string {
+	o, err := readObject(raw)
+	if err != nil || !o.has("method") {
+		return ""
+	}
+	return string(o.get("id"))
+}
+
+// sending notes that a request's body begins to go out: from here on the server may have it.
+type sending struct {
+	*bytes.Reader
+	f *flight
+}
+
+func (s *sending) Read(p []byte) (int, error) {
+	if s.f != nil {
+		s.f.sent.Store(true)
+	}
+	return s.Reader.Read(p)
+}
+
+func (s *sending) Close() error { return nil }
+
+func (c *carrier) send(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
+	switch {
+	case err != nil && r.Context().Err() == nil && c.broken != nil:
+		c.broken()
+	case err == nil && resp.StatusCode >= 400 && r.Method == http.MethodPost:
+		c.refused.Store(int64(resp.StatusCode))
+	}
+	return resp, err
+}
+
+// listen opens the stream for messages unasked. An address that does not say whether it has one has none.
+func (c *carrier) listen(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	slow := time.AfterFunc(c.limits.stream, cancel)
+	resp, err := c.send(r.WithContext(ctx))
+	if !slow.Stop() && r.Context().Err() == nil {
+		if err == nil {
+			resp.Body.Close()
+		}
+		cancel()
+		return &http.Response{
+			StatusCode: http.StatusMethodNotAllowed, Status: "405 Method Not Allowed", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{}, Body: http.NoBody, Request: r,
+		}, nil
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = ending{resp.Body, cancel}
+	return c.received(resp, nil, "")
+}
+
+type ending struct {
+	io.ReadCloser
+	end func()
+}
+
+func (e ending) Close() error {
+	e.end()
+	return e.ReadCloser.Close()
+}
+
+// received lets the tap look at what an answer holds.
+func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Response, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode >= 300:
+		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
+	case kind == "text/event-stream":
+		resp.Body = newEvents(resp.Body, c.limits, func(raw []byte) []byte { return c.tap.in(raw, f) })
+	case kind == "application/json":
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, int64(c.limits.message)+1))
+		resp.Body.Close()
+		if err != nil {
+			return nil, fmt.Errorf("the server's answer broke off: %w", err)
+		}
+		var seen []byte
+		if len(raw) <= c.limits.message {
+			seen = c.tap.in(raw, f)
+		}
+		if seen == nil && id != "" { // there is no other answer to come
+			if p := c.tap.take(id); p != nil {
+				seen = p.refuse(id, "the server's answer can't be taken: it answers another question, is too large, or is no answer at all")
+			}
+		}
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(seen)), int64(len(seen))
+	default:
+		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
+	}
+	return resp, nil
+}
+
+// limited is a body of which no more is read than most.
+func limited(body io.ReadCloser, most int64) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(body, most), body}
+}

@@ -1,0 +1,108 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/config"
+)
+
+// maxModelText is how much of a description the model's interface takes, in characters.
+const maxModelText = 1024
+
+// definition is a tool as its server describes it.
+type definition struct {
+	raw    json.RawMessage // the object in the server's list, byte for byte
+	name   string          // the server's name for it
+	output *jsonschema.Schema
+}
+
+// ErrDefinition says that a server's words on a tool make no tool. The wrapping error says why.
+var ErrDefinition = errors.New("this is no tool's definition")
+
+// define makes a tool of a server's words on it. Its Run is missing.
+func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error) {
+	o, err := readMessage(raw)
+	if err != nil {
+		return definition{}, agent.Tool{}, fmt.Errorf("%w: %w", ErrDefinition, err)
+	}
+	d := definition{raw: bytes.Clone(raw), name: o.text("name")}
+	if d.name == "" {
+		return definition{}, agent.Tool{}, fmt.Errorf("%w: it has no name", ErrDefinition)
+	}
+	if schema := o.get("outputSchema"); schema != nil {
+		if d.output, err = compile(schema); err != nil {
+			return definition{}, agent.Tool{}, fmt.Errorf("%w: the outputSchema of %.80q: %w", ErrDefinition, d.name, err)
+		}
+	}
+	says := o.object("annotations")
+	t := agent.Tool{
+		Name: canonical(s.Name, d.name, s.Bare), Description: forModel(o.text("description"), d.name), Schema: o.get("inputSchema"),
+		Effect: approvers.Unprotected, Timeout: s.Timeout, Definition: d.raw,
+		Claims: desk.Claims{
+			Title: says.text("title"), ReadOnly: says.flag("readOnlyHint"), Destructive: says.flag("destructiveHint"),
+			Idempotent: says.flag("idempotentHint"), OpenWorld: says.flag("openWorldHint"),
+		},
+	}
+	if title := o.text("title"); t.Claims.Title == "" {
+		t.Claims.Title = title
+	}
+	if s.TrustAnnotations {
+		believe(&t)
+	}
+	if effect, said := s.Effects[d.name]; said {
+		t.Effect = effect
+	}
+	return d, t, nil
+}
+
+// believe takes the server's word for the nature of its tools, where the operator says so.
+func believe(t *agent.Tool) {
+	switch c := t.Claims; {
+	case c.ReadOnly != nil && *c.ReadOnly:
+		t.Presumed, t.Effect = approvers.Low, approvers.ReadOnly
+	case c.Idempotent != nil && *c.Idempotent:
+		t.Effect = approvers.Idempotent
+	}
+}
+
+// forModel is a description as the model's interface takes it.
+func forModel(text, name string) string {
+	if strings.TrimSpace(text) == "" {
+		return "The tool " + name + ". Its server does not say what it does."
+	}
+	const cut = " … (the description is cut here)"
+	if runes := []rune(text); len(runes) > maxModelText {
+		return string(runes[:maxModelText-len([]rune(cut))]) + cut
+	}
+	return text
+}
+
+// compile reads a JSON Schema whose references stay within it.
+func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, errors.New("it is no JSON")
+	}
+	if _, ok := doc.(map[string]any); !ok {
+		return nil, errors.New("it is no object")
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // of no scheme: neither files nor hosts are read for it
+	if err := c.AddResource("mem:output", doc); err != nil {
+		return nil, fmt.Errorf("it is no JSON Schema: %.300s", err)
+	}
+	schema, err := c.Compile("mem:output")
+	if err != nil {
+		return nil, fmt.Errorf("it is no JSON Schema: %.300s", err)
+	}
+	return schema, nil
+}

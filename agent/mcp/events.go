@@ -1,0 +1,82 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+)
+
+// events is a stream of server-sent events with each message as the SDK is to see it.
+type events struct {
+	body   io.ReadCloser
+	lines  *bufio.Reader
+	limits limits
+	pace   pace
+	see    func([]byte) []byte
+	left   []byte // of the event that is being read
+}
+
+func newEvents(body io.ReadCloser, l limits, see func([]byte) []byte) *events {
+	return &events{body: body, lines: bufio.NewReaderSize(body, 64<<10), limits: l, pace: pace{most: l.perSecond}, see: see}
+}
+
+// Read gives what is left of an event, or the next one.
+func (e *events) Read(p []byte) (int, error) {
+	for len(e.left) == 0 {
+		next, err := e.next()
+		if err != nil {
+			return 0, err
+		}
+		e.left = next
+	}
+	n := copy(p, e.left)
+	e.left = e.left[n:]
+	return n, nil
+}
+
+// Close ends the stream.
+func (e *events) Close() error { return e.body.Close() }
+
+// next reads one event. Comments are left out; the id and the pause before a new try go on, also where the message does not.
+func (e *events) next() ([]byte, error) {
+	if err := e.pace.wait(context.Background()); err != nil {
+		return nil, err
+	}
+	var data, kept bytes.Buffer
+	named, has, size := "", false, 0
+	for {
+		raw, err := readLine(e.lines, e.limits.message-size)
+		if err != nil {
+			return nil, err // an event without its end counts for nothing
+		}
+		if len(raw) == 0 {
+			break
+		}
+		size += len(raw)
+		field, value, _ := bytes.Cut(raw, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "data":
+			if has {
+				data.WriteByte('\n')
+			}
+			has = true
+			data.Write(value)
+		case "event":
+			named = string(value)
+		case "id", "retry":
+			fmt.Fprintf(&kept, "%s: %s\n", field, value)
+		}
+	}
+	if has && data.Len() > 0 && (named == "" || named == "message") {
+		if seen := e.see(data.Bytes()); seen != nil {
+			fmt.Fprintf(&kept, "data: %s\n", oneLine(seen))
+		}
+	}
+	if kept.Len() > 0 {
+		kept.WriteByte('\n')
+	}
+	return kept.Bytes(), nil
+}

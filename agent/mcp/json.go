@@ -1,0 +1,211 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxDepth is how deeply a message may be nested. People and models read nothing deeper.
+const maxDepth = 100
+
+// member is one member of an object with its exact bytes.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// object is an object's members, in their order.
+type object []member
+
+var errNoObject = errors.New("it is no JSON object")
+
+// readObject reads an object strictly: names that are there twice, invalid UTF-8, and anything after it are errors.
+func readObject(raw []byte) (object, error) { return readWith(raw) }
+
+// readLoosely reads an object as far as it can be read, to know which call it belongs to.
+func readLoosely(raw []byte) (object, error) {
+	return readWith(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+func readWith(raw []byte, options ...jsontext.Options) (object, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), options...)
+	if dec.PeekKind() != '{' {
+		return nil, errNoObject
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var out object
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: name.String()}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		m.value = json.RawMessage(bytes.Clone(value))
+		out = append(out, m)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the object")
+	}
+	return out, nil
+}
+
+// readArray reads an array's values with their exact bytes.
+func readArray(raw []byte) ([]json.RawMessage, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	if dec.PeekKind() != '[' {
+		return nil, errors.New("it is no list")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var out []json.RawMessage
+	for dec.PeekKind() != ']' {
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, json.RawMessage(bytes.Clone(value)))
+	}
+	_, err := dec.ReadToken()
+	return out, err
+}
+
+// get finds a member, by its exact name.
+func (o object) get(name string) json.RawMessage {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// has reports whether there is such a member, whatever its value is.
+func (o object) has(name string) bool { return o.get(name) != nil }
+
+// text reads a member that is a text; "" where it is none.
+func (o object) text(name string) string {
+	var s string
+	if raw := o.get(name); len(raw) > 0 && raw[0] == '"' {
+		_ = json.Unmarshal(raw, &s)
+	}
+	return s
+}
+
+// flag reads a member that is true or false; nil where it is neither.
+func (o object) flag(name string) *bool {
+	var yes bool
+	switch string(o.get(name)) {
+	case "true":
+		yes = true
+	case "false":
+	default:
+		return nil
+	}
+	return &yes
+}
+
+// object reads a member that is an object; nil where it is none.
+func (o object) object(name string) object {
+	out, err := readObject(o.get(name))
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// with is the object with one member set. The others keep their bytes and their places.
+func (o object) with(name string, value json.RawMessage) object {
+	out := append(object(nil), o...)
+	for i, m := range out {
+		if m.name == name {
+			out[i].value = value
+			return out
+		}
+	}
+	return append(out, member{name, value})
+}
+
+// without is the object without one member.
+func (o object) without(name string) object {
+	var out object
+	for _, m := range o {
+		if m.name != name {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// bytes writes the object. The values' bytes are not touched.
+func (o object) bytes() json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(quoted(m.name))
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// quoted is a text as JSON.
+func quoted(s string) json.RawMessage {
+	raw, _ := json.Marshal(s) // a string can always be marshalled
+	return raw
+}
+
+// tooDeep reports whether a text of JSON is nested more deeply than maxDepth. It needs no valid JSON.
+func tooDeep(raw []byte) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// readMessage reads one message of a server. Where it can't be taken, the object is what could be read of it, so that the call that it answers fails at once.
+func readMessage(raw []byte) (object, error) {
+	if tooDeep(raw) {
+		return nil, fmt.Errorf("it is nested more than %d deep", maxDepth)
+	}
+	o, err := readObject(raw)
+	if err == nil || errors.Is(err, errNoObject) {
+		return o, err
+	}
+	loose, looseErr := readLoosely(raw)
+	if looseErr != nil {
+		return nil, errors.New("it is no valid JSON")
+	}
+	return loose, errors.New("it has invalid UTF-8, or a name twice in one object")
+}

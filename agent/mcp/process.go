@@ -1,0 +1,312 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// process is a started server. It is the SDK's transport and its one connection.
+type process struct {
+	tap    *tap
+	log    *slog.Logger
+	limits limits
+
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	reader *bufio.Reader
+	pace   pace
+
+	writing sync.Mutex
+	closing sync.Once
+	ended   chan struct{} // the program has ended and was waited for
+	workers sync.WaitGroup
+}
+
+var _ sdk.Transport = (*process)(nil)
+
+// inherited are the variables that every program finds in its environment, besides those that the policy names.
+var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+
+// start starts a server's program.
+func start(command []string, dir string, env map[string]string, t *tap, log *slog.Logger, l limits) (*process, error) {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, notFound(command[0], err)
+	}
+	p := &process{tap: t, log: log, limits: l, pace: pace{most: l.perSecond}, ended: make(chan struct{})}
+	p.cmd = exec.Command(path, command[1:]...)
+	p.cmd.Args[0] = command[0]
+	p.cmd.Dir, p.cmd.Env = dir, environment(env)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its own group, so that what it starts ends with it
+	theirs, err := p.pipes()
+	if err != nil {
+		return nil, err
+	}
+	err = p.cmd.Start()
+	for _, f := range theirs {
+		f.Close()
+	}
+	if err != nil {
+		p.stdin.Close()
+		p.stdout.Close()
+		return nil, fmt.Errorf("the command %q can't be started: %w", command[0], plainly(err))
+	}
+	p.workers.Go(func() {
+		_ = p.cmd.Wait() // how it ended is nothing that anybody could act on
+		p.killGroup(syscall.SIGKILL)
+		close(p.ended)
+	})
+	return p, nil
+}
+
+func notFound(command string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("the command %q is not found; install it, or write its whole path", command)
+	}
+	return fmt.Errorf("the command %q can't be started: %w", command, plainly(err))
+}
+
+// plainly is an error without the path, which the sentence names already.
+func plainly(err error) error {
+	var at *os.PathError
+	var look *exec.Error
+	switch {
+	case errors.As(err, &at):
+		return at.Err
+	case errors.As(err, &look):
+		return look.Err
+	}
+	return err
+}
+
+// environment is what a program finds. Nothing of this process's own gets in but what is inherited.
+func environment(named map[string]string) []string {
+	var out []string
+	for _, name := range inherited {
+		if value, ok := os.LookupEnv(name); ok && named[name] == "" {
+			out = append(out, name+"="+value)
+		}
+	}
+	for name, value := range named {
+		out = append(out, name+"="+value)
+	}
+	return out
+}
+
+// pipes connects the program's standard streams, and returns its ends of them.
+func (p *process) pipes() (theirs []*os.File, err error) {
+	var files []*os.File
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, fmt.Errorf("no pipe for the command: %w", err)
+		}
+		files = append(files, r, w)
+	}
+	p.cmd.Stdin, p.stdin = files[0], files[1]
+	p.stdout, p.cmd.Stdout = files[2], files[3]
+	p.cmd.Stderr = files[5]
+	p.reader = bufio.NewReaderSize(p.stdout, 64<<10)
+	p.workers.Go(func() { logLines(files[4], p.log) })
+	return []*os.File{files[0], files[3], files[5]}, nil
+}
+
+// Connect is the SDK's way to the connection.
+func (p *process) Connect(context.Context) (sdk.Connection, error) { return p, nil }
+
+// SessionID is empty: a pipe has one session.
+func (p *process) SessionID() string { return "" }
+
+// Read gives the SDK the next message that it is to see.
+func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		if err := p.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+		raw, err := readLine(p.reader, p.limits.message)
+		if err != nil {
+			return nil, err
+		}
+		if len(raw) == 0 {
+			continue
+		}
+		seen := p.tap.in(raw, nil)
+		if seen == nil {
+			continue
+		}
+		m, err := jsonrpc.DecodeMessage(seen)
+		if err != nil {
+			p.tap.drop("it is no message of JSON-RPC")
+			continue
+		}
+		return m, nil
+	}
+}
+
+// errTooLong ends a connection: where a message ends that is never read, the next can't be found.
+var errTooLong = errors.New("the server sent a message that is too large")
+
+// readLine reads a line without its end, and no more of it than most.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
+	var out []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(out)+len(part) > most {
+			return nil, fmt.Errorf("%w: more than %d bytes", errTooLong, most)
+		}
+		if err == nil && out == nil {
+			return trimEnd(part), nil
+		}
+		out = append(out, part...)
+		switch {
+		case err == nil:
+			return trimEnd(out), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+func trimEnd(line []byte) []byte {
+	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+		line = line[:len(line)-1]
+	}
+	return line
+}
+
+// Write sends a message on one line. A program that leaves its input unread for too long is given up.
+func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
+	raw, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	raw, f, err := p.tap.out(raw)
+	if err != nil {
+		return err
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if f != nil {
+		f.sent.Store(true)
+	}
+	if err := p.stdin.SetWriteDeadline(time.Now().Add(p.limits.write)); err != nil {
+		return err
+	}
+	if _, err := p.stdin.Write(append(oneLine(raw), '\n')); err != nil {
+		go p.Close() // half a message may have gone out: nothing can follow it
+		return fmt.Errorf("the server does not take what is sent to it: %w", err)
+	}
+	return nil
+}
+
+// Close ends the program: its input ends, then it is told to end, then it is killed, with all that it started in its group.
+func (p *process) Close() error {
+	p.closing.Do(func() {
+		p.stdin.Close()
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			timer := time.NewTimer(p.limits.soft)
+			select {
+			case <-p.ended:
+			case <-timer.C:
+				p.killGroup(signal)
+			}
+			timer.Stop()
+		}
+		<-p.ended
+		p.stdout.Close()
+		p.workers.Wait()
+	})
+	return nil
+}
+
+// killGroup signals all processes of the program's group.
+func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // none left is as good
+
+// pace lets no more than so many messages through in a second. The server waits in its own pipe.
+type pace struct {
+	most  int
+	since time.Time
+	n     int
+}
+
+func (p *pace) wait(ctx context.Context) error {
+	const slice = 100 * time.Millisecond
+	if p.n++; p.n < p.most/10 {
+		return nil
+	}
+	left := slice - time.Since(p.since)
+	p.n, p.since = 0, time.Now()
+	if left <= 0 {
+		return nil
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		p.since = time.Now()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const (
+	// logBurst and logEvery bound what a program may write into the log: so many lines at once, and then one in that time.
+	logBurst = 50
+	logEvery = time.Second
+)
+
+// logLines writes a program's standard error into the log, line by line, until it ends. It always reads on, so that the program is not held up.
+func logLines(r *os.File, log *slog.Logger) {
+	defer r.Close()
+	b := bufio.NewReaderSize(r, 4*maxLine)
+	left, since, skipped := logBurst, time.Now(), 0
+	for {
+		part, isPrefix, err := b.ReadLine()
+		if err != nil {
+			return
+		}
+		text := line(string(part))
+		for isPrefix && err == nil {
+			_, isPrefix, err = b.ReadLine()
+		}
+		if text == "" {
+			continue
+		}
+		if n := int(time.Since(since) / logEvery); n > 0 {
+			left, since = min(left+n, logBurst), time.Now()
+		}
+		if left == 0 {
+			skipped++
+			continue
+		}
+		left--
+		if skipped > 0 {
+			log.Info("an MCP server wrote more than is logged", "lines", skipped)
+			skipped = 0
+		}
+		log.Info("an MCP server wrote", "line", text)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+	}
+}

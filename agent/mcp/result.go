@@ -1,0 +1,199 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"countersign/agent"
+)
+
+const (
+	// maxError is how much of a server's error people and the model are given, in bytes.
+	maxError = 2000
+	// maxFiles is how many files one result may bring.
+	maxFiles = 20
+	// maxParts is how many parts one result may have.
+	maxParts = 1000
+)
+
+// errLied says that a result is not what its tool promises.
+func errLied(d definition, format string, args ...any) error {
+	return fmt.Errorf("%s ran, but %s, so its result was withheld; whether it did what it should is to be looked up, not assumed", d.name, fmt.Sprintf(format, args...))
+}
+
+// result is a call's result as the model is given it. Files go to people.
+func result(d definition, raw json.RawMessage, attach func(agent.File) error) (string, error) {
+	r, err := readObject(raw)
+	if err != nil {
+		return "", errLied(d, "its result is no object")
+	}
+	w := writer{attach: attach}
+	if content := r.get("content"); content != nil {
+		parts, err := readArray(content)
+		if err != nil || len(parts) > maxParts {
+			return "", errLied(d, "its content is no list of at most %d parts", maxParts)
+		}
+		for _, part := range parts {
+			w.part(part)
+		}
+	}
+	if failed := r.flag("isError"); failed != nil && *failed {
+		return "", errors.New(or(cut(w.text(), maxError), "the tool failed without saying why"))
+	}
+	structured := r.get("structuredContent")
+	if d.output != nil {
+		if structured == nil {
+			return "", errLied(d, "it gave nothing of what its outputSchema promises")
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(structured))
+		if err == nil {
+			err = d.output.Validate(value)
+		}
+		if err != nil {
+			return "", errLied(d, "what it gave breaks its own outputSchema (%s)", line(err.Error()))
+		}
+	}
+	if structured != nil && !w.holds(structured) {
+		w.parts = append(w.parts, string(structured))
+	}
+	return or(w.text(), "(the tool ran and answered nothing)"), nil
+}
+
+func or(s, otherwise string) string {
+	if strings.TrimSpace(s) == "" {
+		return otherwise
+	}
+	return s
+}
+
+// writer makes a text of the parts of a result.
+type writer struct {
+	attach func(agent.File) error
+	parts  []string
+	files  int
+}
+
+func (w *writer) text() string { return strings.Join(w.parts, "\n") }
+
+// holds reports whether one of the parts is this value already, as servers repeat it for older clients.
+func (w *writer) holds(structured json.RawMessage) bool {
+	want := plainValue(structured)
+	for _, p := range w.parts {
+		if text := strings.TrimSpace(p); strings.HasPrefix(text, "{") && reflect.DeepEqual(plainValue([]byte(text)), want) {
+			return true
+		}
+	}
+	return false
+}
+
+// plainValue is JSON as a value in which numbers keep their text.
+func plainValue(raw []byte) any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return err
+	}
+	return v
+}
+
+func (w *writer) say(format string, args ...any) {
+	w.parts = append(w.parts, fmt.Sprintf(format, args...))
+}
+
+// part adds one part.
+func (w *writer) part(raw json.RawMessage) {
+	o, err := readObject(raw)
+	if err != nil {
+		w.say("[a part of the result is no object]")
+		return
+	}
+	switch kind := o.text("type"); kind {
+	case "text":
+		w.parts = append(w.parts, o.text("text"))
+	case "image", "audio":
+		w.file(kind, "", o.text("mimeType"), o.text("data"))
+	case "resource":
+		r := o.object("resource")
+		if r.has("blob") {
+			w.file("file", fileName(r.text("uri")), r.text("mimeType"), r.text("blob"))
+			return
+		}
+		w.say("[resource %s]\n%s", r.text("uri"), r.text("text"))
+	case "resource_link":
+		w.say("[link to a resource that was not read: %s]", strings.Join(strings.Fields(o.text("name")+" "+o.text("uri")+" "+o.text("description")), " "))
+	default:
+		w.say("[a part of the result of the kind %s, which is not known here]", strconv.Quote(cut(kind, 40)))
+	}
+}
+
+// fileName is the last part of an address.
+func fileName(uri string) string {
+	name := path.Base(strings.SplitN(uri, "?", 2)[0])
+	if name == "." || name == "/" {
+		return ""
+	}
+	return oddPart.ReplaceAllString(cut(name, 80), "_")
+}
+
+// file attaches what is no text, and says so.
+func (w *writer) file(kind, name, mediaType, encoded string) {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		w.say("[an %s that is not in base64, so it was left out]", kind)
+		return
+	}
+	if _, _, err := mime.ParseMediaType(mediaType); err != nil || len(mediaType) > 100 {
+		mediaType = "application/octet-stream"
+	}
+	if w.files++; w.files > maxFiles {
+		w.say("[%s, %s, %d bytes: left out, because a result may bring %d files]", kind, mediaType, len(data), maxFiles)
+		return
+	}
+	if name == "" {
+		name = kind + "-" + strconv.Itoa(w.files) + extension(mediaType)
+	}
+	if w.attach == nil {
+		w.say("[%s, %s, %d bytes: nobody can be shown it here]", name, mediaType, len(data))
+		return
+	}
+	if err := w.attach(agent.File{Name: name, Type: mediaType, Data: data}); err != nil {
+		w.say("[%s, %s, %d bytes: it could not be attached: %s]", name, mediaType, len(data), line(err.Error()))
+		return
+	}
+	w.say("[%s, %s, %d bytes: attached for the people in the thread]", name, mediaType, len(data))
+}
+
+// extension is the usual end of a file's name.
+func extension(mediaType string) string {
+	kind, _, _ := mime.ParseMediaType(mediaType)
+	switch kind {
+	case "image/png":
+		return ".png"
+	case "image/jpeg":
+		return ".jpg"
+	case "image/gif":
+		return ".gif"
+	case "image/webp":
+		return ".webp"
+	case "image/svg+xml":
+		return ".svg"
+	case "audio/wav", "audio/x-wav":
+		return ".wav"
+	case "audio/mpeg":
+		return ".mp3"
+	case "application/pdf":
+		return ".pdf"
+	}
+	return ""
+}

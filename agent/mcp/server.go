@@ -1,0 +1,282 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"countersign/agent"
+	"countersign/config"
+)
+
+// server is one server of the policy, over all its connections.
+type server struct {
+	config.Server
+	lookup  func(string) (string, bool)
+	offer   func(string, []agent.Tool)
+	log     *slog.Logger
+	version string
+	limits  limits
+
+	connect func(context.Context) (*session, error) // tests put their own here
+	legacy  bool                                    // the next handshake is the one that older servers know
+
+	slots   chan struct{} // one for each call under way
+	tokens  atomic.Int64
+	settled chan struct{} // closed when it was listed, or failed, for the first time
+	once    sync.Once
+	wake    chan struct{} // its list may be another
+
+	offering sync.Mutex
+	offered  []json.RawMessage
+
+	mu      sync.Mutex
+	live    *session
+	changed chan struct{} // closed when live becomes another
+	since   time.Time
+	links   int // connections that were listed
+	tools   int
+	problem string
+}
+
+func newServer(c config.Server, with Config, l limits) *server {
+	s := &server{
+		Server: c, lookup: with.Lookup, offer: with.Offer, log: with.Log.With("server", c.Name), version: with.Version, limits: l,
+		slots: make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	s.connect = s.dial
+	return s
+}
+
+// keep keeps the server connected until ctx ends. After a failure it waits, longer each time.
+func (s *server) keep(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; failures++ {
+		began := time.Now()
+		err := s.link(ctx)
+		s.settle()
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) >= s.limits.steady {
+			failures = 0
+		}
+		pause := min(s.limits.backoff<<min(failures, 20), s.limits.backoffTo)
+		s.failed(err)
+		s.log.Warn("an MCP server is not connected", "error", err, "next_try_in", pause)
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// link is one connection from its beginning to its end. Its error says why it is no more.
+func (s *server) link(ctx context.Context) error {
+	ses, err := s.connect(ctx)
+	if err != nil {
+		s.legacy = !s.legacy // the next try shakes hands in the other way
+		return err
+	}
+	defer ses.end()
+	defer s.unlink()
+	if err := s.relist(ctx, ses, true); err != nil {
+		return err
+	}
+	s.linked(ses)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ses.done:
+			return ses.lost()
+		case <-s.wake:
+		}
+		if !ses.stale() {
+			continue
+		}
+		if err := s.relist(ctx, ses, false); err != nil {
+			return err
+		}
+		if !sleep(ctx, s.limits.fresh/10) { // a server that says it again and again is listed now and then
+			return ctx.Err()
+		}
+	}
+}
+
+// relist reads the server's list, and offers it if it is news.
+func (s *server) relist(ctx context.Context, ses *session, first bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.list, fmt.Errorf("the server did not send its list of tools within %s", s.limits.list))
+	defer cancel()
+	s.offering.Lock()
+	defer s.offering.Unlock()
+	list, err := ses.list(ctx)
+	if err != nil {
+		return err
+	}
+	if !first && sameList(list, s.offered) {
+		return nil
+	}
+	tools, problem := s.define(list)
+	s.offered = list
+	s.mu.Lock()
+	s.tools, s.problem = len(tools), problem
+	s.mu.Unlock()
+	s.offer(s.Name, tools)
+	return nil
+}
+
+func sameList(a, b []json.RawMessage) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !bytes.Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// define makes the tools of a list. Those that make none are left out, and so are all of a name that is there more than once.
+func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
+	var out []agent.Tool
+	var problems []string
+	count := map[string]int{}
+	known := map[string]bool{}
+	var made []agent.Tool
+	for _, raw := range list {
+		t, err := s.tool(raw)
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		count[t.Name]++
+		made = append(made, t)
+		known[nameOf(raw)] = true
+	}
+	for _, t := range made {
+		if count[t.Name] == 1 {
+			out = append(out, t)
+		}
+	}
+	for name, n := range count {
+		if n > 1 {
+			problems = append(problems, fmt.Sprintf("%d tools are called %s, so none of them is offered", n, name))
+		}
+	}
+	for name := range s.Effects {
+		if !known[name] {
+			problems = append(problems, fmt.Sprintf("effects names %.80q, which the server does not have", name))
+		}
+	}
+	for _, p := range problems {
+		s.log.Warn("a tool of an MCP server is not offered as it is", "problem", line(p))
+	}
+	if len(problems) == 0 {
+		return out, ""
+	}
+	return out, line(problems[0])
+}
+
+func nameOf(raw json.RawMessage) string {
+	o, _ := readObject(raw)
+	return o.text("name")
+}
+
+// tool makes one tool with its way to the server.
+func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
+	d, t, err := define(s.Server, raw)
+	if err != nil {
+		return agent.Tool{}, fmt.Errorf("the server %s: %w", s.Name, err)
+	}
+	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) { return s.run(ctx, d, in) }
+	return t, nil
+}
+
+func (s *server) settle() { s.once.Do(func() { close(s.settled) }) }
+
+// linked makes a connection the one that calls use.
+func (s *server) linked(ses *session) {
+	s.mu.Lock()
+	s.live, s.since = ses, time.Now()
+	s.links++
+	close(s.changed)
+	s.changed = make(chan struct{})
+	n := s.tools
+	s.mu.Unlock()
+	s.settle()
+	s.log.Info("an MCP server is connected", "tools", n, "protocol", ses.protocol())
+}
+
+func (s *server) unlink() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = nil
+}
+
+func (s *server) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem = err.Error()
+}
+
+func (s *server) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{Server: s.Name, Connected: s.live != nil, Tools: s.tools, Restarts: max(s.links-1, 0), Problem: s.problem}
+	if s.live != nil {
+		st.Since = s.since
+	}
+	return st
+}
+
+// errAway says that a server is not there.
+var errAway = errors.New("the server is not connected")
+
+// ready waits a while for a connection.
+func (s *server) ready(ctx context.Context) (*session, error) {
+	timer := time.NewTimer(s.limits.ready)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		live, changed, problem := s.live, s.changed, s.problem
+		s.mu.Unlock()
+		if live != nil && live.alive() {
+			return live, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+			if problem == "" {
+				return nil, errAway
+			}
+			return nil, fmt.Errorf("%w: %s", errAway, problem)
+		}
+	}
+}
+
+// nudge has the list read anew.
+func (s *server) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,259 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"countersign/config"
+	"countersign/internal/redact"
+)
+
+// session is one connection with a server.
+type session struct {
+	server  *server
+	tap     *tap
+	process *process // of a server that was started
+	carrier *carrier // of one at an address
+	sdk     *sdk.ClientSession
+	done    chan struct{} // the connection has ended
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	changes atomic.Int64 // how often something said that the list may be another
+
+	listing sync.Mutex
+	page    atomic.Pointer[json.RawMessage] // of the list that is being read
+	known   map[string]json.RawMessage
+	seen    int64 // changes when the list was read
+	readAt  time.Time
+}
+
+// legacyVersion is the newest version of the protocol whose handshake is initialize.
+const legacyVersion = "2025-11-25"
+
+// dial connects with the server and shakes hands.
+func (s *server) dial(ctx context.Context) (*session, error) {
+	ses := &session{server: s, done: make(chan struct{})}
+	change := func() {
+		ses.changes.Add(1)
+		s.nudge()
+	}
+	ses.tap = newTap(s.log, s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
+	transport, err := ses.transport(change)
+	if err != nil {
+		return nil, err
+	}
+	ses.ctx, ses.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	client := sdk.NewClient(&sdk.Implementation{Name: "countersign", Version: s.version}, &sdk.ClientOptions{
+		Logger: slog.New(slog.DiscardHandler),
+		Capabilities: &sdk.ClientCapabilities{
+			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
+		},
+		ElicitationHandler:     ses.elicit,
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}, // the tap has told it; this asks for being told
+	})
+	var options sdk.ClientSessionOptions
+	if s.legacy {
+		options.ProtocolVersion = legacyVersion
+	}
+	within, cancel := context.WithTimeout(ctx, s.limits.start)
+	defer cancel()
+	ses.sdk, err = client.Connect(within, transport, &options)
+	if err != nil {
+		err = ses.whyNot(within, err)
+		ses.cancel()
+		if ses.process != nil {
+			ses.process.Close()
+		}
+		return nil, err
+	}
+	go func() {
+		_ = ses.sdk.Wait() // the tap and the process know better why
+		close(ses.done)
+	}()
+	return ses, nil
+}
+
+// transport makes the way to the server.
+func (ses *session) transport(broken func()) (sdk.Transport, error) {
+	s := ses.server
+	env, err := s.expand("env", s.Env)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Command) > 0 {
+		ses.process, err = start(s.Command, s.Dir, env, ses.tap, s.log, s.limits)
+		if err != nil {
+			return nil, err
+		}
+		return ses.process, nil
+	}
+	headers, err := s.expand("headers", s.Headers)
+	if err != nil {
+		return nil, err
+	}
+	address, err := s.expand("url", map[string]string{"url": s.URL})
+	if err != nil {
+		return nil, err
+	}
+	sent := http.Header{}
+	for name, value := range headers {
+		sent.Set(name, value)
+	}
+	carrier, client, plain, err := newCarrier(s.Server, address["url"], sent, ses.tap, s.limits)
+	if err != nil {
+		return nil, err
+	}
+	carrier.broken = broken
+	ses.carrier = carrier
+	out := &sdk.StreamableClientTransport{Endpoint: address["url"], HTTPClient: client, MaxRetries: 3, MaxEventSize: s.limits.message}
+	if s.OAuth == nil {
+		return out, nil
+	}
+	o, err := s.expand("oauth", map[string]string{"issuer": s.OAuth.Issuer, "id": s.OAuth.ClientID, "secret": s.OAuth.ClientSecret})
+	if err != nil {
+		return nil, err
+	}
+	out.OAuthHandler, err = extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
+		HTTPClient: plain,
+		Credentials: &oauthex.ClientCredentials{
+			Issuer: o["issuer"], ClientID: o["id"], ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: o["secret"]},
+		},
+	})
+	return out, err
+}
+
+// expand puts the values of the environment into the policy's. They are kept out of everything that is written from here on.
+func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
+	out := map[string]string{}
+	for name, text := range values {
+		value, err := config.Expand(text, s.lookup)
+		if err != nil {
+			return nil, fmt.Errorf("servers.%s.%s: %w; set it where this program is started", s.Name, key, err)
+		}
+		for _, variable := range config.Variables(text) {
+			if secret, ok := s.lookup(variable); ok {
+				redact.Secrets(secret)
+			}
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// whyNot says why there was no handshake, in words for the operator.
+func (ses *session) whyNot(ctx context.Context, err error) error {
+	var left bool
+	if ses.process != nil {
+		select {
+		case <-ses.process.ended:
+			left = true
+		default:
+		}
+	}
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("the server did not finish the handshake within %s", ses.server.limits.start)
+	case left:
+		return errors.New("the program ended before the handshake; what it wrote to its standard error is in the log")
+	}
+	if why := ses.refused(); why != "" {
+		return errors.New(why)
+	}
+	return errors.New("there was no handshake: " + line(err.Error()))
+}
+
+// refused says what to do about a server that refused a request, or "".
+func (ses *session) refused() string {
+	if ses.carrier == nil {
+		return ""
+	}
+	return statusHint(ses.carrier.refused.Load(), ses.server.Server)
+}
+
+func statusHint(status int64, s config.Server) string {
+	switch {
+	case status == http.StatusUnauthorized && s.OAuth != nil:
+		return "the server answers 401: it does not take what its issuer gave us; look at oauth in the policy, and at the client's scopes there"
+	case status == http.StatusUnauthorized && len(s.Headers) == 0:
+		return `the server answers 401: it wants to know who we are; set headers: {Authorization: "Bearer ${TOKEN}"} or oauth in the policy`
+	case status == http.StatusUnauthorized:
+		return "the server answers 401: it does not take the token; set the variable that headers names to one that is valid"
+	case status == http.StatusForbidden:
+		return "the server answers 403: the token may not do this; give it the permission, or name another one in headers"
+	}
+	return ""
+}
+
+// end ends the connection, and with it the program that was started for it.
+func (ses *session) end() {
+	ses.cancel()
+	if ses.process != nil {
+		ses.process.Close()
+	}
+	if ses.sdk == nil {
+		return
+	}
+	go ses.sdk.Close()
+	t := time.NewTimer(3 * ses.server.limits.soft)
+	defer t.Stop()
+	select {
+	case <-ses.done:
+	case <-t.C:
+	}
+}
+
+func (ses *session) alive() bool {
+	select {
+	case <-ses.done:
+		return false
+	default:
+		return ses.ctx.Err() == nil
+	}
+}
+
+// lost says that the connection ended by itself.
+func (ses *session) lost() error {
+	if why := ses.refused(); why != "" {
+		return errors.New(why)
+	}
+	if ses.process != nil {
+		return errors.New("the program ended, or broke the connection off")
+	}
+	return errors.New("the connection ended")
+}
+
+func (ses *session) protocol() string {
+	if ses.sdk == nil || ses.sdk.InitializeResult() == nil {
+		return ""
+	}
+	return line(ses.sdk.InitializeResult().ProtocolVersion)
+}
+
+// stale reports whether something happened since the list was read that may have changed it.
+func (ses *session) stale() bool {
+	ses.listing.Lock()
+	defer ses.listing.Unlock()
+	return ses.changes.Load() != ses.seen
+}
+
+// probe ends a connection on which a server does not even answer a ping.
+func (ses *session) probe() {
+	ctx, cancel := context.WithTimeout(ses.ctx, ses.server.limits.probe)
+	defer cancel()
+	if err := ses.sdk.Ping(ctx, nil); err != nil && ctx.Err() != nil && ses.ctx.Err() == nil {
+		ses.server.log.Warn("an MCP server does not answer; it is connected with anew")
+		ses.end()
+	}
+}
