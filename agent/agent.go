@@ -38,6 +38,8 @@ type Config struct {
 
 	// Draft has people see what the model writes in a step while it writes it. Nil: they see the whole answer.
 	Draft func(turn string, step int) Draft
+	// Progress has people see how far a run is while it runs. Nil: they see that it runs.
+	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
 	HistoryTokens int           // budget for what the model is given, by estimate; zero is 48,000
@@ -52,6 +54,18 @@ type Draft interface {
 	Write(text string) // all that it has written so far; it must not wait
 	Close()            // the model call is over
 }
+
+// Gauge shows how far a run is. None of it is kept.
+type Gauge interface {
+	Show(done, total float64, text string) // total zero: it is not known; it must not wait
+	Close()                                // the run is over
+}
+
+// noGauge shows nothing.
+type noGauge struct{}
+
+func (noGauge) Show(float64, float64, string) {}
+func (noGauge) Close()                        {}
 
 // noDraft shows nothing.
 type noDraft struct{}
@@ -99,6 +113,9 @@ func New(c Config) *Agent {
 	}
 	if c.Draft == nil {
 		c.Draft = func(string, int) Draft { return noDraft{} }
+	}
+	if c.Progress == nil {
+		c.Progress = func(approvers.Execution) Gauge { return noGauge{} }
 	}
 	c.Retry = c.Retry.withDefaults()
 	return &Agent{

@@ -150,7 +150,9 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	answers := make(chan answer, 1)
 	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
 	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
-	in.Progress = func(Progress) {}
+	gauge := a.Progress(e)
+	defer gauge.Close()
+	in.Progress = func(p Progress) { gauge.Show(p.Done, p.Total, p.Text) }
 	in.Attach = func(File) error { return nil }
 	in.Ask = func(context.Context, Form) (Reply, error) { return Reply{Action: ReplyCancelled}, nil }
 	a.running.Go(func() {

@@ -58,6 +58,8 @@ type Bot struct {
 	unheard   unheard
 	posts     posts // whose fate is not recorded
 	drafts    drafts
+	readings  readings
+	shows     keyed
 	noStreams refusalNote
 	noFiles   refusalNote
 	statuses  statuses

@@ -23,6 +23,8 @@ type scene struct {
 	tab    *homeTab // what is on a Home tab
 	reader reader   // whose eyes it is for, where it is one person's
 	print  string   // fingerprint of this version, in its buttons
+
+	readings map[string]reading // how far runs say they are, by execution
 }
 
 // drawing is a surface drawn: one message, or several for a very long answer.
@@ -35,12 +37,10 @@ type drawing struct {
 // draw draws a surface. It is pure: the same sight gives the same drawing.
 func draw(plain scene) (drawing, []byte, error) {
 	s := plain.Sight
-	first, err := json.Marshal(plain.draw().messages)
-	if err != nil {
-		return drawing{}, nil, fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
+	var err error
+	if plain.print, err = plain.fingerprint(); err != nil {
+		return drawing{}, nil, err
 	}
-	sum := sha256.Sum256(first)
-	plain.print = hex.EncodeToString(sum[:8])
 	d := plain.draw()
 	for i := range d.messages {
 		plain.reader.localize(&d.messages[i])
@@ -52,6 +52,17 @@ func draw(plain scene) (drawing, []byte, error) {
 		err = fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
 	}
 	return d, body, err
+}
+
+// fingerprint tells versions of a surface apart by what they show.
+func (s scene) fingerprint() (string, error) {
+	s.print = ""
+	first, err := json.Marshal(s.draw().messages)
+	if err != nil {
+		return "", fmt.Errorf("encode %s: %w", s.Surface.Kind, err)
+	}
+	sum := sha256.Sum256(first)
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // about is a tool's description, if the tool is still the one that the call was made for.

@@ -87,7 +87,7 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 	case c.Request != nil && c.Request.State == approvers.Approved:
 		return "✅", s.decided(c).say("It is about to run.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
-		return "▶️", s.decided(c).say("Running…")
+		return "▶️", s.decided(c).also(s.running(c))
 	}
 	return "▶️", say("Starting…")
 }

@@ -40,7 +40,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	case s.Kind == store.SurfaceHome:
 		return b.showHome(ctx, sight)
 	}
-	err = b.show(ctx, sight)
+	err = b.showAlone(ctx, sight)
 	if code := errorCode(err); gone[code] {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, "conversation:") {
 			if err := b.Desk.ThreadGone(ctx, sight.Conversation.ID); err != nil {
@@ -87,14 +87,41 @@ func (b *Bot) usersAt(ctx context.Context, s desk.Sight) ([]string, error) {
 	return b.roleUsers(ctx, role)
 }
 
+// showAlone shows a surface while nobody else changes its message.
+func (b *Bot) showAlone(ctx context.Context, sight desk.Sight) error {
+	id := sight.Surface.ID
+	if err := b.shows.take(ctx, id); err != nil {
+		return err
+	}
+	defer b.shows.done(id)
+	err := b.show(ctx, sight)
+	if err == nil {
+		b.shows.over(id)
+	}
+	return err
+}
+
+// scene is what a surface is drawn from.
+func (b *Bot) scene(ctx context.Context, sight desk.Sight) (scene, error) {
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return scene{}, err
+	}
+	view := scene{Sight: sight, url: me.URL, about: about(b.Tools, sight), calls: b.calls(ctx, sight)}
+	if user, own := strings.CutPrefix(sight.Surface.To, "user:"); own {
+		view.reader = b.known(user)
+	}
+	return view, nil
+}
+
 func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
 	}
-	view := scene{Sight: sight, url: me.URL, about: about(b.Tools, sight), calls: b.calls(ctx, sight)}
-	if user, own := strings.CutPrefix(sight.Surface.To, "user:"); own {
-		view.reader = b.known(user)
+	view, err := b.scene(ctx, sight)
+	if err != nil {
+		return err
 	}
 	d, body, err := draw(view)
 	if err != nil {
@@ -110,7 +137,7 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if d.over {
 		return b.takeAway(ctx, me, sight, d)
 	}
-	if s.TS != "" && desk.Same(s, body) {
+	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && desk.Same(s, body) {
 		return b.Desk.StillShown(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (b *Bot) showStatus(ctx context.Context, turn string, anew bool) {
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	b.setStatus(ctx, spot{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: scene{Sight: s}.status()}, anew)
+	b.setStatus(ctx, spot{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: scene{Sight: s, readings: b.readings.of(s.Calls)}.status()}, anew)
 }
 
 // status says in a few words what a turn is at; empty: it is over, or nothing goes on.
@@ -73,7 +74,10 @@ func (s scene) status() string {
 		case c.Call.Inquiry != nil:
 			asks = true
 		case running == "":
-			running = name(c.Call.Tool)
+			running = "is running " + name(c.Call.Tool) + "…"
+			if r, there := s.reading(c); there {
+				running = strings.TrimSpace(running + " " + strings.TrimSpace(r.amount()+" "+r.words(c)))
+			}
 		}
 	}
 	switch {
@@ -84,7 +88,7 @@ func (s scene) status() string {
 	case who != "":
 		return short("is waiting for "+who, maxStatus)
 	case running != "":
-		return short("is running "+running+"…", maxStatus)
+		return short(running, maxStatus)
 	}
 	return ""
 }
@@ -145,7 +149,7 @@ func (b *Bot) Keep(ctx context.Context) error {
 				b.setStatus(ctx, s.at, status{}, true)
 			}
 			if err == nil {
-				b.setStatus(ctx, s.at, status{turn: s.turn, text: scene{Sight: now}.status()}, false)
+				b.setStatus(ctx, s.at, status{turn: s.turn, text: scene{Sight: now, readings: b.readings.of(now.Calls)}.status()}, false)
 			}
 		}
 	}

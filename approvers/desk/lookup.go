@@ -56,3 +56,22 @@ func (d *Desk) Waiting(ctx context.Context) (waiting bool, err error) {
 	})
 	return waiting, err
 }
+
+// StepOf names the surface that shows the step of a call in the asker's thread; empty: nothing does.
+func (d *Desk) StepOf(ctx context.Context, call string) (surface string, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		surface = ""
+		c, err := r.Call(call)
+		if err != nil {
+			return err
+		}
+		of, err := r.SurfacesOf(c.Turn)
+		for _, s := range of {
+			if s.Kind == store.SurfaceStep && s.Step == c.Step && s.State == store.SurfaceShown {
+				surface = s.ID
+			}
+		}
+		return err
+	})
+	return surface, err
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
+	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/bot"
 	"countersign/internal/control"
@@ -72,7 +73,8 @@ func (s setup) assemble() parts {
 	d.Giver = b.Giver
 	a := agent.New(agent.Config{
 		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
-		Draft: func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
+		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
+		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
 	p := parts{desk: d, bot: b, agent: a, metrics: m}
 	if len(s.seal.keys) > 0 {
