@@ -22,6 +22,9 @@ type File struct {
 	Policy *approvers.Policy
 	// Servers are the MCP servers whose tools are offered, in the order of the file.
 	Servers []Server
+	// HTTP are the tools that are one HTTP request, OpenAPI the files whose operations are tools, both in the order of the file.
+	HTTP    []Endpoint
+	OpenAPI []OpenAPI
 
 	lines []string
 	marks map[string]mark // by path, such as tools.issue_refund.rules[0]

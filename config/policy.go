@@ -18,7 +18,7 @@ const (
 
 // policy reads the whole file.
 func (r *reader) policy(root value) *approvers.Policy {
-	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit", "servers")
+	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit", "servers", "http", "openapi")
 	r.version(root, f)
 	p := &approvers.Policy{Defaults: r.defaults(f["defaults"])}
 	f.mode(&p.Mode)
@@ -47,6 +47,8 @@ func (r *reader) policy(root value) *approvers.Policy {
 		p.Audit = v.auditPost()
 	}
 	r.file.Servers = r.servers(f["servers"])
+	r.file.HTTP = r.endpoints(f["http"])
+	r.file.OpenAPI = r.openAPIs(f["openapi"])
 	for _, e := range section(f["tools"], "the tools: name: {risk: low}") {
 		p.Tools = append(p.Tools, r.tool(e))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"countersign/agent/egress"
 	"countersign/approvers"
 )
 
@@ -225,18 +226,14 @@ func (v value) allow() []string {
 		if !ok {
 			continue
 		}
-		_, notNetwork := netip.ParsePrefix(text)
-		_, notAddress := netip.ParseAddr(text)
-		if notNetwork != nil && notAddress != nil && !hostName.MatchString(text) {
-			item.wrong(quote(text)+" is neither a network nor a host", "write a network such as 10.2.0.0/16, an address such as 10.2.3.4, or a host such as crm.internal")
+		if _, err := egress.ParsePermit(text); err != nil {
+			item.wrong(quote(text)+" is neither a network nor a host", "write a network such as 10.2.0.0/16, an address such as 10.2.3.4, or a host such as crm.internal, the last two with a port if only one is meant")
 			continue
 		}
 		out = append(out, text)
 	}
 	return out
 }
-
-var hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?\.?$`)
 
 var effectNames = []string{string(approvers.ReadOnly), string(approvers.Idempotent), string(approvers.Unprotected)}
 

@@ -1,0 +1,237 @@
+package httptool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"countersign/agent"
+	"countersign/agent/egress"
+	"countersign/approvers"
+	"countersign/internal/redact"
+)
+
+// Limits of answers, in bytes.
+const (
+	maxParsed  = 8 << 20  // the largest JSON of which a part is taken out
+	maxFile    = 10 << 20 // the largest answer that is handed on as a file
+	maxQuoted  = 2 << 10  // how much of an answer with an error is quoted
+	tooFarOpen = "the answer is larger than the %d MB that are read"
+)
+
+// answer reads an answer that counts as done.
+func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, error) {
+	text, err := o.read(resp, in)
+	switch {
+	case err == nil:
+		return text, nil
+	case o.effect == approvers.ReadOnly:
+		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.out(err.Error()))
+	}
+	// The status says that it was done. To say otherwise would make the model ask for it again.
+	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.out(err.Error())), nil
+}
+
+func (o *operation) read(resp *http.Response, in agent.Invocation) (string, error) {
+	kind, media, charset := as(o.result), "", ""
+	if t, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil {
+		media, charset = t, strings.ToLower(params["charset"])
+	}
+	limit := maxFile
+	switch {
+	case kind == asText, kind == asAuto && textual(media):
+		limit = o.limit + o.secrets.longest()
+	case kind == asJSON:
+		limit = maxParsed
+	}
+	data, whole, err := readBounded(resp.Body, limit)
+	switch {
+	case err != nil:
+		return "", errors.New(egress.Sentence(err))
+	case len(data) == 0:
+		return o.empty(resp), nil
+	case kind == asJSON && !whole:
+		return "", fmt.Errorf(tooFarOpen, limit>>20)
+	case kind == asJSON:
+		return o.json(data)
+	case kind == asText, kind == asAuto && (textual(media) || media == "" && utf8.Valid(data) && !bytes.ContainsRune(data, 0)):
+		total := resp.ContentLength
+		if whole {
+			total = int64(len(data))
+		}
+		return o.text(decode(data, charset), whole, total), nil
+	case !whole:
+		return "", fmt.Errorf(tooFarOpen, limit>>20)
+	}
+	return o.file(resp, media, data, in)
+}
+
+// readBounded reads up to a limit, and says whether that was all.
+func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
+	data, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if len(data) > limit {
+		return data[:limit], false, nil
+	}
+	return data, err == nil, err
+}
+
+// empty is the result where there is no body. Where something was created, its address is what there is to know.
+func (o *operation) empty(resp *http.Response) string {
+	text := "The server answered " + statusText(resp.StatusCode) + ", with no body."
+	if at := resp.Header.Get("Location"); at != "" {
+		text = fmt.Sprintf("The server answered %s, with no body. Location: %s", statusText(resp.StatusCode), redact.Text(o.secrets.out(cut(strings.ToValidUTF8(at, "�"), 500))))
+	}
+	return text
+}
+
+// text is a text for the model, cut where it is too long. total is the length of all of it, or negative.
+func (o *operation) text(text string, whole bool, total int64) string {
+	text = o.secrets.out(text)
+	if whole && len(text) <= o.limit {
+		return text
+	}
+	if !whole { // a secret may begin in what was read last and go on behind it
+		text = cut(text, max(len(text)-o.secrets.longest(), 0))
+	}
+	all := "a longer answer"
+	if total > 0 {
+		all = fmt.Sprintf("an answer of %d bytes", total)
+	}
+	return cut(text, o.limit) + fmt.Sprintf("\n[cut: this is the beginning of %s; ask for less at once]", all)
+}
+
+// cut is the beginning of a text, in whole characters.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
+
+// json is an answer in JSON, or the part of it that the pointer names.
+func (o *operation) json(data []byte) (string, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if !json.Valid(data) {
+		return "", errors.New("what it answered is no JSON")
+	}
+	if o.result.Pointer == "" {
+		return o.text(decode(data, ""), true, int64(len(data))), nil
+	}
+	found, ok := point(data, o.result.Pointer)
+	if !ok {
+		return "", fmt.Errorf("its answer has nothing at %s", o.result.Pointer)
+	}
+	text := string(found)
+	if found[0] == '"' {
+		if s, err := unquote(found); err == nil {
+			text = s
+		}
+	}
+	return o.text(decode([]byte(text), ""), true, int64(len(text))), nil
+}
+
+// file hands an answer on that is no text.
+func (o *operation) file(resp *http.Response, media string, data []byte, in agent.Invocation) (string, error) {
+	if o.secrets.out(string(data)) != string(data) {
+		return "", errors.New("the file that it answered repeats what is secret, so it was left out")
+	}
+	if media == "" {
+		media = "application/octet-stream"
+	}
+	name := fileName(o.tool, media, resp.Header.Get("Content-Disposition"))
+	if err := in.Attach(agent.File{Name: name, Type: media, Data: data}); err != nil {
+		return "", fmt.Errorf("the file that it answered could not be kept: %w", err)
+	}
+	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
+}
+
+// fileName is what a file is called: as the server says, if that is a plain name.
+func fileName(tool, media, disposition string) string {
+	if _, params, err := mime.ParseMediaType(disposition); err == nil {
+		name := params["filename"]
+		if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+			name = name[i+1:]
+		}
+		name = strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f || r == utf8.RuneError {
+				return -1
+			}
+			return r
+		}, name)
+		if name = strings.Trim(cut(name, 100), ". "); name != "" {
+			return name
+		}
+	}
+	known := map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "application/pdf": ".pdf", "application/zip": ".zip"}
+	if known[media] == "" {
+		return tool + ".bin"
+	}
+	return tool + known[media]
+}
+
+// textual reports whether a media type is text for people or programs.
+func textual(media string) bool {
+	switch media {
+	case "application/json", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/x-ndjson", "application/x-www-form-urlencoded",
+		"application/graphql", "application/toml", "application/sql", "application/problem+json":
+		return true
+	}
+	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
+}
+
+// decode makes UTF-8 of a text. What is none in the charset that it names is replaced, and that is said.
+func decode(data []byte, charset string) string {
+	switch charset {
+	case "iso-8859-1", "latin1", "windows-1252":
+		if out, err := charmap.Windows1252.NewDecoder().Bytes(data); err == nil {
+			return string(out)
+		}
+	}
+	text := string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	if utf8.ValidString(text) {
+		return text
+	}
+	end := len(text) // the last character may only be cut in two
+	for n := 1; n < utf8.UTFMax && n < end; n++ {
+		if utf8.ValidString(text[:end-n]) && utf8.RuneStart(text[end-n]) {
+			return text[:end-n]
+		}
+	}
+	return strings.ToValidUTF8(text, "�") + "\n[what was no text in it is shown as �]"
+}
+
+// quoted is the beginning of what a server says beside an error, for the model and for people: one line, without secrets.
+func (o *operation) quoted(resp *http.Response) string {
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {
+		return ""
+	}
+	extra := o.secrets.longest() + maxQuoted // redact.Text knows more secrets than these
+	data, whole, err := readBounded(resp.Body, maxQuoted+extra)
+	if err != nil || len(data) == 0 || bytes.ContainsRune(data, 0) {
+		return ""
+	}
+	text := redact.Text(o.secrets.out(strings.ToValidUTF8(string(data), "�")))
+	if !whole {
+		text = cut(text, max(len(text)-extra, 0))
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return ""
+	}
+	if short := cut(text, maxQuoted); short != text {
+		text = short + "…"
+	}
+	return ": " + text
+}

@@ -1,0 +1,164 @@
+package httptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"countersign/agent"
+	"countersign/agent/httptool"
+	"countersign/config"
+)
+
+// environment is what the tests' declarations find.
+var environment = map[string]string{"API_TOKEN": "S3cr3t/Va+lue=1", "API_KEY": "k3y&with=odd chars", "REGION": "eu-1"}
+
+func lookup(name string) (string, bool) {
+	v, ok := environment[name]
+	return v, ok
+}
+
+// received is a request as a server saw it.
+type received struct {
+	Method, Target, Body string
+	Path                 string // decoded
+	Query                url.Values
+	Header               http.Header
+}
+
+// site is a server that keeps what it received.
+type site struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got []received
+}
+
+// serve starts a server. Its address is not on the public internet, so declarations allow it.
+func serve(t *testing.T, answer http.HandlerFunc) *site {
+	t.Helper()
+	s := &site{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			t.Errorf("a query that can't be read: %s", r.URL.RawQuery)
+		}
+		s.mu.Lock()
+		s.got = append(s.got, received{Method: r.Method, Target: r.RequestURI, Body: string(body), Path: r.URL.Path, Query: query, Header: r.Header})
+		s.mu.Unlock()
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// last is the last request, and how many there were.
+func (s *site) last() (received, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.got) == 0 {
+		return received{}, 0
+	}
+	return s.got[len(s.got)-1], len(s.got)
+}
+
+// echo answers with a JSON object of what it was sent.
+func echo(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(map[string]string{"target": r.RequestURI})
+}
+
+// declared makes the one tool of a declaration. SITE in it stands for the server's address, which is allowed.
+func declared(t *testing.T, s *site, yaml string) agent.Tool {
+	t.Helper()
+	tools, errs := declare(t, s, yaml)
+	if len(errs) > 0 || len(tools) != 1 {
+		t.Fatalf("%d tools, %v", len(tools), errs)
+	}
+	return tools[0]
+}
+
+func declare(t *testing.T, s *site, yaml string) ([]agent.Tool, []error) {
+	t.Helper()
+	text := "version: 1\nhttp:\n  it:\n    description: A tool of a test.\n    allow: [127.0.0.1]\n" + indented(strings.ReplaceAll(yaml, "SITE", s.URL))
+	f, err := config.ParsePolicy("countersign.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	tools, errs := httptool.Tools(f.HTTP, lookup)
+	var r agent.Registry
+	if more := r.Replace("http", tools); len(more) > 0 {
+		t.Fatalf("not registered: %v", more)
+	}
+	return tools, errs
+}
+
+// indented puts a declaration below http.it.
+func indented(yaml string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.Trim(yaml, "\n"), "\n") {
+		b.WriteString("    " + strings.TrimPrefix(line, "\t") + "\n")
+	}
+	return b.String()
+}
+
+// run calls a tool. The files that it attaches are kept.
+func run(t *testing.T, tool agent.Tool, args string) (string, []agent.File, error) {
+	t.Helper()
+	var files []agent.File
+	text, err := tool.Run(t.Context(), agent.Invocation{Key: "exec_1", Args: json.RawMessage(args), Attach: func(f agent.File) error {
+		files = append(files, f)
+		return nil
+	}})
+	return text, files, err
+}
+
+// outcome is how a run ended, in one word.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, agent.ErrOutcomeUnknown):
+		return "unknown"
+	}
+	return "failed"
+}
+
+func TestWeather(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		fmt.Fprint(w, `{"place": "Köln", "current": {"temperature": 21.50, "station": 12345678901234567890}}`)
+	})
+	tool := declared(t, s, `
+method: GET
+url: "SITE/v1/places/{place}/weather?units={units}&region=${REGION}"
+headers: {Authorization: "Bearer ${API_TOKEN}"}
+arguments: {type: object, properties: {place: {type: string}, units: {enum: [metric, imperial]}}, required: [place]}
+result: {pointer: /current, status: [200]}
+`)
+	text, _, err := run(t, tool, `{"place":"Köln & more?","units":"metric"}`)
+	if err != nil || text != `{"temperature": 21.50, "station": 12345678901234567890}` {
+		t.Errorf("%q, %v", text, err)
+	}
+	got, _ := s.last()
+	if got.Target != "/v1/places/K%C3%B6ln%20%26%20more%3F/weather?units=metric&region=eu-1" || got.Header.Get("Authorization") != "Bearer "+environment["API_TOKEN"] || got.Body != "" {
+		t.Errorf("it received %+v", got)
+	}
+	if _, _, err := run(t, tool, `{"place":"Bonn"}`); err != nil {
+		t.Error(err)
+	}
+	if got, _ := s.last(); got.Target != "/v1/places/Bonn/weather?region=eu-1" {
+		t.Errorf("without the optional argument: %s", got.Target)
+	}
+}
+
+var _ = context.Background

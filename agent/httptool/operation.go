@@ -1,0 +1,169 @@
+package httptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"countersign/agent"
+	"countersign/agent/egress"
+	"countersign/approvers"
+	"countersign/config"
+)
+
+// operation is one kind of request: what a tool is on the wire.
+type operation struct {
+	tool     string
+	method   string
+	base     string   // scheme, host and what comes before the path
+	host     *url.URL // scheme and host of base; a request leads nowhere else
+	path     []piece
+	query    []field
+	headers  []field
+	cookies  []field
+	body     body
+	placed   map[string]bool // the arguments that stand in path, query, headers and cookies
+	key      string          // the header that the execution's id goes along in
+	effect   approvers.Effect
+	result   config.Result
+	limit    int // bytes of text that the model is given
+	timeout  time.Duration
+	client   *http.Client
+	secrets  secrets
+	unusable error // why nothing can be sent
+}
+
+// Problem is what is wrong with a declaration, or with the operation of a file.
+type Problem struct {
+	Path    string // where in the policy file it was declared, such as http.weather
+	Message string
+	Hint    string
+	Warning bool // the tool is there all the same
+}
+
+func (p *Problem) Error() string {
+	s := p.Path + ": " + p.Message
+	if p.Hint != "" {
+		s += "; " + p.Hint
+	}
+	return s
+}
+
+// errUnknownEnvironment says that a tool was made to be looked at.
+var errUnknownEnvironment = errors.New("nothing was sent: the values of the environment are not known here")
+
+// slack is how much longer than a request a run may take, so that the request ends first and can say what became of it.
+const slack = 5 * time.Second
+
+// Tools makes a tool of each HTTP endpoint that the policy declares. Nothing is connected to. Each error is a [*Problem]; an endpoint that has one which is no
+// warning is left out. With a nil lookup the tools can be looked at, and don't run.
+func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
+	var tools []agent.Tool
+	var errs []error
+	for _, e := range endpoints {
+		o, err := newEndpoint(e, lookup)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		tools = append(tools, agent.Tool{
+			Name: e.Name, Description: e.Description, Schema: e.Arguments, Effect: e.Effect, Timeout: e.Timeout + slack,
+			Run: o.run, Definition: definition(e),
+		})
+	}
+	return tools, errs
+}
+
+// newEndpoint makes the operation of a declared endpoint.
+func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
+	path := "http." + e.Name
+	f := &filler{lookup: lookup}
+	raw := func(s string) string { return s }
+	o := &operation{
+		tool: e.Name, method: e.Method, base: f.text(e.Address.Base), path: f.pieces(e.Address.Path, raw), headers: f.headers(e.Headers),
+		placed: map[string]bool{}, key: e.IdempotencyKey, effect: e.Effect, result: e.Result, limit: e.MaxResult, timeout: e.Timeout,
+	}
+	for _, q := range e.Address.Query {
+		pieces := f.pieces(q.Value, escape)
+		if len(pieces) == 1 && pieces[0].arg != "" {
+			pieces[0].style = style{kind: "form", explode: true, name: q.Name.String()}
+		}
+		o.query = append(o.query, field{name: q.Name.String(), pieces: pieces})
+	}
+	for _, name := range e.Address.Arguments() {
+		o.placed[name] = true
+	}
+	for _, h := range e.Headers {
+		for _, name := range h.Value.Arguments() {
+			o.placed[name] = true
+		}
+	}
+	switch e.Body {
+	case config.BodyJSON:
+		o.body = body{kind: jsonBody, mime: "application/json"}
+	case config.BodyForm:
+		o.body = body{kind: formBody, mime: "application/x-www-form-urlencoded"}
+	}
+	return o, o.finish(path, f, e.Allow)
+}
+
+// finish completes an operation with what its declaration's environment and allow say.
+func (o *operation) finish(path string, f *filler, allow []string) error {
+	if len(f.missing) > 0 {
+		return &Problem{Path: path, Message: strings.Join(f.missing, " and ") + " is not set in the environment", Hint: "set it, or take ${" + f.missing[0] + "} out"}
+	}
+	o.secrets = newSecrets(f.values)
+	guard, err := egress.New(allow...)
+	if err != nil {
+		return &Problem{Path: path + ".allow", Message: err.Error()}
+	}
+	o.client = guard.Client(egress.Options{})
+	if f.lookup == nil {
+		o.unusable = errUnknownEnvironment
+		o.host = &url.URL{}
+		return nil
+	}
+	if o.host, err = url.Parse(o.base); err != nil || o.host.Host == "" {
+		return &Problem{Path: path + ".url", Message: "what the environment says is no address of a server", Hint: "write one such as https://api.example.com"}
+	}
+	if err := egress.CheckURL(o.host); err != nil {
+		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "write an address such as https://api.example.com"}
+	}
+	for _, h := range o.headers {
+		for _, p := range h.pieces {
+			if strings.ContainsFunc(p.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				return &Problem{Path: path + ".headers." + h.name, Message: "has a line break or another control character in it", Hint: "look at the variable that it names"}
+			}
+		}
+	}
+	return nil
+}
+
+// definition is what a declaration says of the request, without the values of the environment: another one is another tool.
+func definition(e config.Endpoint) json.RawMessage {
+	headers := map[string]string{}
+	for _, h := range e.Headers {
+		headers[h.Name] = h.Value.String()
+	}
+	query := ""
+	for i, q := range e.Address.Query {
+		query += fmt.Sprintf("%c%s=%s", "?&"[min(i, 1)], q.Name, q.Value)
+	}
+	out, err := json.Marshal(struct {
+		Method  string            `json:"method"`
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"headers,omitempty"`
+		Body    config.BodyKind   `json:"body"`
+		Result  config.Result     `json:"result"`
+		Key     string            `json:"idempotency_key,omitempty"`
+		Allow   []string          `json:"allow,omitempty"`
+	}{e.Method, e.Address.Base.String() + e.Address.Path.String() + query, headers, e.Body, e.Result, e.IdempotencyKey, e.Allow})
+	if err != nil { // texts always encode
+		return nil
+	}
+	return out
+}

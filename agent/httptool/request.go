@@ -1,0 +1,201 @@
+package httptool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"countersign/agent"
+	"countersign/agent/egress"
+)
+
+// maxAddress is the longest address that is sent, in bytes. Servers refuse longer ones, in many ways.
+const maxAddress = 8 << 10
+
+// bodyKind is what a request's body is made of.
+type bodyKind string
+
+const (
+	noBody   bodyKind = ""
+	jsonBody bodyKind = "json"
+	formBody bodyKind = "form"
+	textBody bodyKind = "text"
+)
+
+// body says which arguments are a request's body, and how they are written.
+type body struct {
+	kind bodyKind
+	arg  string // the argument that is the body; empty: all that stand nowhere else are its members
+	mime string
+}
+
+// request puts a call's request together. An error means that nothing was sent; it is for the model.
+func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Request, error) {
+	list, err := members(in.Args)
+	if err != nil {
+		return nil, err
+	}
+	args := call{}
+	for _, m := range list {
+		args[m.name] = m
+	}
+	address, err := o.address(args)
+	if err != nil {
+		return nil, err
+	}
+	content, mime, err := o.content(list, args)
+	if err != nil {
+		return nil, err
+	}
+	var reader io.Reader // nil and no empty reader: then no length is sent
+	if content != nil {
+		reader = bytes.NewReader(content)
+	}
+	req, err := http.NewRequestWithContext(ctx, o.method, address, reader)
+	if err != nil {
+		return nil, fmt.Errorf("the address can't be written")
+	}
+	req.Header.Set("User-Agent", "countersign")
+	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	if mime != "" {
+		req.Header.Set("Content-Type", mime)
+	}
+	if o.key != "" {
+		req.Header.Set(o.key, in.Key)
+	}
+	return req, o.header(req, args)
+}
+
+// address writes the address, and makes sure that its host is the declared one.
+func (o *operation) address(args call) (string, error) {
+	path, err := args.path(o.path)
+	if err != nil {
+		return "", err
+	}
+	query, err := args.query(o.query)
+	if err != nil {
+		return "", err
+	}
+	address := o.base + path
+	if len(query) > 0 {
+		address += "?" + strings.Join(query, "&")
+	}
+	if len(address) > maxAddress {
+		return "", fmt.Errorf("the address would have %d bytes, and at most %d are sent", len(address), maxAddress)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != o.host.Scheme || u.Host != o.host.Host {
+		return "", fmt.Errorf("the address can't be written")
+	}
+	if err := egress.CheckURL(u); err != nil {
+		return "", err
+	}
+	return address, nil
+}
+
+// header sets the headers. Those of a tool are fields of their own, so no argument gets out of its own.
+func (o *operation) header(req *http.Request, args call) error {
+	for _, f := range o.headers {
+		text, ok, err := args.header(f)
+		if err != nil {
+			return err
+		}
+		if ok {
+			req.Header.Set(f.name, text)
+		}
+	}
+	var cookies []string
+	if own := req.Header.Get("Cookie"); own != "" {
+		cookies = append(cookies, own)
+	}
+	for _, f := range o.cookies {
+		text, ok, err := args.cookie(f)
+		if err != nil {
+			return err
+		}
+		if ok {
+			cookies = append(cookies, text)
+		}
+	}
+	if len(cookies) > 0 {
+		req.Header.Set("Cookie", strings.Join(cookies, "; "))
+	}
+	return nil
+}
+
+// content writes the body from the arguments' bytes.
+func (o *operation) content(list []member, args call) (content []byte, mime string, err error) {
+	b := o.body
+	if b.kind == noBody {
+		return nil, "", nil
+	}
+	if b.arg != "" {
+		m, given := args[b.arg]
+		switch {
+		case !given:
+			return nil, "", nil
+		case b.kind == jsonBody:
+			return m.raw, b.mime, nil
+		case b.kind == textBody:
+			s, err := args.text(b.arg, "body")
+			return []byte(s), b.mime, err
+		}
+		if list, err = members(m.raw); err != nil {
+			return nil, "", fmt.Errorf("%s has to be an object", b.arg)
+		}
+	}
+	rest := list
+	if b.arg == "" {
+		rest = nil
+		for _, m := range list {
+			if !o.placed[m.name] {
+				rest = append(rest, m)
+			}
+		}
+	}
+	if b.kind == jsonBody {
+		return object(rest), b.mime, nil
+	}
+	content, err = form(rest)
+	return content, b.mime, err
+}
+
+// object writes members as they are stored.
+func object(list []member) []byte {
+	out := []byte{'{'}
+	for i, m := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, m.key...), ':'), m.raw...)
+	}
+	return append(out, '}')
+}
+
+// form writes members as a web page's form does: a list is its values under the same name.
+func form(list []member) ([]byte, error) {
+	var out []string
+	fields := call{}
+	for _, m := range list {
+		if m.absent() {
+			continue
+		}
+		fields[m.name] = m
+		p := piece{arg: m.name, style: style{kind: "form", explode: true}}
+		if m.raw[0] == '{' {
+			p.style = style{} // which is refused: there is no one way to write it
+		}
+		parts, err := fields.parts(p, "form")
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range parts {
+			out = append(out, url.QueryEscape(m.name)+"="+url.QueryEscape(x.value))
+		}
+	}
+	return []byte(strings.Join(out, "&")), nil
+}
