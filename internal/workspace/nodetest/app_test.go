@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"countersign/internal/npm"
 )
 
 // patience is how long anything may take on a busy machine.
@@ -53,8 +55,8 @@ type said struct {
 // start runs the app until the test ends.
 func start(t *testing.T, env ...string) *app {
 	t.Helper()
-	node, npm := requireNode(t)
-	modules := installed(t, npm)
+	node, tool := npm.Require(t, "Slack's own client was")
+	modules := npm.Installed(t, tool, ".", "nodetest")
 	scripts, err := filepath.Glob("*.js")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("the app's files are not here: %v", err)

@@ -1,4 +1,5 @@
-package nodetest
+// Package npm installs packages from npm for tests, as a lock file pins them.
+package npm
 
 import (
 	"context"
@@ -13,8 +14,11 @@ import (
 	"time"
 )
 
-// requireNode returns Node.js and npm. Where CI runs they must be there.
-func requireNode(t *testing.T) (node, npm string) {
+// patience is how long an installation may take.
+const patience = 5 * time.Minute
+
+// Require returns Node.js and npm. Where CI runs they must be there; elsewhere the test is skipped without them, saying what was not tried.
+func Require(t testing.TB, untried string) (node, npm string) {
 	t.Helper()
 	node, nodeErr := exec.LookPath("node")
 	npm, npmErr := exec.LookPath("npm")
@@ -22,28 +26,30 @@ func requireNode(t *testing.T) (node, npm string) {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("this test needs Node.js 20 or newer and npm on the PATH: %v", err)
 		}
-		t.Skipf("SKIPPED: Slack's own client was not tried, because Node.js 20 or newer and npm are not on the PATH: %v", err)
+		t.Skipf("SKIPPED: %s not tried, because Node.js 20 or newer and npm are not on the PATH: %v", untried, err)
 	}
 	return node, npm
 }
 
-// installed returns the folder that holds the app's node_modules, as package-lock.json pins them. It is made once for
-// each lock file, outside of the repository, where the go command would look for packages in it.
-func installed(t *testing.T, npm string) string {
+// Installed returns the folder that holds the node_modules of the package.json in dir, as its package-lock.json pins them. It is made once for each lock
+// file, in a folder of that name outside of the repository, where the go command would look for packages in it.
+func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		raw, err := os.ReadFile(name)
+	files := map[string][]byte{}
+	for _, file := range []string{"package.json", "package-lock.json"} {
+		raw, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		hash.Write(raw)
+		files[file] = raw
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
 	}
-	cache = filepath.Join(cache, "countersign", "nodetest")
+	cache = filepath.Join(cache, "countersign", name)
 	done := filepath.Join(cache, hex.EncodeToString(hash.Sum(nil))[:16])
 	if _, err := os.Stat(done); err == nil {
 		return done
@@ -56,16 +62,12 @@ func installed(t *testing.T, npm string) string {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(fresh)
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(fresh, name), raw, 0o644); err != nil {
+	for file, raw := range files {
+		if err := os.WriteFile(filepath.Join(fresh, file), raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	cmd.Dir = fresh
