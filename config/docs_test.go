@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/approvers"
 	"countersign/config"
 )
 
@@ -98,6 +99,42 @@ func TestDocumentedMessages(t *testing.T) {
 	}
 	if checked < 50 {
 		t.Errorf("only %d messages were found in the documentation", checked)
+	}
+}
+
+// TestDocumentedFunctions: the examples of the functions of previews give what the documentation says.
+func TestDocumentedFunctions(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "../docs/policy.md"), "| function | example | with | gives |\n")
+	table, _, _ := strings.Cut(section, "\n\n")
+	shown := map[string]bool{}
+	for _, line := range strings.Split(table, "\n")[1:] {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if strings.HasPrefix(line, "| | ") {
+			cells = append([]string{""}, cells...)
+		}
+		if len(cells) != 4 {
+			t.Fatalf("%d cells: %s", len(cells), line)
+		}
+		for _, span := range codeSpan.FindAllStringSubmatch(cells[0], -1) {
+			name, _, _ := strings.Cut(span[1], " ")
+			shown[name] = strings.Contains(table, "{{"+name) || strings.Contains(table, "{{if "+name)
+		}
+		args, err := approvers.StrictArgs([]byte(strings.Trim(cells[2], "`")), true)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		got, err := preview(t, strings.Trim(cells[1], "`")).Render(args)
+		if want := codeSpan.FindStringSubmatch(cells[3])[1]; err != nil || got != want {
+			t.Errorf("%s:\n got %q, %v\nwant %q", cells[1], got, err, want)
+		}
+	}
+	if len(shown) < 16 {
+		t.Errorf("only %d functions were found", len(shown))
+	}
+	for name, example := range shown {
+		if !example && name != "lower" {
+			t.Errorf("%s has no example", name)
+		}
 	}
 }
 

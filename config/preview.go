@@ -32,7 +32,10 @@ func compilePreview(text string) (render func(args map[string]any) (string, erro
 	case strings.ContainsAny(text, "\n\r"):
 		return nil, "the template has more than one line", "write it on one line, or begin it with >- instead of |"
 	}
-	t, err := template.New("preview").Option("missingkey=error").Funcs(previewFuncs).Parse(text)
+	t, err := template.New("preview").Option("missingkey=error").Funcs(new(work).functions()).Parse(text)
+	if err == nil {
+		err = countLoops(t)
+	}
 	if err != nil {
 		message, hint = explainTemplate(err)
 		return nil, message, hint
@@ -41,8 +44,12 @@ func compilePreview(text string) (render func(args map[string]any) (string, erro
 }
 
 func renderPreview(t *template.Template, args map[string]any) (string, error) {
+	run, err := t.Clone() // its functions count the work of this run alone
+	if err != nil {
+		return "", err
+	}
 	out := &bounded{left: maxPreview * utf8.UTFMax}
-	if err := t.Execute(out, readableArgs(args)); err != nil {
+	if err := run.Funcs(new(work).functions()).Execute(out, readableArgs(args)); err != nil {
 		return "", previewFault(err)
 	}
 	text := strings.TrimSpace(out.String())
@@ -83,8 +90,10 @@ var (
 
 // previewFault says why there is no preview, for the approver who reads the arguments instead.
 func previewFault(err error) error {
-	if errors.Is(err, errPreviewLong) {
-		return errPreviewLong
+	for _, own := range []error{errPreviewLong, errPreviewWork} {
+		if errors.Is(err, own) {
+			return own
+		}
 	}
 	said := err.Error()
 	if m := noKey.FindStringSubmatch(said); m != nil {
@@ -93,18 +102,21 @@ func previewFault(err error) error {
 	if m := calling.FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%s: %s", m[1], m[2])
 	}
-	return errors.New(location.ReplaceAllString(said, ""))
+	return errors.New(cut(location.ReplaceAllString(said, ""), 200))
 }
 
 // explainTemplate puts a template's error into words that say what to write.
 func explainTemplate(err error) (message, hint string) {
 	said := location.ReplaceAllString(err.Error(), "")
+	if errors.Is(err, errOneTemplate) {
+		return said, "write one sentence"
+	}
 	if m := noFunc.FindStringSubmatch(said); m != nil {
-		hint := didYouMean(m[1], previewFuncNames())
-		if hint == "" {
-			hint = "write {{." + m[1] + "}} if the argument is meant; the functions are " + strings.Join(previewFuncNames(), ", ")
+		argument := "write {{." + m[1] + "}} if the argument is meant"
+		if hint := didYouMean(m[1], previewFuncNames()); hint != "" {
+			return "there is no function " + m[1], hint + " Or " + argument
 		}
-		return "there is no function " + m[1], hint
+		return "there is no function " + m[1], argument + "; the functions are " + strings.Join(previewFuncNames(), ", ")
 	}
 	if strings.Contains(said, "unclosed action") || strings.Contains(said, "unterminated") {
 		return "a {{ is never closed", "add }}"

@@ -14,14 +14,21 @@ import (
 // previewFuncs are what a template can call beside text/template's own. docs/policy.md documents each.
 var previewFuncs = template.FuncMap{
 	"money":    money,
-	"quantity": func(n any) (string, error) { return quantity(n) },
+	"amounts":  amounts,
+	"total":    total,
+	"percent":  percent,
+	"quantity": quantity,
 	"plural":   plural,
 	"date":     date,
+	"between":  between,
+	"diff":     diff,
 	"join":     joined,
-	"upper":    func(v any) string { return strings.ToUpper(fmt.Sprint(v)) },
-	"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
+	"some":     some,
+	"upper":    func(v any) (string, error) { return strings.ToUpper(fmt.Sprint(v)), nil },
+	"lower":    func(v any) (string, error) { return strings.ToLower(fmt.Sprint(v)), nil },
 	"short":    short,
-	"has":      hasArg,
+	"has":      func(args object, name string) (bool, error) { return hasArg(args, name), nil },
+	"get":      get,
 }
 
 func previewFuncNames() []string {
@@ -108,16 +115,49 @@ var dateFormats = []struct{ read, write string }{
 
 // date writes a date as people do. It reads years first only: 3/4/2026 means two different days.
 func date(v any) (string, error) {
-	text, ok := v.(string)
-	if !ok {
-		return "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
+	t, write, err := readDate(v)
+	if err != nil {
+		return "", err
 	}
-	for _, f := range dateFormats {
-		if t, err := time.Parse(f.read, text); err == nil {
-			return strings.Replace(t.Format(f.write), "+00:00", "UTC", 1), nil
+	return strings.Replace(t.Format(write), "+00:00", "UTC", 1), nil
+}
+
+// readDate reads a date, and says how people write one that is so exact.
+func readDate(v any) (t time.Time, write string, err error) {
+	text, ok := v.(string)
+	if ok {
+		for _, f := range dateFormats {
+			if t, err := time.Parse(f.read, text); err == nil {
+				return t, f.write, nil
+			}
 		}
 	}
-	return "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
+	return t, "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
+}
+
+// between says how long it is from one date to another: 14 days, 3 hours. There is none that counts from now: a card is read hours after it was made.
+func between(from, to any) (string, error) {
+	a, _, err := readDate(from)
+	if err != nil {
+		return "", err
+	}
+	b, _, err := readDate(to)
+	if err != nil {
+		return "", err
+	}
+	d, before := b.Sub(a), ""
+	if d < 0 {
+		d, before = -d, "minus "
+	}
+	for _, unit := range []struct {
+		name string
+		of   time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
+		if d%unit.of == 0 && (d > 0 || unit.name == "day") {
+			return before + many(int(d/unit.of), unit.name), nil
+		}
+	}
+	return before + d.String(), nil
 }
 
 // joined writes a list's items with something between them.
@@ -131,6 +171,41 @@ func joined(v any, between string) (string, error) {
 		parts[i] = fmt.Sprint(item)
 	}
 	return strings.Join(parts, between), nil
+}
+
+// some writes a list's first items as people list things, and counts the others: Jo, Sam and 5 more.
+func some(v any, most int) (string, error) {
+	items, ok := v.(list)
+	if !ok {
+		return "", fmt.Errorf("%s is not a list", describe(v))
+	}
+	if most < 1 {
+		return "", errors.New("the number must be 1 or more")
+	}
+	var parts []string
+	for i, item := range items {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("%d more", len(items)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprint(item))
+	}
+	switch len(parts) {
+	case 0:
+		return "nothing", nil
+	case 1:
+		return parts[0], nil
+	}
+	last := len(parts) - 1
+	return strings.Join(parts[:last], ", ") + " and " + parts[last], nil
+}
+
+// get is an argument, or something else where it was not given.
+func get(args object, name string, otherwise any) (any, error) {
+	if hasArg(args, name) {
+		return args[name], nil
+	}
+	return otherwise, nil
 }
 
 // short cuts a text after n characters, and says so: a cut that is not seen would hide something.
