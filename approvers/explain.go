@@ -20,11 +20,18 @@ func (n noting) tool(p *Policy, c Call, t ToolPolicy, known bool) {
 		return
 	}
 	_, named := p.tool(c.Tool)
+	why, distrusted := p.Distrusts(c.Tool)
+	x, presumed := p.Presumes(c.Tool)
 	switch {
+	case distrusted:
+		n("%s is not as the operator pinned it: %s. It counts as a tool of which nothing is known, whatever the policy says of it: %s risk, %s.",
+			c.Tool, why, t.Risk, waitsOrRuns(t.Confirm))
 	case named:
 		n("The policy knows %s: %s risk, %s.", c.Tool, t.Risk, waitsOrRuns(t.Confirm))
 	case known:
 		n("%s is a built-in tool: %s risk, %s.", c.Tool, t.Risk, waitsOrRuns(t.Confirm))
+	case presumed:
+		n("The policy does not name %s; %s: %s risk, %s.", c.Tool, x.Why, t.Risk, waitsOrRuns(t.Confirm))
 	default:
 		n("The policy does not name %s, so what it says of unknown tools holds: %s risk, %s.", c.Tool, t.Risk, waitsOrRuns(t.Confirm))
 	}

@@ -47,11 +47,7 @@ func (p *Policy) plan(c Call, note noting) Plan {
 	plan := Plan{Risk: t.Risk, Known: known, SelfOK: t.SelfApproval, PolicyHash: p.Hash}
 	confirm := t.Confirm
 	stages := slices.Clone(t.Stages)
-	if known {
-		plan.why("%s is %s risk", c.Tool, t.Risk)
-	} else {
-		plan.why("the policy does not know %s, so it counts as %s risk", c.Tool, t.Risk)
-	}
+	plan.why("%s", p.riskOf(c.Tool, t, known))
 	note.tool(p, c, t, known)
 	for i, rule := range t.Rules {
 		matched, err := rule.When.Eval(c.Facts)
@@ -83,6 +79,21 @@ func (p *Policy) plan(c Call, note noting) Plan {
 	plan.observe(t, c)
 	note.verdict(p, plan, t)
 	return plan
+}
+
+// riskOf says what risk a tool bears, and by whose word.
+func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
+	why, distrusted := p.Distrusts(tool)
+	x, presumed := p.Presumes(tool)
+	switch {
+	case distrusted:
+		return fmt.Sprintf("the operator did not pin %s as it is (%s), so it counts as %s risk", tool, why, t.Risk)
+	case known:
+		return fmt.Sprintf("%s is %s risk", tool, t.Risk)
+	case presumed && x.Risk == t.Risk:
+		return fmt.Sprintf("the policy does not name %s; %s, so it counts as %s risk", tool, x.Why, t.Risk)
+	}
+	return fmt.Sprintf("the policy does not know %s, so it counts as %s risk", tool, t.Risk)
 }
 
 // observe keeps a call with effects from running where the policy only observes.

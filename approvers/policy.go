@@ -9,7 +9,7 @@ import (
 // Policy is the operator's policy file as plain values, checked and compiled by package config.
 // It is never changed after it was made; a reload makes a new one.
 type Policy struct {
-	Hash        string // SHA-256 of the file's bytes, in hex: names the version in plans and in the audit
+	Hash        string // SHA-256 of the file's bytes, in hex, and of what the tools add to it if they do: names the version in plans and in the audit
 	Mode        Mode   // Observe: for the whole bot
 	Defaults    Defaults
 	Tools       []ToolPolicy // in file order
@@ -26,7 +26,8 @@ type Policy struct {
 	PausedBy       []string // roles whose people may pause everything and let it go on; the operator may in any case
 	Retention      Retention
 	Audit          AuditPost
-	index          *index // see Indexed
+	index          *index  // see Indexed
+	overlay        Overlay // see With
 }
 
 // Mode says whether calls with effects run at all.
@@ -84,6 +85,7 @@ type Defaults struct {
 	Repeat        int           // how often the escalation chain is gone through again once it has ended
 	OnExpiry      OnExpiry
 	UnknownTool   ToolPolicy // what governs a tool that the policy does not name
+	UnpinnedTools Unpinned   // what becomes of a tool that is not what the operator pinned
 }
 
 // ToolPolicy is what the operator says of one tool.
@@ -252,8 +254,8 @@ type Override struct {
 	Glass   *bool // breaks the glass for the tool, or not
 }
 
-// Tool finds the tool's policy for an agent. ok is false for a tool that the policy does not name:
-// then the policy of unknown tools is returned.
+// Tool finds the tool's policy for an agent. ok is false for a tool that the policy does not name: then the policy of unknown tools is returned, or
+// what its source lets presume. What is distrusted is the strictest of all, whoever says otherwise.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -261,11 +263,16 @@ func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 		t, ok = known, true
 	} else if builtIn, found := BuiltIn(name); found {
 		t, ok = builtIn, true
+	} else if x, presumed := p.Presumes(name); presumed {
+		t = x.policy(t)
 	}
 	if a, found := p.Agent(agent); found {
 		if o, has := a.Overrides[name]; has {
 			t = o.apply(t, p.neverLoosens(name))
 		}
+	}
+	if _, distrusted := p.Distrusts(name); distrusted {
+		t = t.distrusted(p.Defaults.UnknownTool)
 	}
 	if p.Mode == Observe {
 		t.Mode = Observe

@@ -12,7 +12,8 @@ import (
 )
 
 // TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one thing at a time: a higher risk, one more rule or stage, a larger quorum,
-// fewer rejections that end it, a lower ceiling, a shorter list, one member or role less, confirmation, no self approval, never_loosen, observing.
+// fewer rejections that end it, a lower ceiling, a shorter list, one member or role less, confirmation, no self approval, never_loosen, observing, a tool
+// that is not what was pinned.
 // What runs by itself, and what some people let through by approving, is let through by the policy before, too, in some order of the same people.
 //
 // The ceiling binds the last stage only, and routing asks others where a ceiling is lowered. So where another stage is last, or the policy before named none,
@@ -27,6 +28,9 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 		if rapid.Bool().Draw(t, "twice") {
 			q, _ = stricter(t, q, 2)
 			what = "two things"
+		}
+		if oneIn(t, 8, "distrust") {
+			q, what = q.With(distrusted(one(t, "drifted", someTools...))), "two things"
 		}
 		seen.add(c.fresh(t, p, q))
 		c.waiting(t, p, q)
