@@ -76,8 +76,8 @@ func TestEveryHistoryIsValid(t *testing.T) {
 		b := drawBrief(t)
 		budget := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "budget")
 		a := New(Config{Desk: &fakeDesk{}, Tools: registry, Log: quiet, Model: strictConfig(strict)})
-		q := compose(b, a.offered(b.Agent), budget, a.Now(), false)
-		if _, err := a.model.ask(context.Background(), request("m", q, a.offered(b.Agent), false), a.Tools.named, noWords); err != nil {
+		q := compose(b, a.offered(b), budget, a.Now(), false)
+		if _, err := a.model.ask(context.Background(), request("m", q, a.offered(b), false), a.Tools.named, noWords); err != nil {
 			t.Fatalf("refused: %v", err)
 		}
 		checkPairs(t, q.messages)

@@ -46,7 +46,7 @@ func TestMalformedCombinations(t *testing.T) {
 		}
 		d := &fakeDesk{brief: asked("Refund order A")}
 		a := newAgent(d, answers(http.StatusOK, nil, strings.NewReader(stream(append(events, end(finish), "[DONE]")...))))
-		offered := a.offered(d.brief.Agent)
+		offered := a.offered(d.brief)
 		r, err := a.model.ask(t.Context(), request("m", compose(d.brief, offered, 1<<20, a.Now(), false), offered, false), a.Tools.named, noWords)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -11,6 +11,7 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/approvers/desk"
 )
 
 // offered is a tool as a source offers it: its definition has a version in it.
@@ -254,5 +255,58 @@ func TestRegistryRaces(t *testing.T) {
 			r.Fingerprint()
 			r.named("one")
 		}
+	}
+}
+
+// A blocked tool is not offered to the model, unless the policy counts it as one of which nothing is known.
+func TestBlockedToolsAreNotOffered(t *testing.T) {
+	r := &Registry{}
+	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
+	none(t, r.Replace("files", []Tool{offered("files.read", "2"), offered("files.list", "1")}))
+	a := newAgent(&fakeDesk{}, nil, func(c *Config) { c.Tools = r })
+	policy := &approvers.Policy{}
+	names := func() (out []string) {
+		for _, t := range a.offered(desk.Brief{Agent: approvers.Agent{Tools: []string{"*"}}, Policy: policy}) {
+			out = append(out, t.Name)
+		}
+		return out
+	}
+	if got := names(); len(got) != 0 {
+		t.Errorf("the model is offered %v", got)
+	}
+	policy = policy.With(approvers.Overlay{Distrusted: map[string]string{"files.read": "its definition changed"}})
+	if got := names(); len(got) != 1 || got[0] != "files.read" {
+		t.Errorf("the model is offered %v", got)
+	}
+}
+
+// A tool that drifted between the claim and the run is not run. Where an earlier try of it may have acted, nobody says that it did not.
+func TestDriftBetweenClaimAndRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		tries  int
+		effect approvers.Effect
+		lost   bool
+	}{
+		"the first try":         {1, approvers.Idempotent, false},
+		"another try":           {2, approvers.Idempotent, true},
+		"another try of a look": {2, approvers.ReadOnly, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Registry{}
+			v1, v2 := offered("files.read", "1"), offered("files.read", "2")
+			v2.Run = func(context.Context, Invocation) (string, error) { t.Error("it ran as what it is now"); return "", nil }
+			v1.Effect, v2.Effect = c.effect, c.effect
+			none(t, r.Pin("files", []Tool{v1}))
+			none(t, r.Replace("files", []Tool{v1}))
+			d := &fakeDesk{execution: allowed(r, "files.read", `{}`)}
+			a := newAgent(d, nil, func(c *Config) { c.Tools = r })
+			none(t, r.Replace("files", []Tool{v2}))
+			e := d.execution
+			e.Tries = c.tries
+			done, err := a.execute(t.Context(), e, a.Log)
+			if err != nil || done.ok || done.lost != c.lost || !c.lost && done.result != "it was not run, because the tool's definition changed" {
+				t.Errorf("%+v, %v", done, err)
+			}
+		})
 	}
 }

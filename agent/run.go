@@ -105,6 +105,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
 	tool, ok := a.Tools.find(e.Tool)
 	if !ok || tool.pinned.Hash != e.ToolHash {
+		if e.Tries > 1 && e.Effect != approvers.ReadOnly { // an earlier try may have acted
+			return finished{lost: true}, nil
+		}
 		return finished{result: "it was not run, because the tool's definition changed"}, nil
 	}
 	result, err := a.call(ctx, tool, e, log)

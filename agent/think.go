@@ -78,7 +78,7 @@ func (a *Agent) finalText(b desk.Brief, r reply, last bool) string {
 // answer asks the model, with less and less of the history as long as the model says that it is too long.
 func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool, write func(string)) (question, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
-	tools := a.offered(b.Agent)
+	tools := a.offered(b)
 	budget := a.budget(name)
 	q := compose(b, tools, budget, a.Now(), last)
 	for shrunk := false; ; shrunk = true {
@@ -101,10 +101,11 @@ func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool, write func(
 	}
 }
 
-func (a *Agent) offered(agent approvers.Agent) []registered {
+// offered are the tools that the model may ask for now.
+func (a *Agent) offered(b desk.Brief) []registered {
 	var out []registered
 	for _, t := range a.Tools.sorted() {
-		if agent.Offers(t.Name) {
+		if b.Agent.Offers(t.Name) && t.pinned.Callable(b.Policy) {
 			out = append(out, t)
 		}
 	}

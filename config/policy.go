@@ -89,13 +89,19 @@ func (r *reader) defaults(v value) approvers.Defaults {
 	if v.node == nil || v.empty() {
 		return d
 	}
-	f := v.fields(append(slices.Clone(clockKeys), "unknown_tool")...)
+	f := v.fields(append(slices.Clone(clockKeys), "unknown_tool", "unpinned_tools")...)
 	f.clocks(defaultClocks(&d))
 	if u, ok := f["unknown_tool"]; ok {
 		d.UnknownTool = r.unknownTool(u, d.UnknownTool)
 	}
+	if word, ok := f.choice("unpinned_tools", []string{unpinnedBlock, string(approvers.UnpinnedUnknown)}); ok && word != unpinnedBlock {
+		d.UnpinnedTools = approvers.UnpinnedUnknown
+	}
 	return d
 }
+
+// unpinnedBlock is the word for what holds where nothing is said.
+const unpinnedBlock = "block"
 
 // unknownTool reads what governs tools that the policy does not name. Such a tool has no arguments that
 // could be known here, so there are no rules and no template.

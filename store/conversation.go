@@ -100,7 +100,7 @@ type Tally struct {
 const (
 	SettingPause   = "pause"    // who paused everything, when and why; its state is the desk's Pause
 	SettingSeal    = "seal"     // what the next head is made from; its state is the desk's
-	SettingPolicy  = "policy"   // hash of the policy that everything waiting was held against last
+	SettingPolicy  = "policy"   // which policy and tools everything waiting was held against last
 	SettingRoom    = "room"     // nothing: it is written to see whether there is space
 	SettingLine    = "line/"    // with an address: the cards that are open there, and the requests that wait behind them
 	SettingPlace   = "place/"   // with a channel's id or name: whether the bot can't write there any more, and what stands there as it was then

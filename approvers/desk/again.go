@@ -99,9 +99,12 @@ func (t *tx) askAgain(e approvers.Execution, c Click) (*approvers.Denied, error)
 
 // stillAdmissible holds the arguments of an earlier run against the tool and the policy as they are now. Its problem is a sentence for people, or "".
 func (t *tx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[string]any, string) {
-	tool, ok := t.d.Tools.Tool(e.Tool)
+	tool, ok := t.tool(e.Tool)
 	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(e.Tool) {
 		return tool, nil, "the agent has no such tool any more"
+	}
+	if tool.Blocked != "" {
+		return tool, nil, tool.look()
 	}
 	p, _ := t.policy.Tool(e.Tool, agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())

@@ -303,7 +303,17 @@ func (c *chaos) change(t *rapid.T) {
 func (c *chaos) drift(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
 		name := rapid.SampledFrom([]string{"search_orders", "apply_discount", "issue_refund"}).Draw(t, "tool")
-		c.tools.change(name, func(tool *desk.Tool) { tool.Hash += "+" })
+		switch rapid.IntRange(0, 2).Draw(t, "how") {
+		case 0:
+			c.tools.change(name, func(tool *desk.Tool) { tool.Hash += "+" })
+		case 1:
+			c.tools.change(name, func(tool *desk.Tool) { tool.Blocked = "its definition changed since it was pinned" })
+		case 2:
+			c.tools.change(name, func(tool *desk.Tool) { tool.Blocked = "" }) // the operator has looked at it
+		}
+		if rapid.Bool().Draw(t, "reconsidered") {
+			c.ok(c.Reconsider(c.ctx()))
+		}
 	}
 }
 

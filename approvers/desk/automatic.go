@@ -14,8 +14,8 @@ func (t *tx) automatic(call store.Call, e *approvers.Execution, givers givers) (
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
-	if tool, ok := t.d.Tools.Tool(e.Tool); !ok || tool.Hash != e.ToolHash {
-		return false, t.voidCall(call, *e, "the definition of the tool changed")
+	if why := t.unlike(e.Tool, e.ToolHash); why != "" {
+		return false, t.voidCall(call, *e, why)
 	}
 	turn, err := t.Turn(call.Turn)
 	if err != nil {

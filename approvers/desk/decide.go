@@ -36,8 +36,8 @@ func (t *tx) current(id string) (before, r approvers.Request, denied *approvers.
 	if err != nil || !before.State.Open() {
 		return before, before, nil, err
 	}
-	if tool, ok := t.d.Tools.Tool(before.Tool); !ok || tool.Hash != before.ToolHash {
-		r, denied = before.Void(t.deciding(), "the definition of the tool changed")
+	if why := t.unlike(before.Tool, before.ToolHash); why != "" {
+		r, denied = before.Void(t.deciding(), why)
 		return before, r, denied, nil
 	}
 	p, _ := t.policy.Tool(before.Tool, before.Agent)

@@ -144,11 +144,14 @@ func (d *Desk) DeclineGrant(ctx context.Context, c Click) (approvers.Grant, erro
 	})
 }
 
-// hash is that of a tool's definition as it is now; "" for a tool that there is no more.
+// hash is that of a tool's definition as it is now; "" for a tool that there is no more, or that nobody may call.
 func (t *tx) hash(tool string) string { return t.d.hash(tool) }
 
 func (d *Desk) hash(tool string) string {
 	known, _ := d.Tools.Tool(tool)
+	if known.Blocked != "" {
+		return ""
+	}
 	return known.Hash
 }
 

@@ -18,7 +18,8 @@ func (t *tx) recover(e *approvers.Execution) (bool, error) {
 	if halted, err := t.isHalted(*e); halted || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
-	if repeatable(*e) {
+	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // of another definition nobody knows that it acts once for each key
+	if repeatable(*e) && same {
 		return t.start(e, approvers.Execution.Retry)
 	}
 	return false, t.lose(*e, approvers.LossStopped)

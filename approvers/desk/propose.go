@@ -199,9 +199,12 @@ func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[
 	if fault != "" {
 		return Tool{}, nil, fault
 	}
-	tool, ok := t.d.Tools.Tool(call.Tool)
+	tool, ok := t.tool(call.Tool)
 	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(call.Tool) {
 		return Tool{}, nil, fmt.Sprintf("there is no tool named %q; call only the tools that are offered", call.Tool)
+	}
+	if tool.Blocked != "" {
+		return Tool{}, nil, tool.look()
 	}
 	p, _ := t.policy.Tool(call.Tool, agent)
 	args, err := approvers.StrictArgs([]byte(call.Args), p.ReadsNumbers())

@@ -10,19 +10,19 @@ import (
 	"countersign/store"
 )
 
-// Reconsider holds everything that waits against the policy, if that is another one than last time: cards show what has to be passed now, and
-// what nobody can allow any more is voided. It runs beside the rest: a decision looks at the policy in any case. A policy that
+// Reconsider holds everything that waits against the policy and the tools, if they are others than last time: cards show what has to be passed now, and
+// what nobody can allow any more, or whose tool is not what it was, is voided. It runs beside the rest: a decision and a run look at both in any case. What
 // changes meanwhile is looked at next; two at once take turns.
 func (d *Desk) Reconsider(ctx context.Context) error {
 	d.reconsidering.Lock()
 	defer d.reconsidering.Unlock()
 	for {
-		policy := d.Policy().Hash
+		now := d.Policy().Hash + " " + d.Tools.Fingerprint()
 		known, err := d.reconsideredFor(ctx)
-		if err != nil || known == policy {
+		if err != nil || known == now {
 			return err
 		}
-		// The first transaction begins after every one that still saw the policy before, so that no request slips through that was being written then.
+		// The first transaction begins after every one that still saw what was before, so that no request slips through that was being written then.
 		err = d.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.reconsider(r.ID); err != nil {
 				return err
@@ -35,16 +35,16 @@ func (d *Desk) Reconsider(ctx context.Context) error {
 		if err := d.showGrants(ctx); err != nil {
 			return err
 		}
-		if err := d.noteReconsidered(ctx, policy); err != nil {
+		if err := d.noteReconsidered(ctx, now); err != nil {
 			return err
 		}
 	}
 }
 
-// reconsideredFor is the policy that everything was held against last; empty: none yet.
-func (d *Desk) reconsideredFor(ctx context.Context) (hash string, err error) {
+// reconsideredFor names the policy and the tools that everything was held against last; empty: none yet.
+func (d *Desk) reconsideredFor(ctx context.Context) (which string, err error) {
 	err = d.Store.View(ctx, func(r store.Reader) error {
-		hash = ""
+		which = ""
 		s, err := r.Setting(store.SettingPolicy)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
@@ -52,13 +52,13 @@ func (d *Desk) reconsideredFor(ctx context.Context) (hash string, err error) {
 		if err != nil {
 			return err
 		}
-		return json.Unmarshal(s.Value, &hash)
+		return json.Unmarshal(s.Value, &which)
 	})
-	return hash, err
+	return which, err
 }
 
-// noteReconsidered notes that everything was held against a policy, or a later one.
-func (d *Desk) noteReconsidered(ctx context.Context, policy string) error {
+// noteReconsidered notes that everything was held against these, or later ones.
+func (d *Desk) noteReconsidered(ctx context.Context, which string) error {
 	return d.update(ctx, "reconsider", func(t *tx) error {
 		p, _, err := paused(t)
 		if err != nil {
@@ -74,7 +74,7 @@ func (d *Desk) noteReconsidered(ctx context.Context, policy string) error {
 			return err
 		}
 		s.Key = store.SettingPolicy
-		if s.Value, err = json.Marshal(policy); err != nil {
+		if s.Value, err = json.Marshal(which); err != nil {
 			return err
 		}
 		return t.PutSetting(s)
@@ -83,7 +83,7 @@ func (d *Desk) noteReconsidered(ctx context.Context, policy string) error {
 
 func (t *tx) reconsider(id string) error {
 	before, r, _, err := t.current(id)
-	if err != nil || before.State != approvers.Pending {
+	if err != nil || before.State != approvers.Pending && r.State != approvers.Voided {
 		return err // what was approved is held against the policy when it is started
 	}
 	unchanged := r

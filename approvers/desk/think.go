@@ -15,6 +15,7 @@ type Brief struct {
 	Turn         approvers.Turn
 	Conversation store.Conversation
 	Agent        approvers.Agent
+	Policy       *approvers.Policy       // as it was then
 	Messages     []store.Message         // what the model may be given: whole turns in order
 	Calls        map[string][]store.Call // by turn, in order of step and index; each has its result
 }
@@ -49,7 +50,7 @@ func (d *Desk) Begin(ctx context.Context, turn string) (Brief, error) {
 			due = false
 			return t.stop(b.Turn, b.Conversation, spent, true)
 		}
-		b.Agent = agent
+		b.Agent, b.Policy = agent, t.policy
 		if err := t.changedTurn(turn, store.SurfaceStandstill, 0); err != nil { // a pause held it up
 			return err
 		}
