@@ -1,7 +1,6 @@
 package httptool_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,5 +159,3 @@ result: {pointer: /current, status: [200]}
 		t.Errorf("without the optional argument: %s", got.Target)
 	}
 }
-
-var _ = context.Background

@@ -108,30 +108,24 @@ func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 	case config.BodyForm:
 		o.body = body{kind: formBody, mime: "application/x-www-form-urlencoded"}
 	}
-	return o, o.finish(path, f, e.Allow)
+	if err := o.connect(path, f, e.Allow); err != nil {
+		return nil, err
+	}
+	return o, o.aim(path)
 }
 
-// finish completes an operation with what its declaration's environment and allow say.
-func (o *operation) finish(path string, f *filler, allow []string) error {
+// connect gives an operation its client, and checks what the environment put into its headers.
+func (o *operation) connect(path string, f *filler, allow []string) error {
 	if len(f.missing) > 0 {
 		return &Problem{Path: path, Message: strings.Join(f.missing, " and ") + " is not set in the environment", Hint: "set it, or take ${" + f.missing[0] + "} out"}
 	}
-	o.secrets = newSecrets(f.values)
 	guard, err := egress.New(allow...)
 	if err != nil {
 		return &Problem{Path: path + ".allow", Message: err.Error()}
 	}
-	o.client = guard.Client(egress.Options{})
+	o.client, o.secrets = guard.Client(egress.Options{}), newSecrets(f.values)
 	if f.lookup == nil {
 		o.unusable = errUnknownEnvironment
-		o.host = &url.URL{}
-		return nil
-	}
-	if o.host, err = url.Parse(o.base); err != nil || o.host.Host == "" {
-		return &Problem{Path: path + ".url", Message: "what the environment says is no address of a server", Hint: "write one such as https://api.example.com"}
-	}
-	if err := egress.CheckURL(o.host); err != nil {
-		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "write an address such as https://api.example.com"}
 	}
 	for _, h := range o.headers {
 		for _, p := range h.pieces {
@@ -139,6 +133,21 @@ func (o *operation) finish(path string, f *filler, allow []string) error {
 				return &Problem{Path: path + ".headers." + h.name, Message: "has a line break or another control character in it", Hint: "look at the variable that it names"}
 			}
 		}
+	}
+	return nil
+}
+
+// aim fixes the host that requests go to.
+func (o *operation) aim(path string) error {
+	if o.unusable != nil {
+		return nil
+	}
+	var err error
+	if o.host, err = url.Parse(o.base); err != nil || o.host.Host == "" {
+		return &Problem{Path: path + ".url", Message: "what the environment says is no address of a server", Hint: "write one such as https://api.example.com"}
+	}
+	if err := egress.CheckURL(o.host); err != nil {
+		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "write an address such as https://api.example.com"}
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ var edges = []struct {
 	{module: "github.com/google/cel-go", at: "config"},
 	{module: "github.com/spf13/cobra", at: "cmd"},
 	{module: "github.com/prometheus", at: "cmd"},
+	{module: "github.com/getkin/kin-openapi", at: "agent/httptool"},
+	{module: "go.yaml.in/yaml/v3", at: "agent/httptool"},
 	{module: "golang.org/x/mod/sumdb", at: "approvers"},
 	{module: "github.com/leodido/go-syslog", at: "cmd"},
 	{module: "github.com/modelcontextprotocol/go-sdk", at: "agent/mcp", also: "internal/shop", tests: []string{"agent", "cmd"}},

@@ -1,0 +1,317 @@
+package httptool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/config"
+)
+
+// OpenAPI makes a tool of each operation of a file. Nothing is connected to, and no other file is read. Each error is a [*Problem]; an operation that can't be a
+// tool is left out, with a warning, or with an error where the policy names it. With a nil lookup the tools can be looked at, and don't run.
+func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
+	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
+	doc, invalid, err := readDocument(c.File)
+	if err != nil {
+		return nil, []error{&Problem{Path: a.path + ".file", Message: err.Error(), Hint: "name an OpenAPI 3 description in YAML or JSON"}}
+	}
+	if invalid != "" {
+		a.warn("the file does not keep to OpenAPI: "+invalid, "its operations are read as far as they can be")
+	}
+	a.doc = doc
+	f := &filler{lookup: lookup}
+	a.shared = &operation{headers: f.headers(c.Headers), timeout: c.Timeout, limit: c.MaxResult, base: f.text(c.URL)}
+	for _, q := range c.Query {
+		a.shared.query = append(a.shared.query, field{name: escape(q.Name.String()), pieces: f.pieces(q.Value, escape)})
+	}
+	if err := a.shared.connect(a.path, f, c.Allow); err != nil {
+		return nil, append(a.errs, err)
+	}
+	a.operations()
+	for _, name := range a.wanted {
+		a.wrong("there is no operation "+name, "the operations are "+listed(a.seen))
+	}
+	for name := range c.Effects {
+		if !slices.Contains(a.seen, name) {
+			a.errs = append(a.errs, &Problem{Path: a.path + ".effects." + name, Message: "there is no operation " + name, Hint: "the operations are " + listed(a.seen)})
+		}
+	}
+	return a.tools, a.errs
+}
+
+// api is a file that is being made tools of.
+type api struct {
+	config config.OpenAPI
+	path   string
+	lookup Lookup
+	doc    *document
+	shared *operation // what all operations have in common
+	asked  []string   // what was said of how the server wants to know who asks
+	wanted []string   // operations that the policy names and that were not found yet
+	seen   []string   // names of operations
+	tools  []agent.Tool
+	errs   []error
+}
+
+func (a *api) wrong(message, hint string) {
+	a.errs = append(a.errs, &Problem{Path: a.path, Message: message, Hint: hint})
+}
+
+func (a *api) warn(message, hint string) {
+	p := &Problem{Path: a.path, Message: message, Hint: hint, Warning: true}
+	if !slices.ContainsFunc(a.errs, func(e error) bool { return e.Error() == p.Error() }) {
+		a.errs = append(a.errs, p)
+	}
+}
+
+// listed is a list of names that is not too long.
+func listed(names []string) string {
+	if len(names) > 20 {
+		return strings.Join(names[:20], ", ") + fmt.Sprintf(" and %d more", len(names)-20)
+	}
+	return strings.Join(names, ", ")
+}
+
+var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
+
+// operations makes a tool of each operation that is wanted, in the order of their paths.
+func (a *api) operations() {
+	paths, _ := a.doc.root["paths"].(map[string]any)
+	for _, path := range sortedKeys(paths) {
+		item, err := a.doc.object(paths[path])
+		if err != nil {
+			a.warn(path+" was left out: "+err.Error(), "")
+			continue
+		}
+		for _, method := range methods {
+			op, ok := item[method].(map[string]any)
+			if !ok {
+				continue
+			}
+			if len(a.tools) == maxOperations {
+				a.wrong(fmt.Sprintf("the file has more than %d operations", maxOperations), "name those that are wanted: operations: [getPet]")
+				return
+			}
+			a.operation(strings.ToUpper(method), path, item, op)
+		}
+	}
+}
+
+// operation makes a tool of an operation, if it is wanted and can be one.
+func (a *api) operation(method, path string, item, op map[string]any) {
+	name, _ := op["operationId"].(string)
+	if name == "" {
+		name = strings.ToLower(method) + strings.TrimRight("_"+strings.Trim(notPlain.ReplaceAllString(path, "_"), "_"), "_")
+	}
+	id := name
+	name = plainName(name)
+	a.seen = append(a.seen, name)
+	if len(a.config.Operations) > 0 {
+		if !slices.Contains(a.config.Operations, name) && !slices.Contains(a.config.Operations, id) {
+			return
+		}
+		a.wanted = slices.DeleteFunc(a.wanted, func(w string) bool { return w == name || w == id })
+	}
+	tool, err := a.tool(method, path, name, item, op)
+	switch {
+	case err == nil:
+		a.tools = append(a.tools, tool)
+	case len(a.config.Operations) > 0:
+		a.wrong(fmt.Sprintf("%s %s (%s) can't be a tool: %s", method, path, name, err), "take "+name+" out of operations")
+	default:
+		a.warn(fmt.Sprintf("%s %s (%s) was left out: %s", method, path, name, err), "")
+	}
+}
+
+var errMethod = errors.New("it is of a method that is not supported")
+
+func (a *api) tool(method, path, name string, item, op map[string]any) (agent.Tool, error) {
+	if method == "OPTIONS" || method == "TRACE" {
+		return agent.Tool{}, errMethod
+	}
+	o := *a.shared
+	o.tool, o.method, o.placed = a.toolName(name), method, map[string]bool{}
+	o.query, o.headers = slices.Clone(o.query), slices.Clone(o.headers)
+	reads := method == "GET" || method == "HEAD"
+	o.effect = approvers.Unprotected
+	switch {
+	case reads:
+		o.effect = approvers.ReadOnly
+	case a.config.IdempotencyKey != "":
+		o.key, o.effect = a.config.IdempotencyKey, approvers.Idempotent
+	}
+	if said, ok := a.config.Effects[name]; ok {
+		o.effect = said
+	}
+	server, err := a.server(&o, item, op)
+	if err != nil {
+		return agent.Tool{}, err
+	}
+	schema, err := a.arguments(&o, path, item, op)
+	if err != nil {
+		return agent.Tool{}, err
+	}
+	a.security(method, path, op)
+	if err := o.aim(a.path); err != nil {
+		return agent.Tool{}, err
+	}
+	risk := approvers.High
+	if reads {
+		risk = approvers.Low
+	}
+	idempotent := reads || method == "PUT" || method == "DELETE" // as HTTP says of its methods
+	title, _ := op["summary"].(string)
+	return agent.Tool{
+		Name: o.tool, Description: describe(method, path, op), Schema: schema, Effect: o.effect, Timeout: o.timeout + slack, Run: o.run,
+		Definition: a.definition(method, path, server, item, op), Presumed: risk,
+		Claims: desk.Claims{Title: title, ReadOnly: &reads, Idempotent: &idempotent},
+	}, nil
+}
+
+// toolName is the operation's, with the API's before it. One that is too long is cut, and told apart from others by a part of its hash.
+func (a *api) toolName(name string) string {
+	if !a.config.Bare {
+		name = a.config.Name + "." + name
+	}
+	const longest, short = 64, 8
+	if len(name) > longest {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:longest-short-1] + "_" + hex.EncodeToString(sum[:])[:short]
+	}
+	return name
+}
+
+// describe is what the model is told of an operation.
+func describe(method, path string, op map[string]any) string {
+	summary, _ := op["summary"].(string)
+	description, _ := op["description"].(string)
+	text := strings.TrimSpace(strings.TrimSpace(summary) + "\n" + strings.TrimSpace(description))
+	if strings.TrimSpace(summary) == strings.TrimSpace(description) {
+		text = strings.TrimSpace(summary)
+	}
+	if text == "" {
+		text = method + " " + path
+	}
+	if op["deprecated"] == true {
+		text = "Deprecated. " + text
+	}
+	const longest = 1024 // characters that the model's interface takes
+	if r := []rune(text); len(r) > longest {
+		text = string(r[:longest-1]) + "…"
+	}
+	return text
+}
+
+// arguments gives every argument its place, and makes the schema of all of them.
+func (a *api) arguments(o *operation, path string, item, op map[string]any) (json.RawMessage, error) {
+	s := newSchemas(a.doc)
+	list, err := a.doc.parameters(item, op)
+	if err != nil {
+		return nil, err
+	}
+	properties, required := map[string]any{}, []string{}
+	inPath := map[string]piece{}
+	for _, raw := range list {
+		name, _ := raw["name"].(string)
+		in, _ := raw["in"].(string)
+		if ignored(name, in, a.config) {
+			continue
+		}
+		p, schema, err := s.parameter(raw)
+		if err != nil {
+			return nil, err
+		}
+		if p.argument = plainName(p.name); properties[p.argument] != nil {
+			p.argument += "_" + p.in
+		}
+		if properties[p.argument] != nil {
+			return nil, fmt.Errorf("two parameters would be the argument %s", p.argument)
+		}
+		properties[p.argument], o.placed[p.argument] = schema, true
+		if p.required {
+			required = append(required, p.argument)
+		}
+		at := piece{arg: p.argument, style: p.style}
+		switch p.in {
+		case "path":
+			inPath[p.name] = at
+		case "query":
+			o.query = append(o.query, field{name: escape(p.name), pieces: []piece{at}})
+		case "header":
+			o.headers = append(o.headers, field{name: p.name, pieces: []piece{at}})
+		case "cookie":
+			o.cookies = append(o.cookies, field{name: p.name, pieces: []piece{at}})
+		}
+	}
+	if o.path, err = pathPieces(path, inPath); err != nil {
+		return nil, err
+	}
+	b, needed, schema, err := s.body(op)
+	if err != nil {
+		return nil, err
+	}
+	if b.kind != noBody && o.method != "GET" && o.method != "HEAD" {
+		if b.arg = "body"; properties[b.arg] != nil {
+			b.arg = "request_body"
+		}
+		properties[b.arg], o.body = schema, b
+		if needed {
+			required = append(required, b.arg)
+		}
+	}
+	for _, w := range s.warnings {
+		a.warn(w, "")
+	}
+	return argumentsSchema(properties, required, s.defs)
+}
+
+// pathPieces parts a path's template. Each gap needs a parameter, and each parameter a gap.
+func pathPieces(path string, params map[string]piece) ([]piece, error) {
+	var out []piece
+	used := map[string]bool{}
+	for rest := path; rest != ""; {
+		text, after, gap := strings.Cut(rest, "{")
+		if text != "" {
+			out = append(out, piece{text: literal(text)})
+		}
+		if !gap {
+			break
+		}
+		name, behind, closed := strings.Cut(after, "}")
+		p, known := params[name]
+		if !closed || !known {
+			return nil, fmt.Errorf("the path's {%.60s} is no parameter", name)
+		}
+		out, used[name], rest = append(out, p), true, behind
+	}
+	for name := range params {
+		if !used[name] {
+			return nil, fmt.Errorf("the parameter %s stands in the path, and the path has no {%s}", name, name)
+		}
+	}
+	return out, nil
+}
+
+// literal is the text of a path, encoded as far as it is not.
+func literal(text string) string {
+	var b strings.Builder
+	for i, c := range []byte(text) {
+		hex := c == '%' && i+2 < len(text) && isHex(text[i+1]) && isHex(text[i+2])
+		if hex || strings.IndexByte(unreserved+"/:@!$&'()*+,;=", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }

@@ -1,0 +1,84 @@
+package httptool
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxHops is how many references may lead from one to the next.
+const maxHops = 20
+
+var errHops = errors.New("a reference leads back to itself")
+
+// at finds what a reference names, which is in the same file.
+func (d *document) at(ref string) (any, error) {
+	pointer, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return nil, fmt.Errorf("the reference %.100q leads out of the file, or names no place in it; write what it names into this file", ref)
+	}
+	var at any = d.root
+	for token := range strings.SplitSeq(pointer, "/") {
+		if plain, err := url.PathUnescape(token); err == nil {
+			token = plain
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		next, found := any(nil), false
+		switch v := at.(type) {
+		case map[string]any:
+			next, found = v[token]
+		case []any:
+			if n, err := strconv.Atoi(token); err == nil && n >= 0 && n < len(v) {
+				next, found = v[n], true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("the reference %.100q names nothing", ref)
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// object follows references to an object; what stands beside a reference is left out.
+func (d *document) object(v any) (map[string]any, error) {
+	for range maxHops {
+		o, ok := v.(map[string]any)
+		if !ok {
+			return nil, errors.New("is no object")
+		}
+		ref, refers := o["$ref"].(string)
+		if !refers {
+			return o, nil
+		}
+		var err error
+		if v, err = d.at(ref); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errHops
+}
+
+// refs notes what a value refers to, and what that refers to in turn.
+func (d *document) refs(v any, seen map[string]any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			if _, known := seen[ref]; !known {
+				if target, err := d.at(ref); err == nil {
+					seen[ref] = target
+					d.refs(target, seen)
+				}
+			}
+		}
+		for _, item := range v {
+			d.refs(item, seen)
+		}
+	case []any:
+		for _, item := range v {
+			d.refs(item, seen)
+		}
+	}
+}

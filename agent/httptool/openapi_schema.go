@@ -1,0 +1,263 @@
+package httptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Keywords of JSON Schema under which schemas stand.
+var (
+	schemaIn   = []string{"not", "items", "additionalProperties", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "contentSchema"}
+	schemaList = []string{"allOf", "anyOf", "oneOf", "prefixItems", "items"}
+	schemaMap  = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+	// beside are keywords that say nothing of which arguments are valid, and would cost the model's attention.
+	beside = []string{"xml", "externalDocs", "example", "examples", "discriminator", "$schema", "$comment", "$anchor", "nullable", "readOnly"}
+	// elsewhere are keywords that change what references mean.
+	elsewhere = []string{"$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
+)
+
+// schemas makes of a description's schemas one that stands by itself, for arguments: what is referred to goes into $defs, once, so that one that refers to
+// itself has an end.
+type schemas struct {
+	doc      *document
+	defs     map[string]any
+	names    map[string]string // by reference
+	warnings []string
+}
+
+func newSchemas(d *document) *schemas {
+	return &schemas{doc: d, defs: map[string]any{}, names: map[string]string{}}
+}
+
+var errSchemaDeep = fmt.Errorf("a schema is nested deeper than %d levels", maxFileDepth)
+
+// convert makes a schema of JSON Schema 2020-12.
+func (s *schemas) convert(v any, depth int) (any, error) {
+	if depth > maxFileDepth {
+		return nil, errSchemaDeep
+	}
+	if b, ok := v.(bool); ok {
+		return b, nil
+	}
+	in, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("a schema is no object")
+	}
+	out := map[string]any{}
+	if ref, ok := in["$ref"].(string); ok {
+		name, err := s.def(ref, depth)
+		if err != nil {
+			return nil, err
+		}
+		out["$ref"] = "#/$defs/" + name
+		if !s.doc.v31 { // what stands beside a reference counts from 3.1 on
+			return out, nil
+		}
+	}
+	for _, key := range elsewhere {
+		if _, ok := in[key]; ok {
+			return nil, fmt.Errorf("a schema uses %s, which is not supported", key)
+		}
+	}
+	for key, item := range in {
+		if key == "$ref" || slices.Contains(beside, key) || strings.HasPrefix(key, "x-") && key != "x-secret" {
+			continue
+		}
+		converted, err := s.keyword(key, item, depth)
+		if err != nil {
+			return nil, err
+		}
+		if converted != nil || item == nil {
+			out[key] = converted
+		}
+	}
+	s.forRequests(in, out)
+	if !s.doc.v31 {
+		older(in, out)
+	}
+	return out, nil
+}
+
+// keyword converts what stands under a keyword. Nil: it is left out.
+func (s *schemas) keyword(key string, item any, depth int) (any, error) {
+	list, isList := item.([]any)
+	fields, isMap := item.(map[string]any)
+	switch {
+	case isList && slices.Contains(schemaList, key):
+		out := make([]any, len(list))
+		for i := range list {
+			var err error
+			if out[i], err = s.convert(list[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case isMap && slices.Contains(schemaMap, key):
+		out := map[string]any{}
+		for name, field := range fields {
+			var err error
+			if out[name], err = s.convert(field, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case slices.Contains(schemaIn, key):
+		return s.convert(item, depth+1)
+	case key == "pattern":
+		if text, ok := item.(string); ok {
+			if _, err := regexp.Compile(text); err != nil {
+				s.warnings = append(s.warnings, fmt.Sprintf("the pattern %.60q can't be checked here, and the server alone holds arguments against it", text))
+				return nil, nil
+			}
+		}
+	}
+	return item, nil
+}
+
+// def puts what a reference names into $defs, under a name of its own.
+func (s *schemas) def(ref string, depth int) (string, error) {
+	if name, ok := s.names[ref]; ok {
+		return name, nil
+	}
+	target, err := s.doc.at(ref)
+	if err != nil {
+		return "", err
+	}
+	name := plainName(ref[strings.LastIndexByte(ref, '/')+1:])
+	for i := 2; ; i++ {
+		if _, taken := s.defs[name]; !taken {
+			break
+		}
+		name = strings.TrimRight(name, "0123456789") + strconv.Itoa(i)
+	}
+	s.names[ref] = name
+	s.defs[name] = true // until it is known, for references to itself
+	converted, err := s.convert(target, depth+1)
+	if err != nil {
+		return "", err
+	}
+	s.defs[name] = converted
+	return name, nil
+}
+
+// forRequests takes out what only answers have: properties that are read-only.
+func (s *schemas) forRequests(in, out map[string]any) {
+	properties, _ := in["properties"].(map[string]any)
+	converted, _ := out["properties"].(map[string]any)
+	var gone []string
+	for name, p := range properties {
+		if o, err := s.doc.object(p); err == nil && (o["readOnly"] == true || isReadOnly(p)) {
+			gone = append(gone, name)
+			delete(converted, name)
+		}
+	}
+	required, _ := out["required"].([]any)
+	if len(gone) == 0 || len(required) == 0 {
+		return
+	}
+	kept := slices.DeleteFunc(slices.Clone(required), func(v any) bool {
+		name, _ := v.(string)
+		return slices.Contains(gone, name)
+	})
+	if out["required"] = kept; len(kept) == 0 {
+		delete(out, "required")
+	}
+}
+
+func isReadOnly(v any) bool {
+	o, _ := v.(map[string]any)
+	return o["readOnly"] == true
+}
+
+// older converts what 3.0 writes otherwise than JSON Schema: nullable, and exclusive bounds that are true or false.
+func older(in, out map[string]any) {
+	if in["nullable"] == true {
+		if kind, ok := in["type"].(string); ok {
+			out["type"] = []any{kind, "null"}
+			if values, ok := in["enum"].([]any); ok && !slices.Contains(values, nil) {
+				out["enum"] = append(slices.Clone(values), nil)
+			}
+		}
+	}
+	for exclusive, bound := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
+		on, ok := in[exclusive].(bool)
+		if !ok {
+			continue
+		}
+		delete(out, exclusive)
+		if limit, has := in[bound]; on && has {
+			out[exclusive] = limit
+			delete(out, bound)
+		}
+	}
+}
+
+// kinds are the types that a schema's values can have, as far as its own keywords and what it refers to say; empty: any.
+func (s *schemas) kinds(v any) []string {
+	o, err := s.doc.object(v)
+	if err != nil {
+		return nil
+	}
+	switch kind := o["type"].(type) {
+	case string:
+		return []string{kind}
+	case []any:
+		var out []string
+		for _, k := range kind {
+			if text, ok := k.(string); ok && text != "null" {
+				out = append(out, text)
+			}
+		}
+		return out
+	}
+	var out []string
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := o[key].([]any)
+		for _, item := range list {
+			if sub, ok := item.(map[string]any); ok && sub["$ref"] == nil {
+				out = append(out, s.kinds(item)...)
+			} else if direct, err := s.doc.object(item); err == nil {
+				if kind, ok := direct["type"].(string); ok {
+					out = append(out, kind)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// notPlain matches what neither a tool's nor an argument's name may have.
+var notPlain = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// plainName is a name as tools and arguments may be called.
+func plainName(s string) string {
+	if s = notPlain.ReplaceAllString(s, "_"); s == "" {
+		return "_"
+	}
+	return s
+}
+
+// argumentsSchema is the schema of a tool's arguments.
+func argumentsSchema(properties map[string]any, required []string, defs map[string]any) (json.RawMessage, error) {
+	out := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	if len(defs) > 0 {
+		out["$defs"] = defs
+	}
+	raw, err := json.Marshal(out)
+	if err == nil && len(raw) > maxSchema {
+		err = fmt.Errorf("the schema of its arguments has %d KB, and the model is given at most %d", len(raw)>>10, maxSchema>>10)
+	}
+	return raw, err
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,180 @@
+package httptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"countersign/config"
+)
+
+// server finds where an operation's requests go: where the policy says, or the nearest that the file says. What is given back is how that is written, without values of the environment.
+func (a *api) server(o *operation, item, op map[string]any) (string, error) {
+	written := a.config.URL.String()
+	if len(a.config.URL) == 0 {
+		var err error
+		if written, err = serverOf(op, item, a.doc.root); err != nil {
+			return "", err
+		}
+		o.base = written
+		u, err := url.Parse(written)
+		if err != nil || u.Host == "" {
+			return "", fmt.Errorf("the file's server %.100q names no host; write url: in the policy", written)
+		}
+		if u.RawQuery != "" || u.Fragment != "" {
+			return "", fmt.Errorf("the file's server %.100q has more than a path; write url: in the policy", written)
+		}
+		if u.Scheme == "http" && a.sendsSecrets() && !loopback(u) {
+			return "", fmt.Errorf("the file's server %.100q would be sent a secret without encryption; write url: https://… in the policy", written)
+		}
+	}
+	o.base = strings.TrimRight(o.base, "/")
+	return written, nil
+}
+
+// sendsSecrets reports whether something of the environment goes along.
+func (a *api) sendsSecrets() bool {
+	for _, h := range a.config.Headers {
+		if len(h.Value.Variables()) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.config.Query, func(q config.QueryPart) bool { return len(q.Value.Variables()) > 0 })
+}
+
+func loopback(u *url.URL) bool {
+	return u.Hostname() == "localhost" || strings.HasPrefix(u.Hostname(), "127.") || u.Hostname() == "::1"
+}
+
+var errNoServer = errors.New("the file names no server; write url: in the policy")
+
+// serverOf is the first server of the first that names any, with the usual values of its variables.
+func serverOf(from ...map[string]any) (string, error) {
+	for _, o := range from {
+		list, _ := o["servers"].([]any)
+		if len(list) == 0 {
+			continue
+		}
+		server, _ := list[0].(map[string]any)
+		text, _ := server["url"].(string)
+		variables, _ := server["variables"].(map[string]any)
+		for name, v := range variables {
+			of, _ := v.(map[string]any)
+			text = strings.ReplaceAll(text, "{"+name+"}", fmt.Sprint(of["default"]))
+		}
+		if text == "" {
+			return "", errNoServer
+		}
+		return text, nil
+	}
+	return "", errNoServer
+}
+
+// security warns where an operation wants to know who asks, and the policy's headers don't say.
+func (a *api) security(method, path string, op map[string]any) {
+	wanted, ok := op["security"].([]any)
+	if !ok {
+		wanted, _ = a.doc.root["security"].([]any)
+	}
+	var hints []string
+	for _, alternative := range wanted {
+		schemes, _ := alternative.(map[string]any)
+		missing := ""
+		for _, name := range sortedKeys(schemes) {
+			if hint := a.lacks(name); hint != "" && missing == "" {
+				missing = hint
+			}
+		}
+		if missing == "" {
+			return // this one is met
+		}
+		hints = append(hints, missing)
+	}
+	hint := strings.Join(slices.Compact(hints), ", or ")
+	if hint != "" && !slices.Contains(a.asked, hint) {
+		a.asked = append(a.asked, hint)
+		a.warn("operations such as "+method+" "+path+" want to know who asks, and nothing says so", hint)
+	}
+}
+
+// lacks says what to add for a security scheme to be met, or "".
+func (a *api) lacks(name string) string {
+	o, err := a.doc.object(map[string]any{"$ref": "#/components/securitySchemes/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)})
+	if err != nil {
+		return "describe the security scheme " + name + " in the file"
+	}
+	kind, _ := o["type"].(string)
+	scheme, _ := o["scheme"].(string)
+	in, _ := o["in"].(string)
+	key, _ := o["name"].(string)
+	header, example := "Authorization", `"Bearer ${TOKEN}"`
+	switch {
+	case kind == "mutualTLS":
+		return "a certificate of the client's (mutualTLS), which is not supported"
+	case kind == "http" && strings.EqualFold(scheme, "basic"):
+		example = `"Basic ${CREDENTIALS}", the base64 of name:password`
+	case kind == "http" && !strings.EqualFold(scheme, "bearer"):
+		example = `"` + scheme + ` ${CREDENTIALS}"`
+	case kind == "apiKey" && in == "query":
+		if slices.ContainsFunc(a.config.Query, func(q config.QueryPart) bool { return q.Name.String() == key }) {
+			return ""
+		}
+		return fmt.Sprintf(`add query: {%s: "${API_KEY}"}`, key)
+	case kind == "apiKey" && in == "cookie":
+		header, example = "Cookie", `"`+key+`=${API_KEY}"`
+	case kind == "apiKey":
+		header, example = key, `"${API_KEY}"`
+	}
+	if slices.ContainsFunc(a.config.Headers, func(h config.Header) bool { return strings.EqualFold(h.Name, header) }) {
+		return ""
+	}
+	return fmt.Sprintf("add headers: {%s: %s}", header, example)
+}
+
+// definition is what is pinned of an operation: what the file says of its requests with all that it refers to, and what the policy says of where they go and what
+// goes along. What answers look like is no part of it.
+func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
+	own := map[string]any{}
+	for k, v := range op {
+		if k != "responses" && k != "callbacks" {
+			own[k] = v
+		}
+	}
+	refs := map[string]any{}
+	a.doc.refs(own, refs)
+	a.doc.refs(item["parameters"], refs)
+	headers := map[string]string{}
+	for _, h := range a.config.Headers {
+		headers[h.Name] = h.Value.String()
+	}
+	query := map[string]string{}
+	for _, q := range a.config.Query {
+		query[q.Name.String()] = q.Value.String()
+	}
+	out := map[string]any{"openapi": a.doc.root["openapi"], "server": server, "method": method, "path": path, "operation": own}
+	for key, v := range map[string]any{"parameters": item["parameters"], "security": a.doc.root["security"]} {
+		if v != nil {
+			out[key] = v
+		}
+	}
+	if len(refs) > 0 {
+		out["references"] = refs
+	}
+	if len(headers) > 0 {
+		out["headers"] = headers
+	}
+	if len(query) > 0 {
+		out["query"] = query
+	}
+	if a.config.IdempotencyKey != "" {
+		out["idempotency_key"] = a.config.IdempotencyKey
+	}
+	raw, err := json.Marshal(out)
+	if err != nil { // it came from JSON
+		return nil
+	}
+	return raw
+}
