@@ -117,9 +117,11 @@ func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err er
 	case status == http.StatusNotFound:
 		ses.probeLater()
 		return errors.New("the server answers 404: it does not know the connection any more, or there is no server at this address; nothing was done")
+	case status == http.StatusMovedPermanently, status == http.StatusFound, status == http.StatusTemporaryRedirect, status == http.StatusPermanentRedirect:
+		return fmt.Errorf("%w; nothing was done", errElsewhere)
 	case status >= 400 && status < 500:
 		return fmt.Errorf("the server answers %d %s; nothing was done", status, http.StatusText(int(status)))
-	case status >= 500:
+	case status >= 300:
 		return fmt.Errorf("the server answers %d %s: %w", status, http.StatusText(int(status)), agent.ErrOutcomeUnknown)
 	case ctx.Err() != nil:
 		ses.probeLater()

@@ -84,7 +84,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f != nil && resp.StatusCode >= 300 {
+	if f != nil {
 		f.status.Store(int64(resp.StatusCode))
 	}
 	return c.received(resp, f, id)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -194,10 +195,22 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
+// outermost is what an answer needs that is nested too deeply to be read: its id, if it is a number that stands before all that is nested, or after it.
+func outermost(raw []byte) object {
+	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
+		if m := plainID.FindSubmatch(part); m != nil {
+			return object{{"id", json.RawMessage(append(m[1], m[2]...))}}
+		}
+	}
+	return nil
+}
+
+var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
+
 // readMessage reads one message of a server. Where it can't be taken, the object is what could be read of it, so that the call that it answers fails at once.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
-		return nil, fmt.Errorf("it is nested more than %d deep", maxDepth)
+		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)
 	}
 	o, err := readObject(raw)
 	if err == nil || errors.Is(err, errNoObject) {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // quick are the limits of the tests: the waits are short, the sizes are the real ones.
 func quick() limits {
 	l := usual
-	l.backoff, l.backoffTo, l.soft = 20*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
+	l.backoff, l.backoffTo, l.soft, l.write = 20*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond, time.Second
 	return l
 }
 
@@ -133,6 +133,8 @@ func runUntilEnd(t *testing.T, c *Client) {
 		}
 	})
 }
+
+var discard = slog.New(slog.DiscardHandler)
 
 type testLog struct{ t *testing.T }
 

@@ -11,6 +11,10 @@ import (
 
 // play is the server that the test binary is when it is started as one.
 func play(role string) {
+	if hostile, ok := puppets[role]; ok {
+		newPuppet(hostile).serve()
+		return
+	}
 	if err := roles[role](); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

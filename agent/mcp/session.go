@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,6 +113,9 @@ func (ses *session) transport(broken func()) (sdk.Transport, error) {
 	for name, value := range headers {
 		sent.Set(name, value)
 	}
+	if secret := s.OAuth != nil || len(headers) > 0; secret && openly(address["url"]) {
+		return nil, fmt.Errorf("servers.%s.url: it would send a secret without encryption; it has to begin with https://", s.Name)
+	}
 	carrier, client, plain, err := newCarrier(s.Server, address["url"], sent, ses.tap, s.limits)
 	if err != nil {
 		return nil, err
@@ -132,6 +137,16 @@ func (ses *session) transport(broken func()) (sdk.Transport, error) {
 		},
 	})
 	return out, err
+}
+
+// openly reports whether an address sends what it is given over the network as it is.
+func openly(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
 // expand puts the values of the environment into the policy's. They are kept out of everything that is written from here on.

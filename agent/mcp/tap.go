@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -128,7 +129,9 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 		return t.asked(o, string(id), method, of)
 	case o.has("method"):
 		return t.told(o, raw, method)
-	case o.has("result") != o.has("error") && id != nil:
+	case o.has("result") && o.has("error"):
+		return t.unfit(o, errors.New("it is a result and an error at once"))
+	case (o.has("result") || o.has("error")) && id != nil:
 		return t.answered(o, raw, string(id))
 	}
 	t.drop("neither a question, an answer nor a notification")

@@ -1,0 +1,188 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/agent"
+)
+
+// accepting answers each form, and keeps it.
+func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, error), *[]agent.Form) {
+	var mu sync.Mutex
+	var forms []agent.Form
+	return func(_ context.Context, f agent.Form) (agent.Reply, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		forms = append(forms, f)
+		return agent.Reply{Action: agent.ReplyAccepted, Values: []byte(values)}, nil
+	}, &forms
+}
+
+// TestAsk: a question of the server goes to the person whose run it is, with the form's bytes, and the answer goes back.
+func TestAsk(t *testing.T) {
+	_, o := running(t, quick(), program(t, "bad", "asks"))
+	tool := o.tool(t, "bad.act")
+	ask, forms := accepting(`{"zebra":"yes"}`)
+	text, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
+	if err != nil || !strings.Contains(text, `"action":"accept"`) || !strings.Contains(text, `"zebra":"yes"`) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if len(*forms) != 1 {
+		t.Fatalf("%d forms", len(*forms))
+	}
+	if f := (*forms)[0]; f.From != "the server bad" || f.Text != "Which one?" || string(f.Schema) != `{"type":"object","properties":{"zebra":{"type":"string"},"ant":{"type":"string"}}}` {
+		t.Errorf("%+v", f)
+	}
+	for reply, want := range map[agent.ReplyAction]string{agent.ReplyDeclined: `"action":"decline"`, agent.ReplyCancelled: `"action":"cancel"`} {
+		text, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: func(context.Context, agent.Form) (agent.Reply, error) { return agent.Reply{Action: reply}, nil }})
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %q, %v", reply, text, err)
+		}
+	}
+	text, err = tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: func(context.Context, agent.Form) (agent.Reply, error) {
+		return agent.Reply{}, errors.New("nobody is there")
+	}})
+	if err != nil || !strings.Contains(text, `"action":"cancel"`) {
+		t.Errorf("an error: %q, %v", text, err)
+	}
+	if text, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`)}); err != nil || !strings.Contains(text, `"action":"decline"`) {
+		t.Errorf("nobody to ask: %q, %v", text, err)
+	}
+}
+
+// TestAskOfTwoRuns: a question that can't be told to belong to one of two runs is declined, rather than put to the wrong person.
+func TestAskOfTwoRuns(t *testing.T) {
+	tap := newTap(discard, 1000, func() {}, nil)
+	f := &flight{token: "one"}
+	tap.begin(f)
+	question := []byte(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+	if tap.in(question, nil) == nil {
+		t.Fatal("the question was dropped")
+	}
+	if _, found := tap.whose(`"q"`); found != f {
+		t.Error("the only run is not found")
+	}
+	tap.begin(&flight{token: "two"})
+	if _, found := tap.whose(`"q"`); found != nil {
+		t.Error("it is taken to belong to one of two runs")
+	}
+	tap.in([]byte(strings.Replace(string(question), `"q"`, `"own"`, 1)), f) // it came on the run's own stream
+	if _, found := tap.whose(`"own"`); found != f {
+		t.Error("a question on a run's own stream is not known to be the run's")
+	}
+	if q, _ := tap.whose("made up"); q != nil {
+		t.Error("a question that nobody asked")
+	}
+}
+
+// TestAskOutside: a question without a run is declined.
+func TestAskOutside(t *testing.T) {
+	s, read := recorded(t, "asks outside of a run")
+	running(t, quick(), s)
+	if got := recordedLine(t, read, `"id":"ask"`); !strings.Contains(got, `"action":"decline"`) {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestNotOffered: a server gets no model, no roots and nothing that it made up.
+func TestNotOffered(t *testing.T) {
+	s, read := recorded(t, "asks for more than is offered")
+	_, o := running(t, quick(), s)
+	text, err := call(t, o.tool(t, "bad.act"), `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := strings.Split(text, "\n")
+	if len(answers) != 3 || !strings.Contains(answers[0], `"error"`) || !strings.Contains(answers[2], `"error"`) || strings.Contains(answers[1], "file:") {
+		t.Errorf("%s", text)
+	}
+	hello := recordedLine(t, read, `"method":"initialize"`)
+	if strings.Contains(hello, "sampling") || strings.Contains(hello, "roots") || !strings.Contains(hello, "elicitation") {
+		t.Errorf("it is offered: %s", hello)
+	}
+}
+
+// TestVisit: a server that wants an address visited first is called again once the asker has said yes, and not otherwise.
+func TestVisit(t *testing.T) {
+	_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
+	ask, forms := accepting("")
+	text, err := o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
+	if err != nil || text != "done after all" || len(*forms) != 1 || (*forms)[0].URL != "https://example.com/in" {
+		t.Errorf("%q, %v, %+v", text, err, *forms)
+	}
+	for name, in := range map[string]agent.Invocation{
+		"nobody": {},
+		"declined": {Ask: func(context.Context, agent.Form) (agent.Reply, error) {
+			return agent.Reply{Action: agent.ReplyDeclined}, nil
+		}},
+		"failed": {Ask: func(context.Context, agent.Form) (agent.Reply, error) {
+			return agent.Reply{}, errors.New("Slack is down")
+		}},
+	} {
+		_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
+		_, err := o.tool(t, "bad.act").Run(t.Context(), in)
+		if err == nil || errors.Is(err, agent.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "nothing was done") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUnfitForms: nobody is shown a question without end, or sent to an address that hides where it leads.
+func TestUnfitForms(t *testing.T) {
+	for name, f := range map[string]agent.Form{
+		"no words":       {},
+		"too many words": {Text: strings.Repeat("x", maxQuestion+1)},
+		"a large form":   {Text: "?", Schema: []byte(strings.Repeat(" ", maxForm+1))},
+		"no host":        {Text: "?", URL: "https://"},
+		"a script":       {Text: "?", URL: "javascript:alert(1)"},
+		"no encryption":  {Text: "?", URL: "http://example.com"},
+		"a name in it":   {Text: "?", URL: "https://bank.example@evil.example/"},
+		"a broken one":   {Text: "?", URL: "https://%zz"},
+	} {
+		if unfitForm(f) == "" {
+			t.Errorf("%s is put to people", name)
+		}
+	}
+	for _, f := range []agent.Form{{Text: "?"}, {Text: "?", URL: "https://example.com/x"}, {Text: "?", URL: "http://localhost:1/x"}} {
+		if why := unfitForm(f); why != "" {
+			t.Errorf("%+v: %s", f, why)
+		}
+	}
+	for name, data := range map[string]string{
+		"nothing": `null`, "no list": `{"elicitations":1}`, "no object": `{"elicitations":[1]}`, "a form": `{"elicitations":[{"mode":"form","message":"?"}]}`,
+		"too many": `{"elicitations":[{},{},{},{}]}`,
+	} {
+		if got := addresses("s", []byte(data)); got != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestAskEndsWithTheRun: whoever waits for an answer is let go when the run ends.
+func TestAskEndsWithTheRun(t *testing.T) {
+	_, o := running(t, quick(), program(t, "bad", "asks"))
+	tool := o.tool(t, "bad.act")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked, let := make(chan struct{}), make(chan struct{})
+	go func() {
+		_, _ = tool.Run(ctx, agent.Invocation{Args: []byte(`{}`), Ask: func(ctx context.Context, _ agent.Form) (agent.Reply, error) {
+			close(asked)
+			<-ctx.Done()
+			close(let)
+			return agent.Reply{}, ctx.Err()
+		}})
+	}()
+	<-asked
+	cancel()
+	select {
+	case <-let:
+	case <-time.After(patience):
+		t.Error("the question outlives its run")
+	}
+}

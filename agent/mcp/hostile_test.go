@@ -1,0 +1,214 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/agent"
+)
+
+// outcome is how a call ended.
+type outcome int
+
+const (
+	answers outcome = iota // a result
+	fails                  // an error: nothing was done, or the tool says so itself
+	unclear                // nobody can tell
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return answers
+	case errors.Is(err, agent.ErrOutcomeUnknown):
+		return unclear
+	}
+	return fails
+}
+
+func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
+
+// TestHostileServers: whatever a server does, a call of it ends in time with an outcome that claims no more than is known, memory and goroutines stay bounded,
+// and a sane server beside it is called all the while.
+func TestHostileServers(t *testing.T) {
+	tests := []struct {
+		role string
+		want outcome
+		says string // a part of the result or the error
+	}{
+		{"plain", answers, "done"},
+		{"hangs at the handshake", fails, "nothing was done"},
+		{"hangs at the list", fails, "nothing was done"},
+		{"hangs at a call", unclear, "had not answered"},
+		{"answers no ping", unclear, "had not answered"},
+		{"floods with progress", unclear, "had not answered"},
+		{"floods with log lines", unclear, "had not answered"},
+		{"floods with changes", unclear, "had not answered"},
+		{"floods with questions", unclear, "had not answered"},
+		{"floods with pings", unclear, ""}, // it does not read the answers either, so the connection may end before the call
+		{"floods with answers", unclear, "had not answered"},
+		{"floods with garbage", unclear, "had not answered"},
+		{"floods its standard error", unclear, "had not answered"},
+		{"never ends a line", unclear, "broke"},
+		{"answers without end", unclear, "broke"},
+		{"answers too much", unclear, "1048576 are allowed"},
+		{"answers deep", unclear, "nested more than 100 deep"},
+		{"answers very deep", unclear, "nested more than 100 deep"},
+		{"answers no UTF-8", unclear, "invalid UTF-8"},
+		{"answers a name twice", unclear, "a name twice"},
+		{"answers no object", unclear, "no object"},
+		{"answers with a result and an error", unclear, "a result and an error at once"},
+		{"answers another question", unclear, "had not answered"},
+		{"answers with the id as a text", unclear, "had not answered"},
+		{"answers twice", answers, "first"},
+		{"answers after garbage", answers, "done"},
+		{"answers with parts that are none", answers, "but also this"},
+		{"answers content that is no list", fails, "act ran, but"},
+		{"fails inside", unclear, "the disk is on fire"},
+		{"fails in its own way", unclear, "nobody knows"},
+		{"refuses arguments", fails, "amount is missing"},
+		{"knows no such tool", fails, "no such tool"},
+		{"says that it failed", fails, "the account is closed"},
+		{"fails without words", fails, "without saying why"},
+		{"answers nothing", answers, "answered nothing"},
+		{"persuades", answers, "click Approve"}, // a text like any other: who reads it is told whose it is
+		{"dies at a call", unclear, "broke"},
+		{"dies at once", fails, "ended before the handshake"},
+		{"closes its output", unclear, "broke"},
+		{"lists no list", fails, "no list"},
+		{"lists without end", fails, "don't come to an end"},
+		{"lists in a circle", fails, "don't come to an end"},
+		{"lists too many", fails, "more than 500 tools"},
+		{"lists a tool too large", fails, "65536 are allowed"},
+		{"loses its tool", fails, "does not have this tool any more"},
+		{"changes its tool in silence", fails, "is not the one that was registered"},
+	}
+	before := runtime.NumGoroutine()
+	for _, tt := range tests {
+		t.Run(tt.role, func(t *testing.T) {
+			l := quick()
+			l.ready = 500 * time.Millisecond
+			if tt.role == "hangs at the handshake" || tt.role == "hangs at the list" {
+				l.start, l.list = 500*time.Millisecond, 500*time.Millisecond
+			}
+			if strings.Contains(tt.role, "in silence") || strings.HasPrefix(tt.role, "loses") {
+				l.fresh = 0
+			}
+			memory := watchMemory(t)
+			c, o := running(t, l, program(t, "bad", tt.role), program(t, "sane", "sane"))
+			beside := keepCalling(t, o.tool(t, "sane.echo"))
+			tool, err := c.Tool("bad", []byte(aTool))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Settled(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			if tt.want != unclear || tt.says != "had not answered" {
+				cancel()
+				ctx, cancel = context.WithTimeout(t.Context(), patience)
+			}
+			defer cancel()
+			began := time.Now()
+			text, err := tool.Run(ctx, agent.Invocation{Key: "exec-1", Args: []byte(`{}`), Progress: func(agent.Progress) {}})
+			took := time.Since(began)
+			if got := outcomeOf(err); got != tt.want || !strings.Contains(text+said(err), tt.says) {
+				t.Errorf("it %v: %.300q, %v; want that it %v with %q", got, text, err, tt.want, tt.says)
+			}
+			if took > 20*time.Second {
+				t.Errorf("the call took %s", took)
+			}
+			if calls := beside(); calls == 0 {
+				t.Error("the sane server beside it was not called meanwhile")
+			}
+			memory()
+		})
+	}
+	settled(t, before)
+}
+
+// said is an error's text.
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// keepCalling calls a tool until the returned function is called, which reports how often it was called. Each call has to succeed, at once.
+func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int)
+	go func() {
+		n := 0
+		for ctx.Err() == nil {
+			within, end := context.WithTimeout(context.Background(), 10*time.Second)
+			text, err := tool.Run(within, agent.Invocation{Key: "exec-2", Args: []byte(`{"a":1}`)})
+			end()
+			if err != nil || text != `{"a":1}` {
+				t.Errorf("the sane server: %q, %v", text, err)
+				break
+			}
+			n++
+		}
+		done <- n
+	}()
+	return func() int {
+		cancel()
+		return <-done
+	}
+}
+
+// maxGrowth is how much the heap may grow while a hostile server is dealt with: a few messages of the largest size.
+const maxGrowth = 128 << 20
+
+// watchMemory looks at the heap until the returned function is called.
+func watchMemory(t *testing.T) (stop func()) {
+	t.Helper()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := m.HeapAlloc, m.HeapAlloc
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapAlloc)
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+		if most > before+maxGrowth {
+			t.Errorf("the heap grew by %d MiB", (most-before)>>20)
+		}
+	}
+}
+
+// settled waits until no more goroutines are left than before.
+func settled(t *testing.T, before int) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for runtime.NumGoroutine() > before {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines are left, %d were there before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,500 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/agent"
+	"countersign/config"
+)
+
+// address is a server at an address that is written by hand. act answers calls; nil answers "done".
+type address struct {
+	t    *testing.T
+	act  func(w http.ResponseWriter, r *http.Request, m wire)
+	get  http.HandlerFunc
+	gate func(w http.ResponseWriter, r *http.Request) bool // false: it has answered already
+
+	mu     sync.Mutex
+	bodies []string
+	heads  []http.Header
+}
+
+func (a *address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	a.bodies, a.heads = append(a.bodies, string(body)), append(a.heads, r.Header.Clone())
+	a.mu.Unlock()
+	if a.gate != nil && !a.gate(w, r) {
+		return
+	}
+	if r.Method != http.MethodPost {
+		if r.Method == http.MethodGet && a.get != nil {
+			a.get(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	m := wire{raw: string(body)}
+	_ = json.Unmarshal(body, &m)
+	switch {
+	case m.Method == "initialize":
+		w.Header().Set("Mcp-Session-Id", "session-1")
+		answerJSON(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"address","version":"1"}}`)
+	case m.Method == "tools/list":
+		answerJSON(w, m, `{"tools":[`+aTool+`]}`)
+	case m.Method == "tools/call" && a.act != nil:
+		a.act(w, r, m)
+	case m.Method == "tools/call":
+		answerJSON(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+	case m.Method == "ping":
+		answerJSON(w, m, `{}`)
+	case m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
+	}
+}
+
+func answerJSON(w http.ResponseWriter, m wire, result string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+// stream begins a stream of events, and returns how to write to it. It reports false when the client has gone.
+func stream(w http.ResponseWriter, r *http.Request) func(format string, args ...any) bool {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	return func(format string, args ...any) bool {
+		_, err := fmt.Fprintf(w, format, args...)
+		w.(http.Flusher).Flush()
+		return err == nil && r.Context().Err() == nil
+	}
+}
+
+// at starts the server.
+func (a *address) at(t *testing.T) config.Server {
+	t.Helper()
+	a.t = t
+	srv := httptest.NewServer(a)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return config.Server{Name: "far", URL: srv.URL + "/mcp", Allow: []string{"127.0.0.1"}, Timeout: patience, MaxResult: 1 << 20}
+}
+
+func (a *address) sent(words string) (string, http.Header) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, b := range a.bodies {
+		if strings.Contains(b, words) {
+			return b, a.heads[i]
+		}
+	}
+	return "", nil
+}
+
+// TestExactArgumentsOverHTTP: here there are no lines, so not even a line break changes.
+func TestExactArgumentsOverHTTP(t *testing.T) {
+	a := &address{}
+	s := a.at(t)
+	t.Setenv("FAR_TOKEN", "far-secret-value")
+	s.Headers = map[string]string{"Authorization": "Bearer ${FAR_TOKEN}", "X-Team": "support"}
+	_, o := running(t, quick(), s)
+	args := "{\n\t\"first\" : 1.0,\r\n" + oddArguments[1:]
+	if text, err := call(t, o.tool(t, "far.act"), args); text != "done" || err != nil {
+		t.Fatalf("%q, %v", text, err)
+	}
+	sent, head := a.sent(`"tools/call"`)
+	if !strings.Contains(sent, `"arguments":`+args) {
+		t.Errorf("what went out differs:\n%s", sent)
+	}
+	if head.Get("Authorization") != "Bearer far-secret-value" || head.Get("X-Team") != "support" || head.Get("Mcp-Session-Id") != "session-1" {
+		t.Errorf("%v", head)
+	}
+}
+
+// TestHostileAddresses is TestHostileServers over HTTP, for what is different there.
+func TestHostileAddresses(t *testing.T) {
+	status := func(code int) func(http.ResponseWriter, *http.Request, wire) {
+		return func(w http.ResponseWriter, _ *http.Request, _ wire) { http.Error(w, "no", code) }
+	}
+	tests := []struct {
+		name string
+		act  func(w http.ResponseWriter, r *http.Request, m wire)
+		want outcome
+		says string
+	}{
+		{"plain", nil, answers, "done"},
+		{"401", status(401), fails, "set headers"},
+		{"403", status(403), fails, "give it the permission"},
+		{"404", status(404), fails, "answers 404"},
+		{"400", status(400), fails, "400 Bad Request; nothing was done"},
+		{"429", status(429), fails, "429 Too Many Requests; nothing was done"},
+		{"500", status(500), unclear, "500"},
+		{"503", status(503), unclear, "503"},
+		{"hangs", func(_ http.ResponseWriter, r *http.Request, _ wire) { <-r.Context().Done() }, unclear, "had not answered"},
+		{"breaks off", func(w http.ResponseWriter, _ *http.Request, _ wire) { panic(http.ErrAbortHandler) }, unclear, ""},
+		{"breaks off within its answer", func(w http.ResponseWriter, _ *http.Request, m wire) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"cont`, m.ID)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, unclear, ""},
+		{"a page", func(w http.ResponseWriter, _ *http.Request, _ wire) {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<h1>Welcome</h1>")
+		}, unclear, "broke"},
+		{"another answer", func(w http.ResponseWriter, _ *http.Request, m wire) {
+			m.ID = json.RawMessage("987654")
+			answerJSON(w, m, `{"content":[]}`)
+		}, unclear, "can't be taken"},
+		{"no message", func(w http.ResponseWriter, _ *http.Request, _ wire) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `"done"`)
+		}, unclear, "can't be taken"},
+		{"no end", func(w http.ResponseWriter, r *http.Request, m wire) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, m.ID)
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+					return
+				}
+			}
+		}, unclear, "too large"},
+		{"too much", func(w http.ResponseWriter, _ *http.Request, m wire) {
+			answerJSON(w, m, `{"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
+		}, unclear, "1048576 are allowed"},
+		{"no UTF-8", func(w http.ResponseWriter, _ *http.Request, m wire) {
+			answerJSON(w, m, "{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}")
+		}, unclear, "invalid UTF-8"},
+		{"an event", func(w http.ResponseWriter, r *http.Request, m wire) {
+			say := stream(w, r)
+			say(": a comment\r\nid: 1\r\n\r\n")
+			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"on two lines\"}]}}\n\n", m.ID)
+		}, answers, "on two lines"},
+		{"an event of another name", func(w http.ResponseWriter, r *http.Request, m wire) {
+			say := stream(w, r)
+			say("event: other\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", m.ID)
+		}, unclear, ""},
+		{"events that end", func(w http.ResponseWriter, r *http.Request, _ wire) { stream(w, r)("data: \n\n") }, unclear, "broke"},
+		{"an event without end", func(w http.ResponseWriter, r *http.Request, _ wire) {
+			say := stream(w, r)
+			say("data: ")
+			for say("%s", strings.Repeat("x", 64<<10)) {
+			}
+		}, unclear, ""},
+		{"an event of many lines", func(w http.ResponseWriter, r *http.Request, _ wire) {
+			say := stream(w, r)
+			for say("data: %s\n", strings.Repeat("x", 64<<10)) {
+			}
+		}, unclear, ""},
+		{"comments without end", func(w http.ResponseWriter, r *http.Request, _ wire) {
+			say := stream(w, r)
+			for say(": still here\n\n") {
+			}
+		}, unclear, "had not answered"},
+		{"a flood of progress", func(w http.ResponseWriter, r *http.Request, m wire) {
+			say := stream(w, r)
+			for say("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%q,\"progress\":1}}\n\n", tokenOf(m)) {
+			}
+		}, unclear, "had not answered"},
+		{"a redirect elsewhere", func(w http.ResponseWriter, r *http.Request, _ wire) {
+			http.Redirect(w, r, "http://127.0.0.1:1/mcp", http.StatusTemporaryRedirect)
+		}, fails, "redirects to another address"},
+		{"a look elsewhere", func(w http.ResponseWriter, r *http.Request, _ wire) {
+			http.Redirect(w, r, "http://127.0.0.1:1/mcp", http.StatusSeeOther)
+		}, unclear, "303"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			memory := watchMemory(t)
+			far := (&address{act: tt.act}).at(t)
+			_, o := running(t, quick(), far, program(t, "sane", "sane"))
+			beside := keepCalling(t, o.tool(t, "sane.echo"))
+			tool := o.tool(t, "far.act")
+			within := patience
+			if tt.says == "had not answered" {
+				within = 500 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			began := time.Now()
+			text, err := tool.Run(ctx, agent.Invocation{Key: "exec-1", Args: []byte(`{}`)})
+			if got := outcomeOf(err); got != tt.want || !strings.Contains(text+said(err), tt.says) {
+				t.Errorf("it %v: %.300q, %v; want that it %v with %q", got, text, err, tt.want, tt.says)
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("the call took %s", took)
+			}
+			if calls := beside(); calls == 0 {
+				t.Error("the sane server beside it was not called meanwhile")
+			}
+			memory()
+		})
+	}
+}
+
+// TestRefusedAtTheDoor: whoever is not let in is told what to set, and no secret is written anywhere.
+func TestRefusedAtTheDoor(t *testing.T) {
+	t.Setenv("FAR_TOKEN", "far-secret-value")
+	for _, tt := range []struct {
+		name    string
+		status  int
+		headers map[string]string
+		oauth   *config.OAuth
+		want    string
+	}{
+		{"nothing is set", 401, nil, nil, "set headers"},
+		{"the token is wrong", 401, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "does not take the token"},
+		{"the token may not", 403, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "may not do this"},
+		{"the variable is missing", 200, map[string]string{"Authorization": "Bearer ${NO_SUCH_TOKEN}"}, nil, "NO_SUCH_TOKEN is not set"},
+		{"no issuer", 401, nil, &config.OAuth{Issuer: "https://login.example.com", ClientID: "a", ClientSecret: "${FAR_TOKEN}"}, "look at oauth"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := &address{gate: func(w http.ResponseWriter, r *http.Request) bool {
+				if tt.status != 200 {
+					http.Error(w, "go away, "+r.Header.Get("Authorization"), tt.status)
+				}
+				return tt.status == 200
+			}}
+			s := a.at(t)
+			s.Headers, s.OAuth = tt.headers, tt.oauth
+			var log lockedBuffer
+			l := quick()
+			l.ready = 300 * time.Millisecond
+			c := open(Config{Servers: []config.Server{s}, Log: slog.New(slog.NewTextHandler(&log, nil))}, l)
+			runUntilEnd(t, c)
+			if err := c.Settled(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			problem := c.Status()[0].Problem
+			if !strings.Contains(problem, tt.want) {
+				t.Errorf("%q does not say %q", problem, tt.want)
+			}
+			tool, err := c.Tool("far", []byte(aTool))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = call(t, tool, `{}`)
+			if outcomeOf(err) != fails || !strings.Contains(said(err), tt.want) {
+				t.Errorf("%v", err)
+			}
+			if all := log.String() + problem + said(err); strings.Contains(all, "far-secret-value") {
+				t.Errorf("a secret was written: %s", all)
+			}
+		})
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// TestUnfitAddresses: an address that may not be connected to is not.
+func TestUnfitAddresses(t *testing.T) {
+	t.Setenv("FAR_URL", "no address")
+	t.Setenv("OPEN_URL", "http://crm.example.com/mcp")
+	t.Setenv("FAR_TOKEN", "far-secret-value")
+	a := &address{}
+	private := a.at(t)
+	private.Allow = nil
+	for name, tt := range map[string]struct {
+		s    config.Server
+		want string
+	}{
+		"private":       {private, "this machine"},
+		"no address":    {config.Server{Name: "far", URL: "${FAR_URL}"}, "is no address"},
+		"not encrypted": {config.Server{Name: "far", URL: "${OPEN_URL}", Headers: map[string]string{"X": "${FAR_TOKEN}"}}, "without encryption"},
+		"a bad network": {config.Server{Name: "far", URL: "https://example.com", Allow: []string{"a b"}}, "allow"},
+		"nobody there":  {config.Server{Name: "far", URL: "http://127.0.0.1:1/mcp", Allow: []string{"127.0.0.1"}}, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.s.Timeout = patience
+			c, _ := running(t, quick(), tt.s)
+			if err := c.Settled(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Status()[0].Problem; !strings.Contains(got, tt.want) {
+				t.Errorf("%q does not say %q", got, tt.want)
+			}
+		})
+	}
+	if a.bodies != nil {
+		t.Error("the private address was called")
+	}
+}
+
+// TestRedirects: what goes along is for the address that the policy names.
+func TestRedirects(t *testing.T) {
+	other := &address{}
+	elsewhere := other.at(t)
+	a := &address{gate: func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		return false
+	}}
+	s := a.at(t)
+	s.Headers = map[string]string{"X-Key": "secret"}
+	c, _ := running(t, quick(), s)
+	if err := c.Settled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.Status()[0].Connected {
+		t.Error("it is connected")
+	}
+	if other.bodies != nil {
+		t.Errorf("the other address was called: %v", other.heads)
+	}
+}
+
+// TestStreamUnasked: an address that does not say whether it has a stream for messages unasked is connected with all the same; one that has it tells of changes there.
+func TestStreamUnasked(t *testing.T) {
+	l := quick()
+	l.stream = 100 * time.Millisecond
+	silent := &address{get: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
+	_, o := running(t, l, silent.at(t))
+	if _, err := call(t, o.tool(t, "far.act"), `{}`); err != nil {
+		t.Error(err)
+	}
+	told := make(chan struct{})
+	news := &address{get: func(w http.ResponseWriter, r *http.Request) {
+		say := stream(w, r)
+		say(": here it is\n\n")
+		<-told
+		say("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+		<-r.Context().Done()
+	}}
+	_, o = running(t, quick(), news.at(t))
+	o.tool(t, "far.act")
+	news.mu.Lock()
+	before := len(news.bodies)
+	news.mu.Unlock()
+	close(told)
+	deadline := time.Now().Add(patience)
+	for {
+		news.mu.Lock()
+		lists := strings.Count(strings.Join(news.bodies[before:], "\n"), `"tools/list"`)
+		news.mu.Unlock()
+		if lists > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the list was not read anew")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestAskOverHTTP: a question that comes on a call's own stream is that call's, however many are under way.
+func TestAskOverHTTP(t *testing.T) {
+	answered := make(chan string, 10)
+	a := &address{act: func(w http.ResponseWriter, r *http.Request, m wire) {
+		say := stream(w, r)
+		say("data: {\"jsonrpc\":\"2.0\",\"id\":\"ask-%s\",\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"Who?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}}}}}\n\n", m.ID)
+		select {
+		case reply := <-answered:
+			say("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":%s}]}}\n\n", m.ID, quoted(reply))
+		case <-r.Context().Done():
+		}
+	}}
+	a.gate = func(_ http.ResponseWriter, r *http.Request) bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if last := a.bodies[len(a.bodies)-1]; strings.Contains(last, `"id":"ask-`) {
+			answered <- last
+		}
+		return true
+	}
+	_, o := running(t, quick(), a.at(t))
+	tool := o.tool(t, "far.act")
+	var runs sync.WaitGroup
+	both := make(chan struct{}, 2)
+	for _, name := range []string{"Ada", "Grace"} {
+		runs.Go(func() {
+			_, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: func(context.Context, agent.Form) (agent.Reply, error) {
+				both <- struct{}{}
+				for len(both) < 2 { // both are asked before either answers
+					time.Sleep(time.Millisecond)
+				}
+				return agent.Reply{Action: agent.ReplyAccepted, Values: fmt.Appendf(nil, `{"name":%q}`, name)}, nil
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	runs.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if all := strings.Join(a.bodies, "\n"); !strings.Contains(all, `"Ada"`) || !strings.Contains(all, `"Grace"`) {
+		t.Error("not both were asked")
+	}
+}
+
+// TestLostSession: a server that does not know the connection any more is connected with anew, and the next call is made.
+func TestLostSession(t *testing.T) {
+	var mu sync.Mutex
+	lost := false
+	a := &address{}
+	a.gate = func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if lost && r.Header.Get("Mcp-Session-Id") != "" && r.Method == http.MethodPost {
+			lost = false
+			http.Error(w, "no such session", http.StatusNotFound)
+			return false
+		}
+		return true
+	}
+	c, o := running(t, quick(), a.at(t))
+	tool := o.tool(t, "far.act")
+	if _, err := call(t, tool, `{}`); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	lost = true
+	mu.Unlock()
+	if _, err := call(t, tool, `{}`); outcomeOf(err) != fails {
+		t.Errorf("%v", err)
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		_, err := call(t, tool, `{}`)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, agent.ErrOutcomeUnknown) || time.Now().After(deadline) {
+			t.Fatalf("%v, %+v", err, c.Status())
+		}
+	}
+	if c.Status()[0].Restarts == 0 {
+		t.Error("it was not connected with anew")
+	}
+}
