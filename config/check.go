@@ -12,6 +12,8 @@ type Tool struct {
 	Name string
 	// Schema is the JSON Schema of its arguments, as it was registered. What conditions read is held against it. Nil: it is not known.
 	Schema json.RawMessage
+	// Source is the server or the file that it comes from; empty: it is compiled in.
+	Source string
 }
 
 // Check finds what can be read and still makes no sense. tools are those that are registered; nil: it is not known which.

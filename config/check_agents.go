@@ -73,11 +73,49 @@ func (c *checker) names() {
 			}
 		}
 	}
-	for _, t := range c.policy.Tools {
-		if _, builtIn := approvers.BuiltIn(t.Name); c.known != nil && !builtIn && !slices.Contains(c.known, t.Name) {
-			c.odd("tools."+t.Name, "no tool of this name is registered, so this governs nothing", orHint(didYouMean(t.Name, c.unnamed()), "remove it, or register the tool"))
+	c.unoffered()
+}
+
+// unoffered warns of the tools of the policy that nobody offers.
+func (c *checker) unoffered() {
+	if c.known == nil {
+		return
+	}
+	var missing []string
+	for _, name := range c.toolNames() {
+		if _, builtIn := approvers.BuiltIn(name); !builtIn && !slices.Contains(c.known, name) {
+			missing = append(missing, name)
 		}
 	}
+	silent := c.silent()
+	switch {
+	case len(missing) == 0:
+	case len(silent) > 0:
+		c.odd(silent[0], "it is not known what it offers, and so whether it has "+strings.Join(missing, ", "), "pin its tools: countersign tools pin")
+	case c.sourceless():
+		c.odd("tools", "there is nothing yet that offers "+strings.Join(missing, ", "), "name where they come from under servers, http or openapi; until then nobody can call them")
+	default:
+		for _, name := range missing {
+			c.odd("tools."+name, "nothing offers a tool of this name, so this governs nothing", orHint(didYouMean(name, c.unnamed()), "remove it, or name where it comes from under servers, http or openapi"))
+		}
+	}
+}
+
+// silent are the servers and APIs of which no tool is known, as paths in the file.
+func (c *checker) silent() []string {
+	var out []string
+	for _, s := range c.file.Servers {
+		if !slices.ContainsFunc(c.registered, func(t Tool) bool { return t.Source == s.Name }) {
+			out = append(out, "servers."+s.Name)
+		}
+	}
+	return out
+}
+
+// sourceless reports whether nothing but what is built in offers any tool.
+func (c *checker) sourceless() bool {
+	builtInOnly := !slices.ContainsFunc(c.known, func(name string) bool { _, builtIn := approvers.BuiltIn(name); return !builtIn })
+	return builtInOnly && len(c.file.Servers)+len(c.file.HTTP)+len(c.file.OpenAPI) == 0
 }
 
 // unnamed are the registered tools that the policy does not name.
@@ -108,10 +146,10 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
 }
 
-// unknown reports a name that is no tool. While it is not known which tools are registered, it may be one that the policy leaves to unknown_tool.
+// unknown reports a name that is no tool. While it is not known which tools there are, it may be one that the policy leaves to unknown_tool.
 func (c *checker) unknown(path, tool string) {
 	severity, message := Error, quote(tool)+" is no tool"
-	if c.known == nil {
+	if c.known == nil || len(c.silent()) > 0 {
 		severity, message = Warning, quote(tool)+" is no tool of this policy"
 	}
 	hint := orHint(didYouMean(tool, c.allTools()), "the tools are "+strings.Join(c.allTools(), ", "))

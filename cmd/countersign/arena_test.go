@@ -70,7 +70,7 @@ func openArena(tb testing.TB, c arenaConfig) *arena {
 	if c.wrap != nil {
 		a.store = c.wrap(db)
 	}
-	policies, err := newPolicies("arena.yaml", []byte(c.policy), a.tools(), log)
+	policies, err := newPolicies("arena.yaml", []byte(c.policy), boxed(a.tools()), log)
 	if err != nil {
 		tb.Fatal(err)
 	}

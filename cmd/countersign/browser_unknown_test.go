@@ -1,7 +1,7 @@
 package main
 
 import (
-	"path/filepath"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 	"time"
@@ -61,7 +61,10 @@ func (c *cutRefund) thread() {
 // leads to what it says. What is asked for again is a new request with its stage, and runs when the Team Lead has approved that.
 func TestBrowserUnknown(t *testing.T) {
 	k := newTrial(t, 1, string(demoPolicy), func(*trial) scriptedmodel.Responder { return scriptedmodel.Rules() })
-	k.conf.Shop = filepath.Join(k.dir, "shop.json")
+	goods := shop.New(time.Now)
+	web := httptest.NewServer(goods.Handler())
+	defer web.Close()
+	k.conf.Shop = web.URL + "/mcp"
 	c := &cutRefund{browser: openBrowserTest(t, k.conf.Base), world: k}
 	const told = "The bot stopped while issue_refund was running"
 
@@ -131,12 +134,8 @@ func TestBrowserUnknown(t *testing.T) {
 	c.shot("unknown-16-again-answer")
 
 	c.stop()
-	s, err := shop.Open(k.conf.Shop, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for order, want := range map[string]string{"ORD-123": "49.99", "ORD-131": "0.00", "ORD-129": "25.00"} {
-		found, err := s.SearchOrders(t.Context(), shop.SearchArgs{OrderID: order})
+		found, err := goods.SearchOrders(t.Context(), shop.SearchArgs{OrderID: order})
 		if err != nil || len(found.Orders) != 1 || found.Orders[0].Refunded.String() != want {
 			t.Errorf("refunded of %s: %+v, %v; want %s", order, found.Orders, err, want)
 		}

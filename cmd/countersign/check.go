@@ -6,12 +6,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"countersign/config"
-	"countersign/internal/shop"
 )
 
 func checkCommand() *cobra.Command {
@@ -64,10 +62,6 @@ func check(out io.Writer, args []string) error {
 	if len(args) == 1 {
 		path = args[0]
 	}
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		return err
-	}
 	file, err := config.ReadPolicy(path)
 	var broken config.Problems
 	switch {
@@ -76,6 +70,10 @@ func check(out io.Writer, args []string) error {
 		return misused("%s can't be used: %s", path, count(len(broken.Errors()), "error"))
 	case err != nil:
 		return misused("%w", err)
+	}
+	tools, err := offline(file, path)
+	if err != nil {
+		return err
 	}
 	findings := file.Check(described(tools))
 	if len(findings) > 0 {

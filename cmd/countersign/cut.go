@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"regexp"
 	"sync"
 
 	"countersign/agent"
-	"countersign/internal/shop"
 )
 
 // cutLines stop the bot in the middle of a tool.
@@ -35,24 +33,44 @@ func (c *cut) arm(tool string, acted bool, stop func()) {
 	c.tool, c.acted, c.stop = tool, acted, stop
 }
 
-// between stands between the bot and a tool of the shop.
-func (c *cut) between(t *shop.Tool) {
-	run := t.Run
-	t.Run = func(ctx context.Context, key string, args json.RawMessage) (json.RawMessage, error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.tool != t.Name {
-			return run(ctx, key, args)
+// between stands between the bot and a tool.
+func (c *cut) between(t *agent.Tool) {
+	name, run := t.Name, t.Run
+	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
+		cut, acted := c.takes(name)
+		if !cut {
+			return run(ctx, in)
 		}
-		if c.acted {
-			if _, err := run(ctx, key, args); err != nil {
-				return nil, err
+		if acted {
+			if _, err := run(ctx, in); err != nil {
+				c.again(name)
+				return "", err
 			}
 		}
-		c.tool, c.done = "", true
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.done = true
 		c.stop()
-		return nil, agent.ErrOutcomeUnknown
+		return "", agent.ErrOutcomeUnknown
 	}
+}
+
+// takes reports whether this run of a tool is the one, and whether it acts.
+func (c *cut) takes(tool string) (cut, acted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tool != tool {
+		return false, false
+	}
+	c.tool = ""
+	return true, c.acted
+}
+
+// again has the next run of a tool be the one: this one came to nothing.
+func (c *cut) again(tool string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tool = tool
 }
 
 // taken reports whether the bot has stopped, and another one has to begin.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"countersign/agent"
 	"countersign/config"
 	"countersign/internal/workspace"
 )
@@ -103,10 +102,11 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return err
 	}
 	cut := new(cut)
-	tools, err := registry(st.shop, cut.between)
+	tools, err := shopTools(st.shop, st.base+shopPath, log)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
+	tools.between = cut.between
 	if o.policy == "" && script != nil {
 		o.policy = script.policy
 	}
@@ -198,7 +198,7 @@ func dataDir(given string) (dir string, remove func(), err error) {
 }
 
 // demoPolicies holds the policy of the file, or the demo's own.
-func demoPolicies(path string, tools *agent.Registry, log *slog.Logger) (*policies, error) {
+func demoPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, error) {
 	if path != "" {
 		return openPolicies(path, tools, log)
 	}

@@ -13,7 +13,6 @@ import (
 	"countersign/approvers"
 	"countersign/config"
 	"countersign/internal/redact"
-	"countersign/internal/shop"
 )
 
 func doctorCommand() *cobra.Command {
@@ -121,11 +120,6 @@ func (d *doctor) environment() config.Env {
 // policy looks at the policy file; nil where it can't be used.
 func (d *doctor) policy(path string) *approvers.Policy {
 	d.begin("Policy")
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		d.fail(exitFailed, err.Error(), "")
-		return nil
-	}
 	file, err := config.ReadPolicy(path)
 	var broken config.Problems
 	switch {
@@ -133,6 +127,11 @@ func (d *doctor) policy(path string) *approvers.Policy {
 		d.fail(exitUsage, fmt.Sprintf("%s can't be used: %s", path, count(len(broken.Errors()), "error")), "run countersign check: it says where, and what to write instead")
 		return nil
 	case err != nil:
+		d.fail(exitUsage, err.Error(), "")
+		return nil
+	}
+	tools, err := offline(file, path)
+	if err != nil {
 		d.fail(exitUsage, err.Error(), "")
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/config"
-	"countersign/internal/shop"
 )
 
 // explainOptions are the flags of countersign explain.
@@ -75,11 +74,7 @@ func explain(out io.Writer, o explainOptions) error {
 	if o.tool == "" {
 		return misused("say which call: --tool NAME, and its arguments with --args '{…}'")
 	}
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		return err
-	}
-	policy, err := policyFor(o.policy, tools)
+	policy, tools, err := policyFor(o.policy)
 	if err != nil {
 		return err
 	}
@@ -114,22 +109,15 @@ func explain(out io.Writer, o explainOptions) error {
 }
 
 // policyFor reads the policy that a command is to look at, and refuses one with errors.
-func policyFor(path string, tools *agent.Registry) (*approvers.Policy, error) {
+func policyFor(path string) (*approvers.Policy, *agent.Registry, error) {
 	if path == "" {
 		env, err := config.ReadEnv(config.Offline)
 		if err != nil {
-			return nil, misused("the environment can't be used:\n%w", err)
+			return nil, nil, misused("the environment can't be used:\n%w", err)
 		}
 		path = env.Policy
 	}
-	file, err := config.ReadPolicy(path)
-	if err != nil {
-		return nil, misused("the policy can't be used:\n%w", err)
-	}
-	if errs := file.Check(described(tools)).Errors(); len(errs) > 0 {
-		return nil, misused("the policy can't be used:\n%w", errs)
-	}
-	return file.Policy, nil
+	return readPolicy(path)
 }
 
 // callOf makes the call that a fixture describes. Arguments that the bot would not take are an error, as the model would read it.

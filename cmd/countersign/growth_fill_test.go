@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/desk"
-	"countersign/internal/shop"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -39,7 +39,8 @@ type growing struct {
 	path     string
 	store    *bolt.Store
 	desk     *desk.Desk
-	policies *policies
+	policy   *approvers.Policy
+	tools    *agent.Registry
 	waiting  original
 	finished original
 	n        int // copies that wait
@@ -48,11 +49,8 @@ type growing struct {
 func newGrowing(t *testing.T, dir, policy string) *growing {
 	t.Helper()
 	g := &growing{t: t, path: filepath.Join(dir, "bot.db")}
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g.policies, err = openPolicies(policy, tools, slog.New(slog.DiscardHandler)); err != nil {
+	var err error
+	if g.policy, g.tools, err = readPolicy(policy); err != nil {
 		t.Fatal(err)
 	}
 	g.open()
@@ -69,11 +67,7 @@ func (g *growing) open() {
 	if g.store, err = openStore(g.path); err != nil {
 		g.t.Fatal(err)
 	}
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	g.desk = desk.New(desk.Config{Store: g.store, Policy: g.policies.inForce.Load, Tools: tools, Log: slog.New(slog.DiscardHandler)})
+	g.desk = desk.New(desk.Config{Store: g.store, Policy: func() *approvers.Policy { return g.policy }, Tools: g.tools, Log: slog.New(slog.DiscardHandler)})
 }
 
 func (g *growing) close() {

@@ -35,7 +35,7 @@ func openHouse(t *testing.T, dir string, change func(*setup)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := registry(st.shop)
+	tools, err := shopTools(st.shop, st.base+shopPath, log)
 	if err != nil {
 		t.Fatal(err)
 	}

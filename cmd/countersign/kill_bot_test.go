@@ -33,7 +33,7 @@ type witnessConfig struct {
 	Store  string
 	Seen   string // file of what tools saw: "TOOL EXECUTION" lines, synced
 	Heard  string // file of deliveries: which click became which inbox row
-	Shop   string // file of the sample shop, whose tools the bot has in place of the campaign's
+	Shop   string // address of the sample shop's tools, which the bot has in place of the campaign's
 	Slow   time.Duration
 	Doom   doom
 }
@@ -90,7 +90,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	end := &fate{doom: c.Doom}
-	tools, err := end.tools(c)
+	tools, err := end.tools(c, log)
 	if err != nil {
 		return err
 	}
@@ -135,26 +135,30 @@ func witnessRun(ctx context.Context, conf string) error {
 }
 
 // tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may end.
-func (f *fate) tools(c witnessConfig) (*agent.Registry, error) {
+func (f *fate) tools(c witnessConfig, log *slog.Logger) (*toolbox, error) {
 	if c.Shop == "" {
-		return witnesses(c, f)
+		r, err := witnesses(c, f)
+		return boxed(r), err
 	}
-	s, err := shop.Open(c.Shop, time.Now)
+	const refund = "issue_refund"
+	b, err := shopTools(shop.New(time.Now), c.Shop, log)
 	if err != nil {
 		return nil, err
 	}
-	return registry(s, func(t *shop.Tool) {
-		if t.Name != "issue_refund" {
+	b.own[0].Effects[refund] = approvers.Unprotected
+	b.between = func(t *agent.Tool) {
+		if t.Name != refund {
 			return
 		}
-		refund := t.Run
-		t.Effect, t.Run = shop.EffectUnprotected, func(ctx context.Context, key string, args json.RawMessage) (json.RawMessage, error) {
+		run := t.Run
+		t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
 			f.reach(toolCalled)
-			result, err := refund(ctx, key, args)
+			result, err := run(ctx, in)
 			f.reach(toolActed)
 			return result, err
 		}
-	})
+	}
+	return b, nil
 }
 
 // The tools of the campaign, one of each protection level.

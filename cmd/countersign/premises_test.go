@@ -42,7 +42,13 @@ func openPremises(t *testing.T, flags ...string) *premises {
 		t.Fatal("docs/policy.md has no whole example")
 	}
 	write(t, p.policy(), policy[1])
+	pinShop(t, p.policy())
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.env = []string{
+		"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"),
 		"SLACK_API_URL=" + p.base + "/api", "SLACK_BOT_TOKEN=" + workspace.DemoBotToken, "SLACK_APP_TOKEN=" + workspace.DemoAppToken,
 		"OPENAI_BASE_URL=" + model.URL + "/v1", "OPENAI_API_KEY=sk-the-key", "OPENAI_MODEL=" + scriptedmodel.DefaultModel,
 		"COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE=bolt:" + p.store(),

@@ -12,7 +12,7 @@ func TestReachWithoutModel(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	away := h.bot.parts
 	away.agent = agent.New(agent.Config{
-		Desk: h.bot.desk, Tools: h.setup.tools, Log: h.setup.log, Model: agent.Model{BaseURL: "http://127.0.0.1:1/v1", Key: "k", Name: "m"},
+		Desk: h.bot.desk, Tools: h.setup.tools.Registry, Log: h.setup.log, Model: agent.Model{BaseURL: "http://127.0.0.1:1/v1", Key: "k", Name: "m"},
 	})
 	log := slog.New(slog.DiscardHandler)
 	if err := reach(within(t), away, log); exitCode(err) != exitFailed {

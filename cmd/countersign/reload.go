@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/config"
@@ -20,7 +19,7 @@ import (
 // policies is the policy in force and the file that it is read from. A file that changes comes into force without a restart, if it is as good as
 // one has to be at the start; until it is, the policy before it stays.
 type policies struct {
-	tools  *agent.Registry
+	tools  *toolbox
 	log    *slog.Logger
 	hangup chan os.Signal // says that the file is whole now; nil: nobody says so
 
@@ -43,43 +42,60 @@ type refusal struct {
 const policyPoll = 2 * time.Second
 
 // openPolicies reads the policy from a file.
-func openPolicies(path string, tools *agent.Registry, log *slog.Logger) (*policies, error) {
+func openPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, error) {
+	ps := &policies{tools: tools, log: log, path: path}
 	data, err := config.ReadFile(path)
 	if err == nil {
-		var ps *policies
-		if ps, err = newPolicies(path, data, tools, log); err == nil {
-			ps.path = path
-			return ps, nil
-		}
+		err = ps.begin(path, data)
 	}
-	return nil, misused("the policy can't be used:\n%w", err)
-}
-
-// newPolicies puts a file's content into force. name is what its problems call it.
-func newPolicies(name string, data []byte, tools *agent.Registry, log *slog.Logger) (*policies, error) {
-	ps := &policies{tools: tools, log: log}
-	policy, err := ps.check(name, data)
 	if err != nil {
-		return nil, err
+		return nil, misused("the policy can't be used:\n%w", err)
 	}
-	ps.inForce.Store(policy)
 	return ps, nil
 }
 
+// newPolicies puts a policy into force that is in no file. name is what its problems call it.
+func newPolicies(name string, data []byte, tools *toolbox, log *slog.Logger) (*policies, error) {
+	ps := &policies{tools: tools, log: log}
+	return ps, ps.begin(name, data)
+}
+
+// begin puts a first policy into force.
+func (ps *policies) begin(name string, data []byte) error {
+	file, err := ps.check(name, data)
+	if err != nil {
+		return err
+	}
+	return ps.adopt(file)
+}
+
+// adopt puts a policy into force, and has its sources kept.
+func (ps *policies) adopt(file *config.File) error {
+	if err := ps.tools.want(file, ps.path); err != nil {
+		return err
+	}
+	ps.inForce.Store(file.Policy)
+	return nil
+}
+
 // check reads a policy and holds it against the tools that can be called. Warnings are logged.
-func (ps *policies) check(name string, data []byte) (*approvers.Policy, error) {
+func (ps *policies) check(name string, data []byte) (*config.File, error) {
 	file, err := config.ParsePolicy(name, data)
 	if err != nil {
 		return nil, err
 	}
-	problems := file.Check(described(ps.tools))
+	known, err := ps.tools.known(file, ps.path)
+	if err != nil {
+		return nil, err
+	}
+	problems := file.Check(known)
 	for _, w := range problems.Warnings() {
 		ps.log.Warn("policy: " + w.Error())
 	}
 	if errs := problems.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
-	return file.Policy, nil
+	return file, nil
 }
 
 // watch takes up changes of the file until ctx ends, and holds what waits against the policy in force.
@@ -132,18 +148,20 @@ func (ps *policies) look(whole bool) (changed bool) {
 		return false
 	}
 	ps.seen = found
-	var policy *approvers.Policy
+	var file *config.File
 	if err == nil {
-		policy, err = ps.check(ps.path, data)
+		file, err = ps.check(ps.path, data)
+	}
+	if err == nil {
+		err = ps.adopt(file)
 	}
 	if err != nil {
 		ps.refuse(found, err)
 		return false
 	}
-	ps.inForce.Store(policy)
 	ps.failure.Store(nil)
 	ps.refused = ""
-	ps.log.Info("the policy changed and is in force", "file", ps.path, "old", before.Hash, "new", policy.Hash)
+	ps.log.Info("the policy changed and is in force", "file", ps.path, "old", before.Hash, "new", file.Policy.Hash)
 	return true
 }
 

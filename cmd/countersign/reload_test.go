@@ -9,10 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"countersign/approvers"
-	"countersign/internal/shop"
 	"countersign/store"
 )
 
@@ -92,7 +90,7 @@ func TestReload(t *testing.T) {
 
 // A file that changed is taken up when it has stopped changing, and a broken one is told of once.
 func TestPolicyFileWatched(t *testing.T) {
-	tools, err := registry(shop.New(time.Now))
+	tools, err := newToolbox(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/config"
-	"countersign/internal/shop"
 )
 
 // stored is the value of --replay that takes the calls of the store's history for fixtures.
@@ -21,20 +20,17 @@ const stored = "stored"
 
 // replay holds calls against a policy, and against another one where it is given. It prints what differs.
 func replay(ctx context.Context, out io.Writer, path, fixtures, against string) error {
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		return err
-	}
-	r := replayed{out: out, tools: tools, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
+	r := replayed{out: out, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
 	if fixtures == stored {
 		r.heldTo = asThen
 	}
-	if r.policy, err = policyFor(path, tools); err != nil {
+	var err error
+	if r.policy, r.tools, err = policyFor(path); err != nil {
 		return err
 	}
 	if against != "" {
 		r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
-		if r.other, err = policyFor(against, tools); err != nil {
+		if r.other, r.otherTools, err = policyFor(against); err != nil {
 			return err
 		}
 	}
@@ -84,17 +80,18 @@ var (
 
 // replayed is what a replay found so far.
 type replayed struct {
-	out      io.Writer
-	tools    *agent.Registry
-	policy   *approvers.Policy
-	other    *approvers.Policy
-	now      time.Time
-	fixtures string
-	heldTo   heldTo
-	calls    int
-	differs  int
-	free     int // that expect nothing
-	alike    []*alike
+	out        io.Writer
+	tools      *agent.Registry
+	policy     *approvers.Policy
+	other      *approvers.Policy
+	otherTools *agent.Registry
+	now        time.Time
+	fixtures   string
+	heldTo     heldTo
+	calls      int
+	differs    int
+	free       int // that expect nothing
+	alike      []*alike
 }
 
 // alike are stored calls that differ in the same way, for the same reasons. A history can hold thousands.
@@ -139,7 +136,7 @@ func (r *replayed) try(x config.Fixture) {
 	var differences []string
 	switch {
 	case r.other != nil:
-		differences = changes(planOf(r.other, r.tools, x, r.now), now)
+		differences = changes(planOf(r.other, r.otherTools, x, r.now), now)
 	case x.Line == 0:
 		differences = changes(outlook{verdict: x.Expect.Verdict, risk: x.Expect.Risk, who: x.Expect.Who}, now)
 	default:

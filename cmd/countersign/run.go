@@ -26,7 +26,7 @@ type setup struct {
 	historyTokens                int
 	policies                     *policies
 	store                        store.Store
-	tools                        *agent.Registry
+	tools                        *toolbox
 	admin                        net.Listener      // nil: no admin address
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // of the store that the control socket is for
@@ -61,18 +61,19 @@ type parts struct {
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.policies.inForce.Load)
-	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools, Log: s.log, Count: m.count, Now: s.now})
+	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now})
 	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools, Log: s.log, Now: s.now,
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools.Registry, Log: s.log, Now: s.now,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(d)
 	m.watchRatings(d, s.log)
 	m.watchDisk(d)
+	m.watchServers(s.tools)
 	d.Giver = b.Giver
 	a := agent.New(agent.Config{
-		Desk: d, Tools: s.tools, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
+		Desk: d, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
@@ -112,6 +113,8 @@ func (r *running) end() error {
 
 // run works until ctx ends, and then waits for what is under way.
 func (s setup) run(ctx context.Context, p parts) error {
+	letGo := s.tools.begin(ctx)
+	defer letGo()
 	if err := p.desk.Recover(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // asked to stop before it began
@@ -156,6 +159,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
+			{name: "servers", ready: s.tools.state, notice: true},
 			{name: "running", ready: runs(p.desk), notice: true},
 		}, append(s.requestProbe(p), p.sealer.probes()...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })

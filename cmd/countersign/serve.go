@@ -8,18 +8,15 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/config"
-	"countersign/internal/shop"
 	"countersign/store/bolt"
 )
 
@@ -49,11 +46,11 @@ func serve(cmd *cobra.Command) error {
 		return misused("the environment is not complete:\n%w", err)
 	}
 	log := logger(env.Log)
-	samples, err := registry(shop.New(time.Now)) // nothing is written before it is known that the policy is right
+	tools, err := newToolbox(log)
 	if err != nil {
 		return err
 	}
-	policies, err := openPolicies(env.Policy, samples, log)
+	policies, err := openPolicies(env.Policy, tools, log)
 	if err != nil {
 		return err
 	}
@@ -94,10 +91,6 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 	if socket != nil {
 		defer func() { _ = socket.Close() }() // it is closed already, unless nothing was served
 	}
-	tools, err := shopTools(env.Store.Path)
-	if err != nil {
-		return err
-	}
 	seal, err := openSealing(ctx, env.Audit, db, log)
 	if err != nil {
 		return err
@@ -105,7 +98,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
 		model:         agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
-		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: tools, admin: l.admin, control: socket, storePath: env.Store.Path, log: log,
+		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, log: log,
 		seal: seal,
 	}
 	if l.slack != nil {
@@ -116,17 +109,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 		return err
 	}
 	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(), "transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
-		"gated", strings.Join(gated(policies.inForce.Load(), tools), ", "))
+		"gated", strings.Join(gated(policies.inForce.Load(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
-}
-
-// shopTools opens the sample shop beside the store.
-func shopTools(store string) (*agent.Registry, error) {
-	goods, err := shop.Open(filepath.Join(filepath.Dir(store), "countersign-shop.json"), time.Now)
-	if err != nil {
-		return nil, couldNot("the sample shop can't be opened: %w", err)
-	}
-	return registry(goods)
 }
 
 // openStore opens the bolt file. Its errors say what to do.
@@ -145,7 +129,7 @@ func openStore(path string) (*bolt.Store, error) {
 func described(tools *agent.Registry) []config.Tool {
 	out := []config.Tool{}
 	for _, t := range tools.All() {
-		out = append(out, config.Tool{Name: t.Name, Schema: t.Schema})
+		out = append(out, config.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source})
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
+	"countersign/approvers"
 	"countersign/config"
 	"countersign/internal/scriptedmodel"
 	"countersign/internal/shop"
@@ -74,6 +75,38 @@ func openStage(ctx context.Context, dir string, o demoOptions, env config.Env, n
 		st.model = agent.Model{BaseURL: st.base + "/v1", Key: "demo", Name: scriptedmodel.DefaultModel}
 	}
 	return st, nil
+}
+
+// shopServer is what the sample shop is called as an MCP server.
+const shopServer = "shop"
+
+// shopPath is where the demo's address has its tools.
+const shopPath = "/shop/mcp"
+
+// shopTools are the tools of the sample shop, reached at an address of this machine as any MCP server is, and what a policy names besides.
+func shopTools(s *shop.Shop, url string, log *slog.Logger) (*toolbox, error) {
+	server := config.Server{
+		Name: shopServer, URL: url, Bare: true, Allow: []string{"127.0.0.0/8", "::1/128"}, Timeout: 30 * time.Second, MaxResult: 1 << 20,
+		Effects: map[string]approvers.Effect{},
+	}
+	var known []config.Tool
+	for _, t := range s.Tools() {
+		server.Effects[t.Name] = effects[t.Effect]
+		known = append(known, config.Tool{Name: t.Name, Schema: t.Schema, Source: shopServer})
+	}
+	b, err := newToolbox(log, server)
+	if err != nil {
+		return nil, err
+	}
+	b.ours = known
+	return b, nil
+}
+
+// effects names the sample shop's protection levels in the domain's words.
+var effects = map[string]approvers.Effect{
+	shop.EffectRead:        approvers.ReadOnly,
+	shop.EffectIdempotent:  approvers.Idempotent,
+	shop.EffectUnprotected: approvers.Unprotected,
 }
 
 func (st stage) close() error {

@@ -11,7 +11,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/config"
-	"countersign/internal/shop"
 )
 
 // Every call of a history is one fixture, with those who led to it and what was planned: also one that used up its automatic runs, and was
@@ -69,10 +68,7 @@ func replaysAsPlanned(t *testing.T, dir, scenario string) {
 	}
 	var out bytes.Buffer
 	r := replayed{out: &out, fixtures: stored, heldTo: asThen, now: time.Now()}
-	if r.tools, err = registry(shop.New(time.Now)); err != nil {
-		t.Fatal(err)
-	}
-	if r.policy, err = policyFor(policy, r.tools); err != nil {
+	if r.policy, r.tools, err = policyFor(policy); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range calls {
@@ -85,11 +81,7 @@ func replaysAsPlanned(t *testing.T, dir, scenario string) {
 
 // Stored calls that differ alike are put together; the others go by without a line.
 func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"), tools)
+	policy, tools, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"time"
 
+	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/config"
 	"countersign/internal/control"
-	"countersign/internal/shop"
 	"countersign/store"
 )
 
@@ -137,25 +137,16 @@ func bareDesk(env config.Env, db store.Store) (*desk.Desk, error) {
 	if exitCode(err) != exitUsage {
 		return d, err
 	}
-	tools, err := registry(shop.New(time.Now))
-	if err != nil {
-		return nil, err
-	}
-	return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return new(approvers.Policy) }, Tools: tools, Log: slog.New(slog.DiscardHandler)}), nil
+	return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return new(approvers.Policy) }, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
 // loneDesk is a desk on a store that nobody else holds.
 func loneDesk(env config.Env, db store.Store) (*desk.Desk, error) {
-	tools, err := registry(shop.New(time.Now))
+	policy, tools, err := readPolicy(env.Policy)
 	if err != nil {
 		return nil, err
 	}
-	log := logger(slog.LevelError)
-	policies, err := openPolicies(env.Policy, tools, log)
-	if err != nil {
-		return nil, err
-	}
-	return desk.New(desk.Config{Store: db, Policy: policies.inForce.Load, Tools: tools, Log: log}), nil
+	return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError)}), nil
 }
 
 // handler is a task as the running bot finds it by its name.

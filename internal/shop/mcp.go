@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -24,7 +25,7 @@ const instructions = "The tools of a small sample shop. A tool that changes some
 // ServeIO serves the tools over a pair of streams, as MCP's stdio transport wants it: one JSON-RPC message a line. It ends with the input, or with ctx.
 func (s *Shop) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.mcpServer().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
-	if ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err

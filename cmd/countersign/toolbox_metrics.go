@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"countersign/agent"
+)
+
+// How a call of a server's tool can end.
+const (
+	servedOK      = "answered"
+	servedFailed  = "failed"  // nothing was done
+	servedUnknown = "unknown" // it can't be said whether it was
+)
+
+// serverCalls counts the calls of servers' tools.
+type serverCalls struct{ vec *prometheus.CounterVec }
+
+func newServerCalls() *serverCalls {
+	return &serverCalls{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_server_calls_total", Help: "Calls of tools of MCP servers: answered, failed, or unknown.",
+	}, []string{"server", "outcome"})}
+}
+
+// count has the calls of a tool counted.
+func (c *serverCalls) count(server string, t *agent.Tool) {
+	run := t.Run
+	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
+		result, err := run(ctx, in)
+		outcome := servedOK
+		switch {
+		case errors.Is(err, agent.ErrOutcomeUnknown):
+			outcome = servedUnknown
+		case err != nil:
+			outcome = servedFailed
+		}
+		c.vec.WithLabelValues(server, outcome).Inc()
+		return result, err
+	}
+}
+
+var (
+	serverUp       = prometheus.NewDesc("countersign_server_up", "1 while an MCP server of the policy is connected.", []string{"server"}, nil)
+	serverTools    = prometheus.NewDesc("countersign_server_tools", "Tools that an MCP server offered when it was listed last.", []string{"server"}, nil)
+	serverRestarts = prometheus.NewDesc("countersign_server_restarts_total", "Connections to an MCP server after the first since the bot began or the server's entry in the policy changed.", []string{"server"}, nil)
+)
+
+// Describe is a part of prometheus.Collector.
+func (b *toolbox) Describe(to chan<- *prometheus.Desc) {
+	to <- serverUp
+	to <- serverTools
+	to <- serverRestarts
+	b.calls.vec.Describe(to)
+}
+
+// Collect is the other part: how the servers are now.
+func (b *toolbox) Collect(to chan<- prometheus.Metric) {
+	for _, s := range b.status() {
+		up := 0.0
+		if s.Connected {
+			up = 1
+		}
+		to <- prometheus.MustNewConstMetric(serverUp, prometheus.GaugeValue, up, s.Server)
+		to <- prometheus.MustNewConstMetric(serverTools, prometheus.GaugeValue, float64(s.Tools), s.Server)
+		to <- prometheus.MustNewConstMetric(serverRestarts, prometheus.CounterValue, float64(s.Restarts), s.Server)
+	}
+	b.calls.vec.Collect(to)
+}
+
+// watchServers shows how the MCP servers are.
+func (m *metrics) watchServers(b *toolbox) { m.registry.MustRegister(b) }
