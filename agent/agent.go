@@ -19,7 +19,8 @@ type Desk interface {
 	Postpone(ctx context.Context, turn string, step int, until time.Time) error
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
-	Finish(ctx context.Context, execution string, ok bool, result string) error
+	Finish(ctx context.Context, execution string, ok bool, result string, files ...desk.File) error
+	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 	Lose(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
 }
@@ -44,7 +45,8 @@ type Config struct {
 	Retry         Retry
 	HistoryTokens int           // budget for what the model is given, by estimate; zero is 48,000
 	MaxSteps      int           // model calls with tools in a turn, for agents that say nothing; zero is 10
-	MaxResult     int           // bytes of a tool's result that are kept; zero is 256 KiB
+	MaxResult     int           // bytes of a tool's result that are kept; zero is 1 MiB
+	ResultPart    int           // bytes of a result that the model is given at once; zero is 24 KiB
 	Grace         time.Duration // how long a running tool may go on once the process is to stop; zero is 15 seconds
 	PingEvery     time.Duration // how long Ping's last finding holds; zero is 30 seconds
 }
@@ -98,7 +100,10 @@ func New(c Config) *Agent {
 		c.MaxSteps = 10
 	}
 	if c.MaxResult <= 0 {
-		c.MaxResult = 256 << 10
+		c.MaxResult = 1 << 20
+	}
+	if c.ResultPart <= 0 {
+		c.ResultPart = 24 << 10
 	}
 	if c.Grace <= 0 {
 		c.Grace = 15 * time.Second

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -30,7 +32,7 @@ func compose(b desk.Brief, tools []registered, budget int, now time.Time, last b
 	}
 	said := spoken(kept, names)
 	if over := messageTokens(first) + messagesTokens(said) - room; over > 0 {
-		shorten(said, over)
+		shorten(said, over, runsOf(kept))
 	}
 	q := question{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), dropped: dropped}
 	q.tokens = toolsTokens(tools) + messagesTokens(q.messages)
@@ -63,11 +65,20 @@ func (p part) tokens() int {
 	return n
 }
 
+// runsOf are the executions whose results stand in the parts, by the ids of their calls on the wire.
+func runsOf(kept []part) map[string]string {
+	out := map[string]string{}
+	for _, p := range kept {
+		maps.Copy(out, p.runs)
+	}
+	return out
+}
+
 // keepOfResult is how much of a result stays when it has to be shortened, in bytes.
 const keepOfResult = 400
 
-// shorten cuts tool results, oldest first, until about over tokens are saved. It works on messages that compose has made.
-func shorten(messages []openai.ChatCompletionMessage, over int) {
+// shorten cuts tool results, oldest first, until about over tokens are saved, and says how to read on in them. It works on messages that compose has made.
+func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]
 		if over <= 0 {
@@ -78,7 +89,11 @@ func shorten(messages []openai.ChatCompletionMessage, over int) {
 		}
 		before := messageTokens(*m)
 		kept := cutText(m.Content, max(keepOfResult, len(m.Content)-4*over-keepOfResult/2))
-		m.Content = fmt.Sprintf("%s\n[shortened to fit: this is the beginning of %d bytes; ask again for a part of it if the rest matters]", kept, len(m.Content))
+		on := "ask again for a part of it if the rest matters"
+		if run := runs[m.ToolCallID]; run != "" {
+			on = fmt.Sprintf(`if the rest matters, read on with %s: {"run":%q,"offset":%d}`, approvers.ToolReadResult, run, len(strings.TrimSuffix(kept, "…")))
+		}
+		m.Content = fmt.Sprintf("%s\n[shortened to fit: this is the beginning of %d bytes; %s]", kept, len(m.Content), on)
 		over -= before - messageTokens(*m)
 	}
 }

@@ -25,5 +25,6 @@ func BuiltIns() []Tool {
 			"Tells who asked, as Slack knows them: name, title, time zone with their local time, and language. It asks nobody.",
 			approvers.ReadOnly,
 			func(ctx context.Context, in Invocation, _ struct{}) (string, error) { return in.About(ctx) }),
+		readResult(),
 	}
 }

@@ -122,7 +122,8 @@ type fakeDesk struct {
 
 	execution approvers.Execution
 	results   []finished
-	finishErr []error // of the next calls of Finish and Lose
+	whole     map[string]string // by conversation and run: what WholeResult says
+	finishErr []error           // of the next calls of Finish and Lose
 	putBack   int
 }
 
@@ -170,13 +171,20 @@ func (d *fakeDesk) Claim(context.Context, string) (approvers.Execution, bool, er
 	return e, true, nil
 }
 
-func (d *fakeDesk) Finish(ctx context.Context, _ string, ok bool, result string) error {
+func (d *fakeDesk) WholeResult(_ context.Context, conversation, run string) (string, error) {
+	if whole, ok := d.whole[conversation+" "+run]; ok {
+		return whole, nil
+	}
+	return "", desk.ErrNoResult
+}
+
+func (d *fakeDesk) Finish(ctx context.Context, _ string, ok bool, result string, files ...desk.File) error {
 	if err := d.finish(ctx); err != nil {
 		return err
 	}
 	var err error
 	d.execution, err = d.execution.Finish(ok, result, time.Now())
-	d.results = append(d.results, finished{ok: ok, result: result})
+	d.results = append(d.results, finished{ok: ok, result: result, files: files})
 	return err
 }
 

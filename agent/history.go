@@ -15,7 +15,8 @@ import (
 type part struct {
 	turn     string
 	messages []openai.ChatCompletionMessage
-	authors  []author // of the user messages, by their place in messages
+	authors  []author          // of the user messages, by their place in messages
+	runs     map[string]string // the executions whose results stand here, by the id of the call on the wire
 }
 
 type author struct {
@@ -80,6 +81,12 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 		result := noResult
 		if c.Outcome != "" {
 			result = or(c.Result, noContent)
+		}
+		if c.Execution != "" {
+			if p.runs == nil {
+				p.runs = map[string]string{}
+			}
+			p.runs[id] = c.Execution
 		}
 		results = append(results, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: result, ToolCallID: id})
 	}

@@ -24,7 +24,7 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 		if done.lost {
 			err = a.Desk.Lose(ctx, execution)
 		} else {
-			err = a.Desk.Finish(ctx, execution, done.ok, done.result)
+			err = a.Desk.Finish(ctx, execution, done.ok, done.result, done.files...)
 		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
 			return nil // recorded; the second when an attempt before did it after all

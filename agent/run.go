@@ -18,7 +18,8 @@ import (
 type finished struct {
 	lost   bool // nobody knows whether it acted
 	ok     bool
-	result string // what the tool answered, or why not
+	result string // what the tool answered, as the model is given it, or why not
+	files  []desk.File
 }
 
 // Ways in which a run can end without an answer.
@@ -110,18 +111,23 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 		}
 		return finished{result: "it was not run, because the tool's definition changed"}, nil
 	}
-	result, err := a.call(ctx, tool, e, log)
+	text, files, err := a.call(ctx, tool, e, log)
+	over := func(ok bool, text string) (finished, error) {
+		done := finished{ok: ok}
+		done.result, done.files = a.told(e, text, files)
+		return done, nil
+	}
 	switch {
 	case err == nil:
-		return finished{ok: true, result: a.trim(result)}, nil
+		return over(true, text)
 	case e.Effect == approvers.ReadOnly && stopped(ctx):
 		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
-		return finished{result: a.trim(sentence(err, tool.Timeout))}, nil // nothing can have happened
+		return over(false, sentence(err, tool.Timeout)) // nothing can have happened
 	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic), errors.Is(err, desk.ErrPaused), errors.Is(err, desk.ErrStopped):
 		return finished{}, err
 	}
-	return finished{result: a.trim(sentence(err, tool.Timeout))}, nil
+	return over(false, sentence(err, tool.Timeout))
 }
 
 // sentence is an error as the model and people read it.
@@ -135,8 +141,8 @@ func sentence(err error, timeout time.Duration) string {
 	return or(redact.Error(err), "it failed without saying why")
 }
 
-// call calls the tool's function and waits for it. The tool is not stopped with ctx at once, but after the grace period; a pause stops it at once.
-func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, error) {
+// call calls the tool's function and waits for it, and says what it brought back. The tool is not stopped with ctx at once, but after the grace period; a pause stops it at once.
+func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []desk.File, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	timeUp := time.AfterFunc(t.Timeout, func() { cancel(errTimeUp) })
@@ -156,7 +162,12 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	gauge := a.Progress(e)
 	defer gauge.Close()
 	in.Progress = func(p Progress) { gauge.Show(p.Done, p.Total, p.Text) }
-	in.Attach = func(File) error { return nil }
+	in.Result = func(ctx context.Context, run string) (string, error) {
+		return a.Desk.WholeResult(ctx, e.Conversation, run)
+	}
+	bags := new(luggage)
+	defer bags.take()
+	in.Attach = bags.attach
 	in.Ask = func(context.Context, Form) (Reply, error) { return Reply{Action: ReplyCancelled}, nil }
 	a.running.Go(func() {
 		text, err := protect(inner, t, in, log)
@@ -164,7 +175,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	})
 	select {
 	case got := <-answers:
-		return got.text, ended(inner, got.err)
+		return got.text, bags.take(), ended(inner, got.err)
 	case <-inner.Done():
 	case <-desk.Interrupted(ctx):
 		cancel(desk.InterruptedBy(ctx))
@@ -173,10 +184,10 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	defer late.Stop()
 	select {
 	case got := <-answers:
-		return got.text, ended(inner, got.err)
+		return got.text, bags.take(), ended(inner, got.err)
 	case <-late.C:
 		log.Error("the tool does not return although its context has ended; it goes on without being watched")
-		return "", context.Cause(inner)
+		return "", nil, context.Cause(inner)
 	}
 }
 
@@ -197,12 +208,4 @@ func protect(ctx context.Context, t registered, in Invocation, log *slog.Logger)
 		}
 	}()
 	return t.Run(ctx, in)
-}
-
-// trim keeps a result within its limit, and says where it was cut.
-func (a *Agent) trim(result string) string {
-	if len(result) <= a.MaxResult {
-		return cutText(result, a.MaxResult)
-	}
-	return fmt.Sprintf("%s\n[cut: this is the beginning of %d bytes; ask for less at once]", cutText(result, a.MaxResult), len(result))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func TestRunGivesTheStoredBytes(t *testing.T) {
 	if got.Key != "exec_1" || string(got.Args) != `{ "order_id":"A", "amount": 5.00 }` || got.Request != "req_1" || got.Turn != "turn_1" || got.Conversation != "conv_1" {
 		t.Errorf("%+v", got)
 	}
-	if len(d.results) != 1 || d.results[0] != (finished{ok: true, result: `{"refunded":5}`}) {
+	if len(d.results) != 1 || !reflect.DeepEqual(d.results[0], finished{ok: true, result: `{"refunded":5}`}) {
 		t.Errorf("%+v", d.results)
 	}
 	if err := a.Run(t.Context(), due); err != nil || len(d.results) != 1 {
@@ -114,11 +115,11 @@ func TestEndings(t *testing.T) {
 				if runs.Load() != c.runs {
 					t.Errorf("ran %d times, want %d", runs.Load(), c.runs)
 				}
-				if c.want == (finished{}) {
+				if reflect.DeepEqual(c.want, finished{}) {
 					if len(d.results) > 0 {
 						t.Errorf("recorded %+v", d.results)
 					}
-				} else if len(d.results) != 1 || d.results[0] != c.want {
+				} else if len(d.results) != 1 || !reflect.DeepEqual(d.results[0], c.want) {
 					t.Errorf("recorded %+v, want %+v", d.results, c.want)
 				}
 				if err := a.Wait(t.Context()); err != nil {
@@ -135,7 +136,7 @@ func TestLongResultsAreCutAndSaySo(t *testing.T) {
 	if err := a.Run(t.Context(), due); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := d.results[0].result, strings.Repeat("é", 50)+"…\n[cut: this is the beginning of 2000 bytes; ask for less at once]"; got != want {
+	if got, want := d.results[0].result, strings.Repeat("é", 50)+"\n[cut: these are the first 100 of 2000 bytes, and the rest was not kept, because a result may have 101; ask for less at once]"; got != want {
 		t.Errorf("%q", got)
 	}
 }

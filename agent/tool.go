@@ -64,9 +64,12 @@ type Invocation struct {
 	Asker approvers.PersonID
 	// About tells what Slack knows of the asker, as JSON: name, title, time zone, local time, language.
 	About func(ctx context.Context) (string, error)
+	// Result is all that an earlier run of the same conversation answered, by the id of its execution.
+	Result func(ctx context.Context, run string) (string, error)
 	// Progress says how far the run is, for the people in the thread. It does not wait.
 	Progress func(Progress)
-	// Attach adds a file to the result. People find it in the thread; the model is told its name, type and size.
+	// Attach adds a file to the result, within [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them its error wraps [ErrFile]. People find it in the thread; the model is
+	// told its name, type and size.
 	Attach func(File) error
 	// Ask puts a form to the asker and waits for the answer, for as long as the run may take.
 	Ask func(ctx context.Context, f Form) (Reply, error)

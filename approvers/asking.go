@@ -46,5 +46,8 @@ func (a Agent) MayAsk(who Identity) *Denied {
 
 // Offers reports whether the agent's model is offered the tool.
 func (a Agent) Offers(tool string) bool {
+	if tool == ToolReadResult && len(a.Tools) > 0 {
+		return true // it only goes on with what a tool that is offered answered
+	}
 	return slices.Contains(a.Tools, "*") || slices.Contains(a.Tools, tool)
 }

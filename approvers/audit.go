@@ -30,6 +30,9 @@ const (
 	AuditReminded  AuditKind = "reminded" // those who had not decided were told again
 	AuditInvited   AuditKind = "invited"  // a person was added to the stage: handed on to, or standing in
 	AuditAnswered  AuditKind = "answered" // a person answered a question of the model's
+	AuditElicited  AuditKind = "elicited" // a tool asked the person who asked, in the middle of its run
+	AuditReplied   AuditKind = "replied"  // what became of that: accepted, declined, cancelled or expired
+	AuditAttached  AuditKind = "attached" // a run brought a file back
 	AuditRemarked  AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway      AuditKind = "away"     // a person set when they are away, in a chain of their own
 	AuditGranted   AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain
@@ -47,7 +50,7 @@ var AuditKinds = []AuditKind{
 	AuditClosed, AuditReopened, AuditReplanned, AuditEscalated, AuditExecuting, AuditExecuted,
 	AuditUnknown, AuditReported, AuditReturned, AuditReminded, AuditInvited, AuditAnswered,
 	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditErased,
-	AuditPruned, AuditRestored,
+	AuditPruned, AuditRestored, AuditReworded, AuditElicited, AuditReplied, AuditAttached,
 }
 
 // InstallationChain is the chain of what concerns no single request: pauses, retention, restores.

@@ -23,6 +23,12 @@ func (e Execution) Erase() Execution {
 	return e
 }
 
+// Erase takes out of an elicitation what was asked and answered. Who answered, and when, stays.
+func (q Elicitation) Erase() Elicitation {
+	q.Text, q.Schema, q.URL, q.Values = "", nil, "", nil
+	return q
+}
+
 // each changes the elements of a copy.
 func each[T any](list []T, change func(*T)) []T {
 	if list == nil {

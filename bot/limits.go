@@ -1,5 +1,7 @@
 package bot
 
+import "countersign/approvers/desk"
+
 // Slack's limits that decide how things are drawn, in characters (SLACK.md).
 const (
 	maxHeader     = 150
@@ -25,7 +27,7 @@ const (
 	maxNote          = 300  // a reason, a fault, a sentence about one of many
 	maxWhy           = 700
 	maxReason        = 600 // why a request ended
-	maxResult        = 600
+	maxResult        = desk.CardResult
 	maxRemark        = 500  // a question, an answer or a comment, as it is written
 	maxRemarks       = 1000 // of all of them together, as the card shows them
 	maxAgainst       = 150  // why somebody is against, while it goes on

@@ -162,11 +162,16 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	if err != nil {
 		return err
 	}
-	if s.Kind == store.SurfaceFile && len(sent) == 0 {
+	if isFile := s.Kind == store.SurfaceFile || s.Kind == store.SurfaceAttachment; isFile && len(sent) == 0 {
 		ctx := context.WithoutCancel(ctx)
 		if done, err := b.uploaded(ctx, sight, at); err != nil {
 			return err
 		} else if done {
+			if s.Kind == store.SurfaceAttachment {
+				if body, err = uploadOf(sight).body(); err != nil {
+					return err
+				}
+			}
 			return b.Desk.Shown(ctx, s, desk.Posted{Body: body})
 		}
 	}

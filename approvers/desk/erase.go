@@ -16,6 +16,7 @@ var ErrNotOver = errors.New("it is not over yet")
 type Erased struct {
 	Payloads   int // texts that belonged to audit records
 	Renderings int // posted versions of cards
+	Files      int // that its runs brought back
 	Chains     int // of the history that had something of it
 }
 
@@ -142,6 +143,13 @@ func (e *erasing) surfaces() error {
 	}
 	for _, x := range e.runs {
 		refs = append(refs, x.ID)
+		asked, err := e.Elicitations(x.ID)
+		if err != nil {
+			return err
+		}
+		for _, q := range asked {
+			refs = append(refs, q.ID)
+		}
 	}
 	for _, ref := range refs {
 		list, err := e.SurfacesOf(ref)
@@ -236,6 +244,9 @@ func (e *erasing) records() error {
 		if err := e.PutExecution(x.Erase()); err != nil {
 			return err
 		}
+		if err := e.broughtBack(x.ID); err != nil {
+			return err
+		}
 	}
 	if e.call == nil {
 		return nil
@@ -250,3 +261,22 @@ func (e *erasing) records() error {
 
 // erasedResult is what the model is given from then on, where it is given the conversation so far.
 const erasedResult = `{"status":"erased"}`
+
+// broughtBack erases what a run brought back beside its text, and what it asked and was told meanwhile.
+func (e *erasing) broughtBack(execution string) error {
+	n, err := e.EraseFiles(execution)
+	if err != nil {
+		return err
+	}
+	e.done.Files += n
+	asked, err := e.Elicitations(execution)
+	if err != nil {
+		return err
+	}
+	for _, q := range asked {
+		if err := e.PutElicitation(q.Erase()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

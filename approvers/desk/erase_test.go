@@ -38,6 +38,25 @@ func (o *office) written(turn string) string {
 			for _, x := range runs {
 				fmt.Fprintf(&b, "%s %s", x.Args, x.Result)
 				refs = append(refs, x.ID)
+				files, err := r.Files(x.ID)
+				if err != nil {
+					return err
+				}
+				for _, f := range files {
+					data, err := r.FileData(x.ID, f.Index)
+					if err != nil {
+						return err
+					}
+					fmt.Fprintf(&b, "%s %s", f.Name, data)
+				}
+				asked, err := r.Elicitations(x.ID)
+				if err != nil {
+					return err
+				}
+				for _, q := range asked {
+					fmt.Fprintf(&b, "%s %s %s %s", q.Text, q.URL, q.Schema, q.Values)
+					refs = append(refs, q.ID)
+				}
 			}
 			if c.Request == "" {
 				continue

@@ -2,19 +2,33 @@ package desk
 
 import (
 	"context"
+	"slices"
 
 	"countersign/approvers"
 	"countersign/store"
 )
 
-// Finish records what a tool answered, and hands it to the model.
-func (d *Desk) Finish(ctx context.Context, execution string, ok bool, result string) error {
+// Finish records what a tool answered, and hands it to the model. Files are kept with it, and shown to the people in the thread; so is a result that its card
+// can't show whole.
+func (d *Desk) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
+	rows := named(execution, files)
+	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
+	cut := cutOnCard(result) && !slices.ContainsFunc(files, func(f File) bool { return f.Whole })
 	return d.update(ctx, "finish", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {
 			return err
 		}
 		if e, err = e.Finish(ok, result, t.now); err != nil {
+			return err
+		}
+		rows, files := rows, files
+		if cut && e.Request != "" {
+			whole.Name = WholeName(e.Tool, result)
+			files = append(slices.Clone(files), whole)
+			rows = named(execution, files)
+		}
+		if err := t.keepFiles(e, rows, files); err != nil {
 			return err
 		}
 		return t.finished(e)

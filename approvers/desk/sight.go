@@ -28,6 +28,8 @@ type Sight struct {
 	Queued       []store.Message      // for a queued notice: the messages that wait
 	Reworded     *store.Message       // the turn's last message that was edited or deleted after the model had read it
 	Text         string               // what the model said: with a step, or as the answer
+	File         *store.File          // for a file that a run brought back
+	Data         []byte               // the file's bytes
 	Head         *store.Head          // for the heads in a channel: the newest
 	Pause        Pause                // whether everything is paused
 	Policy       *approvers.Policy
@@ -75,6 +77,8 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			a, err := r.Absence(approvers.PersonID(s.Surface.Ref))
 			s.Absence = &a
 			return err
+		case store.SurfaceAttachment:
+			return s.seeFile(r, s.Surface.Ref, s.Surface.Step)
 		case store.SurfaceInquiry:
 			return s.seeInquiry(r, s.Surface.Ref)
 		case store.SurfaceGrant:

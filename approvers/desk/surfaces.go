@@ -257,12 +257,15 @@ func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 // turnOf names the turn that a surface in a conversation belongs to.
 func (t *tx) turnOf(s store.Surface) (string, error) {
 	switch s.Kind {
-	case store.SurfaceUnknown:
+	case store.SurfaceUnknown, store.SurfaceAttachment:
 		e, err := t.Execution(s.Ref)
 		return e.Turn, err
 	case store.SurfaceInquiry:
 		call, err := t.Call(s.Ref)
 		return call.Turn, err
+	case store.SurfaceElicit:
+		q, err := t.Elicitation(s.Ref)
+		return q.Turn, err
 	case store.SurfaceQuestion:
 		r, err := t.Request(s.Ref)
 		return r.Turn, err

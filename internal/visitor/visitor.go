@@ -111,8 +111,9 @@ type Message struct {
 	Blocks    json.RawMessage `json:"blocks"`
 	Ephemeral bool            `json:"is_ephemeral"`
 	Files     []struct {
-		Name string `json:"name"`
-		URL  string `json:"url_private"`
+		Name  string `json:"name"`
+		Title string `json:"title"`
+		URL   string `json:"url_private"`
 	} `json:"files"`
 	Channel string `json:"-"`
 }

@@ -26,13 +26,16 @@ type file struct {
 	sent   bool
 }
 
+// maxUpload bounds a file. Slack takes 1 GB; what is uploaded here is kept in memory.
+const maxUpload = 32 << 20
+
 // filesGetUploadURL is files.getUploadURLExternal.
 func (s *Server) filesGetUploadURL(c *call) (object, *apiError) {
 	name, length := path.Base(c.text("filename")), c.number("length", 0)
 	if c.text("filename") == "" || length <= 0 {
 		return nil, refuse("invalid_arguments", "filename and length are required")
 	}
-	if length > maxBody {
+	if length > maxUpload {
 		return nil, refuse("file_upload_size_restricted")
 	}
 	f := &file{ID: newID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), User: s.botUser.ID, upload: newSecret()}
@@ -54,7 +57,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send the file with POST or PUT", http.StatusMethodNotAllowed)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody+64<<10)
+	r.Body = http.MaxBytesReader(w, r.Body, maxUpload+64<<10)
 	data, err := uploaded(r)
 	if err != nil {
 		http.Error(w, "the upload could not be read: "+err.Error(), http.StatusBadRequest)

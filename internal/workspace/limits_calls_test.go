@@ -50,7 +50,7 @@ func TestCallLimits(t *testing.T) {
 			obj{"channel_id": "C0001", "thread_ts": root, "status": "s", "loading_messages": many(11, func(int) any { return "m" })}, "invalid_arguments"},
 		{"quiet people", "dnd.teamInfo", obj{"users": strings.Join(crowd[:50], ",")}, obj{"users": strings.Join(crowd, ",")}, "too_many_users"},
 		{"group people", "conversations.open", obj{"users": strings.Join(crowd[:8], ",")}, obj{"users": strings.Join(crowd[:9], ",")}, "too_many_users"},
-		{"file size", "files.getUploadURLExternal", obj{"filename": "a", "length": fmt.Sprint(maxBody)}, obj{"filename": "a", "length": fmt.Sprint(maxBody + 1)}, "file_upload_size_restricted"},
+		{"file size", "files.getUploadURLExternal", obj{"filename": "a", "length": fmt.Sprint(maxUpload)}, obj{"filename": "a", "length": fmt.Sprint(maxUpload + 1)}, "file_upload_size_restricted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b.t = t
