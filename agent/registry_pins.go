@@ -156,7 +156,7 @@ func (s *source) joined() map[string]registered {
 			pin.state, pin.pinned.Blocked = pins.Drifted, "its definition changed since it was pinned, to one that can't be used"
 			pin.fault = s.faults[name]
 		case s.heard:
-			pin.state, pin.pinned.Blocked = pins.Gone, "its source does not offer it any more"
+			pin.state, pin.pinned.Blocked = pins.Gone, "its source does not offer it any more, or not as a tool that can be used"
 		}
 		out[name] = pin
 	}

@@ -66,14 +66,14 @@ func TestPins(t *testing.T) {
 	none(t, r.Pin("files", []Tool{offered("files.read", "2"), offered("files.list", "1"), offered("files.write", "1")}))
 	expect("pinned anew", "files.list same; files.read same; files.write same")
 	none(t, r.Replace("files", []Tool{offered("files.read", "1"), offered("files.write", "1")}))
-	expect("back to what was", "files.list gone: its source does not offer it any more; files.read drifted: its definition changed since it was pinned; files.write same")
+	expect("back to what was", "files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read drifted: its definition changed since it was pinned; files.write same")
 	broken := offered("files.write", "3")
 	broken.Schema = json.RawMessage(`{"type":"array"}`)
 	if errs := r.Replace("files", []Tool{offered("files.read", "2"), broken}); len(errs) != 1 || !errors.Is(errs[0], ErrTool) {
 		t.Errorf("%v", errs)
 	}
 	expect("a schema that can't be used",
-		"files.list gone: its source does not offer it any more; files.read same; files.write drifted: its definition changed since it was pinned, to one that can't be used")
+		"files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read same; files.write drifted: its definition changed since it was pinned, to one that can't be used")
 	if all, _ = r.Status(); all[2].Fault == nil || string(all[2].Pinned) != `{"name":"files.write","v":"1"}` {
 		t.Errorf("%+v", all[2])
 	}
@@ -187,7 +187,7 @@ func TestRunWaitsForTheSource(t *testing.T) {
 			r.Replace("files", []Tool{offered("files.read", "2")})
 			r.Pin("files", []Tool{offered("files.read", "2")})
 		}, "", "it was not run, because its definition changed"},
-		"it is gone":         {func(r *Registry) { r.Replace("files", nil) }, "", "it was not run, because its source does not offer it any more"},
+		"it is gone":         {func(r *Registry) { r.Replace("files", nil) }, "", "it was not run, because its source does not offer it any more, or not as a tool that can be used"},
 		"the source is gone": {func(r *Registry) { r.Remove("files") }, "", "it was not run, because its source does not offer it any more"},
 		"nothing comes":      {func(*Registry) {}, "", "it was not run, because its source files is not there; it can be tried again later"},
 	} {
