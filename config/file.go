@@ -110,6 +110,11 @@ func (f *File) at(path string) mark {
 	return mark{1, 1}
 }
 
+// Finding is a problem with what the file names at a path, such as http.weather: for whoever reads that.
+func (f *File) Finding(s Severity, path, message, hint string) Problem {
+	return f.problem(s, path, message, hint)
+}
+
 // problem is a finding at a path.
 func (f *File) problem(s Severity, path, message, hint string) Problem {
 	return f.problemAt(f.at(path), s, orFile(path)+": "+message, hint)

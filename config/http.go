@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ func (r *reader) endpoint(e entry) Endpoint {
 	t.Body = t.usualBody()
 	if b, ok := f.choice("body", []string{string(BodyJSON), string(BodyForm), string(BodyNone)}); ok {
 		t.Body = BodyKind(b)
-		if t.Body != BodyNone && (t.Method == "GET" || t.Method == "HEAD") {
+		if t.Body != BodyNone && (t.Method == http.MethodGet || t.Method == http.MethodHead) {
 			f["body"].wrong("a "+t.Method+" has no body", "remove it, or write method: POST")
 		}
 	}
@@ -148,7 +149,7 @@ func (r *reader) endpoint(e entry) Endpoint {
 
 // usualBody is the body where nothing is said: JSON for what writes, if anything is left for it.
 func (t Endpoint) usualBody() BodyKind {
-	if t.Method == "POST" || t.Method == "PUT" || t.Method == "PATCH" {
+	if t.Method == http.MethodPost || t.Method == http.MethodPut || t.Method == http.MethodPatch {
 		return BodyJSON
 	}
 	return BodyNone
@@ -157,7 +158,7 @@ func (t Endpoint) usualBody() BodyKind {
 // usualEffect is what a second run would do, where nothing is said.
 func (t Endpoint) usualEffect() approvers.Effect {
 	switch {
-	case t.Method == "GET" || t.Method == "HEAD":
+	case t.Method == http.MethodGet || t.Method == http.MethodHead:
 		return approvers.ReadOnly
 	case t.IdempotencyKey != "":
 		return approvers.Idempotent

@@ -79,7 +79,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// carried are the headers that go along to another host. Whatever else there is may be a secret.
+// carried are the headers that go along to another host. Whatever else there is may be a secret, or quote one, as Referer does.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 
 // follow decides about a redirect before it is followed. Its address is checked by the transport, like the first.
@@ -105,7 +105,6 @@ func follow(next *http.Request, via []*http.Request) error {
 	case last.URL.Scheme == "https" && next.URL.Scheme == "http":
 		return &Refused{Host: host, Reason: "was to be reached without TLS after a place with it", Redirect: true}
 	}
-	next.Header.Del("Referer") // it quotes the last address
 	elsewhere := func(r *http.Request) bool { return origin(r.URL) != origin(first.URL) }
 	if elsewhere(next) || slices.ContainsFunc(via, elsewhere) {
 		maps.DeleteFunc(next.Header, func(name string, _ []string) bool { return !carried[name] })

@@ -172,9 +172,5 @@ func (a *api) definition(method, path, server string, item, op map[string]any) j
 	if a.config.IdempotencyKey != "" {
 		out["idempotency_key"] = a.config.IdempotencyKey
 	}
-	raw, err := json.Marshal(out)
-	if err != nil { // it came from JSON
-		return nil
-	}
-	return raw
+	return encoded(json.Marshal(out))
 }

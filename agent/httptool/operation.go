@@ -171,8 +171,13 @@ func definition(e config.Endpoint) json.RawMessage {
 		Key     string            `json:"idempotency_key,omitempty"`
 		Allow   []string          `json:"allow,omitempty"`
 	}{e.Method, e.Address.Base.String() + e.Address.Path.String() + query, headers, e.Body, e.Result, e.IdempotencyKey, e.Allow})
-	if err != nil { // texts always encode
-		return nil
+	return encoded(out, err)
+}
+
+// encoded is what was made of texts, lists and objects, which always encode.
+func encoded(out []byte, err error) []byte {
+	if err != nil {
+		panic(err)
 	}
 	return out
 }

@@ -38,10 +38,7 @@ func newSecrets(values []string) secrets {
 			}
 		}
 		for _, s := range all {
-			quoted, err := json.Marshal(s)
-			if err != nil { // text always encodes
-				quoted = []byte(`""`)
-			}
+			quoted := encoded(json.Marshal(s))
 			for _, written := range []string{s, url.QueryEscape(s), url.PathEscape(s), escape(s), strings.ToLower(escape(s)), html.EscapeString(s), string(quoted[1 : len(quoted)-1])} {
 				if len(written) >= shortest {
 					out = append(out, written)
