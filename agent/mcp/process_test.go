@@ -1,11 +1,21 @@
 package mcp
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/agent"
+	"countersign/config"
 )
 
 // A started server finds four variables and what the policy names: none of this program's own.
@@ -50,5 +60,210 @@ func TestOffered(t *testing.T) {
 	}
 	if text, err := call(t, o.tool(t, "sane.echo"), `{"a" : 1.0, "b":"<&>"}`); text != `{"a" : 1.0, "b":"<&>"}` || err != nil {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestNotFound: a command that can't be started says so in a sentence.
+func TestNotFound(t *testing.T) {
+	dir := t.TempDir()
+	locked := filepath.Join(dir, "locked")
+	if err := os.WriteFile(locked, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(dir, "broken")
+	if err := os.WriteFile(broken, []byte("\x7fELF"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		s    config.Server
+		want string
+	}{
+		"no such command": {config.Server{Command: []string{"no-such-command-here"}}, `the command "no-such-command-here" is not found; install it, or write its whole path`},
+		"no such path":    {config.Server{Command: []string{"/no/such/path"}}, `the command "/no/such/path" is not found`},
+		"not allowed":     {config.Server{Command: []string{locked}}, "permission denied"},
+		"no program":      {config.Server{Command: []string{broken}}, "can't be started"},
+		"no such folder":  {config.Server{Command: []string{self}, Dir: "/no/such/folder"}, "can't be started"},
+		"no variable":     {config.Server{Command: []string{self}, Env: map[string]string{"A": "${NO_SUCH_VARIABLE}"}}, "servers.bad.env: NO_SUCH_VARIABLE is not set in the environment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.s.Name = "bad"
+			c, _ := running(t, quick(), tt.s)
+			if err := c.Settled(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Status()[0]; got.Connected || !strings.Contains(got.Problem, tt.want) {
+				t.Errorf("%q does not say %q", got.Problem, tt.want)
+			}
+		})
+	}
+}
+
+// TestNoOrphans: what a server started ends with it, however it ends, and a server that does not want to end does.
+func TestNoOrphans(t *testing.T) {
+	for _, role := range []string{"leaves children", "does not want to end"} {
+		t.Run(role, func(t *testing.T) {
+			s, _ := recorded(t, role)
+			o := newOffers()
+			c := open(Config{Servers: []config.Server{s}, Offer: o.take}, quick())
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = c.Run(ctx)
+			}()
+			o.tool(t, "bad.act")
+			c.servers[0].mu.Lock()
+			pids := []int{c.servers[0].live.process.cmd.Process.Pid}
+			c.servers[0].mu.Unlock()
+			if raw, err := os.ReadFile(s.Env[recordKey] + ".child"); err == nil {
+				child, err := strconv.Atoi(string(raw))
+				if err != nil {
+					t.Fatal(err)
+				}
+				pids = append(pids, child)
+			} else if role == "leaves children" {
+				t.Fatal(err)
+			}
+			stop()
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Fatal("the client does not end")
+			}
+			for _, pid := range pids {
+				gone(t, pid)
+			}
+		})
+	}
+}
+
+// gone waits until a process is no more. A killed child of a dead server is there until whoever inherits it looks after it.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(raw), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is still there: %s", pid, raw)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestServerThatReadsNothing: a server that leaves its input unread is given up, and the call says that it did not get through whole.
+func TestServerThatReadsNothing(t *testing.T) {
+	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
+	tool := o.tool(t, "bad.act")
+	began := time.Now()
+	_, err := call(t, tool, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`)
+	if outcomeOf(err) != unclear || time.Since(began) > 20*time.Second {
+		t.Errorf("%v after %s", err, time.Since(began))
+	}
+	deadline := time.Now().Add(patience)
+	for c.Status()[0].Restarts == 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("it was not started anew: %+v", c.Status())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestRestart: a server that ended is started anew, and a call that comes meanwhile waits for it.
+func TestRestart(t *testing.T) {
+	c, o := running(t, quick(), program(t, "bad", "dies after a call"))
+	tool := o.tool(t, "bad.act")
+	for range 3 {
+		if text, err := call(t, tool, `{}`); err != nil && outcomeOf(err) != fails {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	deadline := time.Now().Add(patience)
+	for c.Status()[0].Restarts == 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("it was not started anew: %+v", c.Status())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestUnresponsive: a server that answers neither a call nor a ping is started anew.
+func TestUnresponsive(t *testing.T) {
+	l := quick()
+	l.probe = 100 * time.Millisecond
+	c, o := running(t, l, program(t, "bad", "answers no ping"))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := o.tool(t, "bad.act").Run(ctx, agent.Invocation{Args: []byte(`{}`)}); outcomeOf(err) != unclear {
+		t.Errorf("%v", err)
+	}
+	deadline := time.Now().Add(patience)
+	for c.Status()[0].Restarts == 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("it was not started anew: %+v", c.Status())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestLogLines: what a program writes to its standard error gets into the log without secrets, line by line, cut, and not without end.
+func TestLogLines(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log lockedBuffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		logLines(r, slog.New(slog.NewTextHandler(&log, nil)))
+	}()
+	fmt.Fprintf(w, "starting with TOKEN=abcdefghijkl\n\n\x1b[31mred\u202e\x1b[0m\n%s\n", strings.Repeat("long ", 10_000))
+	for range 1000 {
+		fmt.Fprintln(w, "again")
+	}
+	fmt.Fprint(w, "no end of a line")
+	w.Close()
+	<-done
+	got := log.String()
+	if strings.Contains(got, "abcdefghijkl") || !strings.Contains(got, "starting with TOKEN=") {
+		t.Error("a secret is in the log, or the line is not")
+	}
+	if strings.Contains(got, "\x1b") || strings.Contains(got, "\u202e") || strings.Contains(got, `\x1b`) {
+		t.Error("what can't be seen is in the log")
+	}
+	if n := strings.Count(got, "again"); n < 10 || n > logBurst+5 {
+		t.Errorf("%d of 1000 lines", n)
+	}
+	for _, one := range strings.Split(got, "\n") {
+		if len(one) > maxLine+200 {
+			t.Errorf("a line has %d bytes", len(one))
+		}
+	}
+}
+
+// TestReadLine: lines of every length around the buffer's, and no more than is allowed.
+func TestReadLine(t *testing.T) {
+	for _, n := range []int{0, 1, 15, 16, 17, 31, 32, 33, 99, 100} {
+		r := bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", n)+"\r\nnext\n"), 16)
+		got, err := readLine(r, 102)
+		if err != nil || len(got) != n {
+			t.Errorf("%d: %d, %v", n, len(got), err)
+		}
+		if got, err := readLine(r, 102); err != nil || string(got) != "next" {
+			t.Errorf("after %d: %q, %v", n, got, err)
+		}
+		if _, err := readLine(r, 102); err == nil {
+			t.Error("there is no end")
+		}
+	}
+	if _, err := readLine(bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", 103)+"\n"), 16), 102); !errors.Is(err, errTooLong) {
+		t.Errorf("%v", err)
 	}
 }

@@ -155,11 +155,12 @@ func tokenOf(m wire) string {
 var puppets = map[string]acts{
 	"plain": {},
 
-	"hangs at the handshake": {"server/discover": nothing, "initialize": nothing},
-	"hangs at the list":      {"tools/list": nothing},
-	"hangs at a call":        answering(nothing),
-	"answers no ping":        {"tools/call": nothing, "ping": nothing},
-	"reads nothing":          {"tools/list": func(p *puppet, m wire) { p.result(m, `{"tools":[`+aTool+`]}`); select {} }},
+	"hangs at the handshake":        {"server/discover": nothing, "initialize": nothing},
+	"knows the old handshake alone": {"server/discover": forever},
+	"hangs at the list":             {"tools/list": nothing},
+	"hangs at a call":               answering(nothing),
+	"answers no ping":               {"tools/call": nothing, "ping": nothing},
+	"reads nothing":                 {"tools/list": func(p *puppet, m wire) { p.result(m, `{"tools":[`+aTool+`]}`); select {} }},
 
 	"floods with progress": answering(func(p *puppet, m wire) {
 		flood(func(i int) string {

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"countersign/agent"
+	"countersign/config"
+)
+
+var errNoRoom = errors.New("no room")
+
+// TestResults: what the model is told of each kind of result, and what people get.
+func TestResults(t *testing.T) {
+	picture := base64.StdEncoding.EncodeToString([]byte("\x89PNG"))
+	tests := []struct {
+		name, raw, want string
+		files           []string
+	}{
+		{"texts", `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, "a\nb", nil},
+		{"nothing", `{}`, "(the tool ran and answered nothing)", nil},
+		{"an image", `{"content":[{"type":"image","mimeType":"image/png","data":"` + picture + `"}]}`, "[image-1.png, image/png, 4 bytes: attached for the people in the thread]", []string{"image-1.png image/png 4"}},
+		{"a sound", `{"content":[{"type":"audio","mimeType":"audio/wav","data":"` + picture + `"}]}`, "[audio-1.wav, audio/wav, 4 bytes: attached for the people in the thread]", []string{"audio-1.wav audio/wav 4"}},
+		{"an odd type", `{"content":[{"type":"image","mimeType":"<b>","data":"` + picture + `"}]}`, "[image-1, application/octet-stream, 4 bytes: attached for the people in the thread]", []string{"image-1 application/octet-stream 4"}},
+		{"a file", `{"content":[{"type":"resource","resource":{"uri":"file:///a/report 1.pdf?x","mimeType":"application/pdf","blob":"` + picture + `"}}]}`, "[report_1.pdf, application/pdf, 4 bytes: attached for the people in the thread]", []string{"report_1.pdf application/pdf 4"}},
+		{"a nameless file", `{"content":[{"type":"resource","resource":{"uri":"","mimeType":"application/pdf","blob":"` + picture + `"}}]}`, "[file-1.pdf, application/pdf, 4 bytes: attached for the people in the thread]", []string{"file-1.pdf application/pdf 4"}},
+		{"a text of a resource", `{"content":[{"type":"resource","resource":{"uri":"note://1","text":"words"}}]}`, "[resource note://1]\nwords", nil},
+		{"a link", `{"content":[{"type":"resource_link","uri":"note://1","name":"Note","description":"of\nmine"}]}`, "[link to a resource that was not read: Note note://1 of mine]", nil},
+		{"no base64", `{"content":[{"type":"image","mimeType":"image/png","data":"***"}]}`, "[an image that is not in base64, so it was left out]", nil},
+		{"no part", `{"content":[7]}`, "[a part of the result is no object]", nil},
+		{"a part of tomorrow", `{"content":[{"type":"smell"}]}`, `[a part of the result of the kind "smell", which is not known here]`, nil},
+		{"values", `{"structuredContent":{"n":12345678901234567890, "m":1.0}}`, `{"n":12345678901234567890, "m":1.0}`, nil},
+		{"values and the same as text", `{"content":[{"type":"text","text":"{\"m\":1.0,\n\"n\":1}"}],"structuredContent":{"n":1,"m":1.0}}`, "{\"m\":1.0,\n\"n\":1}", nil},
+		{"values and other text", `{"content":[{"type":"text","text":"{\"n\":2}"}],"structuredContent":{"n":1}}`, "{\"n\":2}\n{\"n\":1}", nil},
+	}
+	for _, tt := range tests {
+		var files []string
+		got, err := result(definition{name: "t"}, []byte(tt.raw), func(f agent.File) error {
+			files = append(files, fmt.Sprintf("%s %s %d", f.Name, f.Type, len(f.Data)))
+			return nil
+		})
+		if err != nil || got != tt.want || strings.Join(files, "\n") != strings.Join(tt.files, "\n") {
+			t.Errorf("%s: %q, %q, %v", tt.name, got, files, err)
+		}
+	}
+}
+
+// TestFilesThatDoNotFit: where a file can't be attached, the model is told so and people miss nothing in silence.
+func TestFilesThatDoNotFit(t *testing.T) {
+	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
+	got, err := result(definition{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
+	if err != nil || !strings.Contains(got, "left out, because a result may bring 20 files") {
+		t.Errorf("%q, %v", got, err)
+	}
+	got, err = result(definition{}, []byte(`{"content":[`+one+`]}`), func(agent.File) error { return errNoRoom })
+	if err != nil || !strings.Contains(got, "could not be attached: no room") {
+		t.Errorf("%q, %v", got, err)
+	}
+	got, err = result(definition{}, []byte(`{"content":[`+one+`]}`), nil)
+	if err != nil || !strings.Contains(got, "nobody can be shown it here") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := result(definition{}, []byte(`{"content":[`+strings.Repeat("1,", maxParts)+`1]}`), nil); err == nil {
+		t.Error("a result of too many parts is taken")
+	}
+	if _, err := result(definition{}, []byte(`{`), nil); err == nil {
+		t.Error("what is no object is taken")
+	}
+}
+
+// TestPromises: a result that breaks its tool's outputSchema is withheld, and nobody is told that nothing was done.
+func TestPromises(t *testing.T) {
+	_, o := running(t, quick(), program(t, "bad", "promises"))
+	tool := o.tool(t, "bad.act")
+	for _, want := range []string{"breaks its own outputSchema", "nothing of what its outputSchema promises"} {
+		_, err := call(t, tool, `{}`)
+		if outcomeOf(err) != fails || !strings.Contains(said(err), want) || !strings.Contains(said(err), "act ran, but") || strings.Contains(said(err), "nothing was done") {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	if text, err := call(t, tool, `{}`); err != nil || text != `{"n": 12345678901234567890}` {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestSilentFields: an error's code and a number that are none do no harm.
+func TestOddErrors(t *testing.T) {
+	a := readError(object{{"code", []byte(`"x"`)}})
+	if outcomeOf(rejected(a)) != unclear {
+		t.Error("an error without a code claims that nothing was done")
+	}
+	long := rejected(&answer{code: codeInvalidParams, message: strings.Repeat("é", 5000)}).Error()
+	if len(long) > maxError+100 || !strings.HasSuffix(long, "é…") {
+		t.Errorf("%d bytes", len(long))
+	}
+	for raw, want := range map[string]float64{"1.5": 1.5, "-1": 0, `"1"`: 0, "1e999": 0, "": 0} {
+		if got := number([]byte(raw)); got != want {
+			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"x"}]}}`, `{"id":2,"result":{"inputRequests":{"a":{"method":"elicitation/create","params":{}}},"resultType":"input_required"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"call-1","progress":1}}`, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`,
+		`{"id":2,"error":{"code":-32042,"data":{"elicitations":[{"url":"https://example.com"}]}}}`, `[]`, `{"id":2`, "{\"id\":2,\"result\":{\"a\":\"\xff\"}}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		p := newTap(discard, 1000, func() {}, func(json.RawMessage) {})
+		call := &flight{token: "call-1", progress: func(agent.Progress) {}}
+		p.begin(call)
+		p.pending["1"], p.pending["2"] = &outgoing{method: "tools/list"}, &outgoing{method: "tools/call", flight: call}
+		seen := p.in(raw, nil)
+		if seen != nil {
+			if _, err := readObject(seen); err != nil {
+				t.Errorf("the SDK is given %q: %v", seen, err)
+			}
+			if len(seen) > 4*len(raw)+500 {
+				t.Errorf("%d bytes became %d", len(raw), len(seen))
+			}
+		}
+		if a := call.answer.Load(); a != nil && a.result != nil {
+			_, _ = result(definition{name: "t"}, a.result, nil)
+		}
+		_, _, _ = define(config.Server{Name: "s"}, raw)
+	})
+}

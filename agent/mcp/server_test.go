@@ -1,0 +1,146 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/agent"
+	"countersign/config"
+)
+
+// TestBackoff: the pauses between the tries of a server that fails again and again double up to a minute.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
+		s := c.servers[0]
+		began := time.Now()
+		var tries []time.Duration
+		s.connect = func(context.Context) (*session, error) {
+			tries = append(tries, time.Since(began))
+			return nil, errors.New("no")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer stop()
+		if err := c.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 123, 183, 243}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(tries, want) {
+			t.Errorf("%v, want %v", tries, want)
+		}
+		if st := c.Status()[0]; st.Connected || st.Problem != "no" {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestBackoffBeginsAnew: after a connection that held for a minute the first pause is short again.
+func TestBackoffBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
+		s := c.servers[0]
+		began := time.Now()
+		var tries []time.Duration
+		s.connect = func(ctx context.Context) (*session, error) {
+			tries = append(tries, time.Since(began))
+			if len(tries) == 4 {
+				time.Sleep(2 * time.Minute) // as long as a connection that held
+			}
+			return nil, errors.New("no")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 131*time.Second)
+		defer stop()
+		_ = c.Run(ctx)
+		want := []time.Duration{0, 1, 3, 7, 128, 130}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(tries, want) {
+			t.Errorf("%v, want %v", tries, want)
+		}
+	})
+}
+
+// TestReadyWaitsAWhile: a call of a server that is away waits for it, but not for ever.
+func TestReadyWaitsAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Open(Config{Servers: []config.Server{{Name: "s", Timeout: time.Minute}}})
+		c.servers[0].connect = func(context.Context) (*session, error) { return nil, errors.New("it burns") }
+		ctx, stop := context.WithCancel(t.Context())
+		go c.Run(ctx)
+		synctest.Wait()
+		tool, err := c.Tool("s", []byte(aTool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = tool.Run(t.Context(), agent.Invocation{})
+		if outcomeOf(err) != fails || err.Error() != "the server is not connected: it burns; nothing was done" || time.Since(began) != usual.ready {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		stop()
+	})
+}
+
+// TestLegacyHandshake: the second try shakes hands as older servers do.
+func TestLegacyHandshake(t *testing.T) {
+	l := quick()
+	l.start = 500 * time.Millisecond
+	s, read := recorded(t, "knows the old handshake alone")
+	_, o := running(t, l, s)
+	o.tool(t, "bad.act")
+	if first := read()[0]; first == "" {
+		t.Error("nothing was sent")
+	}
+}
+
+// TestTooManyCalls: what a server has under way at once is bounded.
+func TestTooManyCalls(t *testing.T) {
+	l := quick()
+	l.calls = 1
+	s, read := recorded(t, "hangs at a call")
+	_, o := running(t, l, s)
+	tool := o.tool(t, "bad.act")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = tool.Run(ctx, agent.Invocation{Args: []byte(`{}`)})
+	}()
+	recordedLine(t, read, `"tools/call"`)
+	if _, err := call(t, tool, `{}`); outcomeOf(err) != fails || err.Error() != "the server bad has 1 calls under way already; nothing was done" {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	<-ended
+}
+
+// TestToolOfNobody: a tool of a server that the policy does not have, or of words that make none, is an error.
+func TestToolOfNobody(t *testing.T) {
+	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
+	if _, err := c.Tool("other", []byte(aTool)); !errors.Is(err, ErrServer) {
+		t.Errorf("%v", err)
+	}
+	for _, raw := range []string{``, `1`, `{}`, `{"name":""}`, `{"name":"a","name":"b"}`, `{"name":"a","outputSchema":1}`, `{"name":"a","outputSchema":{"type":1}}`, `{"name":"a","outputSchema":{"$ref":"file:///etc/passwd"}}`} {
+		if _, err := c.Tool("s", []byte(raw)); !errors.Is(err, ErrDefinition) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+// TestSettled: whoever waits for the servers waits no longer than they want to.
+func TestSettled(t *testing.T) {
+	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Settled(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
