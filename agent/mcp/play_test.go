@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -25,16 +26,45 @@ var roles = map[string]func() error{
 	"sane": sane,
 }
 
-// sane is a server as it should be.
-func sane() error {
+// sane is a server as it should be, of the protocol's newest version.
+func sane() error { return saneServer().Run(context.Background(), &sdk.StdioTransport{}) }
+
+func saneServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "sane", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "environment", Description: "Lists the environment.", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, Title: "Environment"}},
 		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Join(os.Environ(), "\n")}}}, nil, nil
+			return words(strings.Join(os.Environ(), "\n")), nil, nil
 		})
-	s.AddTool(&sdk.Tool{Name: "echo", Description: "Repeats its arguments.", InputSchema: map[string]any{"type": "object", "additionalProperties": true}},
+	open := map[string]any{"type": "object", "additionalProperties": true}
+	s.AddTool(&sdk.Tool{Name: "echo", Description: "Repeats its arguments.", InputSchema: open},
 		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(r.Params.Arguments)}}}, nil
+			return words(string(r.Params.Arguments)), nil
 		})
-	return s.Run(context.Background(), &sdk.StdioTransport{})
+	s.AddTool(&sdk.Tool{Name: "grow", Description: "Adds a tool.", InputSchema: open},
+		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			s.AddTool(&sdk.Tool{Name: "grown", Description: "Was added.", InputSchema: open},
+				func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return words("new"), nil })
+			return words("grown"), nil
+		})
+	s.AddTool(&sdk.Tool{Name: "confirm", Description: "Asks before it answers.", InputSchema: open},
+		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			if len(r.Params.InputResponses) == 0 {
+				form := json.RawMessage(`{"type":"object","properties":{"zebra":{"type":"string"},"ant":{"type":"string"}}}`)
+				return &sdk.CallToolResult{RequestState: "state", InputRequests: sdk.InputRequestMap{"who": &sdk.ElicitParams{Mode: "form", Message: "Who?", RequestedSchema: form}}}, nil
+			}
+			said, _ := json.Marshal(r.Params.InputResponses)
+			return words(r.Params.RequestState + string(said) + string(r.Params.Arguments)), nil
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "count", Description: "Counts.", OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
+		func(ctx context.Context, r *sdk.CallToolRequest, in struct{}) (*sdk.CallToolResult, any, error) {
+			for i := range 3 {
+				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3, Message: "counting"})
+			}
+			return nil, map[string]any{"n": 3}, nil
+		})
+	return s
+}
+
+func words(s string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s}}}
 }

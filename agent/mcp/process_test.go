@@ -116,9 +116,11 @@ func TestNoOrphans(t *testing.T) {
 				_ = c.Run(ctx)
 			}()
 			o.tool(t, "bad.act")
-			c.servers[0].mu.Lock()
-			pids := []int{c.servers[0].live.process.cmd.Process.Pid}
-			c.servers[0].mu.Unlock()
+			live, err := c.servers[0].ready(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids := []int{live.process.cmd.Process.Pid}
 			if raw, err := os.ReadFile(s.Env[recordKey] + ".child"); err == nil {
 				child, err := strconv.Atoi(string(raw))
 				if err != nil {
@@ -179,17 +181,20 @@ func TestServerThatReadsNothing(t *testing.T) {
 func TestRestart(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "dies after a call"))
 	tool := o.tool(t, "bad.act")
-	for range 3 {
-		if text, err := call(t, tool, `{}`); err != nil && outcomeOf(err) != fails {
-			t.Errorf("%q, %v", text, err)
+	for i := range 3 {
+		if text, err := call(t, tool, `{}`); err != nil || text != "done" {
+			t.Fatalf("call %d: %q, %v", i, text, err)
+		}
+		deadline := time.Now().Add(patience)
+		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] { // it is not known yet that it has ended
+			if time.Now().After(deadline) {
+				t.Fatalf("its end is not seen: %+v", st)
+			}
+			time.Sleep(time.Millisecond)
 		}
 	}
-	deadline := time.Now().Add(patience)
-	for c.Status()[0].Restarts == 0 {
-		if time.Now().After(deadline) {
-			t.Fatalf("it was not started anew: %+v", c.Status())
-		}
-		time.Sleep(5 * time.Millisecond)
+	if n := c.Status()[0].Restarts; n < 2 {
+		t.Errorf("it was started anew %d times", n)
 	}
 }
 

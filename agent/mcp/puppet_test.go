@@ -328,6 +328,7 @@ var puppets = map[string]acts{
 	"lists in a circle":      {"tools/list": func(p *puppet, m wire) { p.result(m, `{"tools":[],"nextCursor":"again"}`) }},
 	"lists too many":         listing(many(501)...),
 	"lists a tool too large": listing(`{"name":"fat","description":"` + strings.Repeat("x", 70<<10) + `","inputSchema":{"type":"object"}}`),
+	"has ten tools":          listing(many(10)...),
 	"lists in pages": {"tools/list": func(p *puppet, m wire) {
 		var params struct{ Cursor string }
 		_ = json.Unmarshal(m.Params, &params)
