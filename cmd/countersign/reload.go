@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/config"
 	"countersign/store"
@@ -23,13 +22,16 @@ type policies struct {
 	log    *slog.Logger
 	hangup chan os.Signal // says that the file is whole now; nil: nobody says so
 
-	inForce atomic.Pointer[approvers.Policy]
+	inForce inForce
+	drifts  *drifts
 	failure atomic.Pointer[refusal] // why the file is not in force; nil: it is
 
 	mu      sync.Mutex
-	path    string // empty: the policy is built in
-	seen    string // what was found in the file last
-	refused string // what was refused last, so that it is said once
+	path    string       // empty: the policy is built in
+	seen    string       // what was found in the file last
+	refused string       // what was refused last, so that it is said once
+	file    *config.File // of the policy in force
+	lock    lockFile
 }
 
 // refusal says why a policy file did not come into force.
@@ -43,7 +45,7 @@ const policyPoll = 2 * time.Second
 
 // openPolicies reads the policy from a file.
 func openPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, error) {
-	ps := &policies{tools: tools, log: log, path: path}
+	ps := makePolicies(path, tools, log)
 	data, err := config.ReadFile(path)
 	if err == nil {
 		err = ps.begin(path, data)
@@ -56,8 +58,12 @@ func openPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, err
 
 // newPolicies puts a policy into force that is in no file. name is what its problems call it.
 func newPolicies(name string, data []byte, tools *toolbox, log *slog.Logger) (*policies, error) {
-	ps := &policies{tools: tools, log: log}
+	ps := makePolicies("", tools, log)
 	return ps, ps.begin(name, data)
+}
+
+func makePolicies(path string, tools *toolbox, log *slog.Logger) *policies {
+	return &policies{tools: tools, log: log, path: path, inForce: inForce{tools: tools.Registry}, drifts: &drifts{tools: tools.Registry, log: log}}
 }
 
 // begin puts a first policy into force.
@@ -71,10 +77,13 @@ func (ps *policies) begin(name string, data []byte) error {
 
 // adopt puts a policy into force, and has its sources kept.
 func (ps *policies) adopt(file *config.File) error {
+	found := findLock(ps.path)
 	if err := ps.tools.want(file, ps.path); err != nil {
 		return err
 	}
 	ps.inForce.Store(file.Policy)
+	ps.file = file
+	ps.lock.taken(found)
 	return nil
 }
 
@@ -98,7 +107,7 @@ func (ps *policies) check(name string, data []byte) (*config.File, error) {
 	return file, nil
 }
 
-// watch takes up changes of the file until ctx ends, and holds what waits against the policy in force.
+// watch takes up changes of the policy file and of the lock file until ctx ends, tells of tools that are not what was pinned, and holds what waits against all of that.
 func (ps *policies) watch(ctx context.Context, d *desk.Desk) error {
 	tick := time.NewTicker(policyPoll)
 	defer tick.Stop()
@@ -113,9 +122,12 @@ func (ps *policies) watch(ctx context.Context, d *desk.Desk) error {
 			}
 			behind = err != nil
 		}
+		ps.drifts.tell()
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-ps.tools.Changed():
+			behind = true
 		case <-ps.hangup:
 			behind = ps.look(true) || behind
 		case <-tick.C:
@@ -132,6 +144,7 @@ func (ps *policies) look(whole bool) (changed bool) {
 	if ps.path == "" {
 		return false
 	}
+	defer func() { changed = ps.lookAtLock(whole) || changed }()
 	data, err := config.ReadFile(ps.path)
 	found := config.Hash(data)
 	if err != nil {
@@ -139,7 +152,7 @@ func (ps *policies) look(whole bool) (changed bool) {
 	}
 	before := ps.inForce.Load()
 	switch {
-	case found == before.Hash:
+	case found == before.File():
 		ps.stays(whole)
 		ps.seen = found
 		return false
@@ -161,14 +174,14 @@ func (ps *policies) look(whole bool) (changed bool) {
 	}
 	ps.failure.Store(nil)
 	ps.refused = ""
-	ps.log.Info("the policy changed and is in force", "file", ps.path, "old", before.Hash, "new", file.Policy.Hash)
+	ps.log.Info("the policy changed and is in force", "file", ps.path, "old", before.File(), "new", file.Policy.Hash)
 	return true
 }
 
 // stays notes that the file is what is in force.
 func (ps *policies) stays(asked bool) {
 	if ps.failure.Swap(nil) != nil || asked {
-		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.inForce.Load().Hash)
+		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.inForce.Load().File())
 	}
 	ps.refused = ""
 }
@@ -177,7 +190,7 @@ func (ps *policies) stays(asked bool) {
 func (ps *policies) refuse(found string, why error) {
 	ps.refused = found
 	ps.failure.Store(&refusal{at: time.Now(), why: why})
-	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.inForce.Load().Hash)
+	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.inForce.Load().File())
 	for _, problem := range problemsIn(why) {
 		ps.log.Error("policy: " + problem.Error())
 	}

@@ -71,6 +71,7 @@ func (s setup) assemble() parts {
 	m.watchRatings(d, s.log)
 	m.watchDisk(d)
 	m.watchServers(s.tools)
+	m.registry.MustRegister(blockedTools{s.tools.Registry})
 	d.Giver = b.Giver
 	a := agent.New(agent.Config{
 		Desk: d, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
@@ -159,6 +160,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
+			{name: "pins", ready: s.policies.pinState, notice: true},
 			{name: "servers", ready: s.tools.state, notice: true},
 			{name: "running", ready: runs(p.desk), notice: true},
 		}, append(s.requestProbe(p), p.sealer.probes()...)...), p.metrics.handler())

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"countersign/agent"
+	"countersign/agent/pins"
+)
+
+// drifts tells the operator of tools that are not what was pinned, each once.
+type drifts struct {
+	tools *agent.Registry
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	told map[string]string // by tool: what of it was told
+}
+
+// toldLines is how much of a change the log has. countersign tools show has all of it.
+const toldLines = 12
+
+// tell writes what is new about the tools into the log.
+func (d *drifts) tell() {
+	all, _ := d.tools.Status()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := map[string]string{}
+	for _, t := range all {
+		if t.State != pins.New && t.State != pins.Drifted && t.State != pins.Gone {
+			continue
+		}
+		name := t.Tool.Name
+		now[name] = string(t.State) + " " + string(t.Definition)
+		if d.told[name] == now[name] {
+			continue
+		}
+		log := d.log.With("tool", name, "source", t.Tool.Source)
+		switch {
+		case t.State == pins.New:
+			log.Error("a tool is not pinned, so it is blocked; look at it with countersign tools show, and pin it with countersign tools pin")
+		case t.State == pins.Gone:
+			log.Error("a pinned tool is not offered any more, so it is blocked; what waited for it is voided")
+		case t.Fault != nil:
+			log.Error("the definition of a tool changed to one that can't be used, so it is blocked; what waited for it is voided", "error", t.Fault)
+		default:
+			log.Error("the definition of a tool changed, so it is blocked and what waited for it is voided; look at it with countersign tools show, and pin it with countersign tools pin",
+				"changed", strings.Join(firstOf(pins.Diff(t.Pinned, t.Definition), toldLines), "\n"))
+		}
+	}
+	for name := range d.told {
+		if _, still := now[name]; !still {
+			d.log.Info("a tool is what was pinned again, or is not there any more", "tool", name)
+		}
+	}
+	d.told = now
+}
+
+// firstOf is the beginning of a list of lines, which says how many more there are.
+func firstOf(lines []string, n int) []string {
+	if len(lines) <= n {
+		return lines
+	}
+	return append(slices.Clone(lines[:n]), fmt.Sprintf("… and %d more lines", len(lines)-n))
+}
+
+// state says on /readyz which tools are blocked. The bot can work without them.
+func (d *drifts) state(context.Context) error {
+	all, _ := d.tools.Status()
+	var blocked []string
+	for _, t := range all {
+		if t.Tool.Blocked != "" {
+			blocked = append(blocked, fmt.Sprintf("%s (%s)", t.Tool.Name, t.State))
+		}
+	}
+	if len(blocked) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s not as pinned: %s; see countersign tools", count(len(blocked), "tool"), strings.Join(firstOf(blocked, 10), ", "))
+}
