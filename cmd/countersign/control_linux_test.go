@@ -76,7 +76,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "workspace.json")
 	p := openPremises(t, "--data", data)
 	c := commands{t, p.dir, p.env}
-	write(t, p.policy(), []byte(glassyPolicy))
+	write(t, p.policy(), []byte(glassyPolicy+shopEntry))
 	bot, _ := p.serve()
 	sam, teo, ingrid := p.watcher("sam"), p.watcher("teo"), p.watcher("ingrid")
 	root := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")

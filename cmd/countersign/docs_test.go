@@ -42,6 +42,7 @@ func pageFiles(t *testing.T) (dir string) {
 		if err := os.WriteFile(filepath.Join(dir, name[1]), []byte(m[2]), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		pinShop(t, filepath.Join(dir, name[1]))
 	}
 	return dir
 }

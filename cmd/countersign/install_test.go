@@ -35,7 +35,7 @@ func TestInstallPage(t *testing.T) {
 	policy := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(socket)[1]
 	dir := t.TempDir()
 	for name, part := range map[string]string{"socket": socket, "http": http} {
-		script := "workspace\nmodel sk-key\nenv COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0\n"
+		script := "shop countersign.yaml\nworkspace\nmodel sk-key\nenv COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0\n"
 		if name == "http" {
 			script += "address\n"
 		}

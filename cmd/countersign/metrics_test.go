@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/desk"
 	"countersign/bot"
+	"countersign/config"
 	"countersign/store"
 )
 
@@ -148,6 +150,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.watchRatings(d, nil)
 	m.watchDisk(d)
 	m.watchSeal(db, newSealer(sealing{places: []place{&flaky{}}}, d, db, nil))
+	box, err := newToolbox(slog.New(slog.DiscardHandler), config.Server{Name: "crm", Command: []string{"no-such-program-anywhere"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(box.begin(t.Context()))
+	box.calls.vec.WithLabelValues("crm", servedOK).Inc()
+	m.watchServers(box)
 	m.watchSlack(db, func(context.Context) error { return nil })
 	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
 	m.countRequest(http.StatusOK)

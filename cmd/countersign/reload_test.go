@@ -9,8 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"countersign/approvers"
+	"countersign/internal/shop"
 	"countersign/store"
 )
 
@@ -90,7 +92,7 @@ func TestReload(t *testing.T) {
 
 // A file that changed is taken up when it has stopped changing, and a broken one is told of once.
 func TestPolicyFileWatched(t *testing.T) {
-	tools, err := newToolbox(slog.New(slog.DiscardHandler))
+	tools, err := shopTools(shop.New(time.Now), "http://127.0.0.1:1/", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

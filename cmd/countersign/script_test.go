@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/bbolt"
 
+	"countersign/agent/pins"
 	"countersign/internal/scriptedmodel"
 	"countersign/internal/workspace"
 	"countersign/store/bolt"
@@ -33,7 +36,7 @@ func TestScripts(t *testing.T) {
 // scriptCommands are what scripts can do beside running the program.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "up": waitUp,
-	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress,
+	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop,
 }
 
 // exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be looked at as after exec.
@@ -50,6 +53,22 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// shop POLICY… names the sample shop as a server at the end of each policy file that names none, and pins its tools beside it.
+func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
+	for _, policy := range policies {
+		path := ts.MkAbs(policy)
+		data, err := os.ReadFile(path)
+		ts.Check(err)
+		if !bytes.Contains(data, []byte("\nservers:")) {
+			data = append(data, shopEntry...)
+		}
+		ts.Check(os.WriteFile(path, data, 0o600))
+		lock, err := shopPins()
+		ts.Check(err)
+		ts.Check(lock.Write(pins.Beside(path)))
 	}
 }
 

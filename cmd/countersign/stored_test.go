@@ -68,9 +68,11 @@ func replaysAsPlanned(t *testing.T, dir, scenario string) {
 	}
 	var out bytes.Buffer
 	r := replayed{out: &out, fixtures: stored, heldTo: asThen, now: time.Now()}
-	if r.policy, r.tools, err = policyFor(policy); err != nil {
+	file, err := config.ReadPolicy(policy)
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.policy, r.tools = file.Policy, shopKnown(t)
 	for _, x := range calls {
 		r.try(x)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,15 @@ import (
 func boxed(r *agent.Registry) *toolbox {
 	return &toolbox{Registry: r, log: slog.New(slog.DiscardHandler), calls: newServerCalls()}
 }
+
+// shopEntry is what a policy says of the sample shop, as docs/policy.md has it.
+const shopEntry = `
+servers:
+  shop:
+    command: [countersign, shop, --file, countersign-shop.json]
+    prefix: false
+    effects: {search_orders: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
+`
 
 // shopPins are the pins of the sample shop's tools, as its server describes them.
 var shopPins = sync.OnceValues(func() (pins.Lock, error) {
@@ -67,4 +77,20 @@ func pinShop(t testing.TB, policy string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// shopKnown are the tools of the demo as they are known while it does not run.
+func shopKnown(t testing.TB) *agent.Registry {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	file, err := config.ParsePolicy(path, []byte("version: 1\n"+shopEntry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinShop(t, path)
+	tools, err := offline(file, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
 }

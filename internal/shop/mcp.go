@@ -135,15 +135,19 @@ func sectionsForm(user string) *mcp.ElicitParams {
 		boxes[section] = map[string]any{"type": "boolean", "title": strings.ToUpper(section[:1]) + section[1:], "default": true}
 	}
 	return &mcp.ElicitParams{
-		Message:         "Which of the data of " + shown(user) + " shall be exported?",
+		Message:         "Which of the data of " + shown(user) + " shall be exported? Without an answer all of it is.",
 		RequestedSchema: map[string]any{"type": "object", "properties": boxes},
 	}
 }
 
 // chosen reads the answer to the form.
 func chosen(reply *mcp.ElicitResult) ([]string, error) {
-	if reply.Action != "accept" {
-		return nil, problem(ErrRefused, "Nobody said which sections to export, so nothing was exported; name them as sections: %s.", strings.Join(exportSections, ", "))
+	switch reply.Action {
+	case "accept":
+	case "cancel":
+		return nil, nil // nobody answered: all of it was asked for, and allowed
+	default:
+		return nil, problem(ErrRefused, "Whoever asked for the export does not want it any more, so nothing was exported.")
 	}
 	sections := slices.DeleteFunc(slices.Clone(exportSections), func(section string) bool {
 		ticked, answered := reply.Content[section].(bool)

@@ -237,8 +237,8 @@ func TestMCPExportAsksForSections(t *testing.T) {
 		{"some", `{"action":"accept","content":{"profile":true,"orders":false,"payments":false,"emails":true}}`, `"sections":["profile","emails"]`, false},
 		{"as they are ticked", `{"action":"accept","content":{}}`, `"sections":["profile","orders","payments","emails"]`, false},
 		{"none", `{"action":"accept","content":{"profile":false,"orders":false,"payments":false,"emails":false}}`, "None of the sections was chosen", true},
-		{"declined", `{"action":"decline"}`, "Nobody said which sections to export", true},
-		{"cancelled", `{"action":"cancel"}`, "Nobody said which sections to export", true},
+		{"declined", `{"action":"decline"}`, "does not want it any more, so nothing was exported", true},
+		{"without an answer", `{"action":"cancel"}`, `"sections":["profile","orders","payments","emails"]`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := New(clock)
