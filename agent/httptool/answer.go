@@ -67,7 +67,7 @@ func (o *operation) read(resp *http.Response, in agent.Invocation) (string, erro
 		if whole {
 			total = int64(len(data))
 		}
-		return o.text(decode(data, charset), whole, total), nil
+		return o.text(decode(data, charset, whole), whole, total), nil
 	case !whole:
 		return "", fmt.Errorf(tooFarOpen, limit>>20)
 	}
@@ -126,7 +126,7 @@ func (o *operation) json(data []byte) (string, error) {
 		return "", errors.New("what it answered is no JSON")
 	}
 	if o.result.Pointer == "" {
-		return o.text(decode(data, ""), true, int64(len(data))), nil
+		return o.text(decode(data, "", true), true, int64(len(data))), nil
 	}
 	found, ok := point(data, o.result.Pointer)
 	if !ok {
@@ -138,7 +138,7 @@ func (o *operation) json(data []byte) (string, error) {
 			text = s
 		}
 	}
-	return o.text(decode([]byte(text), ""), true, int64(len(text))), nil
+	return o.text(decode([]byte(text), "", true), true, int64(len(text))), nil
 }
 
 // file hands an answer on that is no text.
@@ -191,22 +191,27 @@ func textual(media string) bool {
 }
 
 // decode makes UTF-8 of a text. What is none in the charset that it names is replaced, and that is said.
-func decode(data []byte, charset string) string {
+func decode(data []byte, charset string, whole bool) string {
 	switch charset {
 	case "iso-8859-1", "latin1", "windows-1252":
 		if out, err := charmap.Windows1252.NewDecoder().Bytes(data); err == nil {
 			return string(out)
 		}
 	}
-	text := string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if !whole { // the last character may be cut in two
+		for n := 1; n < utf8.UTFMax && n < len(data); n++ {
+			if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
+				if !utf8.FullRune(last) {
+					data = data[:len(data)-n]
+				}
+				break
+			}
+		}
+	}
+	text := string(data)
 	if utf8.ValidString(text) {
 		return text
-	}
-	end := len(text) // the last character may only be cut in two
-	for n := 1; n < utf8.UTFMax && n < end; n++ {
-		if utf8.ValidString(text[:end-n]) && utf8.RuneStart(text[end-n]) {
-			return text[:end-n]
-		}
 	}
 	return strings.ToValidUTF8(text, "�") + "\n[what was no text in it is shown as �]"
 }
@@ -230,8 +235,8 @@ func (o *operation) quoted(resp *http.Response) string {
 	if text == "" {
 		return ""
 	}
-	if short := cut(text, maxQuoted); short != text {
-		text = short + "…"
+	if short := cut(text, maxQuoted); short != text || !whole {
+		text = short + " …"
 	}
 	return ": " + text
 }

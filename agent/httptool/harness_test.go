@@ -70,12 +70,6 @@ func (s *site) last() (received, int) {
 	return s.got[len(s.got)-1], len(s.got)
 }
 
-// echo answers with a JSON object of what it was sent.
-func echo(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]string{"target": r.RequestURI})
-}
-
 // declared makes the one tool of a declaration. SITE in it stands for the server's address, which is allowed.
 func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
@@ -86,14 +80,30 @@ func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	return tools[0]
 }
 
-func declare(t *testing.T, s *site, yaml string) ([]agent.Tool, []error) {
+// declaredWithout makes it where the environment is not known.
+func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
+	t.Helper()
+	tools, errs := httptool.Tools(policy(t, s, yaml).HTTP, nil)
+	if len(errs) > 0 || len(tools) != 1 {
+		t.Fatalf("%d tools, %v", len(tools), errs)
+	}
+	return tools[0]
+}
+
+// policy is a policy with one declaration.
+func policy(t *testing.T, s *site, yaml string) *config.File {
 	t.Helper()
 	text := "version: 1\nhttp:\n  it:\n    description: A tool of a test.\n    allow: [127.0.0.1]\n" + indented(strings.ReplaceAll(yaml, "SITE", s.URL))
 	f, err := config.ParsePolicy("countersign.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	tools, errs := httptool.Tools(f.HTTP, lookup)
+	return f
+}
+
+func declare(t *testing.T, s *site, yaml string) ([]agent.Tool, []error) {
+	t.Helper()
+	tools, errs := httptool.Tools(policy(t, s, yaml).HTTP, lookup)
 	var r agent.Registry
 	if more := r.Replace("http", tools); len(more) > 0 {
 		t.Fatalf("not registered: %v", more)

@@ -146,11 +146,7 @@ func (a *api) definition(method, path, server string, item, op map[string]any) j
 	refs := map[string]any{}
 	a.doc.refs(own, refs)
 	a.doc.refs(item["parameters"], refs)
-	headers := map[string]string{}
-	for _, h := range a.config.Headers {
-		headers[h.Name] = h.Value.String()
-	}
-	query := map[string]string{}
+	headers, query := shown(a.config.Headers), map[string]string{}
 	for _, q := range a.config.Query {
 		query[q.Name.String()] = q.Value.String()
 	}

@@ -90,7 +90,7 @@ func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 	for _, q := range e.Address.Query {
 		pieces := f.pieces(q.Value, escape)
 		if len(pieces) == 1 && pieces[0].arg != "" {
-			pieces[0].style = style{kind: "form", explode: true, name: q.Name.String()}
+			pieces[0].style = style{kind: "list", explode: true, name: q.Name.String()}
 		}
 		o.query = append(o.query, field{name: q.Name.String(), pieces: pieces})
 	}
@@ -154,10 +154,6 @@ func (o *operation) aim(path string) error {
 
 // definition is what a declaration says of the request, without the values of the environment: another one is another tool.
 func definition(e config.Endpoint) json.RawMessage {
-	headers := map[string]string{}
-	for _, h := range e.Headers {
-		headers[h.Name] = h.Value.String()
-	}
 	query := ""
 	for i, q := range e.Address.Query {
 		query += fmt.Sprintf("%c%s=%s", "?&"[min(i, 1)], q.Name, q.Value)
@@ -170,8 +166,19 @@ func definition(e config.Endpoint) json.RawMessage {
 		Result  config.Result     `json:"result"`
 		Key     string            `json:"idempotency_key,omitempty"`
 		Allow   []string          `json:"allow,omitempty"`
-	}{e.Method, e.Address.Base.String() + e.Address.Path.String() + query, headers, e.Body, e.Result, e.IdempotencyKey, e.Allow})
+	}{e.Method, e.Address.Base.String() + e.Address.Path.String() + query, shown(e.Headers), e.Body, e.Result, e.IdempotencyKey, e.Allow})
 	return encoded(out, err)
+}
+
+// shown are headers as they are declared, without the values of the environment. A secret that is written out is none of what may be looked at.
+func shown(headers []config.Header) map[string]string {
+	out := map[string]string{}
+	for _, h := range headers {
+		if out[h.Name] = h.Value.String(); secretHeader(h.Name) && len(h.Value.Variables()) == 0 {
+			out[h.Name] = "(written out)"
+		}
+	}
+	return out
 }
 
 // encoded is what was made of texts, lists and objects, which always encode.

@@ -10,7 +10,7 @@ import (
 
 // style is how a list or an object is written where only text can stand, in OpenAPI's words.
 type style struct {
-	kind    string // simple, label, matrix, form, spaceDelimited, pipeDelimited, deepObject, json; empty: neither can stand there
+	kind    string // simple, label, matrix, form, spaceDelimited, pipeDelimited, deepObject, json; list: a list, repeated; empty: neither can stand there
 	explode bool
 	name    string // the parameter's, where the argument has another
 }
@@ -167,6 +167,8 @@ func (c call) parts(p piece, place string) ([]part, error) {
 			}
 			out = append(out, part{value: s})
 		}
+	case p.style.kind == "list": // an object's names would be those of parameters
+		return nil, flat
 	default:
 		fields, err := members(m.raw)
 		if err != nil {
