@@ -1,7 +1,6 @@
 package clerk
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -96,26 +95,6 @@ func (d *desk) ask(w *wish, what lack, question string) {
 		d.open = &kept
 		d.questions = append(d.questions, question)
 	}
-}
-
-// handleVerbatim makes a call that a person wrote out.
-func (d *desk) handleVerbatim(w *wish) {
-	arguments := w.verbatim
-	if arguments == "" {
-		arguments = "{}"
-	}
-	for i, c := range d.t.done {
-		if !d.claimed[i] && c.Name == w.tool {
-			d.claimed[i] = true
-			d.report(w, i)
-			return
-		}
-	}
-	if !d.tools.names[w.tool] {
-		d.notes = append(d.notes, fmt.Sprintf("No tool named %s is offered to me here.", w.tool))
-		return
-	}
-	d.queue(Call{Name: w.tool, Arguments: arguments})
 }
 
 // handleAgain repeats what came to nothing for no fault of its own.

@@ -8,8 +8,9 @@ import (
 
 // toolbox is what may be called, by what the clerk calls it.
 type toolbox struct {
-	names map[string]bool
-	kinds map[string]offeredTool
+	offered []Tool
+	names   map[string]bool
+	kinds   map[string]offeredTool
 }
 
 type offeredTool struct {
@@ -22,7 +23,7 @@ var kinds = []string{searchOrders, setAddress, updateProfile, applyDiscount, iss
 // newToolbox also knows tools with a prefix before the name, as gateways give
 // them: shop_issue_refund.
 func newToolbox(tools []Tool) toolbox {
-	box := toolbox{names: map[string]bool{}, kinds: map[string]offeredTool{}}
+	box := toolbox{offered: tools, names: map[string]bool{}, kinds: map[string]offeredTool{}}
 	for _, t := range tools {
 		box.names[t.Name] = true
 		for _, kind := range kinds {

@@ -10,7 +10,7 @@ var (
 	no        = re(`^(?:no|nope|nah|no thanks|no thank you|never mind|nevermind|forget it|forget that|leave it|don't|do not|stop|cancel that|cancel it|drop it|not now|skip it|that's all|nothing)(?:[\s,.!]+(?:thanks|thank you|please|then|it|forget it|never mind|leave it))*[\s.!]*$`)
 	tryAgain  = re(`^(?:please )?(?:try (?:it |that )?again|retry|again|once more|ask (?:them |him |her )?again|do it again|request it again|resubmit|send it again)(?: please| now)?[\s.!]*$`)
 	optionNo  = re(`^(?:please |then |ok |okay |yes,? |let's )*(?:take |do |go with |try |use |choose )?(?:the )?(?:option |number |no\.? ?)?(first|second|third|1st|2nd|3rd|1|2|3|one|two|three)(?: one| option| alternative| suggestion)?(?:,? please| then)?[\s.!]*$`)
-	verbatim  = re(`^(?:please )?(?:call|run|use|invoke|execute)(?: the)?(?: tool| function)? ` + "`?" + `([a-zA-Z0-9_-]{1,64})` + "`?" + `(?: tool| function)?(?: with(?: (?:the )?arguments?)?)?:?\s*` + "`*(?:json)?" + `\s*(\{[\s\S]*)?$`)
+	verbatim  = re(`^(?:please )?(?:call|run|use|invoke|execute)(?: the)?(?: tool| function)? ` + "`?" + `([a-zA-Z0-9_.-]{1,64})` + "`?" + `(?: tool| function)?(?: with(?: (?:the )?arguments?)?)?:?\s*` + "`*(?:json)?" + `\s*(\{[\s\S]*|[a-zA-Z_]\w*\s*[=:][\s\S]*)?$`)
 	sameAgain = re(`^(?:(?:and|also|now|then)\s+)*(?:(?:do )?(?:the )?same (?:thing )?(?:for|with|to)|(?:and )?(?:what|how) about)\b|\b(?:too|as well)[\s.!?]*$`)
 )
 
@@ -20,7 +20,7 @@ var optionNumbers = map[string]int{"first": 0, "1st": 0, "1": 0, "one": 0, "seco
 // calls for.
 func (d *desk) understand() (wishes []wish, talk string) {
 	said := d.t.said
-	if m := verbatim.FindStringSubmatch(said); m != nil && (strings.ContainsAny(m[1], "_") || d.tools.names[m[1]]) {
+	if m := verbatim.FindStringSubmatch(said); m != nil && (strings.ContainsAny(m[1], "_.") || d.tools.names[m[1]]) {
 		return []wish{{kind: "verbatim", tool: m[1], verbatim: strings.TrimRight(m[2], " \n`"), text: said}}, ""
 	}
 	plainText := unmarked(said)
@@ -31,6 +31,9 @@ func (d *desk) understand() (wishes []wish, talk string) {
 		return nil, d.letGo()
 	}
 	if text := talkAbout(plainText); text != "" {
+		if text == helpText {
+			text += d.others()
+		}
 		return nil, text
 	}
 	list := clauses(said)
@@ -67,7 +70,11 @@ func (d *desk) understand() (wishes []wish, talk string) {
 	if name := strings.Trim(plainText, " .?!"); d.m.find(name) != nil {
 		return []wish{{kind: searchOrders, text: plainText, name: name}}, ""
 	}
-	return nil, smallTalk(plainText)
+	talk = smallTalk(plainText)
+	if talk == lost {
+		talk += d.others()
+	}
+	return nil, talk
 }
 
 // reaction reads an answer to what the clerk offered or reported.

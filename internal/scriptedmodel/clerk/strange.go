@@ -1,0 +1,161 @@
+package clerk
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// builtIn are tools that every agent is offered. Nobody has to be told of them.
+var builtIn = []string{"ask_people", "about_the_asker"}
+
+// strange are the tools that the clerk has no rules for, by name. It calls them when somebody writes the call out.
+func (b toolbox) strange() []Tool {
+	var out []Tool
+	for _, t := range b.offered {
+		if b.kindOf(t.Name) == "" && !slices.Contains(builtIn, t.Name) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(x, y Tool) int { return strings.Compare(x.Name, y.Name) })
+	return out
+}
+
+// meant finds the tool that a person names: as it is offered, as the policy writes it (files.read_file for files_read_file), or by the end of its name, if no
+// other ends so.
+func (b toolbox) meant(name string) (string, bool) {
+	if b.names[name] {
+		return name, true
+	}
+	if wire := strings.ReplaceAll(name, ".", "_"); b.names[wire] {
+		return wire, true
+	}
+	found := ""
+	for _, t := range b.offered {
+		if strings.HasSuffix(t.Name, "_"+name) {
+			if found != "" {
+				return "", false
+			}
+			found = t.Name
+		}
+	}
+	return found, found != ""
+}
+
+// inputs is what a tool's schema says of its arguments.
+type inputs struct {
+	Properties map[string]struct {
+		Type any `json:"type"`
+	} `json:"properties"`
+	Required []string `json:"required"`
+}
+
+func (b toolbox) inputs(name string) inputs {
+	var in inputs
+	for _, t := range b.offered {
+		if t.Name == name {
+			_ = json.Unmarshal(t.Parameters, &in) // without a schema nothing is known of them
+		}
+	}
+	return in
+}
+
+// example is how a call of a tool is written out.
+func (b toolbox) example(name string) string {
+	in := b.inputs(name)
+	names := slices.Clone(in.Required)
+	if len(names) == 0 {
+		for n := range in.Properties {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		names = names[:min(len(names), 2)]
+	}
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = fmt.Sprintf("%s=…", n)
+	}
+	return strings.TrimSpace("call " + name + " " + strings.Join(parts, " "))
+}
+
+var (
+	pair    = re(`^([a-zA-Z_][a-zA-Z0-9_]*)\s*[=:]\s*("(?:[^"\\]|\\.)*"|“[^”]*”|'[^']*'|[^\s,]+)`)
+	between = re(`^(?:\s|,|;|and\b|with\b)+`)
+)
+
+// written reads arguments that a person wrote as name=value, each value one word or in quotes. ok is false where something is left over.
+func (in inputs) written(text string) (arguments string, ok bool) {
+	var parts []string
+	for rest := strings.TrimSpace(text); rest != ""; {
+		m := pair.FindStringSubmatch(rest)
+		if m == nil {
+			return "", false
+		}
+		parts = append(parts, textArg("", m[1]).value+":"+in.value(m[1], m[2]))
+		rest = rest[len(m[0]):]
+		gap := between.FindString(rest)
+		if rest != "" && gap == "" {
+			return "", false
+		}
+		rest = rest[len(gap):]
+	}
+	return "{" + strings.Join(parts, ",") + "}", true
+}
+
+// value writes one value as JSON: a text, unless the schema wants something else that it can be.
+func (in inputs) value(name, word string) string {
+	if strings.HasPrefix(word, `"`) && json.Valid([]byte(word)) {
+		return word
+	}
+	word = strings.Trim(word, `"“”'`)
+	if kind, text := in.Properties[name].Type.(string); text && kind != "string" && json.Valid([]byte(word)) {
+		return word
+	}
+	return textArg("", word).value
+}
+
+// handleVerbatim makes a call that a person wrote out.
+func (d *desk) handleVerbatim(w *wish) {
+	name, ok := d.tools.meant(w.tool)
+	if !ok {
+		d.notes = append(d.notes, fmt.Sprintf("No tool named %s is offered to me here.%s", w.tool, d.others()))
+		return
+	}
+	for i, c := range d.t.done {
+		if !d.claimed[i] && c.Name == name {
+			d.claimed[i] = true
+			d.report(w, i)
+			return
+		}
+	}
+	arguments := w.verbatim
+	if !strings.HasPrefix(arguments, "{") {
+		in := d.tools.inputs(name)
+		if arguments, ok = in.written(arguments); !ok || arguments == "{}" && len(in.Required) > 0 {
+			d.notes = append(d.notes, fmt.Sprintf("I need the arguments of %s as JSON, or each with its name: “%s”, with a value of several words in quotes.", name, d.tools.example(name)))
+			return
+		}
+	}
+	d.queue(Call{Name: name, Arguments: arguments})
+}
+
+// mostNamed is how many of the tools that the clerk has no rules for it names.
+const mostNamed = 12
+
+// others says which other tools there are and how they are called; empty where there are none.
+func (d *desk) others() string {
+	strange := d.tools.strange()
+	if len(strange) == 0 {
+		return ""
+	}
+	var names []string
+	for _, t := range strange[:min(len(strange), mostNamed)] {
+		names = append(names, t.Name)
+	}
+	more := ""
+	if n := len(strange) - mostNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf(" I know no rules for %s%s, but call them when you write it out: “%s”.", strings.Join(names, ", "), more, d.tools.example(strange[0].Name))
+}
