@@ -23,6 +23,9 @@ type Desk interface {
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 	Lose(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
+	BeginPreview(ctx context.Context, request string) (p desk.Previewing, ok bool, err error)
+	EndPreview(ctx context.Context, p desk.Previewing, text, fault string) error
+	PutBackPreview(ctx context.Context, p desk.Previewing) error
 }
 
 var _ Desk = (*desk.Desk)(nil)

@@ -125,6 +125,10 @@ type fakeDesk struct {
 	whole     map[string]string // by conversation and run: what WholeResult says
 	finishErr []error           // of the next calls of Finish and Lose
 	putBack   int
+
+	previewing   desk.Previewing
+	previews     []forecast
+	previewsBack int
 }
 
 type stop struct {
@@ -200,6 +204,23 @@ func (d *fakeDesk) Lose(ctx context.Context, _ string) error {
 
 func (d *fakeDesk) PutBack(ctx context.Context, _ string) error {
 	d.putBack++
+	return ctx.Err()
+}
+
+// forecast is what EndPreview was told.
+type forecast struct{ text, fault string }
+
+func (d *fakeDesk) BeginPreview(context.Context, string) (desk.Previewing, bool, error) {
+	return d.previewing, d.previewing.Tool != "", nil
+}
+
+func (d *fakeDesk) EndPreview(ctx context.Context, _ desk.Previewing, text, fault string) error {
+	d.previews = append(d.previews, forecast{text, fault})
+	return ctx.Err()
+}
+
+func (d *fakeDesk) PutBackPreview(ctx context.Context, _ desk.Previewing) error {
+	d.previewsBack++
 	return ctx.Err()
 }
 

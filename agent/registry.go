@@ -92,7 +92,7 @@ func prepare(t Tool) (registered, error) {
 		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema), hash: hash,
 		pinned: desk.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
-			Asks: t.Asks, Claims: t.Claims, Check: check,
+			Asks: t.Asks, Previews: t.Preview != nil, Claims: t.Claims, Check: check,
 		},
 	}, nil
 }

@@ -159,7 +159,10 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	answers := make(chan answer, 1)
 	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
 	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
-	gauge := a.Progress(e)
+	gauge := Gauge(noGauge{})
+	if e.Call != "" { // a preview is no run
+		gauge = a.Progress(e)
+	}
 	defer gauge.Close()
 	in.Progress = func(p Progress) { gauge.Show(p.Done, p.Total, p.Text) }
 	in.Result = func(ctx context.Context, run string) (string, error) {

@@ -20,6 +20,7 @@ const (
 	AuditApproved  AuditKind = "approved"  // the last stage has its quorum
 	AuditClosed    AuditKind = "closed"    // rejected, expired, withdrawn, revoked, voided or refused
 	AuditReopened  AuditKind = "reopened"  // the policy became stricter after the approval
+	AuditPreviewed AuditKind = "previewed" // a tool was asked what a call would do, before anybody decided, or answered
 	AuditReplanned AuditKind = "replanned" // the policy became stricter while it waited
 	AuditEscalated AuditKind = "escalated"
 	AuditExecuting AuditKind = "executing"
@@ -46,7 +47,7 @@ const (
 
 // AuditKinds lists them all.
 var AuditKinds = []AuditKind{
-	AuditProposed, AuditShown, AuditDenied, AuditDecided, AuditAdvanced, AuditApproved,
+	AuditProposed, AuditPreviewed, AuditShown, AuditDenied, AuditDecided, AuditAdvanced, AuditApproved,
 	AuditClosed, AuditReopened, AuditReplanned, AuditEscalated, AuditExecuting, AuditExecuted,
 	AuditUnknown, AuditReported, AuditReturned, AuditReminded, AuditInvited, AuditAnswered,
 	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditErased,

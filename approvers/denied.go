@@ -54,6 +54,7 @@ const (
 	DeniedNoPause      Code = "no_pause"       // not in a role whose people may pause everything
 	DeniedPaused       Code = "paused"         // everything is paused already
 	DeniedNotPaused    Code = "not_paused"     // it goes on already
+	DeniedPreview      Code = "preview"        // what is critical waits for the preview that a tool makes
 )
 
 // Denied is the answer to a person who may not do what they tried. It is an error, and it

@@ -8,6 +8,11 @@ var erasedArgs = json.RawMessage("{}")
 // Erase takes out of a request what people and the model wrote. Who decided what, when, and over which digest stays.
 func (r Request) Erase() Request {
 	r.Args, r.Preview, r.PreviewFault, r.Reason, r.Facts.Quote, r.Facts.Reworded = erasedArgs, "", "", "", "", nil
+	if r.Forecast != nil {
+		f := *r.Forecast
+		f.Text, f.Fault = "", ""
+		r.Forecast = &f
+	}
 	r.Decisions = each(r.Decisions, func(d *Decision) { d.Reason = "" })
 	r.Edits = each(r.Edits, func(e *Edit) { e.Before, e.After, e.Reason = erasedArgs, erasedArgs, "" })
 	r.Remarks = each(r.Remarks, func(m *Remark) { m.Text = "" })

@@ -116,6 +116,9 @@ func (r Request) Approve(in Deciding, m Move) (Request, *Denied) {
 	if r.counted(m.Who.ID) {
 		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
 	}
+	if r.Plan.Risk >= Critical && r.Forecast.unseen(m.At) {
+		return r, &Denied{Code: DeniedPreview}
+	}
 	if r.WantsTyping() && !m.Typed {
 		return r, &Denied{Code: DeniedTyped}
 	}
@@ -166,7 +169,7 @@ func (r Request) count(in Deciding, kind DecisionKind, role Role, m Move) Reques
 func (m Move) decision(kind DecisionKind, role Role, r Request, now time.Time) Decision {
 	return Decision{
 		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage, Digest: r.Digest, Rendering: m.Rendering,
-		Reason: m.Reason, At: now, Typed: m.Typed, Took: m.Took,
+		Reason: m.Reason, At: now, Typed: m.Typed, Took: m.Took, Unforetold: r.Forecast.unseen(m.At),
 	}
 }
 
@@ -207,12 +210,13 @@ type Edited struct {
 	Digest       string
 	Preview      string
 	PreviewFault string
+	Forecast     *Forecast
 	Plan         Plan
 }
 
 // Modify replaces the arguments. Earlier approvals fall, the plan is made anew, and the editor's own approval
 // counts where the editor has the authority for the new plan's first stage and was shown all of the arguments; for what is critical now
-// a value has to be typed too.
+// a value has to be typed too, and no preview of it may be on its way.
 func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, denied
@@ -233,7 +237,7 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 	})
 	r = r.restart()
 	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
-	r.Preview, r.PreviewFault = e.Preview, e.PreviewFault
+	r.Preview, r.PreviewFault, r.Forecast = e.Preview, e.PreviewFault, e.Forecast
 	was := r.Plan.Stages
 	r.Plan = e.Plan
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
@@ -241,7 +245,7 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r = r.keepHanded(was).begin(in)
-	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) {
+	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) && !(r.Plan.Risk >= Critical && r.Forecast.Making()) {
 		return r.count(in, Modify, own, m), nil
 	}
 	edit := m.decision(Modify, role, r, in.Now)

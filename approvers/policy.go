@@ -94,6 +94,7 @@ type ToolPolicy struct {
 	Risk          Risk
 	Confirm       bool    // wait for a countersignature
 	WithPreview   bool    // show a preview even where the policy gives no text for it
+	NoPreview     bool    // not even the one that the tool makes itself
 	Preview       Preview // zero: none
 	MaxAuto       Limit   // automatic runs allowed per conversation; beyond it the call waits. Zero: no limit
 	Rules         []Rule
@@ -133,10 +134,11 @@ type GrantTerms struct {
 // Allowed reports whether the policy allows grants at all.
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
-// Preview makes a readable statement of what a call would do. Text is the policy's own template.
+// Preview makes a readable statement of what a call would do. Text is the policy's own template; By is the tool that is asked beside it, or instead.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
+	By     Foreteller
 }
 
 // Limit is a count in a sliding window of time: 5/h.

@@ -50,6 +50,8 @@ type Decision struct {
 	Typed     bool          `json:"typed,omitempty"`  // a value was typed for it
 	Took      time.Duration `json:"took,omitempty"`   // since these arguments were shown there, at this stage; zero: not known
 
+	Unforetold bool `json:"unforetold,omitempty"` // the preview that a tool makes was not there yet
+
 	BreakGlass bool `json:"break_glass,omitempty"` // an operator allowed it, in place of everybody whom the stages that remained would have asked
 }
 
@@ -82,6 +84,7 @@ type Request struct {
 	Secrets      []string        `json:"secrets,omitempty"` // the arguments that are masked where others than its approvers read along
 	Preview      string          `json:"preview,omitempty"`
 	PreviewFault string          `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
+	Forecast     *Forecast       `json:"forecast,omitempty"`      // what a tool says that it would do; nil: none is asked
 	Facts        AskFacts        `json:"facts"`
 	Plan         Plan            `json:"plan"`
 	Stage        int             `json:"stage"`               // index into Plan.Stages

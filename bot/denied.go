@@ -101,6 +101,8 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 		return say("It was not handed on: your colleague was asked already, or has had their say.")
 	case approvers.DeniedTyped:
 		return say("Nothing was decided: approving this asks for a value to be typed. Use Approve… on the card.")
+	case approvers.DeniedPreview:
+		return say("Nothing was decided: this is critical, and a preview of it is being made. Please wait until the card shows it, or that there is none, and look at it then.")
 	case approvers.DeniedFull:
 		return say("Nothing was changed: no more fits on this card. Go on in the thread.")
 	case approvers.DeniedNotApprover:

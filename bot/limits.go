@@ -23,8 +23,10 @@ const (
 	maxBundleLines   = 20
 	maxHeadline      = 600  // what will happen, in the preview's words
 	maxDiff          = 1500 // an edit, side by side
-	maxQuote         = 500  // the words that were asked in
-	maxNote          = 300  // a reason, a fault, a sentence about one of many
+	maxForecastShown = 900  // what a tool says of a call; all of it is beside the arguments in the modal
+	maxForecastLines = 14
+	maxQuote         = 500 // the words that were asked in
+	maxNote          = 300 // a reason, a fault, a sentence about one of many
 	maxWhy           = 700
 	maxReason        = 600 // why a request ended
 	maxResult        = desk.CardResult

@@ -53,6 +53,17 @@ func argumentPages(r approvers.Request) []*page {
 		}
 		pages[i] = p
 	}
+	if f := r.Forecast; f != nil && f.State == approvers.ForecastMade && f.Text != "" {
+		p := pages[len(pages)-1]
+		if len(pages) > 1 || len(texts[0]) > maxPageText/2 {
+			p = new(page)
+			pages = append(pages, p)
+		}
+		p.para(say("🔎 ").also(says(*f)))
+		for _, part := range pagesOf(forecastText(*f), maxBlockText) {
+			p.quoted(part)
+		}
+	}
 	for _, warning := range doubts(r) {
 		pages[len(pages)-1].para(say("⚠️ ").strong(warning))
 	}

@@ -151,6 +151,9 @@ func (s scene) bundleNotes(r approvers.Request) []*prose {
 	if !r.Plan.Known {
 		warnings = append(warnings, "The policy does not know this tool.")
 	}
+	if note := s.forecastNote(r); !note.empty() {
+		out = append(out, note)
+	}
 	if len(warnings) > 0 {
 		out = append(out, say("⚠️ ").strong(clip(strings.Join(warnings, " "), maxBundleNote)))
 	}

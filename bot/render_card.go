@@ -23,6 +23,7 @@ func (s scene) card() drawing {
 	}
 	s.risk(p, r)
 	s.arguments(p, text, whole)
+	s.forecast(p, r)
 	p.para(s.warnings(r, whole)...)
 	s.edits(p, r)
 	s.asked(p, r)

@@ -70,6 +70,9 @@ func (s scene) decisions(r approvers.Request, whole bool, style slack.Style) []s
 	default:
 		row = append(row, button(actArguments, "Open all arguments", value, style))
 	}
+	if whole && forecastCut(r) {
+		row = append(row, button(actArguments, "Open whole preview", value, slack.StyleDefault))
+	}
 	return append(row, button(actReject, "Reject…", value, slack.StyleDanger), button(actModify, "Modify…", value, slack.StyleDefault))
 }
 

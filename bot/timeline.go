@@ -62,6 +62,8 @@ func (s scene) event(a approvers.AuditRecord) *prose {
 		return say("Nobody had decided: " + s.title(f["role"]) + " was told, and may decide too.")
 	case approvers.AuditReminded:
 		return say("Those who had not decided were reminded.")
+	case approvers.AuditPreviewed:
+		return new(prose).code(name(f["by"])).say(previewedWords[f["state"]])
 	case approvers.AuditReworded:
 		return say("The words that it was asked for in were edited or deleted.")
 	case approvers.AuditInvited:
@@ -141,4 +143,9 @@ func newest(lines []*prose, page int) (kept []*prose, pages int) {
 		kept = append([]*prose{say(fmt.Sprintf("… %s before that.", plural(begin, "line")))}, kept...)
 	}
 	return kept, pages
+}
+
+// previewedWords are what became of asking a tool what a call would do.
+var previewedWords = map[string]string{
+	"asked": " was asked, by a dry run, what it would do.", "made": " said what it would do.", "failed": " was asked what it would do, and there was no answer.",
 }

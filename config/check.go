@@ -14,6 +14,8 @@ type Tool struct {
 	Schema json.RawMessage
 	// Source is the server or the file that it comes from; empty: it is compiled in.
 	Source string
+	// Effect is what a second run would do. Empty: it is not known.
+	Effect approvers.Effect
 }
 
 // Check finds what can be read and still makes no sense. tools are those that are registered; nil: it is not known which.
@@ -31,6 +33,7 @@ func (f *File) Check(tools []Tool) Problems {
 	c.loosening()
 	c.typedRules()
 	c.grantArguments()
+	c.previews()
 	c.leads()
 	c.idle()
 	return c.problems.inOrder()

@@ -30,6 +30,7 @@ func (r *reader) tool(e entry) approvers.ToolPolicy {
 	f.flag("confirm", &t.Confirm)
 	if v, ok := f["preview"]; ok {
 		t.WithPreview, t.Preview = v.preview()
+		t.NoPreview = !t.WithPreview
 	}
 	f.limit("max_auto", &t.MaxAuto)
 	f.clocks(clocksOf(&t))
@@ -69,21 +70,4 @@ func (r *reader) rule(v value) approvers.Rule {
 		v.wrong("changes nothing", "add risk, confirm or stages")
 	}
 	return out
-}
-
-// preview reads a template, or true for a preview without a text of its own.
-func (v value) preview() (show bool, p approvers.Preview) {
-	if v.isBool() {
-		show, _ = v.flag()
-		return show, p
-	}
-	text, ok := v.text(`a sentence such as "Ship {{.order_id}} to {{.address}}", or true`)
-	if !ok {
-		return true, p
-	}
-	render, message, hint := compilePreview(text)
-	if message != "" {
-		v.wrong(message, hint)
-	}
-	return true, approvers.Preview{Text: text, Render: render}
 }

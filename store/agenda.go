@@ -17,6 +17,7 @@ const (
 	TimerAway     TimerKind = "away"     // an absence begins: look who of the stages that wait can be reached now; Ref: a person
 	TimerInquiry  TimerKind = "inquiry"  // give up on a question of the model's that nobody answered; Ref: a call
 	TimerElicit   TimerKind = "elicit"   // give up on what a tool asked in the middle of its run; Ref: an elicitation
+	TimerPreview  TimerKind = "preview"  // ask a tool what a call would do; Ref: a request
 	TimerLeave    TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
 	TimerGrant    TimerKind = "grant"    // end a grant, or an offer of one, whose time is over; Ref: a grant
 	TimerPause    TimerKind = "pause"    // show to everybody who waits that everything was paused, or goes on; Ref: SettingPause

@@ -43,7 +43,7 @@ func newBells() bells {
 	for _, k := range append([]store.TimerKind{
 		store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
 		store.TimerMuster, store.TimerAway, store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerPlace,
-		store.TimerHome, store.TimerHomes,
+		store.TimerHome, store.TimerHomes, store.TimerPreview,
 	}, store.ShowTimers...) {
 		b[k] = make(chan struct{}, 1)
 	}

@@ -102,6 +102,9 @@ func (t *tx) auditDecided(r approvers.Request, c Click) error {
 		"kind": string(c.Kind), "role": d.Role, "digest": d.Digest, "shown": c.Digest, "rendering": c.Rendering,
 		"channel": c.Channel, "message": c.MessageTS, "received": c.At.UTC().Format(time.RFC3339Nano),
 	}
+	if d.Unforetold {
+		facts["preview"] = "not there yet"
+	}
 	if d.Took > 0 {
 		facts["took"] = strconv.FormatInt(d.Took.Milliseconds(), 10)
 	}

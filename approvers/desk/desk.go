@@ -38,6 +38,7 @@ type Tool struct {
 	Hash        string // over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
+	Previews    bool   // it says itself what a call would do
 	Asks        bool   // the people of the conversation answer it, and no function
 	Claims      Claims // what its source says of it
 	Source      string // of the policy file; empty: it is compiled in

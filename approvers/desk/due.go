@@ -10,7 +10,7 @@ import (
 // atOnce are the kinds of timers that are set for now, or put off: after a failure, or while a run is under way. What they ask for is to be done soon,
 // whatever the clock says.
 var atOnce = map[store.TimerKind]bool{
-	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerShowFirst: true, store.TimerShow: true, store.TimerShowLast: true,
+	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true, store.TimerShowLast: true,
 }
 
 // due reads what is to be done now of a kind, and where there is nothing, when the next falls due; zero: there is none. What rests while everything is

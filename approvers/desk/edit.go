@@ -25,6 +25,7 @@ func (t *tx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, 
 	e := approvers.Edited{Execution: t.newID("exec"), Args: args}
 	e.Digest = approvers.Digest(e.Execution, r.Tool, r.ToolHash, args)
 	e.Preview, e.PreviewFault = t.preview(r.Tool, r.Agent, approvers.MaskValues(values, r.Secrets))
+	e.Forecast = t.forecast(r.Tool, r.Agent, e.Digest)
 	e.Plan = t.policy.Plan(r.AsCall(values))
 	return e, nil
 }

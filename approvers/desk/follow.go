@@ -96,6 +96,9 @@ func (t *tx) arm(before, r approvers.Request) error {
 				return err
 			}
 		}
+		if err := t.armForecast(before, r); err != nil {
+			return err
+		}
 		return t.setOrClear(store.TimerEscalate, r.ID, r.EscalateAt)
 	case approvers.Approved:
 		if before.State == approvers.Approved {
@@ -146,7 +149,8 @@ func (t *tx) setOrClear(kind store.TimerKind, ref string, due time.Time) error {
 
 // quiet clears what would tell more people about a request.
 func (t *tx) quiet(request string) error {
-	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerMuster} {
+	t.stops[handled{store.TimerPreview, request}] = true // what it would do is decided on: nobody needs to be told any more
+	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerMuster, store.TimerPreview} {
 		if err := t.ClearTimer(kind, request); err != nil {
 			return err
 		}

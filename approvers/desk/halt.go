@@ -28,7 +28,7 @@ type handled struct {
 }
 
 // halted are the kinds of timer whose handlers a pause ends.
-var halted = map[store.TimerKind]bool{store.TimerThink: true, store.TimerRun: true}
+var halted = map[store.TimerKind]bool{store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true}
 
 // interruption is why a context was ended from outside, once it was.
 type interruption struct {

@@ -137,7 +137,7 @@ func (d *Desk) PutBack(ctx context.Context, execution string) error {
 // is taken up when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called once at the start: executions that an earlier process left running fall due at once.
+// Recover is called once at the start: executions that an earlier process left running, and previews that it left half made, fall due at once.
 func (d *Desk) Recover(ctx context.Context) error {
 	return d.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.Timers(store.TimerRun, mostRuns)
@@ -159,6 +159,6 @@ func (d *Desk) Recover(ctx context.Context) error {
 				}
 			}
 		}
-		return nil
+		return t.recoverPreviews()
 	})
 }

@@ -121,7 +121,7 @@ func (t *tx) setPause(p Pause) error {
 		return err
 	}
 	if t.halts = p.On; !p.On {
-		t.rings[store.TimerThink], t.rings[store.TimerRun] = true, true
+		t.rings[store.TimerThink], t.rings[store.TimerRun], t.rings[store.TimerPreview] = true, true, true
 	}
 	if err := t.tellPausers(p); err != nil {
 		return err
@@ -160,7 +160,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 // rests reports whether a timer that may be due is left alone while everything is paused.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
-	case store.TimerThink:
+	case store.TimerThink, store.TimerPreview:
 		return true, nil
 	case store.TimerRun:
 		e, err := r.Execution(timer.Ref)

@@ -262,6 +262,7 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
 	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
 	r.Execution, r.Args, r.Digest, r.Secrets = e.ID, e.Args, e.Digest, call.Secrets
+	r.Forecast = t.forecast(r.Tool, r.Agent, r.Digest)
 	r, err := t.countAsked(approvers.Open(t.deciding(), r))
 	if err != nil {
 		return err

@@ -14,6 +14,11 @@ func veil(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 		t, _ := p.Tool(r.Tool, agent)
 		if all := approvers.Secrets(r.Secrets, t.Secrets); len(all) > len(r.Secrets) {
 			r.Secrets, r.Preview = all, ""
+			if r.Forecast != nil {
+				f := *r.Forecast
+				f.Text, f.Fault = "", ""
+				r.Forecast = &f
+			}
 		}
 	}
 	if c != nil {

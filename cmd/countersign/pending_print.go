@@ -106,6 +106,14 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 	if r.PreviewFault != "" {
 		row("", "! the sentence that says what it does could not be made: "+onOneLine(r.PreviewFault))
 	}
+	switch f := r.Forecast; {
+	case f.Making():
+		row("", "! a preview is being made by "+onOneLine(f.By))
+	case f != nil && f.State == approvers.ForecastFailed:
+		row("", "! the preview could not be made: "+onOneLine(f.Fault))
+	case f != nil && f.Text != "":
+		row("", onOneLine(f.By)+" says of it: "+onOneLine(f.Text))
+	}
 	row("Tool", fmt.Sprintf("%s, %s risk; %s", onOneLine(w.Tool), w.Risk, effectWords[r.Effect]))
 	row("Asked by", onOneLine(w.asker())+" in "+onOneLine(w.Where)+", "+moment(w.Since))
 	for _, who := range r.Facts.Requesters {

@@ -42,11 +42,12 @@ type setup struct {
 
 // Workers of the agenda. Model calls and tools mostly wait for others; cards wait for Slack.
 const (
-	inboxWorkers = 16
-	thinkWorkers = 32
-	runWorkers   = 32
-	showWorkers  = 8 // of each rank
-	lookWorkers  = 4 // they ask Slack where people are
+	inboxWorkers   = 16
+	thinkWorkers   = 32
+	runWorkers     = 32
+	previewWorkers = 4 // tools that are asked for previews at a time
+	showWorkers    = 8 // of each rank
+	lookWorkers    = 4 // they ask Slack where people are
 )
 
 // parts are the two edges and the desk between them.
@@ -140,6 +141,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			store.TimerInbox:     {Handle: p.bot.Handle, Workers: inboxWorkers},
 			store.TimerThink:     {Handle: p.agent.Think, Workers: thinkWorkers},
 			store.TimerRun:       {Handle: p.agent.Run, Workers: runWorkers},
+			store.TimerPreview:   {Handle: p.agent.Preview, Workers: previewWorkers},
 			store.TimerShowFirst: show,
 			store.TimerShow:      show,
 			store.TimerShowLast:  tell,

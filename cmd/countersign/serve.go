@@ -129,7 +129,7 @@ func openStore(path string) (*bolt.Store, error) {
 func described(tools *agent.Registry) []config.Tool {
 	out := []config.Tool{}
 	for _, t := range tools.All() {
-		out = append(out, config.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source})
+		out = append(out, config.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source, Effect: t.Effect})
 	}
 	return out
 }

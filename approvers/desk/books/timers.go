@@ -41,6 +41,10 @@ func timersNameSomething(r store.Reader) error {
 			req, err := r.Request(ref)
 			return req.State == approvers.Pending && !req.RemindNext().IsZero(), err
 		},
+		store.TimerPreview: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending && req.Forecast.Making(), err
+		},
 		store.TimerMuster: func(ref string) (bool, error) {
 			req, err := r.Request(ref)
 			return req.State == approvers.Pending, err

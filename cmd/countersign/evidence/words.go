@@ -35,6 +35,8 @@ func (s Story) sentence(e Entry) string {
 			return "Nobody had decided: everybody was told again."
 		}
 		return "Nobody had decided: the role " + f["role"] + " was told, and may decide too."
+	case approvers.AuditPreviewed:
+		return previewed(f)
 	case approvers.AuditReminded:
 		return plural(f["people"], "person who had not decided was", "people who had not decided were") + " reminded."
 	case approvers.AuditInvited:
@@ -168,4 +170,19 @@ func plural(n, one, many string) string {
 		return n + " " + one
 	}
 	return n + " " + many
+}
+
+// previewed says that a tool was asked what a call would do, and what came of it.
+func previewed(f map[string]string) string {
+	how := "Before anybody decided, the tool " + f["by"]
+	if f["dry_run"] != "" {
+		how += ", in a dry run,"
+	}
+	switch f["state"] {
+	case "asked":
+		return how + " was asked what the call would do."
+	case "made":
+		return how + " said what the call would do."
+	}
+	return how + " was asked what the call would do, and there was no answer."
 }

@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+	"countersign/store"
+)
+
+var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
+
+// foreteller is an agent whose desk wants a preview by a companion that does what look does.
+func foreteller(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeDesk) {
+	t.Helper()
+	var r Registry
+	companion := Tool{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.ReadOnly, Run: look, Timeout: time.Hour}
+	if err := r.Register(companion); err != nil {
+		t.Fatal(err)
+	}
+	d := &fakeDesk{previewing: desk.Previewing{
+		Request: "req_1", Conversation: "conv_1", Turn: "turn_1", Asker: "T1/U1", Digest: "d", Key: "preview_exec_1", Tool: "look", ToolHash: companion.hash(),
+		Args: json.RawMessage(`{"amount": 1.10}`), Within: 5 * time.Second,
+	}}
+	a := newAgent(d, nil, func(c *Config) { c.Tools = &r })
+	return a, d
+}
+
+// TestPreviewCalls: the tool gets the exact bytes under a key that is not the execution's, and what it says is handed on.
+func TestPreviewCalls(t *testing.T) {
+	var got Invocation
+	a, d := foreteller(t, func(_ context.Context, in Invocation) (string, error) {
+		got = in
+		return "Would refund 1.10", nil
+	})
+	if err := a.Preview(t.Context(), duePreview); err != nil {
+		t.Fatal(err)
+	}
+	if got.Key != "preview_exec_1" || string(got.Args) != `{"amount": 1.10}` || got.Conversation != "conv_1" || got.Turn != "turn_1" || got.Request != "req_1" || got.Asker != "T1/U1" {
+		t.Errorf("%+v", got)
+	}
+	if len(d.previews) != 1 || d.previews[0] != (forecast{text: "Would refund 1.10"}) {
+		t.Errorf("%+v", d.previews)
+	}
+	d.previewing.Tool = "" // there is nothing to do
+	if err := a.Preview(t.Context(), duePreview); err != nil || len(d.previews) != 1 {
+		t.Errorf("%v, %+v", err, d.previews)
+	}
+}
+
+// TestPreviewItself: a tool's own function is called, and its Run is not.
+func TestPreviewItself(t *testing.T) {
+	a, d := foreteller(t, nothing)
+	ran := false
+	tool := Func("look", "Looks.", approvers.Idempotent, func(context.Context, Invocation, struct {
+		Amount Decimal `json:"amount"`
+	}) (string, error) {
+		ran = true
+		return "done", nil
+	})
+	tool.Preview = Typed(func(_ context.Context, _ Invocation, args struct {
+		Amount Decimal `json:"amount"`
+	}) (string, error) {
+		return "Refund of " + args.Amount.String(), nil
+	})
+	var r Registry
+	if err := r.Register(tool); err != nil {
+		t.Fatal(err)
+	}
+	if pinned, _ := r.Tool("look"); !pinned.Previews {
+		t.Error("the desk does not know that it previews itself")
+	}
+	a.Tools, d.previewing.ToolHash, d.previewing.Own = &r, tool.hash(), true
+	if err := a.Preview(t.Context(), duePreview); err != nil || ran || len(d.previews) != 1 || d.previews[0].text != "Refund of 1.10" {
+		t.Errorf("%v, ran %v, %+v", err, ran, d.previews)
+	}
+}
+
+// TestPreviewFails: whatever a tool does wrong, the request is told in one sentence that there is no preview, in time, and the process lives on.
+func TestPreviewFails(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		look func(context.Context, Invocation) (string, error)
+		want forecast
+		took time.Duration
+	}{
+		{"an error", func(context.Context, Invocation) (string, error) { return "", errors.New("there is no order ORD-9") }, forecast{fault: "look: there is no order ORD-9"}, 0},
+		{"an error without words", func(context.Context, Invocation) (string, error) { return "", errors.New("") }, forecast{fault: "look: it failed without saying why"}, 0},
+		{"a secret in an error", func(context.Context, Invocation) (string, error) {
+			return "", errors.New("GET https://u:hunter22@shop.example: 500")
+		}, forecast{fault: "look: GET https://(removed)@shop.example: 500"}, 0},
+		{"a panic", func(context.Context, Invocation) (string, error) { panic("no") }, forecast{fault: "look: the tool failed in the middle of its work"}, 0},
+		{"it hangs", func(ctx context.Context, _ Invocation) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}, forecast{fault: "look: it did not answer within 5s"}, 5 * time.Second},
+		{"it hangs for good", func(context.Context, Invocation) (string, error) {
+			time.Sleep(time.Hour)
+			return "", nil
+		}, forecast{fault: "look: it did not answer within 5s"}, 5*time.Second + patience},
+		{"too much", func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1<<20), nil }, forecast{text: strings.Repeat("é", maxForecastBytes/2) + "…"}, 0},
+		{"no UTF-8", func(context.Context, Invocation) (string, error) { return "a\xffb", nil }, forecast{text: "a\uFFFDb"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, d := foreteller(t, c.look)
+				began := time.Now()
+				if err := a.Preview(t.Context(), duePreview); err != nil {
+					t.Fatal(err)
+				}
+				if len(d.previews) != 1 || d.previews[0] != c.want || time.Since(began) != c.took {
+					t.Errorf("after %s: %.200q", time.Since(began), fmt.Sprint(d.previews))
+				}
+				if err := a.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+	a, d := foreteller(t, nothing)
+	d.previewing.ToolHash = "another"
+	if err := a.Preview(t.Context(), duePreview); err != nil || d.previews[0].fault != "look: its definition changed meanwhile" {
+		t.Errorf("%v, %+v", err, d.previews)
+	}
+}
+
+// TestPreviewIsInterrupted: a pause and the end of the process leave it to be begun again; a decision makes it superfluous.
+func TestPreviewIsInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		back  int
+	}{{desk.ErrPaused, 1}, {desk.ErrStopped, 0}, {nil, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			a, d := foreteller(t, func(ctx context.Context, _ Invocation) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			d.previewing.Within = 30 * time.Second
+			a.Grace = time.Second
+			stopping, stop := context.WithCancel(t.Context())
+			defer stop()
+			ctx, interrupt, done := desk.Interruptible(stopping)
+			defer done()
+			time.AfterFunc(2*time.Second, func() {
+				if c.cause == nil {
+					stop()
+				} else {
+					interrupt(c.cause)
+				}
+			})
+			err := a.Preview(ctx, duePreview)
+			if (err != nil) != (c.cause == nil) || d.previewsBack != c.back || len(d.previews) != 0 {
+				t.Errorf("%v: %v, put back %d times, %+v", c.cause, err, d.previewsBack, d.previews)
+			}
+		})
+	}
+}
