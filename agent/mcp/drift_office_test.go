@@ -231,7 +231,11 @@ func (o *office) blocked(name string) string {
 
 // stale has what was read of the list be too old for a call.
 func (o *office) stale() {
-	ses := o.client.servers[0].live
+	o.t.Helper()
+	ses, err := o.client.servers[0].ready(o.t.Context())
+	if err != nil {
+		o.t.Fatal(err)
+	}
 	ses.listing.Lock()
 	defer ses.listing.Unlock()
 	ses.readAt = time.Time{}

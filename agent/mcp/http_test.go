@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -18,95 +16,6 @@ import (
 	"countersign/agent"
 	"countersign/config"
 )
-
-// address is a server at an address that is written by hand. act answers calls; nil answers "done".
-type address struct {
-	t    *testing.T
-	act  func(w http.ResponseWriter, r *http.Request, m wire)
-	get  http.HandlerFunc
-	gate func(w http.ResponseWriter, r *http.Request) bool // false: it has answered already
-
-	mu     sync.Mutex
-	bodies []string
-	heads  []http.Header
-}
-
-func (a *address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	a.mu.Lock()
-	a.bodies, a.heads = append(a.bodies, string(body)), append(a.heads, r.Header.Clone())
-	a.mu.Unlock()
-	if a.gate != nil && !a.gate(w, r) {
-		return
-	}
-	if r.Method != http.MethodPost {
-		if r.Method == http.MethodGet && a.get != nil {
-			a.get(w, r)
-			return
-		}
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	m := wire{raw: string(body)}
-	_ = json.Unmarshal(body, &m)
-	switch {
-	case m.Method == "initialize":
-		w.Header().Set("Mcp-Session-Id", "session-1")
-		answerJSON(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"address","version":"1"}}`)
-	case m.Method == "tools/list":
-		answerJSON(w, m, `{"tools":[`+aTool+`]}`)
-	case m.Method == "tools/call" && a.act != nil:
-		a.act(w, r, m)
-	case m.Method == "tools/call":
-		answerJSON(w, m, `{"content":[{"type":"text","text":"done"}]}`)
-	case m.Method == "ping":
-		answerJSON(w, m, `{}`)
-	case m.ID == nil:
-		w.WriteHeader(http.StatusAccepted)
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
-	}
-}
-
-func answerJSON(w http.ResponseWriter, m wire, result string) {
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
-}
-
-// stream begins a stream of events, and returns how to write to it. It reports false when the client has gone.
-func stream(w http.ResponseWriter, r *http.Request) func(format string, args ...any) bool {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	return func(format string, args ...any) bool {
-		_, err := fmt.Fprintf(w, format, args...)
-		w.(http.Flusher).Flush()
-		return err == nil && r.Context().Err() == nil
-	}
-}
-
-// at starts the server.
-func (a *address) at(t *testing.T) config.Server {
-	t.Helper()
-	a.t = t
-	srv := httptest.NewServer(a)
-	t.Cleanup(func() {
-		srv.CloseClientConnections()
-		srv.Close()
-	})
-	return config.Server{Name: "far", URL: srv.URL + "/mcp", Allow: []string{"127.0.0.1"}, Timeout: patience, MaxResult: 1 << 20}
-}
-
-func (a *address) sent(words string) (string, http.Header) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, b := range a.bodies {
-		if strings.Contains(b, words) {
-			return b, a.heads[i]
-		}
-	}
-	return "", nil
-}
 
 // TestExactArgumentsOverHTTP: here there are no lines, so not even a line break changes.
 func TestExactArgumentsOverHTTP(t *testing.T) {
@@ -299,23 +208,6 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			}
 		})
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // TestUnfitAddresses: an address that may not be connected to is not.

@@ -202,10 +202,18 @@ func TestRestart(t *testing.T) {
 func TestUnresponsive(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond
-	c, o := running(t, l, program(t, "bad", "answers no ping"))
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := o.tool(t, "bad.act").Run(ctx, agent.Invocation{Args: []byte(`{}`)}); outcomeOf(err) != unclear {
+	s, read := recorded(t, "answers no ping")
+	c, o := running(t, l, s)
+	tool := o.tool(t, "bad.act")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := tool.Run(ctx, agent.Invocation{Args: []byte(`{}`)})
+		ended <- err
+	}()
+	recordedLine(t, read, `"tools/call"`)
+	cancel()
+	if err := <-ended; outcomeOf(err) != unclear {
 		t.Errorf("%v", err)
 	}
 	deadline := time.Now().Add(patience)

@@ -59,8 +59,8 @@ func (s *server) keep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		err := s.link(ctx)
-		s.settle()
 		if ctx.Err() != nil {
+			s.settle()
 			return
 		}
 		if time.Since(began) >= s.limits.steady {
@@ -68,6 +68,7 @@ func (s *server) keep(ctx context.Context) {
 		}
 		pause := min(s.limits.backoff<<min(failures, 20), s.limits.backoffTo)
 		s.failed(err)
+		s.settle()
 		s.log.Warn("an MCP server is not connected", "error", err, "next_try_in", pause)
 		if !sleep(ctx, pause) {
 			return
@@ -98,7 +99,7 @@ func (s *server) link(ctx context.Context) error {
 	if err := s.relist(ctx, ses, true); err != nil {
 		return err
 	}
-	s.linked(ses)
+	s.settle()
 	for {
 		select {
 		case <-ctx.Done():
@@ -137,6 +138,9 @@ func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	s.mu.Lock()
 	s.tools, s.problem = len(tools), problem
 	s.mu.Unlock()
+	if first {
+		s.linked(ses) // before anybody is told of the tools: whoever is told may call them
+	}
 	s.offer(s.Name, tools)
 	return nil
 }
@@ -220,7 +224,6 @@ func (s *server) linked(ses *session) {
 	s.changed = make(chan struct{})
 	n := s.tools
 	s.mu.Unlock()
-	s.settle()
 	s.log.Info("an MCP server is connected", "tools", n, "protocol", ses.protocol())
 }
 

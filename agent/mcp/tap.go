@@ -100,20 +100,25 @@ func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 		}
 		return raw, nil, nil
 	}
-	p := &outgoing{method: method}
+	if method == "tools/call" {
+		return t.calls(o, id)
+	}
 	if method == "tools/list" { // one page is read at a time: an answer to an earlier one, which nobody waits for any more, is not taken for it
 		maps.DeleteFunc(t.pending, func(_ string, p *outgoing) bool { return p.method == method })
 	}
-	t.pending[id] = p
-	if method != "tools/call" {
-		return raw, nil, nil
-	}
+	t.pending[id] = &outgoing{method: method}
+	return raw, nil, nil
+}
+
+// calls puts the exact arguments into a call that goes out.
+func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	params := o.object("params")
-	p.flight = t.flights[params.object("_meta").text("progressToken")]
-	if p.flight == nil {
-		return nil, nil, fmt.Errorf("a call that nobody made")
+	f := t.flights[params.object("_meta").text("progressToken")]
+	if f == nil {
+		return nil, nil, errors.New("a call that nobody made")
 	}
-	return o.with("params", params.with("arguments", p.flight.args).bytes()).bytes(), p.flight, nil
+	t.pending[id] = &outgoing{method: "tools/call", flight: f}
+	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
 }
 
 // in takes a message of the server and returns what the SDK is to see of it; nil if it is nothing. of is the call on whose own stream it
