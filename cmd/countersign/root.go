@@ -23,7 +23,7 @@ countersign them. Try it on this machine with no account:
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand())
+		backupCommand(), restoreCommand(), toolsCommand())
 	guided(cmd)
 	return cmd
 }

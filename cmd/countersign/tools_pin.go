@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"countersign/agent"
+	"countersign/agent/pins"
+)
+
+// pinOptions are the flags of countersign tools pin.
+type pinOptions struct {
+	all   bool
+	yes   bool
+	prune bool
+}
+
+func toolsPinCommand(o *toolsOptions) *cobra.Command {
+	var p pinOptions
+	cmd := &cobra.Command{
+		Use:   "pin [NAME…]",
+		Short: "Lets new and changed tools be called, as they are now",
+		Long: `Asks the policy's servers what they offer, shows what is new and what changed since it was pinned, and, once you have confirmed it, writes countersign.lock beside the policy: the
+definitions, with who pinned them. A bot that runs takes the file up within seconds.
+
+Pin what you have read: the words of a definition are what the model follows. A server that can't be reached keeps its pins, and nothing of it is pinned.
+
+Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 wrong usage or policy · 3 a server can't be reached.`,
+		Example: `  countersign tools pin files.read_file
+  countersign tools pin --source files
+  countersign tools pin --all --yes --prune`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if ways := count3(len(args) > 0, o.source != "", p.all); ways != 1 {
+				return misused("say what is to be pinned: NAME…, or --source NAME, or --all")
+			}
+			s, err := look(cmd.Context(), o.policy, false)
+			if err != nil {
+				return err
+			}
+			return s.pin(cmd, args, o.source, p)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&p.all, "all", false, "the tools of every source")
+	f.BoolVar(&p.yes, "yes", false, "pin without asking: somebody has read what is printed here before")
+	f.BoolVar(&p.prune, "prune", false, "also forget the pins of tools that are not offered any more, and of sources that the policy does not name")
+	return cmd
+}
+
+func count3(ways ...bool) (n int) {
+	for _, way := range ways {
+		if way {
+			n++
+		}
+	}
+	return n
+}
+
+// pin shows what is to be pinned, asks, and writes the lock file.
+func (s *survey) pin(cmd *cobra.Command, names []string, source string, o pinOptions) error {
+	tools, err := s.toPin(names, source)
+	if err != nil {
+		return err
+	}
+	if err := s.reached(tools, names, source); err != nil {
+		return err
+	}
+	out, now := cmd.OutOrStdout(), time.Now()
+	who := operator(os.Getuid()).Login()
+	lock := s.lock
+	changes := 0
+	for _, t := range tools {
+		if !t.State.Open() {
+			continue
+		}
+		if t.Fault != nil {
+			fmt.Fprintf(out, "%s can't be pinned, and stays blocked: %s\n\n", t.Tool.Name, t.Fault)
+			continue
+		}
+		pin, err := pins.Make(t.Tool.Name, t.Tool.Source, t.Definition, who, now)
+		if err != nil {
+			return couldNot("%w", err)
+		}
+		lock = lock.With(pin)
+		changes++
+		printToPin(out, t)
+	}
+	var pruned []string
+	if o.prune {
+		lock, pruned = s.pruned(lock, tools)
+		for _, name := range pruned {
+			fmt.Fprintf(out, "%s is not offered any more: its pin is forgotten\n\n", name)
+		}
+	}
+	if changes+len(pruned) == 0 {
+		fmt.Fprintln(out, "Nothing has to be pinned: everything is as it was.")
+		return nil
+	}
+	if err := confirmPins(cmd, changes, len(pruned), o.yes); err != nil {
+		return err
+	}
+	if err := s.write(lock); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", count(changes, "definition"), pins.Beside(s.path))
+	return nil
+}
+
+// toPin are the tools that the command is about.
+func (s *survey) toPin(names []string, source string) ([]agent.Status, error) {
+	if len(names) == 0 {
+		return s.chosen(source)
+	}
+	var out []agent.Status
+	for _, name := range names {
+		t, err := s.find(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case t.State == pins.None:
+			return nil, misused("%s needs no pin: it is compiled in, or the policy file itself describes it", t.Tool.Name)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// reached refuses where a source that the command is about could not be asked.
+func (s *survey) reached(tools []agent.Status, names []string, source string) error {
+	for _, name := range s.downNames() {
+		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })
+		if asked {
+			return couldNot("%s can't be reached, so nothing was pinned and every pin is as it was: %s. Mend that, or pin other sources by --source", name, s.down[name])
+		}
+	}
+	return nil
+}
+
+// printToPin shows what is pinned: all of a new tool, and of another one what changed.
+func printToPin(out io.Writer, t agent.Status) {
+	if t.Pinned != nil {
+		fmt.Fprintf(out, "%s changed (- as pinned, + as it is now)\n", t.Tool.Name)
+		printDiff(out, t)
+	} else {
+		fmt.Fprintf(out, "%s is new, effect %s\n", t.Tool.Name, t.Tool.Effect)
+		for _, c := range claims(t) {
+			fmt.Fprintln(out, "  "+c)
+		}
+		fmt.Fprintln(out, indented(t.Definition))
+	}
+	fmt.Fprintln(out)
+}
+
+// pruned is the lock without what is not offered any more by the sources that were asked, and without the pins of sources that the policy does not name.
+func (s *survey) pruned(lock pins.Lock, tools []agent.Status) (pins.Lock, []string) {
+	var names []string
+	for _, t := range tools {
+		if t.State == pins.Gone {
+			names = append(names, t.Tool.Name)
+		}
+	}
+	for _, p := range lock.Pins {
+		api, isAPI := strings.CutPrefix(p.Source, apiSource(""))
+		if known := s.hasSource(p.Source) || isAPI && s.hasSource(api); !known {
+			names = append(names, p.Tool)
+		}
+	}
+	for _, name := range names {
+		lock = lock.Without(name)
+	}
+	return lock, names
+}
+
+// confirmPins asks whether what was shown is meant.
+func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !atTerminal(cmd.InOrStdin()) {
+		return misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run it with --yes")
+	}
+	return askToPin(cmd.InOrStdin(), cmd.OutOrStdout(), changes, pruned)
+}
+
+// askToPin puts the question and reads the answer.
+func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
+	what := "Pin " + count(changes, "definition") + " as shown"
+	if pruned > 0 {
+		what += ", and forget " + count(pruned, "pin")
+	}
+	fmt.Fprint(out, what+"? Write pin: ")
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return couldNot("your answer can't be read: %w", err)
+	}
+	if strings.TrimSpace(answer) != "pin" {
+		return answerNo("nothing was pinned")
+	}
+	return nil
+}
+
+// write replaces the lock file, unless it became another one since it was read.
+func (s *survey) write(lock pins.Lock) error {
+	now, err := lockBeside(s.path)
+	if err != nil {
+		return err
+	}
+	if string(now.Format()) != string(s.lock.Format()) {
+		return couldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.path))
+	}
+	if err := lock.Write(pins.Beside(s.path)); err != nil {
+		return couldNot("%w", err)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"countersign/agent"
+	"countersign/agent/pins"
+	"countersign/approvers"
+	"countersign/internal/visible"
+)
+
+func toolsShowCommand(o *toolsOptions) *cobra.Command {
+	var alone bool
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "One tool: what its source says of it, who would approve it, and what changed since it was pinned",
+		Long: `Prints all that is known of a tool. What can't be seen in its definition, or only looks like something else, is written as its code point: ⟨U+200B⟩.
+
+Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no such tool · 3 its server can't be reached.`,
+		Example: `  countersign tools show files.read_file`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := look(cmd.Context(), o.policy, alone)
+			if err != nil {
+				return err
+			}
+			t, err := s.find(args[0])
+			if err != nil {
+				return err
+			}
+			return s.show(cmd.OutOrStdout(), t)
+		},
+	}
+	cmd.Flags().BoolVar(&alone, "offline", false, "ask no server: what is pinned is what there is")
+	return cmd
+}
+
+// show prints a tool. Its error says what has to be done about it.
+func (s *survey) show(out io.Writer, t agent.Status) error {
+	p, _ := s.policy.Tool(t.Tool.Name, "")
+	fmt.Fprintf(out, "%s\n", t.Tool.Name)
+	row := func(name, value string) { fmt.Fprintf(out, "  %-9s %s\n", name, value) }
+	row("risk", p.Risk.String())
+	row("gate", s.gate(t))
+	row("source", orWords(t.Tool.Source, "built in"))
+	row("effect", string(t.Tool.Effect))
+	for _, c := range claims(t) {
+		row("claims", c)
+	}
+	row("pin", s.pinOf(t))
+	fmt.Fprintln(out)
+	_, steps := s.policy.Explain(approvers.Call{Tool: t.Tool.Name, Effect: t.Tool.Effect, Facts: approvers.Facts{Now: time.Now()}})
+	fmt.Fprintf(out, "A call without arguments: %s\n\n", strings.Join(steps, " "))
+	printDefinition(out, t)
+	if t.Pinned != nil {
+		fmt.Fprintln(out, "\nWhat changed since it was pinned (- as pinned, + as it is now)")
+		printDiff(out, t)
+	}
+	switch {
+	case t.Fault != nil:
+		return answerNo("its source describes it in a way that can't be used: %w", t.Fault)
+	case t.State.Open():
+		return answerNo("it is not as pinned, and so blocked; \"countersign tools pin %s\" lets it be called", t.Tool.Name)
+	case t.State == pins.Gone:
+		return answerNo("its source does not offer it any more; \"countersign tools pin --all --prune\" forgets it")
+	case s.down[t.Tool.Source] != "":
+		return couldNot("%s can't be reached, so this is the tool as it is pinned: %s", t.Tool.Source, s.down[t.Tool.Source])
+	}
+	return nil
+}
+
+// pinOf says how a tool stands to its pin, and who pinned it.
+func (s *survey) pinOf(t agent.Status) string {
+	words := pinWord(t.State)
+	if hash := hashOf(t); hash != "" {
+		words += ", " + hash
+	}
+	if p, ok := s.lock.Tool(t.Tool.Name); ok {
+		words += fmt.Sprintf("; pinned by %s at %s, first seen at %s", onOneLine(p.By), p.PinnedAt.Format(time.RFC3339), p.FirstSeen.Format(time.RFC3339))
+	}
+	return words
+}
+
+// claims are what a tool's source says of its nature, as its words.
+func claims(t agent.Status) []string {
+	var out []string
+	c := t.Tool.Claims
+	if c.Title != "" {
+		out = append(out, fmt.Sprintf("its title is %q", visible.Text(c.Title)))
+	}
+	for _, hint := range []struct {
+		says    *bool
+		yes, no string
+	}{
+		{c.ReadOnly, "it says that it only reads", "it says that it changes something"},
+		{c.Destructive, "it says that it can destroy something", "it says that it destroys nothing"},
+		{c.Idempotent, "it says that a second run changes nothing more", "it says that a second run acts again"},
+		{c.OpenWorld, "it says that it reaches the world outside", "it says that it stays within its own data"},
+	} {
+		switch {
+		case hint.says == nil:
+		case *hint.says:
+			out = append(out, hint.yes)
+		default:
+			out = append(out, hint.no)
+		}
+	}
+	return out
+}
+
+// printDefinition prints all that a source says of a tool, with everything in it seen.
+func printDefinition(out io.Writer, t agent.Status) {
+	if t.Definition == nil {
+		fmt.Fprintf(out, "%s\n\nArguments\n%s\n", visible.Text(t.Tool.Description), indented(t.Tool.Schema))
+		return
+	}
+	fmt.Fprintf(out, "What its source says of it\n%s\n", indented(t.Definition))
+}
+
+// indented lays JSON out for reading.
+func indented(raw []byte) string {
+	text, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true), jsontext.Multiline(true), jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
+	if err != nil {
+		text = raw
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		rest := strings.TrimLeft(line, " ") // what indents it is no run of spaces that hides something
+		lines[i] = line[:len(line)-len(rest)] + visible.Text(rest)
+	}
+	return "  " + strings.Join(lines, "\n")
+}
+
+func printDiff(out io.Writer, t agent.Status) {
+	for _, line := range pins.Diff(t.Pinned, t.Definition) {
+		fmt.Fprintln(out, "  "+line)
+	}
+}
