@@ -69,6 +69,10 @@ func TestSecretsStayInside(t *testing.T) {
 			fmt.Fprint(w, "\x00"+heard)
 		case "cut":
 			fmt.Fprint(w, strings.Repeat("x", 1<<10-5)+environment["API_TOKEN"]+strings.Repeat(environment["API_TOKEN"], 200))
+		case "manycut": // what is taken out makes room for what was read behind the limit
+			for i := range 400 {
+				fmt.Fprintf(w, "%*s%s", i%7, "", environment["API_TOKEN"])
+			}
 		case "cuterror":
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, strings.Repeat("x", 2<<10-5)+environment["API_TOKEN"]+strings.Repeat(environment["API_TOKEN"], 200))
@@ -83,7 +87,7 @@ func TestSecretsStayInside(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(redact.Writer(&log), nil))
 	for _, method := range []string{"GET", "POST"} {
-		for _, way := range []string{"text", "json", "pointer", "error", "failure", "created", "redirect", "userinfo", "host", "file", "cut", "cuterror", "broken"} {
+		for _, way := range []string{"text", "json", "pointer", "error", "failure", "created", "redirect", "userinfo", "host", "file", "cut", "manycut", "cuterror", "broken"} {
 			yaml := withSecrets + "method: " + method + "\nmax_result: 1KB\n"
 			if way == "pointer" {
 				yaml += "result: {pointer: /heard}\n"
@@ -97,12 +101,19 @@ func TestSecretsStayInside(t *testing.T) {
 			if text == "" && err == nil {
 				t.Errorf("%s %s: nothing came", method, way)
 			}
-			said := text + fmt.Sprint(err) + fmt.Sprintf("%+v", files) + string(tool.Definition)
+			said := text + fmt.Sprint(err) + filesText(files) + string(tool.Definition)
 			leaks(t, method+" "+way, said)
 			logger.Warn("a run", "error", fmt.Sprint(err), "raw", environment["API_TOKEN"])
 		}
 	}
 	leaks(t, "the log", log.String())
+}
+
+func filesText(files []agent.File) (all string) {
+	for _, f := range files {
+		all += f.Name + f.Type + string(f.Data)
+	}
+	return all
 }
 
 func leaks(t *testing.T, where, said string) {
@@ -112,8 +123,11 @@ func leaks(t *testing.T, where, said string) {
 			t.Errorf("%s tells %q:\n%.400s", where, secret, said)
 		}
 		// not in part either, where something was cut
-		if len(secret) > 8 && strings.HasSuffix(strings.SplitN(said, "\n", 2)[0], secret[:8]) {
-			t.Errorf("%s ends with the beginning of %q", where, secret)
+		line, _, _ := strings.Cut(said, "\n")
+		for n := 3; n < len(secret); n++ {
+			if strings.HasSuffix(line, secret[:n]) {
+				t.Errorf("%s ends with the beginning of %q: %q", where, secret, secret[:n])
+			}
 		}
 	}
 }
