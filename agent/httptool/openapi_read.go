@@ -104,7 +104,8 @@ func (d *document) validate() (invalid string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("is no OpenAPI description: %.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}
-	err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation())
+	err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation(),
+		openapi3.AllowExtraSiblingFields("pathItems")) // which 3.1 has
 	if err != nil {
 		invalid = fmt.Sprintf("%.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}

@@ -2,12 +2,15 @@ package httptool_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"countersign/agent"
 	"countersign/agent/httptool"
@@ -84,4 +87,179 @@ func TestHundredOperations(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	t.Logf("%s\n%s", first.Schema, first.Definition)
+}
+
+// wantTool is what a tool of a description has to be.
+func TestPetstore(t *testing.T) {
+	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
+	registered(t, tools)
+	var names, said []string
+	for _, tool := range tools {
+		names = append(names, fmt.Sprintf("%s %s %s", tool.Name, tool.Effect, tool.Presumed))
+	}
+	for _, err := range errs {
+		var p *httptool.Problem
+		if !errors.As(err, &p) || !p.Warning || p.Path != "openapi.it" {
+			t.Errorf("no warning: %v", err)
+		}
+		said = append(said, err.Error())
+	}
+	wantNames := []string{
+		"it.log_in_ unprotected high", "it.addNote unprotected high", "it.listPets read-only low", "it.addPet unprotected high", "it.getPet read-only low",
+		"it.replacePet unprotected high", "it.deletePet unprotected high", "it.get_search_style.label_matrix_list read-only low",
+	}
+	if diff := cmp.Diff(wantNames, names); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	wantSaid := []string{
+		`openapi.it: GET /odd (oddCookie) was left out: the parameter c is a list or an object in a cookie, which has no one way to be written`,
+		`openapi.it: OPTIONS /odd (optionsOdd) was left out: it is of a method that is not supported`,
+		`openapi.it: the pattern "^(?!x)[a-z]+$" can't be checked here, and the server alone holds arguments against it`,
+		`openapi.it: operations such as PUT /pets/{petId} want to know who asks, and nothing says so; add headers: {X-Api-Key: "${API_KEY}"}`,
+		`openapi.it: POST /pets/{petId}/photo (uploadPhoto) was left out: the body is multipart/form-data, and JSON, a form or plain text is supported`,
+	}
+	if diff := cmp.Diff(wantSaid, said); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	want := map[string]string{
+		"it.listPets": `{"additionalProperties":false,"properties":{
+			"X-Trace":{"items":{"type":"string"},"type":"array"},
+			"colours":{"items":{"type":"string"},"type":"array"},
+			"filter":{"properties":{"age":{"type":"integer"},"name":{"type":"string"}},"type":"object"},
+			"ids":{"items":{"format":"int64","type":"integer"},"type":"array"},
+			"limit":{"default":20,"description":"How many.","exclusiveMinimum":0,"maximum":100,"type":"integer"},
+			"session":{"type":"string"},
+			"sizes":{"items":{"type":"string"},"type":"array"},
+			"tags":{"items":{"type":"string"},"type":"array"},
+			"where":{"properties":{"a":{"type":"number"}},"type":"object"}},"type":"object"}`,
+		"it.addPet": `{"$defs":{
+			"Category":{"properties":{"name":{"type":"string"},"parent":{"$ref":"#/$defs/Category"}},"type":"object"},
+			"NewPet":{"properties":{"born":{"default":"2020-01-01","format":"date","type":"string"},"category":{"$ref":"#/$defs/Category"},"code":{"type":"string"},
+				"kind":{"enum":["cat","dog",null],"type":["string","null"]},"name":{"minLength":1,"type":"string"},"weight":{"multipleOf":0.01,"type":["number","null"]}},"required":["name"],"type":"object"}},
+			"additionalProperties":false,"properties":{"body":{"$ref":"#/$defs/NewPet","description":"The new pet."}},"required":["body"],"type":"object"}`,
+		"it.getPet": `{"additionalProperties":false,"properties":{"petId":{"format":"int64","maximum":9223372036854775807,"minimum":1,"type":"integer"},
+			"verbose":{"description":"With everything.","type":"boolean"}},"required":["petId"],"type":"object"}`,
+		"it.get_search_style.label_matrix_list": `{"additionalProperties":false,"properties":{"body":{"type":"string"},"list":{"items":{"type":"string"},"type":"array"},"list_query":{"type":"string"},
+			"matrix":{"items":{"type":"string"},"type":"array"},"odd_name_":{"type":"string"},"style.label":{"type":"string"}},"required":["style.label","matrix","list"],"type":"object"}`,
+		"it.log_in_": `{"additionalProperties":false,"properties":{"body":{"properties":{"groups":{"items":{"type":"string"},"type":"array"},"name":{"type":"string"},
+			"password":{"format":"password","type":"string","writeOnly":true}},"required":["name"],"type":"object"}},"type":"object"}`,
+	}
+	for name, schema := range want {
+		if diff := cmp.Diff(plainText(schema), plainText(string(named(t, tools, name).Schema))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	if got := named(t, tools, "it.replacePet"); got.Description != "Deprecated. Replace a pet" || got.Claims.Title != "Replace a pet" || *got.Claims.ReadOnly || !*got.Claims.Idempotent {
+		t.Errorf("%+v", got)
+	}
+	if got := named(t, tools, "it.listPets").Description; got != "List pets\nAll pets that the filters leave." {
+		t.Errorf("%q", got)
+	}
+	if got := named(t, tools, "it.getPet").Description; got != "GET /pets/{petId}" {
+		t.Errorf("%q", got)
+	}
+	if d := string(named(t, tools, "it.getPet").Definition); !strings.Contains(d, `"server":"https://eu.pets.example.com/v3"`) || strings.Contains(d, "S3cr3t") {
+		t.Errorf("%s", d)
+	}
+}
+
+// plainText is a text without the spaces that only lay it out.
+func plainText(s string) string {
+	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
+}
+
+// What goes out for operations' arguments, in each style.
+func TestStyles(t *testing.T) {
+	s := serve(t, status(200))
+	tools, _ := api(t, s, "testdata/petstore30.yaml", "url: SITE/base\nheaders: {Authorization: 'Bearer ${API_TOKEN}', Cookie: own=1}\nquery: {key: '${API_KEY}'}\nidempotency_key: Idempotency-Key\n")
+	key := "key=k3y%26with%3Dodd%20chars"
+	for _, tt := range []struct {
+		tool, args, target, body, media string
+		header                          map[string]string
+	}{
+		{tool: "it.listPets", args: `{"tags":["a,b","c"],"ids":[1,9223372036854775807],"colours":["r|b","g"],"sizes":["x l","m"],"filter":{"age":3,"name":"a&b"},"where":{"a":1.10},"limit":5,"X-Trace":["a","b"],"session":"s1"}`,
+			target: "/base/pets?" + key + "&tags=a%2Cb&tags=c&ids=1,9223372036854775807&colours=r%7Cb%7Cg&sizes=x%20l%20m&filter%5Bage%5D=3&filter%5Bname%5D=a%26b&where=%7B%22a%22%3A1.10%7D&limit=5",
+			header: map[string]string{"X-Trace": "a,b", "Cookie": "own=1; session=s1", "Authorization": "Bearer " + environment["API_TOKEN"], "Idempotency-Key": ""}},
+		{tool: "it.listPets", args: `{}`, target: "/base/pets?" + key, header: map[string]string{"Cookie": "own=1"}},
+		{tool: "it.addPet", args: `{"body":{ "name":"Rex","weight":1.10 }}`, target: "/base/pets?" + key, body: `{ "name":"Rex","weight":1.10 }`, media: "application/json", header: map[string]string{"Idempotency-Key": "exec_1"}},
+		{tool: "it.replacePet", args: `{"petId":7,"body":{"name":"x"}}`, target: "/base/pets/7?" + key, body: `{"name":"x"}`, media: "application/merge-patch+json"},
+		{tool: "it.replacePet", args: `{"petId":7}`, target: "/base/pets/7?" + key},
+		{tool: "it.deletePet", args: `{"petId":7}`, target: "/base/pets/7?" + key},
+		{tool: "it.get_search_style.label_matrix_list", args: `{"style.label":"a b","matrix":["x","y;z"],"list":["1","2,3"],"list_query":"q","odd_name_":"o","body":"h"}`,
+			target: "/base/search/.a%20b/;matrix=x;matrix=y%3Bz/1,2%2C3?" + key + "&list=q&odd%5Bname%5D=o", header: map[string]string{"body": "h"}},
+		{tool: "it.log_in_", args: `{"body":{"name":"a b","password":"p&q","groups":["x","y"]}}`, target: "/base/login?" + key, body: "name=a+b&password=p%26q&groups=x&groups=y", media: "application/x-www-form-urlencoded"},
+		{tool: "it.addNote", args: `{"body":"Grüße"}`, target: "/base/notes?" + key, body: "Grüße", media: "text/plain; charset=utf-8"},
+	} {
+		if _, _, err := run(t, named(t, tools, tt.tool), tt.args); err != nil {
+			t.Errorf("%s: %v", tt.tool, err)
+			continue
+		}
+		got, _ := s.last()
+		if got.Target != tt.target || got.Body != tt.body || got.Header.Get("Content-Type") != tt.media {
+			t.Errorf("%s sent %s %s %s\nwant %s %s %s", tt.tool, got.Target, got.Header.Get("Content-Type"), got.Body, tt.target, tt.media, tt.body)
+		}
+		for name, want := range tt.header {
+			if got.Header.Get(name) != want {
+				t.Errorf("%s sent %s: %q, want %q", tt.tool, name, got.Header.Get(name), want)
+			}
+		}
+	}
+	if tool := named(t, tools, "it.addPet"); tool.Effect != approvers.Idempotent {
+		t.Errorf("%s", tool.Effect)
+	}
+	_, before := s.last()
+	for _, tt := range [][2]string{
+		{"it.listPets", `{"session":"a;b"}`}, {"it.listPets", `{"X-Trace":["a\r\nb"]}`}, {"it.listPets", `{"filter":{"a":{"b":1}}}`}, {"it.getPet", `{}`}, {"it.getPet", `{"petId":"../x"}`},
+		{"it.get_search_style.label_matrix_list", `{"style.label":"a","matrix":["x"],"list":["..","x/y"]}`}, {"it.get_search_style.label_matrix_list", `{"style.label":"a","matrix":["x"],"list":[".."]}`},
+		{"it.get_search_style.label_matrix_list", `{"style.label":"a","matrix":[],"list":["x"]}`}, {"it.log_in_", `{"body":{"name":{"a":1}}}`}, {"it.addNote", `{"body":{}}`}, {"it.log_in_", `{"body":[1]}`},
+	} {
+		if _, _, err := run(t, named(t, tools, tt[0]), tt[1]); err == nil || !strings.HasPrefix(err.Error(), "nothing was sent: ") {
+			t.Errorf("%s %s: %v", tt[0], tt[1], err)
+		}
+	}
+	if got, n := s.last(); n != before {
+		t.Errorf("sent %+v", got)
+	}
+}
+
+func TestBookings(t *testing.T) {
+	tools, errs := api(t, nil, "testdata/bookings31.yaml", "prefix: false\neffects: {book: idempotent}\n")
+	if len(errs) > 0 || len(tools) != 2 {
+		t.Fatalf("%d tools, %v", len(tools), errs)
+	}
+	registered(t, tools)
+	book := named(t, tools, "book")
+	want := `{"$defs":{"Guest":{"$defs":{"Name":{"maxLength":80,"type":"string"}},"properties":{"name":{"$ref":"#/$defs/Name"},"plus":{"$ref":"#/$defs/Guest"}},"type":["object","null"]},
+		"Name":{"maxLength":80,"type":"string"}},"additionalProperties":false,"properties":{
+		"body":{"properties":{"amount":{"const":1.10,"type":"number"},"anything":true,
+			"either":{"else":{"$ref":"#/$defs/Guest","description":"beside a reference"},"if":{"type":"string"},"then":{"minLength":1}},
+			"from":{"format":"date-time","type":"string"},
+			"guests":{"items":{"$ref":"#/$defs/Guest"},"prefixItems":[{"$ref":"#/$defs/Guest"}],"type":"array"},
+			"people":{"exclusiveMinimum":0,"type":"integer"}},"required":["from","people"],"type":"object","unevaluatedProperties":false},
+		"dry_run":{"type":["boolean","null"]},"room":{"type":"string"}},"required":["room","body"],"type":"object"}`
+	if diff := cmp.Diff(plainText(want), string(book.Schema)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if book.Effect != approvers.Idempotent || !strings.Contains(string(book.Definition), `"server":"https://bookings.example.com/api/"`) {
+		t.Errorf("%s %s", book.Effect, book.Definition)
+	}
+	if d := string(named(t, tools, "rooms").Definition); !strings.Contains(d, `"server":"https://rooms.example.com"`) {
+		t.Errorf("%s", d)
+	}
+
+	s := serve(t, status(200))
+	tools, _ = api(t, s, "testdata/bookings31.yaml", "url: SITE/api/\n")
+	if _, _, err := run(t, named(t, tools, "it.book"), `{"room":"a b","dry_run":null,"body":{"from":"2026-01-01T00:00:00Z","people":1}}`); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.last(); got.Target != "/api/rooms/a%20b/bookings" || got.Body != `{"from":"2026-01-01T00:00:00Z","people":1}` {
+		t.Errorf("%+v", got)
+	}
+	if _, _, err := run(t, named(t, tools, "it.rooms"), `{"near":{"lat":52.50,"lon":-1}}`); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.last(); got.Target != "/api/rooms?lat=52.50&lon=-1" {
+		t.Errorf("%+v", got)
+	}
 }
