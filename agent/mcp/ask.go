@@ -68,7 +68,7 @@ func unfitAddress(text string) string {
 	switch {
 	case err != nil || len(text) > maxQuestion || u.Host == "":
 		return "its address can't be read"
-	case u.Scheme != "https" && !(u.Scheme == "http" && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")):
+	case u.Scheme != "https" && (u.Scheme != "http" || openly(text)):
 		return "its address is not https"
 	case u.User != nil:
 		return "its address has a name or password in it"

@@ -98,11 +98,11 @@ func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{}) // of no scheme: neither files nor hosts are read for it
 	if err := c.AddResource("mem:output", doc); err != nil {
-		return nil, fmt.Errorf("it is no JSON Schema: %.300s", err)
+		return nil, errors.New("it is no JSON Schema: " + line(err.Error()))
 	}
 	schema, err := c.Compile("mem:output")
 	if err != nil {
-		return nil, fmt.Errorf("it is no JSON Schema: %.300s", err)
+		return nil, errors.New("it is no JSON Schema: " + line(err.Error()))
 	}
 	return schema, nil
 }

@@ -193,6 +193,7 @@ func watchMemory(t *testing.T) (stop func()) {
 	return func() {
 		close(end)
 		<-ended
+		t.Logf("the heap grew by %d MiB at most", (most-before)>>20)
 		if most > before+maxGrowth {
 			t.Errorf("the heap grew by %d MiB", (most-before)>>20)
 		}

@@ -212,14 +212,20 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	if _, err := p.stdin.Write(append(oneLine(raw), '\n')); err != nil {
-		go p.Close() // half a message may have gone out: nothing can follow it
+		go p.end() // half a message may have gone out: nothing can follow it
 		return fmt.Errorf("the server does not take what is sent to it: %w", err)
 	}
 	return nil
 }
 
-// Close ends the program: its input ends, then it is told to end, then it is killed, with all that it started in its group.
+// Close is end, as the SDK wants it.
 func (p *process) Close() error {
+	p.end()
+	return nil
+}
+
+// end ends the program: its input ends, then it is told to end, then it is killed, with all that it started in its group.
+func (p *process) end() {
 	p.closing.Do(func() {
 		p.stdin.Close()
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -235,7 +241,6 @@ func (p *process) Close() error {
 		p.stdout.Close()
 		p.workers.Wait()
 	})
-	return nil
 }
 
 // killGroup signals all processes of the program's group.

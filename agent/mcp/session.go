@@ -76,7 +76,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		err = ses.whyNot(within, err)
 		ses.cancel()
 		if ses.process != nil {
-			ses.process.Close()
+			ses.process.end()
 		}
 		return nil, err
 	}
@@ -215,12 +215,12 @@ func statusHint(status int64, s config.Server) string {
 func (ses *session) end() {
 	ses.cancel()
 	if ses.process != nil {
-		ses.process.Close()
+		ses.process.end()
 	}
 	if ses.sdk == nil {
 		return
 	}
-	go ses.sdk.Close()
+	go func() { _ = ses.sdk.Close() }() // that it ended is seen by done
 	t := time.NewTimer(3 * ses.server.limits.soft)
 	defer t.Stop()
 	select {
