@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"strings"
 
 	"countersign/agent"
 )
@@ -23,6 +24,9 @@ func announce(out io.Writer, st stage, s setup, o demoOptions) {
 		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
 	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+	if names := s.tools.outside(); len(names) > 0 {
+		fmt.Fprintf(out, "\nThe policy's servers are there too: %s. Write \"help\" to see how their tools are called.\n", strings.Join(names, ", "))
+	}
 	if s.control != nil {
 		fmt.Fprintf(out, "\nAs its operator, in another terminal:  export COUNTERSIGN_STORE='bolt:%s'  and then  countersign pending\n", st.path)
 	}

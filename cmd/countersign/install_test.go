@@ -35,9 +35,9 @@ func TestInstallPage(t *testing.T) {
 	policy := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(socket)[1]
 	dir := t.TempDir()
 	for name, part := range map[string]string{"socket": socket, "http": http} {
-		script := "shop countersign.yaml\nworkspace\nmodel sk-key\nenv COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0\n"
-		if name == "http" {
-			script += "address\n"
+		script := "workspace\nmodel sk-key\nenv COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0\n"
+		if name == "http" { // it begins where the other part ended
+			script += "shop countersign.yaml\naddress\n"
 		}
 		script += pageScript(t, part) + "-- countersign.yaml --\n" + policy
 		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
@@ -64,6 +64,8 @@ func pageScript(t *testing.T, part string) string {
 			case strings.HasPrefix(line, "export "): // the workspace and the model have set them
 			case line == "countersign serve":
 				b.WriteString("exec countersign serve &bot&\nup countersign.db.sock\nsubscribe\nfirstcall\n")
+			case line == "countersign tools pin --all":
+				b.WriteString("exits 0 " + line + " --yes\nstdout issue_refund\n")
 			case strings.HasPrefix(line, "countersign doctor"):
 				b.WriteString("exits 0 " + strings.Replace(line, "https://bot.example.com", "http://$COUNTERSIGN_HTTP_ADDR", 1) + "\nstdout '^Nothing is missing\\.$'\n")
 			case strings.HasPrefix(line, "countersign "):

@@ -239,6 +239,16 @@ func (b *toolbox) all() []*outlet {
 	return out
 }
 
+// outside are the names of the policy's servers.
+func (b *toolbox) outside() (names []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.wanted[len(b.own):] {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // status tells how each server is, by name.
 func (b *toolbox) status() []mcp.Status {
 	var out []mcp.Status

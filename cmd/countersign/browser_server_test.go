@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"countersign/internal/npm"
+)
+
+const toolsPage = "../../docs/tools.md"
+
+// walkthrough is what the page on tools has a newcomer do: its policy, its commands, and what Sam writes.
+type walkthrough struct {
+	policy   string
+	commands []string
+	says     []string
+}
+
+func readWalkthrough(t *testing.T) (w walkthrough) {
+	t.Helper()
+	text, err := os.ReadFile(toolsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(text), "\n## Walk-through\n")
+	part, _, _ = strings.Cut(part, "\n## ")
+	for _, m := range regexp.MustCompile("(?s)```(\\w+)\n(.*?)```").FindAllStringSubmatch(part, -1) {
+		lines := strings.Split(strings.TrimSpace(m[2]), "\n")
+		switch m[1] {
+		case "yaml":
+			w.policy = m[2]
+		case "sh":
+			w.commands = append(w.commands, lines...)
+		case "text":
+			w.says = append(w.says, lines...)
+		}
+	}
+	if w.policy == "" || len(w.commands) != 5 || len(w.says) != 2 {
+		t.Fatalf("the page has another walk-through: %+v", w)
+	}
+	return w
+}
+
+// The walk-through of docs/tools.md, done for real: a server from npm is pinned, a call of it is asked for in the browser, waits, is approved by the Team Lead, and the
+// file is on the disk. npx would fetch the server; here it is the installed one of the same version.
+func TestBrowserServer(t *testing.T) {
+	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
+	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := readWalkthrough(t)
+	server := regexp.MustCompile(`npx, -y, "@modelcontextprotocol/server-filesystem@([^"]*)"`).FindStringSubmatch(w.policy)
+	lock, err := os.ReadFile("../../agent/mcp/npmtest/package.json")
+	if err != nil || server == nil || !strings.Contains(string(lock), `"@modelcontextprotocol/server-filesystem": "`+server[1]+`"`) {
+		t.Fatalf("%v: the page names the server %q, and the tests install another one", err, server)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "countersign.yaml"), []byte(strings.Replace(w.policy, server[0], "mcp-server-filesystem", 1)))
+	env := []string{"PATH=" + filepath.Dir(program) + ":" + filepath.Join(modules, "node_modules", ".bin") + ":" + os.Getenv("PATH")}
+	run := func(line, stdin string) string {
+		t.Helper()
+		cmd := exec.CommandContext(within(t), "sh", "-c", line)
+		cmd.Dir, cmd.Env, cmd.Stdin = dir, append(plainEnv(), env...), strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		return string(out)
+	}
+	run(w.commands[0], "")
+	if said := run(w.commands[1]+" --yes", ""); !strings.Contains(said, "files.write_file") {
+		t.Errorf("%s says\n%s", w.commands[1], said)
+	}
+	if said := run(w.commands[2], ""); !regexp.MustCompile(`files\.write_file +high +Team Lead`).MatchString(said) || strings.Contains(said, "warning") {
+		t.Errorf("%s says\n%s", w.commands[2], said)
+	}
+
+	flags := strings.Fields(strings.TrimPrefix(w.commands[3], "countersign "))
+	demo := launch(t, dir, env, append(flags, "--no-browser", "--addr", "127.0.0.1:0")...)
+	b := openBrowserTest(t, demo.says(`The workspace +(http://[^/]+)/`))
+	demo.says(`The policy's servers are there too: (files)\.`)
+
+	b.become("U0100", "C0001")
+	b.write("composer", w.says[0])
+	b.click("replies", "")
+	b.sees(inThread, "Buy stamps")
+	b.shot("server-01-read")
+	b.become("U0100", "C0001")
+	b.write("composer", w.says[1])
+	b.until("the second thread has an answer", `document.querySelectorAll("[data-testid=replies]").length === 2`)
+	b.click("replies", "")
+	b.sees(inThread, "Waits for Team Lead")
+	b.sees(inThread, "Write hello.txt")
+	b.shot("server-02-asker-waiting")
+	file := filepath.Join(dir, "notes", "hello.txt")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file is there before anybody approved it")
+	}
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "Write hello.txt")
+	b.sees(inMessages, "Hello from Slack")
+	b.sees(inMessages, "files.write_file")
+	b.shot("server-03-card")
+	b.click("button", "Approve")
+	b.sees("[data-testid=confirm]", "Write hello.txt")
+	b.shot("server-04-confirm")
+	b.press("confirm-accept")
+	b.sees(inMessages, "Approved by")
+	b.shot("server-05-approved")
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "Successfully wrote to")
+	b.shot("server-06-answer")
+	if said := run(w.commands[4], ""); said != "Hello from Slack" {
+		t.Errorf("%s says %q", w.commands[4], said)
+	}
+	if err := demo.end(syscall.SIGINT); err != nil {
+		t.Errorf("asked to stop, the demo ended with %v", err)
+	}
+}
