@@ -62,6 +62,7 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the streams that belong to the call
+	defer context.AfterFunc(ses.ctx, cancel)()
 	f := &flight{token: "call-" + strconv.FormatInt(s.tokens.Add(1), 10), args: in.Args, progress: throttled(in.Progress)}
 	if in.Ask != nil {
 		f.ask = func(also context.Context, form agent.Form) (agent.Reply, error) {

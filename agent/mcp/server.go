@@ -106,6 +106,8 @@ func (s *server) link(ctx context.Context) error {
 			return ctx.Err()
 		case <-ses.done:
 			return ses.lost()
+		case <-ses.ctx.Done():
+			return errors.New("the server did not answer, so the connection was ended")
 		case <-s.wake:
 		}
 		if !ses.stale() {
