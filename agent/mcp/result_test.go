@@ -35,6 +35,8 @@ func TestResults(t *testing.T) {
 		{"a part of tomorrow", `{"content":[{"type":"smell"}]}`, `[a part of the result of the kind "smell", which is not known here]`, nil},
 		{"values", `{"structuredContent":{"n":12345678901234567890, "m":1.0}}`, `{"n":12345678901234567890, "m":1.0}`, nil},
 		{"values and the same as text", `{"content":[{"type":"text","text":"{\"m\":1.0,\n\"n\":1}"}],"structuredContent":{"n":1,"m":1.0}}`, "{\"m\":1.0,\n\"n\":1}", nil},
+		{"a text, and the same wrapped", `{"content":[{"type":"text","text":"Wrote a.txt"}],"structuredContent":{"content":"Wrote a.txt"}}`, "Wrote a.txt", nil},
+		{"a text, and more than the same wrapped", `{"content":[{"type":"text","text":"Wrote a.txt"}],"structuredContent":{"content":"Wrote a.txt","bytes":3}}`, "Wrote a.txt\n{\"content\":\"Wrote a.txt\",\"bytes\":3}", nil},
 		{"values and other text", `{"content":[{"type":"text","text":"{\"n\":2}"}],"structuredContent":{"n":1}}`, "{\"n\":2}\n{\"n\":1}", nil},
 	}
 	for _, tt := range tests {

@@ -34,6 +34,7 @@ type witnessConfig struct {
 	Seen   string // file of what tools saw: "TOOL EXECUTION" lines, synced
 	Heard  string // file of deliveries: which click became which inbox row
 	Shop   string // address of the sample shop's tools, which the bot has in place of the campaign's
+	Server string // address where a server offers the campaign's tools, which live on when the bot is killed; empty: they are the bot's own
 	Slow   time.Duration
 	Doom   doom
 }
@@ -136,7 +137,10 @@ func witnessRun(ctx context.Context, conf string) error {
 
 // tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may end.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*toolbox, error) {
-	if c.Shop == "" {
+	switch {
+	case c.Server != "":
+		return f.remote(c, log)
+	case c.Shop == "":
 		r, err := witnesses(c, f)
 		return boxed(r), err
 	}
@@ -170,38 +174,46 @@ const (
 
 const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gated":{"type":"boolean"}},"required":["n","gated"]}`
 
-// witnesses are tools that take a while before and after they act. Acting is one line in a file, synced.
-func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
-	seen, err := os.OpenFile(c.Seen, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+var witnessEffects = map[string]approvers.Effect{toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly}
+
+// actor makes what the tools do: acting under a key is one line in a file, synced. The idempotent tool writes its line once for each key.
+func actor(path string) (func(tool, key string) error, error) {
+	seen, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
-	r := &agent.Registry{}
-	for name, effect := range map[string]approvers.Effect{
-		toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly,
-	} {
-		act := func(key string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if name == toolOnce {
-				done, err := os.ReadFile(c.Seen)
-				if err != nil || strings.Contains(string(done), name+" "+key+"\n") {
-					return err
-				}
-			}
-			if _, err := fmt.Fprintf(seen, "%s %s\n", name, key); err != nil {
+	return func(tool, key string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if tool == toolOnce {
+			done, err := os.ReadFile(path)
+			if err != nil || strings.Contains(string(done), tool+" "+key+"\n") {
 				return err
 			}
-			return seen.Sync()
 		}
+		if _, err := fmt.Fprintf(seen, "%s %s\n", tool, key); err != nil {
+			return err
+		}
+		return seen.Sync()
+	}, nil
+}
+
+// witnesses are tools that take a while before and after they act. Acting is one line in a file, synced.
+func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
+	act, err := actor(c.Seen)
+	if err != nil {
+		return nil, err
+	}
+	r := &agent.Registry{}
+	for name, effect := range witnessEffects {
 		err := r.Register(agent.Tool{
 			Name: name, Description: "Leaves a trace.", Schema: json.RawMessage(witnessSchema), Effect: effect,
 			Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 				fmt.Println("tool", name, in.Key)
 				work(c.Slow)
 				end.reach(toolCalled)
-				if err := act(in.Key); err != nil {
+				if err := act(name, in.Key); err != nil {
 					return "", fmt.Errorf("%w: %w", agent.ErrOutcomeUnknown, err)
 				}
 				end.reach(toolActed)

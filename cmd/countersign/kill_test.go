@@ -29,12 +29,13 @@ func TestKills(t *testing.T) {
 	var mu sync.Mutex
 	var all figures
 	t.Run("rounds", func(t *testing.T) {
-		for round := 0; round*roundKills < kills; round++ {
-			n, seed := min(roundKills, kills-round*roundKills), seed+uint64(round)
+		size := min(roundKills, (kills+1)/2) // at least two rounds: one with tools of the bot's own, and one with a server's
+		for round := 0; round*size < kills; round++ {
+			n, seed := min(size, kills-round*size), seed+uint64(round)
 			t.Run(fmt.Sprint(round), func(t *testing.T) {
 				t.Parallel()
 				f := killRound(t, n, seed)
-				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", campaign.SeedVariable, seed, n, f)
+				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", campaign.SeedVariable, seed, 2*n, f)
 				mu.Lock()
 				defer mu.Unlock()
 				all.add(f)
@@ -50,9 +51,13 @@ func TestKills(t *testing.T) {
 // roundKills is how often a bot is killed in one world. In a new one there is less to read again, so that ten thousand kills take minutes.
 const roundKills = 100
 
-// killRound is one round, from an empty store to everything settled.
+// killRound is one round, from an empty store to everything settled. With an odd seed the tools are those of an MCP server: killed while it runs one, the bot does not know
+// whether the server does it, or has done it.
 func killRound(t *testing.T, kills int, seed uint64) figures {
 	c := openTrial(t, seed)
+	if seed%2 == 1 {
+		c.offerWitnesses()
+	}
 	random := campaign.Chance(seed, 99)
 	c.run(func(ctx context.Context) {
 		for range kills {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent"
+	"countersign/config"
+)
+
+// offerWitnesses serves the campaign's tools from an MCP server that lives on when the bot is killed: a call that was sent acts, whether or not anybody is left to hear
+// of it.
+func (c *trial) offerWitnesses() {
+	c.Helper()
+	act, err := actor(c.conf.Seen)
+	if err != nil {
+		c.Fatal(err)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "campaign", Version: "1"}, nil)
+	for name := range witnessEffects {
+		server.AddTool(&mcp.Tool{Name: name, Description: "Leaves a trace.", InputSchema: json.RawMessage(witnessSchema)},
+			func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				key, _ := req.Params.Meta["countersign/execution"].(string)
+				if key == "" {
+					return nil, errors.New("there is no key")
+				}
+				work(c.conf.Slow)
+				if err := act(name, key); err != nil {
+					return nil, err
+				}
+				work(c.conf.Slow)
+				return &mcp.CallToolResult{StructuredContent: json.RawMessage(`{"done":true}`), Content: []mcp.Content{&mcp.TextContent{Text: `{"done":true}`}}}, nil
+			})
+	}
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	c.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	c.conf.Server = web.URL
+}
+
+// remote are the campaign's tools as a server offers them. The bot may be killed before a call goes out, and when its answer is there and nothing is written yet.
+func (f *fate) remote(c witnessConfig, log *slog.Logger) (*toolbox, error) {
+	server := config.Server{Name: "campaign", URL: c.Server, Bare: true, Allow: []string{"127.0.0.1"}, Timeout: 30 * time.Second, MaxResult: 1 << 20, Effects: witnessEffects}
+	b, err := newToolbox(log, server)
+	if err != nil {
+		return nil, err
+	}
+	for name := range witnessEffects {
+		b.ours = append(b.ours, config.Tool{Name: name, Schema: json.RawMessage(witnessSchema), Source: server.Name})
+	}
+	b.between = func(t *agent.Tool) {
+		name, run := t.Name, t.Run
+		t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
+			fmt.Println("tool", name, in.Key)
+			f.reach(toolCalled)
+			result, err := run(ctx, in)
+			f.reach(toolActed)
+			return result, err
+		}
+	}
+	return b, nil
+}
