@@ -75,6 +75,7 @@ func check(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
+	withTools(file, tools)
 	findings := file.Check(described(tools))
 	if len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())

@@ -135,6 +135,7 @@ func (d *doctor) policy(path string) *approvers.Policy {
 		d.fail(exitUsage, err.Error(), "")
 		return nil
 	}
+	withTools(file, tools)
 	found := file.Check(described(tools))
 	for _, p := range found {
 		warning := p.Severity == config.Warning

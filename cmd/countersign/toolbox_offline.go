@@ -129,8 +129,15 @@ func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	withTools(file, tools)
 	if errs := file.Check(described(tools)).Errors(); len(errs) > 0 {
 		return nil, nil, misused("the policy can't be used:\n%w", errs)
 	}
 	return file.Policy, tools, nil
+}
+
+// withTools has a policy say what its tools add to it, as far as they are known while nobody is asked.
+func withTools(file *config.File, tools *agent.Registry) {
+	all, _ := tools.Status()
+	file.Policy = file.Policy.With(overlay(file.Policy, all))
 }
