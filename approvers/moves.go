@@ -245,7 +245,7 @@ func (r Request) Modify(in Deciding, m Move, e Edited) (Request, *Denied) {
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r = r.keepHanded(was).begin(in)
-	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) && !(r.Plan.Risk >= Critical && r.Forecast.Making()) {
+	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) && (r.Plan.Risk < Critical || !r.Forecast.Making()) {
 		return r.count(in, Modify, own, m), nil
 	}
 	edit := m.decision(Modify, role, r, in.Now)

@@ -23,8 +23,8 @@ func (s scene) card() drawing {
 	}
 	s.risk(p, r)
 	s.arguments(p, text, whole)
-	s.forecast(p, r)
 	p.para(s.warnings(r, whole)...)
+	s.forecast(p, r)
 	s.edits(p, r)
 	s.asked(p, r)
 	if r.State == approvers.Pending {

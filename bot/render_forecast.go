@@ -30,11 +30,11 @@ func (s scene) forecast(p *page, r approvers.Request) {
 func says(f approvers.Forecast) *prose {
 	switch {
 	case f.Dry:
-		return new(prose).code(name(f.By)).say(" says this of a dry run; the words are that tool's:")
+		return say("What ").code(name(f.By)).say(" says of a dry run, in its own words:")
 	case f.Own:
-		return new(prose).code(name(f.By)).say(" itself says what it would do:")
+		return say("What ").code(name(f.By)).say(" itself says of it:")
 	}
-	return say("Asked beforehand, ").code(name(f.By)).say(" says this; the words are that tool's:")
+	return say("What ").code(name(f.By)).say(" says of it, in its own words:")
 }
 
 // saidAbove reports whether all that the tool said is the first line of the card already.

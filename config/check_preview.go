@@ -40,10 +40,13 @@ func (c *checker) companion(path string, of approvers.ToolPolicy, name string) {
 		c.wrong(path, fmt.Sprintf("%s is not declared to only read (its effect is %s), and a preview changes nothing", name, t.Effect), "name a tool that only reads, or use dry_run")
 		return
 	}
-	p, _ := c.policy.Tool(name, "")
+	p, named := c.policy.Tool(name, "")
+	if !named && !known {
+		return // what it is presumed to be is not known
+	}
 	if p.Risk > approvers.Low || p.Confirm || asksByRule(p) {
 		hint := fmt.Sprintf("add %s: {risk: low} to tools", name)
-		if _, named := c.policy.Tool(name, ""); named {
+		if named {
 			hint = fmt.Sprintf("give %s risk: low and no confirm, or name another tool", name)
 		}
 		c.wrong(path, fmt.Sprintf("%s does not run without asking: it is %s", name, standing(p)), hint)

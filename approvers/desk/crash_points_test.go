@@ -16,6 +16,7 @@ import (
 // crashMoves are the moves of the desk on the way of a call. A process can stop before the commit of each, and behind it.
 var crashMoves = []string{
 	"Recover", "Receive", "Hear", "Begin", "Propose", "Muster", "Expand", "Shown", "Decide", "Claim", "Finish", "Report", "LeaveUnknown", "Answer",
+	"BeginPreview", "EndPreview",
 }
 
 // crashMoments are the points between two transactions.
@@ -45,6 +46,7 @@ func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(str
 		w.tools.effect(name, effect)
 	}
 	w.muted = muted
+	w.policy.Store(policy("policy-1", companion))
 	return w
 }
 
@@ -169,6 +171,7 @@ func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop 
 		})
 		w.through()
 		s.judge(w, effect, muted, stops)
+		w.wantForetold()
 		w.books()
 		if t.Failed() {
 			t.Logf("stopped at %q", stops)

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,12 +27,13 @@ type outside struct {
 	cut        map[string]int    // by execution: how many of its runs a crash cut
 	acted      map[string]bool   // what people did already
 	crashes    int
-	script     []string // what the model asks for in its first step
-	then       []string // and in its second, if anything
-	silent     bool     // nobody decides anything
-	muted      bool     // nobody reports on an unknown outcome
-	allow      int      // how many more calls the first approver allows
-	aside      []act    // what people do about the first card before anybody decides, one after the other
+	script     []string       // what the model asks for in its first step
+	then       []string       // and in its second, if anything
+	silent     bool           // nobody decides anything
+	foretold   map[string]int // by digest: how often a tool was asked what the call would do
+	muted      bool           // nobody reports on an unknown outcome
+	allow      int            // how many more calls the first approver allows
+	aside      []act          // what people do about the first card before anybody decides, one after the other
 }
 
 type posted struct {
@@ -51,7 +53,7 @@ type delivery struct {
 func newOutside(t testing.TB, kill func(point string) bool) *outside {
 	w := &outside{
 		office: newOfficeIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
-		acted:  map[string]bool{},
+		acted: map[string]bool{}, foretold: map[string]int{},
 		script: []string{`search_orders {}`, `issue_refund {"amount":49.99}`, `update_address {}`, `cancel_account {}`, `issue_refund {"amount":`},
 	}
 	w.ok(w.store.Close())
@@ -164,7 +166,7 @@ func (w *outside) step() bool {
 		{store.TimerShowFirst, w.showAt}, {store.TimerShow, w.showAt}, {store.TimerShowLast, w.showAt},
 		{store.TimerExpire, w.Expire}, {store.TimerEscalate, w.Escalate}, {store.TimerLeave, w.LeaveUnknown},
 		{store.TimerMuster, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
-		{store.TimerGrant, w.LapseGrant},
+		{store.TimerGrant, w.LapseGrant}, {store.TimerPreview, w.foretell},
 	}
 	for _, h := range handlers {
 		due := view(w.office, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
@@ -177,6 +179,37 @@ func (w *outside) step() bool {
 		}
 	}
 	return w.people()
+}
+
+// foretell has a companion say what a call would do. It reads, and so it may be asked any number of times.
+func (w *outside) foretell(ctx context.Context, t store.Timer) error {
+	p, ok, err := w.BeginPreview(ctx, t.Ref)
+	if err != nil || !ok {
+		return err
+	}
+	w.foretold[p.Digest]++
+	return w.EndPreview(ctx, p, "it is fine", "")
+}
+
+// wantForetold checks that whatever waited for people got its preview, or was decided before, and that no tool was asked for it too often.
+func (w *outside) wantForetold() {
+	w.t.Helper()
+	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
+		for _, c := range w.callsOf(turn) {
+			if c.Request == "" {
+				continue
+			}
+			r := w.request(c.Request)
+			if f := r.Forecast; f == nil && r.Tool == "issue_refund" || f.Making() && r.State == approvers.Pending || f != nil && f.State == approvers.ForecastFailed && f.Tries < approvers.ForecastTries {
+				w.t.Errorf("a request of %s that is %s has the preview %+v", r.Tool, r.State, f)
+			}
+		}
+	}
+	for digest, n := range w.foretold {
+		if n > approvers.ForecastTries {
+			w.t.Errorf("a tool was asked %d times about %s", n, digest)
+		}
+	}
 }
 
 // heard lists the turn of each message, from the store: what a killed process knew is gone.

@@ -132,6 +132,7 @@ func TestMCPListsTheTools(t *testing.T) {
 		"update_profile":          say("Change a customer's profile", false, true, true, false),
 		"apply_discount":          say("Give a discount", false, false, false, false),
 		"issue_refund":            say("Give money back", false, true, false, true),
+		"preview_refund":          say("Look what a refund would do", true, false, true, false),
 		"process_payment":         say("Take a payment", false, true, false, true),
 		"send_email":              say("Send an e-mail", false, true, false, true),
 		"delete_account":          say("Delete an account", false, true, true, false),
@@ -306,7 +307,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 	defer session.Close()
 	tools, err := session.ListTools(t.Context(), &mcp.ListToolsParams{})
-	if err != nil || len(tools.Tools) != 10 {
+	if err != nil || len(tools.Tools) != 11 {
 		t.Fatalf("%d tools, %v", len(tools.Tools), err)
 	}
 	got, err := session.CallTool(t.Context(), &mcp.CallToolParams{

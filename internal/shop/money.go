@@ -37,23 +37,9 @@ type RefundResult struct {
 // IssueRefund gives back at most what was paid and not yet given back.
 func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (RefundResult, error) {
 	return once(ctx, s, key, "issue_refund", a, func(c *change) (RefundResult, error) {
-		o, err := c.order(a.OrderID)
+		o, err := c.mayRefund(a)
 		if err != nil {
 			return RefundResult{}, err
-		}
-		left := o.Refundable()
-		switch {
-		case a.Amount <= 0:
-			return RefundResult{}, problem(ErrInvalid, "A refund must be more than zero.")
-		case a.Currency != o.Currency:
-			return RefundResult{}, problem(ErrInvalid, "%s was paid in %s, so it can't be refunded in %s.", o.ID, o.Currency, shown(a.Currency))
-		case o.Paid == 0:
-			return RefundResult{}, problem(ErrRefused, "%s has not been paid, so there is nothing to refund.", o.ID)
-		case left == 0:
-			return RefundResult{}, problem(ErrRefused, "%s has already been refunded in full (%s).", o.ID, o.Refunded.In(o.Currency))
-		case a.Amount > left:
-			return RefundResult{}, problem(ErrRefused, "%s is more than can be refunded for %s: %s was paid and %s refunded, so at most %s is left.",
-				a.Amount.In(o.Currency), o.ID, o.Paid.In(o.Currency), o.Refunded.In(o.Currency), left.In(o.Currency))
 		}
 		o.Refunded += a.Amount
 		r := Refund{ID: number("RFD", len(c.Refunds)+1), Order: o.ID, Amount: a.Amount, Currency: o.Currency, Reason: a.Reason, At: c.at}
@@ -61,6 +47,60 @@ func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (Refun
 		c.summary = fmt.Sprintf("Refunded %s for %s to %s", a.Amount.In(o.Currency), o.ID, c.customer(o.Customer).Name)
 		return RefundResult{RefundID: r.ID, OrderID: o.ID, UserID: o.Customer, Amount: a.Amount, Currency: o.Currency, Refunded: o.Refunded, Refundable: o.Refundable(),
 			Message: c.summary + "."}, nil
+	})
+}
+
+// mayRefund finds the order of a refund, or says why the refund is not possible. It changes nothing.
+func (s *State) mayRefund(a RefundArgs) (*Order, error) {
+	o, err := s.order(a.OrderID)
+	if err != nil {
+		return nil, err
+	}
+	left := o.Refundable()
+	switch {
+	case a.Amount <= 0:
+		return o, problem(ErrInvalid, "A refund must be more than zero.")
+	case a.Currency != o.Currency:
+		return o, problem(ErrInvalid, "%s was paid in %s, so it can't be refunded in %s.", o.ID, o.Currency, shown(a.Currency))
+	case o.Paid == 0:
+		return o, problem(ErrRefused, "%s has not been paid, so there is nothing to refund.", o.ID)
+	case left == 0:
+		return o, problem(ErrRefused, "%s has already been refunded in full (%s).", o.ID, o.Refunded.In(o.Currency))
+	case a.Amount > left:
+		return o, problem(ErrRefused, "%s is more than can be refunded for %s: %s was paid and %s refunded, so at most %s is left.",
+			a.Amount.In(o.Currency), o.ID, o.Paid.In(o.Currency), o.Refunded.In(o.Currency), left.In(o.Currency))
+	}
+	return o, nil
+}
+
+// RefundPreview says what a refund would do.
+type RefundPreview struct {
+	Message    string `json:"message"`
+	Customer   string `json:"customer"`
+	Paid       Amount `json:"paid"`
+	Refunded   Amount `json:"refunded"`
+	Refundable Amount `json:"refundable"`
+}
+
+// PreviewRefund says what a refund with these arguments would do, or why it would be refused. It changes nothing.
+func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, error) {
+	return read(ctx, s, func(state *State) (RefundPreview, error) {
+		o, err := state.mayRefund(a)
+		if o == nil {
+			return RefundPreview{}, err
+		}
+		name := "a customer whose account is deleted"
+		if c := state.customer(o.Customer); c != nil && c.Standing != Deleted {
+			name = c.Name
+		}
+		p := RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Refundable: o.Refundable()}
+		if err != nil {
+			p.Message = "It would be refused: " + err.Error()
+			return p, nil
+		}
+		p.Message = fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
+			name, o.Paid.In(o.Currency), o.ID, o.Refunded.In(o.Currency), (o.Refundable() - a.Amount).In(o.Currency))
+		return p, nil
 	})
 }
 

@@ -144,3 +144,34 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 		}
 	}
 }
+
+// A preview says what a refund would do, in the words in which the refund would be refused, and leaves everything as it is.
+func TestPreviewRefund(t *testing.T) {
+	s := New(clock)
+	before := string(encode(s.State()))
+	for args, says := range map[string]string{
+		`{"order_id":"ORD-123","amount":49.99,"currency":"USD"}`: "could still be refunded.",
+		`{"order_id":"ORD-123","amount":99999,"currency":"USD"}`: "It would be refused: $99999.00 is more than can be refunded for ORD-123",
+		`{"order_id":"ORD-123","amount":1,"currency":"EUR"}`:     "It would be refused: ORD-123 was paid in USD",
+		`{"order_id":"ORD-9","amount":1,"currency":"EUR"}`:       "There is no order",
+		`{"order_id":"ORD-123","amount":1}`:                      "It would be refused",
+		`{"order_id":"ORD-123","sum":1}`:                         "The arguments of preview_refund are not right",
+	} {
+		for _, tool := range s.Tools() {
+			if tool.Name != "preview_refund" {
+				continue
+			}
+			result, err := tool.Run(t.Context(), "", json.RawMessage(args))
+			said := string(result)
+			if err != nil {
+				said = err.Error()
+			}
+			if !strings.Contains(said, says) {
+				t.Errorf("%s: said %s", args, said)
+			}
+		}
+	}
+	if after := string(encode(s.State())); after != before {
+		t.Error("a preview changed something")
+	}
+}

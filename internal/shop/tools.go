@@ -46,6 +46,10 @@ func (s *Shop) Tools() []Tool {
 		tool(Tool{Name: "update_profile", Title: "Change a customer's profile", Effect: EffectIdempotent, Destroys: true, Settles: true, Description: "Change a customer's name, e-mail address, phone or language, or set the account's status: deactivated (it can come back) or active."}, s.UpdateProfile),
 		tool(Tool{Name: "apply_discount", Title: "Give a discount", Effect: EffectIdempotent, Description: "Take a percentage off an order that is not paid yet; for a paid order, give the customer a voucher for the next one."}, s.ApplyDiscount),
 		tool(Tool{Name: "issue_refund", Title: "Give money back", Effect: EffectIdempotent, Destroys: true, Outside: true, Description: "Give money back for an order, to the original payment method. At most what was paid and not refunded yet, in the order's currency."}, s.IssueRefund),
+		tool(Tool{Name: "preview_refund", Title: "Look what a refund would do", Effect: EffectRead, Settles: true, Description: "Says what issue_refund with the same arguments would do: who paid how much, what is refunded already and what would be left. Changes nothing."},
+			func(ctx context.Context, _ string, a RefundArgs) (RefundPreview, error) {
+				return s.PreviewRefund(ctx, a)
+			}),
 		tool(Tool{Name: "process_payment", Title: "Take a payment", Effect: EffectIdempotent, Destroys: true, Outside: true, Description: "Take a payment for an order that is not fully paid, in the order's currency."}, s.ProcessPayment),
 		tool(Tool{Name: "send_email", Title: "Send an e-mail", Effect: EffectUnprotected, Destroys: true, Outside: true, Description: "Send an e-mail to one address in the name of the shop. It can't be called back."}, s.SendEmail),
 		tool(Tool{Name: "delete_account", Title: "Delete an account", Effect: EffectUnprotected, Destroys: true, Settles: true, Description: "Delete an account and erase the customer's personal data. It can't be undone."}, s.DeleteAccount),

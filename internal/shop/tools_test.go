@@ -11,7 +11,7 @@ import (
 )
 
 func TestToolsAreWhole(t *testing.T) {
-	want := "search_orders read, update_shipping_address idempotent, update_profile idempotent, apply_discount idempotent, issue_refund idempotent, " +
+	want := "search_orders read, update_shipping_address idempotent, update_profile idempotent, apply_discount idempotent, issue_refund idempotent, preview_refund read, " +
 		"process_payment idempotent, send_email unprotected, delete_account unprotected, cancel_account unprotected, export_customer_data idempotent"
 	var got []string
 	name := regexp.MustCompile(`^[a-z_]{1,64}$`)
