@@ -36,6 +36,7 @@ func (f *File) Check(tools []Tool) Problems {
 	c.previews()
 	c.leads()
 	c.idle()
+	c.writtenSecrets()
 	return c.problems.inOrder()
 }
 

@@ -317,7 +317,7 @@ func (v value) schema() json.RawMessage {
 
 // plainJSON is what json says is wrong, without Go's names for things.
 func plainJSON(err error) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "invalid character ")
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 // result reads how an answer is read.

@@ -27,7 +27,7 @@ func (t Template) String() string {
 		case p.Argument != "":
 			b.WriteString("{" + p.Argument + "}")
 		default:
-			b.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.Text))
+			b.WriteString(special.ReplaceAllStringFunc(p.Text, func(s string) string { return s[:1] + s }))
 		}
 	}
 	return b.String()
@@ -58,8 +58,11 @@ func (t Template) Variables() []string {
 // argumentName is what an argument that fills a gap can be called.
 var argumentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// gap finds what is not text as it is: ${NAME}, $${, {name}, {{ and }}.
-var gap = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
+// gap finds what is not text as it is: ${NAME}, {name}, {{ and }}, and $${…}, which stands for ${…}.
+var gap = regexp.MustCompile(`\$\$\{[^}]*\}?|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
+
+// special is what text as it is must be written twice for, or its first sign.
+var special = regexp.MustCompile(`\$\{[^}]*\}?|[{}]`)
 
 // parseTemplate reads a template, or says what is wrong with it.
 func parseTemplate(text string) (t Template, message, hint string) {
@@ -79,8 +82,8 @@ func parseTemplate(text string) (t Template, message, hint string) {
 		switch {
 		case found == "{{" || found == "}}":
 			add(found[:1])
-		case found == "$${":
-			add("${")
+		case strings.HasPrefix(found, "$$"):
+			add(found[1:])
 		case found == "}":
 			return nil, "} closes nothing", "write }} for a brace that is meant as it is"
 		case !strings.HasSuffix(found, "}"):

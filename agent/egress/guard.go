@@ -151,6 +151,21 @@ func CheckURL(u *url.URL) error {
 	return nil
 }
 
+// CheckURL says whether an address could be connected to, as far as that can be said without resolving its name.
+func (g *Guard) CheckURL(u *url.URL) error {
+	if err := CheckURL(u); err != nil {
+		return err
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+		port := map[string]uint16{"http": 80, "https": 443}[u.Scheme]
+		if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+			port = uint16(n)
+		}
+		return g.admit(u.Hostname(), netip.AddrPortFrom(a, port))
+	}
+	return nil
+}
+
 // odd refuses an address that could be meant in two ways.
 func odd(u *url.URL) *Refused {
 	host := u.Hostname()

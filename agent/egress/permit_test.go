@@ -92,6 +92,22 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
+	g, err := New("10.0.0.2:8080", "10.0.0.3:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]bool{
+		"http://10.0.0.1/": false, "http://10.0.0.2/": false, "http://10.0.0.2:8080/": true, "https://10.0.0.3/": true, "http://10.0.0.3/": false, "http://93.184.215.14/": true,
+		"http://intranet.example/": true, "http://127.1/": false,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.CheckURL(u); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
 	for _, address := range []string{
 		"http://[::ffff:93.184.215.14]/", "http://[2606:4700::1%25eth0]/", "http://public.example:0/", "http://public.example:080/", "http://public.example:65536/", "http://public.example:/",
 		"http://public..example/", "http://.example/", "http://public.example./", "http://" + strings.Repeat("a.", 127) + "example/", "http://" + strings.Repeat("a", 64) + ".example/",

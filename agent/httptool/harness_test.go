@@ -93,7 +93,10 @@ func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
 // policy is a policy with one declaration.
 func policy(t *testing.T, s *site, yaml string) *config.File {
 	t.Helper()
-	text := "version: 1\nhttp:\n  it:\n    description: A tool of a test.\n    allow: [127.0.0.1]\n" + indented(strings.ReplaceAll(yaml, "SITE", s.URL))
+	if !strings.Contains(yaml, "allow:") {
+		yaml += "\nallow: [127.0.0.1]\n"
+	}
+	text := "version: 1\nhttp:\n  it:\n    description: A tool of a test.\n" + indented(strings.ReplaceAll(yaml, "SITE", s.URL))
 	f, err := config.ParsePolicy("countersign.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)

@@ -32,6 +32,7 @@ type operation struct {
 	result   config.Result
 	limit    int // bytes of text that the model is given
 	timeout  time.Duration
+	guard    *egress.Guard
 	client   *http.Client
 	secrets  secrets
 	unusable error // why nothing can be sent
@@ -123,7 +124,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 	if err != nil {
 		return &Problem{Path: path + ".allow", Message: err.Error()}
 	}
-	o.client, o.secrets = guard.Client(egress.Options{}), newSecrets(f.values)
+	o.guard, o.client, o.secrets = guard, guard.Client(egress.Options{}), newSecrets(f.values)
 	if f.lookup == nil {
 		o.unusable = errUnknownEnvironment
 	}
@@ -146,7 +147,12 @@ func (o *operation) aim(path string) error {
 	if o.host, err = url.Parse(o.base); err != nil || o.host.Host == "" {
 		return &Problem{Path: path + ".url", Message: "what the environment says is no address of a server", Hint: "write one such as https://api.example.com"}
 	}
-	if err := egress.CheckURL(o.host); err != nil {
+	err = o.guard.CheckURL(o.host)
+	refused := (*egress.Refused)(nil)
+	switch {
+	case errors.As(err, &refused) && refused.Permit != "":
+		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "add allow: [" + refused.Permit + "] if that is meant"}
+	case err != nil:
 		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "write an address such as https://api.example.com"}
 	}
 	return nil

@@ -136,8 +136,6 @@ func TestNothingWasSent(t *testing.T) {
 	for name, yaml := range map[string]string{
 		"nobody listens":   "url: http://" + closed.Addr().String() + "/it\n",
 		"no such host":     "url: http://no-such-host.invalid/it\n",
-		"not allowed":      "url: http://10.0.0.1/it\n",
-		"metadata":         "url: http://169.254.169.254/it\n",
 		"no TLS":           "url: " + strings.Replace(s.URL, "http:", "https:", 1) + "/it\n",
 		"a slash":          "url: 'SITE/{a}'\narguments: {type: object, properties: {a: {type: string}}, required: [a]}\n",
 		"too long a query": "url: 'SITE/it?a={b}'\narguments: {type: object, properties: {b: {type: string}}}\n",
@@ -147,6 +145,30 @@ func TestNothingWasSent(t *testing.T) {
 		if outcome(err) != "failed" || !strings.HasPrefix(err.Error(), "nothing was ") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, n := s.last(); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// An address that will never be connected to is said before anybody calls.
+func TestRefusedAddresses(t *testing.T) {
+	s := serve(t, status(200))
+	for address, want := range map[string]string{
+		"http://10.0.0.1/it":              `http.it.url: "10.0.0.1" is a private address, which an entry "10.0.0.1" in allow would permit; add allow: [10.0.0.1] if that is meant`,
+		"http://169.254.169.254/{a}":      `http.it.url: "169.254.169.254" is the cloud's metadata`,
+		"http://[::1]:8080/":              `http.it.url: "::1" is this machine`,
+		"http://[64:ff9b::a00:1]/?a={a}x": `http.it.url: "64:ff9b::a00:1" is an IPv4 address behind NAT64`,
+	} {
+		tools, errs := declare(t, s, "url: '"+address+"'\nmethod: POST\narguments: {type: object, properties: {a: {}}, required: [a]}\n")
+		if len(tools) != 0 || len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), want) {
+			t.Errorf("%s: %d tools, %v", address, len(tools), errs)
+		}
+	}
+	// A name is resolved when it is connected to.
+	tool := declared(t, s, "url: '"+strings.Replace(s.URL, "127.0.0.1", "localhost", 1)+"/it'\nallow: [10.0.0.1]\nmethod: POST\n")
+	if _, _, err := run(t, tool, `{}`); outcome(err) != "failed" || !strings.HasPrefix(err.Error(), `nothing was done: "localhost" stands for `) || !strings.Contains(err.Error(), `in allow would permit`) {
+		t.Errorf("%v", err)
 	}
 	if _, n := s.last(); n != 0 {
 		t.Errorf("%d requests were sent", n)
