@@ -21,6 +21,7 @@ type Desk interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...desk.File) error
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
+	Elicit(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error)
 	Lose(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
 	BeginPreview(ctx context.Context, request string) (p desk.Previewing, ok bool, err error)

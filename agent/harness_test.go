@@ -122,6 +122,7 @@ type fakeDesk struct {
 
 	execution approvers.Execution
 	results   []finished
+	elicit    func(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error)
 	whole     map[string]string // by conversation and run: what WholeResult says
 	finishErr []error           // of the next calls of Finish and Lose
 	putBack   int
@@ -173,6 +174,10 @@ func (d *fakeDesk) Claim(context.Context, string) (approvers.Execution, bool, er
 	}
 	d.execution = e
 	return e, true, nil
+}
+
+func (d *fakeDesk) Elicit(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error) {
+	return d.elicit(ctx, execution, ask, why)
 }
 
 func (d *fakeDesk) WholeResult(_ context.Context, conversation, run string) (string, error) {

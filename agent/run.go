@@ -145,8 +145,8 @@ func sentence(err error, timeout time.Duration) string {
 func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []desk.File, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	timeUp := time.AfterFunc(t.Timeout, func() { cancel(errTimeUp) })
-	defer timeUp.Stop()
+	watch := newStopwatch(t.Timeout, func() { cancel(errTimeUp) })
+	defer watch.end()
 	stopping := time.AfterFunc(a.Grace, func() { cancel(errStopping) })
 	stopping.Stop()
 	defer stopping.Stop()
@@ -171,7 +171,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	bags := new(luggage)
 	defer bags.take()
 	in.Attach = bags.attach
-	in.Ask = func(context.Context, Form) (Reply, error) { return Reply{Action: ReplyCancelled}, nil }
+	in.Ask = a.ask(ctx, inner, e, watch)
 	a.running.Go(func() {
 		text, err := protect(inner, t, in, log)
 		answers <- answer{text, err}

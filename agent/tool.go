@@ -71,7 +71,8 @@ type Invocation struct {
 	// Attach adds a file to the result, within [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them its error wraps [ErrFile]. People find it in the thread; the model is
 	// told its name, type and size.
 	Attach func(File) error
-	// Ask puts a form to the asker and waits for the answer, for as long as the run may take.
+	// Ask puts a form to the asker and waits for the answer: ten minutes at most, in which the run's own time does not run on. A run may ask five times. An error, which wraps
+	// [ErrForm], says that nobody was asked.
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 

@@ -45,7 +45,7 @@ const (
 
 // Accept records the answer of the person who was asked; values are nil for an address that was visited.
 func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now time.Time) (Elicitation, *Denied) {
-	if d := q.answerable(who, received); d != nil {
+	if d := q.Answerable(who, received); d != nil {
 		return q, d
 	}
 	q.State, q.Name, q.Values, q.ClosedAt = ElicitationAccepted, who.Name, values, now
@@ -54,7 +54,7 @@ func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now 
 
 // Decline records that the person who was asked does not want to say.
 func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation, *Denied) {
-	if d := q.answerable(who, received); d != nil {
+	if d := q.Answerable(who, received); d != nil {
 		return q, d
 	}
 	q.State, q.Name, q.ClosedAt = ElicitationDeclined, who.Name, now
@@ -78,8 +78,8 @@ func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	return q, true
 }
 
-// answerable says why somebody can't answer; nil: they can. Only the person who was asked may, and only by the deadline, as Slack delivered it.
-func (q Elicitation) answerable(who Identity, received time.Time) *Denied {
+// Answerable says why somebody can't answer; nil: they can. Only the person who was asked may, and only by the deadline, as Slack delivered it.
+func (q Elicitation) Answerable(who Identity, received time.Time) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}
 	}

@@ -261,6 +261,12 @@ func (b *Bot) act(ctx context.Context, d delivered, w whisper, s seen, action st
 		return b.backClicked(ctx, w, c)
 	case actResume:
 		return b.answerPause(ctx, w, s.Policy, b.Desk.ResumeBy(ctx, c))
+	case actVisited:
+		c.Elicitation = s.mark.Ref
+		err = b.Desk.Respond(ctx, c, nil)
+	case actNoAnswer:
+		c.Elicitation = s.mark.Ref
+		err = b.Desk.Decline(ctx, c)
 	case actLeave:
 		c.Execution = s.mark.Ref
 		return b.answerReport(ctx, w, s, b.Desk.Report(ctx, c, desk.Leave))

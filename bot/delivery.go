@@ -166,7 +166,11 @@ func (i input) text() string {
 	case i.Selected != nil:
 		return i.Selected.Value
 	}
-	return ""
+	var chosen []string
+	for _, one := range i.Many {
+		chosen = append(chosen, one.Value)
+	}
+	return strings.Join(chosen, ",")
 }
 
 // message is the channel and ts of the message that was clicked.

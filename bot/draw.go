@@ -93,6 +93,8 @@ func (s scene) draw() drawing {
 		return s.answer()
 	case store.SurfaceFile:
 		return s.file()
+	case store.SurfaceElicit:
+		return one(s.elicitation())
 	case store.SurfaceAttachment:
 		return one(s.attachment())
 	case store.SurfaceProblem:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -149,6 +150,14 @@ func (f field) value(text string) (value []byte, fault string) {
 			return nil, "Choose one of the values."
 		}
 		return bytes.Clone(f.choices[i]), ""
+	case fieldMany:
+		return f.several(text)
+	case fieldMoment:
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, "Choose a day and a time."
+		}
+		return mustQuote(time.Unix(seconds, 0).UTC().Format(time.RFC3339)), ""
 	case fieldJSON:
 		text = strings.TrimSpace(text)
 		if err := validJSON(text); err != nil {
@@ -157,6 +166,22 @@ func (f field) value(text string) (value []byte, fault string) {
 		return []byte(text), ""
 	}
 	return mustQuote(text), ""
+}
+
+// several is the JSON of what was chosen in a menu of many.
+func (f field) several(text string) (value []byte, fault string) {
+	value = []byte{'['}
+	for n := range strings.SplitSeq(text, ",") {
+		i, err := strconv.Atoi(n)
+		if err != nil || i < 0 || i >= len(f.choices) {
+			return nil, "Choose some of the values."
+		}
+		if len(value) > 1 {
+			value = append(value, ',')
+		}
+		value = append(value, f.choices[i]...)
+	}
+	return append(value, ']'), ""
 }
 
 func validJSON(text string) error {

@@ -27,7 +27,9 @@ const (
 	fieldInteger
 	fieldBool
 	fieldChoice
+	fieldMany // several of given values
 	fieldDate
+	fieldMoment
 	fieldEmail
 	fieldURL
 	fieldJSON   // the value as JSON: for what has no input of its own
@@ -44,7 +46,9 @@ type field struct {
 	present  bool
 	stored   []byte            // the argument's exact bytes
 	initial  string            // what the input shows at first
-	choices  []json.RawMessage // for fieldChoice
+	title    string            // what the schema calls it
+	choices  []json.RawMessage // for fieldChoice and fieldMany
+	titles   []string          // what the schema calls them, where it does
 	min, max string            // for numbers
 }
 
@@ -59,6 +63,9 @@ type property struct {
 	MaxLength   *int              `json:"maxLength"`
 	AnyOf       json.RawMessage   `json:"anyOf"`
 	OneOf       json.RawMessage   `json:"oneOf"`
+	EnumNames   []string          `json:"enumNames"`
+	Items       json.RawMessage   `json:"items"`
+	Title       string            `json:"title"`
 	AllOf       json.RawMessage   `json:"allOf"`
 	Ref         string            `json:"$ref"`
 	Const       json.RawMessage   `json:"const"`
@@ -88,7 +95,7 @@ func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 		if json.Unmarshal(properties[n], &p) != nil {
 			p = property{Ref: "unreadable"}
 		}
-		f := field{name: n, required: slices.Contains(s.Required, n), hint: p.Description}
+		f := field{name: n, required: slices.Contains(s.Required, n), hint: p.Description, title: p.Title}
 		f.stored, f.present = values[n]
 		if approvers.HoldsSecret(secrets, n) || slices.Contains(secrets, "*") {
 			f.kind = fieldMasked
@@ -125,14 +132,14 @@ func fitForm(fields []field) bool {
 	for total > maxFormBytes {
 		longest := -1
 		for i, f := range fields {
-			if (f.kind == fieldChoice || f.initial != "" && f.kind != fieldLocked) && (longest < 0 || bytes[i] > bytes[longest]) {
+			if (f.menued() || f.initial != "" && f.kind != fieldLocked) && (longest < 0 || bytes[i] > bytes[longest]) {
 				longest = i
 			}
 		}
 		if longest < 0 {
 			return false
 		}
-		if fields[longest].kind == fieldChoice {
+		if fields[longest].menued() {
 			fields[longest] = fields[longest].asJSON()
 		} else {
 			fields[longest].kind = fieldLocked
@@ -159,11 +166,18 @@ func (f field) bytes() int {
 
 // fit picks the input that suits the schema and the stored value.
 func (f field) fit(p property) field {
-	if p.Ref != "" || p.AnyOf != nil || p.OneOf != nil || p.AllOf != nil || p.Const != nil {
+	if p.OneOf != nil && p.AnyOf == nil {
+		values, titles := consts(p.OneOf)
+		if values == nil || p.Ref != "" || p.AllOf != nil || p.Const != nil {
+			return f.asJSON()
+		}
+		return f.asChoice(values, titles)
+	}
+	if p.Ref != "" || p.AnyOf != nil || p.AllOf != nil || p.Const != nil {
 		return f.asJSON()
 	}
 	if len(p.Enum) > 0 {
-		return f.asChoice(p.Enum)
+		return f.asChoice(p.Enum, p.EnumNames)
 	}
 	var kind string
 	if json.Unmarshal(p.Type, &kind) != nil { // several types, or none
@@ -174,6 +188,8 @@ func (f field) fit(p property) field {
 		return f.asText(p)
 	case "integer", "number":
 		return f.asNumber(p, kind)
+	case "array":
+		return f.asMany(p.Items)
 	case "boolean":
 		f.kind = fieldBool
 		f.initial = string(f.stored)
@@ -220,6 +236,8 @@ func (f field) asText(p property) field {
 	switch {
 	case p.Format == "date" && (notDate == nil || f.initial == ""):
 		f.kind = fieldDate
+	case p.Format == "date-time" && f.initial == "":
+		f.kind = fieldMoment
 	case p.Format == "email" || p.Format == "idn-email":
 		f.kind = fieldEmail
 	case p.Format == "uri" || p.Format == "url":
@@ -231,15 +249,12 @@ func (f field) asText(p property) field {
 }
 
 // asChoice is a menu, where every value is a word or a number that fits in one.
-func (f field) asChoice(values []json.RawMessage) field {
-	if len(values) > maxOptions {
+func (f field) asChoice(values []json.RawMessage, titles []string) field {
+	f.kind = fieldChoice
+	if !f.offer(values, titles) {
 		return f.asJSON()
 	}
-	f.kind, f.choices = fieldChoice, values
 	for i, v := range values {
-		if c := choiceText(v); c == "" || width(c) > maxOptionText || v[0] == '{' || v[0] == '[' {
-			return f.asJSON()
-		}
 		if f.present && sameValue(v, f.stored) {
 			f.initial = itoa(i)
 		}
@@ -247,6 +262,86 @@ func (f field) asChoice(values []json.RawMessage) field {
 	if f.present && f.initial == "" {
 		return f.asJSON()
 	}
+	return f
+}
+
+// menued reports whether a field is a menu.
+func (f field) menued() bool { return f.kind == fieldChoice || f.kind == fieldMany }
+
+// offer makes values what a menu offers. It reports whether each of them is a word or a number that fits in one.
+func (f *field) offer(values []json.RawMessage, titles []string) bool {
+	if len(values) == 0 || len(values) > maxOptions {
+		return false
+	}
+	f.choices = values
+	if len(titles) == len(values) {
+		f.titles = titles
+	}
+	for i, v := range values {
+		if c := f.choice(i); choiceText(v) == "" || width(c) > maxOptionText || v[0] == '{' || v[0] == '[' {
+			return false
+		}
+	}
+	return true
+}
+
+// choice is a value of a menu as it is shown: what the schema calls it, and the value itself, which is what is sent.
+func (f field) choice(i int) string {
+	value := choiceText(f.choices[i])
+	if f.titles == nil || f.titles[i] == "" || oneLine(f.titles[i]) == value {
+		return value
+	}
+	return oneLine(f.titles[i]) + " (" + value + ")"
+}
+
+// consts are the values of a list of alternatives, where each is one value; nil: they are more than that.
+func consts(alternatives json.RawMessage) (values []json.RawMessage, titles []string) {
+	var list []struct {
+		Const json.RawMessage `json:"const"`
+		Title string          `json:"title"`
+	}
+	if json.Unmarshal(alternatives, &list) != nil {
+		return nil, nil
+	}
+	for _, one := range list {
+		if one.Const == nil {
+			return nil, nil
+		}
+		values, titles = append(values, one.Const), append(titles, one.Title)
+	}
+	return values, titles
+}
+
+// asMany is a menu of which several can be chosen, where the items of a list are such values.
+func (f field) asMany(items json.RawMessage) field {
+	var p property
+	if json.Unmarshal(items, &p) != nil {
+		return f.asJSON()
+	}
+	values, titles := p.Enum, p.EnumNames
+	if values == nil && p.OneOf != nil {
+		values, titles = consts(p.OneOf)
+	} else if values == nil && p.AnyOf != nil {
+		values, titles = consts(p.AnyOf)
+	}
+	f.kind = fieldMany
+	if !f.offer(values, titles) {
+		return f.asJSON()
+	}
+	var stored []json.RawMessage
+	if f.present && json.Unmarshal(f.stored, &stored) != nil {
+		return f.asJSON()
+	}
+	var chosen []string
+	for i, v := range values {
+		if slices.ContainsFunc(stored, func(s json.RawMessage) bool { return sameValue(s, v) }) {
+			chosen = append(chosen, itoa(i))
+		}
+	}
+	if len(chosen) != len(stored) {
+		return f.asJSON() // it holds others, or one twice
+	}
+	f.initial = strings.Join(chosen, ",")
 	return f
 }
 

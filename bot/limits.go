@@ -49,6 +49,7 @@ const (
 	maxTasksTold     = 6       // of many calls, those that say all there is to say
 	maxTaskTitle     = 80      // of one of many calls
 	maxPlanText      = 8000    // of all of them; the rest is counted
+	maxElicited      = 1200    // what a tool asks somebody in the middle of its run
 	maxCallText      = 200     // what one of them would do, or why it did not work
 	maxCallAsk       = 150     // the same in its confirm dialog
 	maxBlockText     = 3000    // text in one block of an answer

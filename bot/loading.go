@@ -13,7 +13,7 @@ import (
 // The modals that a click on a message opens.
 var formTitles = map[string]string{
 	actTyped: "Approve", actReject: "Reject", actRejectAll: "Reject all", actWithdrawSome: "Withdraw", actModify: "Modify", actArguments: "All arguments", actHappened: "It happened",
-	actAsk: "Ask", actAnswer: "Answer", actComment: "Comment", actHandOn: "Hand on", actTakeBack: "Take back", actAllow: "Allow more", actAway: "Away", actReveal: "Masked values", explainShortcut: "Explain this approval",
+	actAsk: "Ask", actAnswer: "Answer", actComment: "Comment", actHandOn: "Hand on", actTakeBack: "Take back", actAllow: "Allow more", actAway: "Away", actReveal: "Masked values", actFillIn: "Answer a tool", explainShortcut: "Explain this approval",
 }
 
 // formOf reports which modal a click opens.

@@ -76,7 +76,10 @@ const (
 	actHome      = "home" // with what it shows of somebody's Home tab
 	actAway      = "away"
 	actBack      = "back"
-	actChoose    = "choose_" // with the number of the option
+	actFillIn    = "fill_in"   // the form of what a tool asks
+	actVisited   = "visited"   // the address that a tool asks somebody to visit
+	actNoAnswer  = "no_answer" // what a tool asks is not answered
+	actChoose    = "choose_"   // with the number of the option
 )
 
 // refAway is what a button about somebody's absence names.

@@ -75,7 +75,11 @@ func (f field) block() *slack.InputBlock {
 			hint = joinHints(hint, "Letters that can look like others: "+strings.Join(mixed, ", ")+".")
 		}
 	}
-	return inputBlock(f.blockID(), Visible(f.name), hint, f.input(), !f.required || f.present && f.initial == "")
+	label := Visible(f.name)
+	if f.title != "" && oneLine(f.title) != label {
+		label = oneLine(f.title) + " (" + label + ")"
+	}
+	return inputBlock(f.blockID(), label, hint, f.input(), !f.required || f.present && f.initial == "")
 }
 
 func joinHints(a, b string) string {
@@ -95,6 +99,10 @@ func (f field) input() slack.BlockElement {
 		return f.yesNo()
 	case fieldChoice:
 		return f.menu()
+	case fieldMany:
+		return f.menuOfMany()
+	case fieldMoment:
+		return slack.NewDateTimePickerBlockElement(actionValue)
 	case fieldDate:
 		in := slack.NewDatePickerBlockElement(actionValue)
 		in.InitialDate = f.initial
@@ -122,11 +130,27 @@ func (f field) yesNo() slack.BlockElement {
 	return in
 }
 
-func (f field) menu() slack.BlockElement {
-	var options []*slack.OptionBlockObject
-	for i, c := range f.choices {
-		options = append(options, slack.NewOptionBlockObject(itoa(i), plainText(choiceText(c)), nil))
+// options are what a menu offers, each by its number.
+func (f field) options() (options []*slack.OptionBlockObject) {
+	for i := range f.choices {
+		options = append(options, slack.NewOptionBlockObject(itoa(i), plainText(f.choice(i)), nil))
 	}
+	return options
+}
+
+func (f field) menuOfMany() slack.BlockElement {
+	options := f.options()
+	in := slack.NewOptionsMultiSelectBlockElement(slack.MultiOptTypeStatic, nil, actionValue, options...)
+	for _, o := range options {
+		if slices.Contains(strings.Split(f.initial, ","), o.Value) {
+			in.InitialOptions = append(in.InitialOptions, o)
+		}
+	}
+	return in
+}
+
+func (f field) menu() slack.BlockElement {
+	options := f.options()
 	in := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	for _, o := range options {
 		if o.Value == f.initial {

@@ -70,7 +70,7 @@ func (s scene) tasks(p *page, calls []desk.CallSight) {
 // taskStatus is the sign that Slack shows beside a call.
 func taskStatus(c desk.CallSight) slack.TaskCardStatus {
 	switch {
-	case waits(c), c.Call.Outcome == "" && c.Call.Inquiry != nil, c.Call.Outcome == "" && c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
+	case waits(c), c.Asks, c.Call.Outcome == "" && c.Call.Inquiry != nil, c.Call.Outcome == "" && c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
 		return slack.TaskCardStatusPending
 	case c.Call.Outcome == "":
 		return slack.TaskCardStatusInProgress

@@ -86,6 +86,8 @@ func (s scene) state(c desk.CallSight) (sign string, line *prose) {
 		return "⏸️", s.decided(c).also(s.held(c))
 	case c.Request != nil && c.Request.State == approvers.Approved:
 		return "✅", s.decided(c).say("It is about to run.")
+	case c.Asks:
+		return "❓", s.decided(c).say("It waits for an answer of whoever asked.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
 		return "▶️", s.decided(c).also(s.running(c))
 	}

@@ -71,7 +71,7 @@ func (s scene) status() string {
 			if who == "" {
 				who = s.stageTitle(c.Request.Plan.Stages[c.Request.Stage])
 			}
-		case c.Call.Inquiry != nil:
+		case c.Call.Inquiry != nil, c.Asks:
 			asks = true
 		case running == "":
 			running = "is running " + name(c.Call.Tool) + "…"

@@ -97,6 +97,9 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, w whispe
 // noForm is why a person gets no form for what they want to do, if that is because of who they are or what became of the request: then it is recorded that
 // they tried.
 func noForm(action string, s seen, who approvers.Identity) *approvers.Denied {
+	if s.Elicitation != nil {
+		return s.Elicitation.Answerable(who, s.Now)
+	}
 	if s.Request == nil {
 		return nil
 	}
@@ -128,6 +131,10 @@ func (b *Bot) form(action string, s seen, who approvers.Identity) slack.ModalVie
 		return withdrawForm(s)
 	case actAway:
 		return awayForm(s)
+	case actFillIn:
+		if s.Elicitation != nil {
+			return b.elicitForm(s, who)
+		}
 	}
 	if draw := peopleForms[action]; draw != nil && s.Request != nil {
 		return draw(s, who)
@@ -191,6 +198,10 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	}
 	if i.View.Callback == actAway {
 		faults, err = b.examineAway(ctx, i)
+		return faults, ack{}, err
+	}
+	if i.View.Callback == actFillIn {
+		faults, err = b.examineElicitation(ctx, i, f)
 		return faults, ack{}, err
 	}
 	r, err := b.Desk.Request(ctx, f.Ref)
@@ -275,6 +286,11 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.submitAllowance(ctx, w, s, i, c)
 	case actAway:
 		return b.submitAway(ctx, w, i, c)
+	case actFillIn:
+		if s.Elicitation == nil {
+			return b.unseen(ctx, d, w, c, s, errForged)
+		}
+		return b.submitElicitation(ctx, w, s, i, c)
 	case actHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(fieldResult))
 		return b.answerReport(ctx, w, s, b.Desk.Report(ctx, c, desk.Happened))
@@ -300,7 +316,7 @@ func (b *Bot) formOn(ctx context.Context, i interaction, f formMark) (seen, erro
 }
 
 // aboutMore are the forms that are about something else than one request.
-var aboutMore = map[string]bool{actHappened: true, actWithdrawSome: true, actRejectAll: true, actAway: true}
+var aboutMore = map[string]bool{actHappened: true, actWithdrawSome: true, actRejectAll: true, actAway: true, actFillIn: true}
 
 // submitEdit hands changed arguments to the desk. They are spliced into the bytes that the form was made from.
 func (b *Bot) submitEdit(ctx context.Context, w whisper, s seen, f formMark, i interaction, c desk.Click) error {

@@ -42,7 +42,7 @@ func newBells() bells {
 	b := bells{}
 	for _, k := range append([]store.TimerKind{
 		store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
-		store.TimerMuster, store.TimerAway, store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerPlace,
+		store.TimerMuster, store.TimerAway, store.TimerInquiry, store.TimerElicit, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerPlace,
 		store.TimerHome, store.TimerHomes, store.TimerPreview,
 	}, store.ShowTimers...) {
 		b[k] = make(chan struct{}, 1)
@@ -67,6 +67,7 @@ func (d *Desk) Work(ctx context.Context, duties map[store.TimerKind]Duty) error 
 		store.TimerEscalate: {Handle: d.Escalate, Workers: deadlineWorkers},
 		store.TimerLeave:    {Handle: d.LeaveUnknown, Workers: 1},
 		store.TimerInquiry:  {Handle: d.LapseInquiry, Workers: 1},
+		store.TimerElicit:   {Handle: d.LapseElicitation, Workers: 1},
 		store.TimerGrant:    {Handle: d.LapseGrant, Workers: 1},
 		store.TimerPause:    {Handle: d.ShowPause, Workers: 1},
 		store.TimerRepost:   {Handle: d.Repost, Workers: 1},

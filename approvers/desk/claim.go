@@ -86,11 +86,7 @@ func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string
 	}
 	*e = started
 	e.Version++
-	due := t.now.Add(lease)
-	if tool, ok := t.d.Tools.Tool(e.Tool); ok {
-		due = due.Add(tool.Timeout)
-	}
-	if err := t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now}); err != nil {
+	if err := t.lease(*e, t.now); err != nil {
 		return false, err
 	}
 	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}

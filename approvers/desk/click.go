@@ -11,25 +11,26 @@ import (
 // Click is one person's act on something that was shown. Nothing in it grants anything: Who was asked of Slack after
 // the click, Digest and Rendering come from the stored rendering that was clicked.
 type Click struct {
-	Inbox     string    // the delivery that it came in; closed in the same transaction
-	At        time.Time // when it was received
-	Who       approvers.Identity
-	User      string // the account that Slack delivered it for, which the record names where Slack could not say whose it is
-	Request   string // for Decide, Withdraw, and what people say and do beside deciding
-	Turn      string // for GoOn and TryAgain
-	Execution string // for Report
-	Call      string // for Choose
-	Grant     string // for what people do with a grant
-	Kind      approvers.DecisionKind
-	Reason    string
-	Args      json.RawMessage // for approvers.Modify: the exact new bytes
-	Digest    string          // of the execution that the rendering showed
-	Whole     bool            // the rendering showed the arguments whole
-	Typed     bool            // the value that has to be typed was
-	FirstSeen time.Time       // when what was clicked first showed these arguments there; zero: not known
-	Rendering string          // the rendering's hash
-	Channel   string          // where it was clicked
-	MessageTS string
+	Inbox       string    // the delivery that it came in; closed in the same transaction
+	At          time.Time // when it was received
+	Who         approvers.Identity
+	User        string // the account that Slack delivered it for, which the record names where Slack could not say whose it is
+	Request     string // for Decide, Withdraw, and what people say and do beside deciding
+	Turn        string // for GoOn and TryAgain
+	Execution   string // for Report
+	Call        string // for Choose
+	Elicitation string // for Respond and Decline
+	Grant       string // for what people do with a grant
+	Kind        approvers.DecisionKind
+	Reason      string
+	Args        json.RawMessage // for approvers.Modify: the exact new bytes
+	Digest      string          // of the execution that the rendering showed
+	Whole       bool            // the rendering showed the arguments whole
+	Typed       bool            // the value that has to be typed was
+	FirstSeen   time.Time       // when what was clicked first showed these arguments there; zero: not known
+	Rendering   string          // the rendering's hash
+	Channel     string          // where it was clicked
+	MessageTS   string
 }
 
 // click runs one act: it closes the delivery, and returns the denial as an error after the transaction that recorded it.

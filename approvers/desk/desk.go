@@ -53,7 +53,7 @@ type Claims struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Config is what a desk works with. All fields but Count, Now and Giver are required.
+// Config is what a desk works with. All fields but Count, Now, Giver and Admits are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -64,15 +64,18 @@ type Config struct {
 	// Giver asks Slack who gave a grant is now, with the user groups that could give them authority. It is asked before a call runs under the grant.
 	// Nil: nobody knows, and people are asked about the call.
 	Giver func(context.Context, approvers.Grant) (approvers.Identity, error)
+	// Admits holds what somebody filled in against the schema of a form. Its error is written for a person's form. Nil: any object is taken.
+	Admits func(schema, values json.RawMessage) error
 }
 
 // Desk changes state. It is safe for use by many goroutines.
 type Desk struct {
 	Config
-	owner string // names this process in executions and surfaces
-	bells bells
-	halt  halt
-	slack slackClock
+	owner  string // names this process in executions and surfaces
+	bells  bells
+	halt   halt
+	asking asking
+	slack  slackClock
 
 	handling atomic.Int64 // handlers that run now
 	room     room
@@ -84,6 +87,9 @@ type Desk struct {
 func New(c Config) *Desk {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Admits == nil {
+		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
 	}
 	return &Desk{Config: c, owner: newID("proc", c.Now()), bells: newBells(), halt: halt{under: map[int]underWay{}}}
 }
@@ -99,6 +105,8 @@ type tx struct {
 	halts  bool                     // everything is paused with the commit
 	stops  map[handled]bool         // what somebody stops with the commit
 	log    []note                   // what the operator is told when it is true
+
+	replied []string // elicitations that ended: the runs that wait for them are woken
 
 	redrawn map[redraw]bool
 	homes   bool // something changed that Home tabs show
@@ -135,6 +143,7 @@ func (d *Desk) update(ctx context.Context, what string, fn func(*tx) error) erro
 		d.halt.now()
 	}
 	d.halt.these(t.stops)
+	d.asking.end(t.replied...)
 	d.bells.ring(t.rings)
 	d.tell(t.events)
 	for _, n := range t.log {

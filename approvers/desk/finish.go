@@ -37,6 +37,9 @@ func (d *Desk) Finish(ctx context.Context, execution string, ok bool, result str
 
 // finished writes an execution that ended, with everything that follows from it.
 func (t *tx) finished(e approvers.Execution) error {
+	if err := t.cancelElicitations(e.ID, whyOver); err != nil {
+		return err
+	}
 	t.countRun(e)
 	if err := t.PutExecution(e); err != nil {
 		return err

@@ -124,7 +124,7 @@ func (t *tx) letGo(call store.Call, c Click, why string) (*approvers.Denied, err
 	if e.State == approvers.ExecutionUnknown {
 		return nil, t.leave(e)
 	}
-	return nil, nil // it is running: its result comes by itself
+	return nil, t.cancelElicitations(e.ID, why) // where it runs, its result comes by itself, and nobody is asked anything more for it
 }
 
 // WithdrawSome takes several requests of one step back for one of its requesters. Those that are over already are left as they are; where no other

@@ -75,3 +75,12 @@ func (d *Desk) StepOf(ctx context.Context, call string) (surface string, err err
 	})
 	return surface, err
 }
+
+// Elicitation reads what a run asked.
+func (d *Desk) Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		q, err = r.Elicitation(id)
+		return err
+	})
+	return q, err
+}

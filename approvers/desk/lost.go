@@ -15,6 +15,9 @@ const maxTries = 5
 // recover takes up an execution whose process stopped while it ran. One whose second run would act again is never
 // run blindly: its outcome is unknown, and people are asked.
 func (t *tx) recover(e *approvers.Execution) (bool, error) {
+	if err := t.cancelElicitations(e.ID, whyStopped); err != nil {
+		return false, err
+	}
 	if halted, err := t.isHalted(*e); halted || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
@@ -95,6 +98,9 @@ func (d *Desk) Lose(ctx context.Context, execution string) error {
 
 // lose marks a run's outcome as unknown, and asks people.
 func (t *tx) lose(e approvers.Execution, why approvers.Loss) error {
+	if err := t.cancelElicitations(e.ID, whyOver); err != nil {
+		return err
+	}
 	lost, err := e.Lose(why, t.now)
 	if err != nil {
 		return err

@@ -123,6 +123,11 @@ func (t *tx) setPause(p Pause) error {
 	if t.halts = p.On; !p.On {
 		t.rings[store.TimerThink], t.rings[store.TimerRun], t.rings[store.TimerPreview] = true, true, true
 	}
+	if p.On {
+		if err := t.cancelAll(whyPaused); err != nil {
+			return err
+		}
+	}
 	if err := t.tellPausers(p); err != nil {
 		return err
 	}

@@ -205,7 +205,7 @@ func (d *Desk) Vacate(ctx context.Context, timer store.Timer) error {
 
 // vacateOthers moves what waits for people and is no request.
 func (t *tx) vacateOthers(name string) error {
-	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerInquiry} {
+	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerInquiry, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostUnsettled)
 		if err != nil {
 			return err
@@ -218,6 +218,13 @@ func (t *tx) vacateOthers(name string) error {
 					return err
 				}
 				call = e.Call
+			}
+			if kind == store.TimerElicit {
+				q, err := t.Elicitation(timer.Ref)
+				if err != nil {
+					return err
+				}
+				call = q.Call
 			}
 			c, err := t.Call(call)
 			if err != nil {

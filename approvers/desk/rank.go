@@ -27,7 +27,7 @@ func (t *tx) rank(s store.Surface) (store.Rank, error) {
 		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // it stands for a card that is there already
 			return t.rankOf(s.Ref)
 		}
-	case store.SurfaceInquiry, store.SurfaceGrant, store.SurfaceHome:
+	case store.SurfaceInquiry, store.SurfaceElicit, store.SurfaceGrant, store.SurfaceHome:
 		return store.RankPlain, nil
 	}
 	return store.RankLast, nil

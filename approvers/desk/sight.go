@@ -13,25 +13,26 @@ type Sight struct {
 	Surface      store.Surface
 	Conversation store.Conversation
 	Turn         approvers.Turn
-	Request      *approvers.Request   // for a card, an escalation, a question, a notice, and an unknown outcome that somebody approved
-	Execution    *approvers.Execution // the request's current one, or the one whose outcome is unknown
-	Call         *store.Call          // the request's or the execution's call, with what the model was told
-	Later        *approvers.Request   // for a run of which nobody knows how it ended, and its card: by which its call was asked for again
-	Earlier      []store.Surface      // for a request that asks again: where people are asked about the earlier run, as far as Slack shows it
-	LeaveAt      time.Time            // for an unknown outcome: when the model is told that nobody knows; zero: it is not any more
-	Cards        []store.Surface      // for a question and a notice: the request's cards, as far as Slack shows them; with Later: its cards
-	Absence      *approvers.Absence   // for whoever stands in: the absence that it is about, as it is now
-	Calls        []CallSight          // for a step: its calls in order; for a bundle: those that it shows
-	Grant        *approvers.Grant     // for a grant
-	Stalled      string               // for a grant: why no call can run under it as things are, although it is in force
-	Line         *LineSight           // for a line's notice; nil: its time is over
-	Queued       []store.Message      // for a queued notice: the messages that wait
-	Reworded     *store.Message       // the turn's last message that was edited or deleted after the model had read it
-	Text         string               // what the model said: with a step, or as the answer
-	File         *store.File          // for a file that a run brought back
-	Data         []byte               // the file's bytes
-	Head         *store.Head          // for the heads in a channel: the newest
-	Pause        Pause                // whether everything is paused
+	Request      *approvers.Request     // for a card, an escalation, a question, a notice, and an unknown outcome that somebody approved
+	Execution    *approvers.Execution   // the request's current one, or the one whose outcome is unknown
+	Call         *store.Call            // the request's or the execution's call, with what the model was told
+	Later        *approvers.Request     // for a run of which nobody knows how it ended, and its card: by which its call was asked for again
+	Earlier      []store.Surface        // for a request that asks again: where people are asked about the earlier run, as far as Slack shows it
+	LeaveAt      time.Time              // for an unknown outcome: when the model is told that nobody knows; zero: it is not any more
+	Cards        []store.Surface        // for a question and a notice: the request's cards, as far as Slack shows them; with Later: its cards
+	Absence      *approvers.Absence     // for whoever stands in: the absence that it is about, as it is now
+	Calls        []CallSight            // for a step: its calls in order; for a bundle: those that it shows
+	Grant        *approvers.Grant       // for a grant
+	Stalled      string                 // for a grant: why no call can run under it as things are, although it is in force
+	Line         *LineSight             // for a line's notice; nil: its time is over
+	Queued       []store.Message        // for a queued notice: the messages that wait
+	Reworded     *store.Message         // the turn's last message that was edited or deleted after the model had read it
+	Text         string                 // what the model said: with a step, or as the answer
+	Elicitation  *approvers.Elicitation // what a run asks
+	File         *store.File            // for a file that a run brought back
+	Data         []byte                 // the file's bytes
+	Head         *store.Head            // for the heads in a channel: the newest
+	Pause        Pause                  // whether everything is paused
 	Policy       *approvers.Policy
 	Now          time.Time
 }
@@ -44,6 +45,7 @@ type CallSight struct {
 	Cards     []store.Surface  // the request's, as far as Slack shows them
 	Grant     *approvers.Grant // the one that it ran under
 	InLine    bool             // its card waits in line
+	Asks      bool             // its run waits for an answer of the person who asked
 }
 
 // See reads what a surface shows.
@@ -79,6 +81,8 @@ func (d *Desk) See(ctx context.Context, surface string) (Sight, error) {
 			return err
 		case store.SurfaceAttachment:
 			return s.seeFile(r, s.Surface.Ref, s.Surface.Step)
+		case store.SurfaceElicit:
+			return s.seeElicitation(r, s.Surface.Ref)
 		case store.SurfaceInquiry:
 			return s.seeInquiry(r, s.Surface.Ref)
 		case store.SurfaceGrant:
@@ -219,6 +223,9 @@ func (s *Sight) seeCall(r store.Reader, c store.Call) (CallSight, error) {
 		}
 		sight.Execution = &e
 		if sight.Grant, err = grantOf(r, e); err != nil {
+			return sight, err
+		}
+		if sight.Asks, err = asks(r, e); err != nil {
 			return sight, err
 		}
 	}

@@ -104,6 +104,9 @@ func (t *tx) cutRun(id string) error {
 	}
 	switch e.State {
 	case approvers.ExecutionExecuting:
+		if err := t.cancelElicitations(e.ID, whyHalted); err != nil {
+			return err
+		}
 		t.stops[handled{store.TimerRun, e.ID}] = true
 	case approvers.ExecutionNone:
 		res := approvers.NewResult(approvers.OutcomeWithdrawn, call.Tool, "the agent was stopped before it ran", "")

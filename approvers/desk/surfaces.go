@@ -238,6 +238,9 @@ func (t *tx) otherPlaces(s store.Surface) (places []string, err error) {
 		for _, role := range r.Roles() {
 			places = append(places, toRole+role)
 		}
+	case s.Kind == store.SurfaceElicit && strings.HasPrefix(s.To, toConversation):
+		q, err := t.Elicitation(s.Ref)
+		return []string{toUser + q.Asked.User()}, err
 	case strings.HasPrefix(s.To, toConversation):
 		turn, err := t.turnOf(s)
 		if err != nil {

@@ -259,6 +259,12 @@ func (t *tx) life(s store.Surface) (life, error) {
 			return life{}, err
 		}
 		return life{matters: true, from: call.CreatedAt, until: call.Inquiry.ExpiresAt}, nil
+	case store.SurfaceElicit:
+		q, err := t.Elicitation(s.Ref)
+		if err != nil || q.State != approvers.ElicitationOpen {
+			return life{}, err
+		}
+		return life{matters: true, from: q.CreatedAt, until: q.ExpiresAt}, nil
 	case store.SurfaceUnknown:
 		e, err := t.Execution(s.Ref)
 		if err != nil || e.State != approvers.ExecutionUnknown {

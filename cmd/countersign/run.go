@@ -62,7 +62,7 @@ type parts struct {
 // assemble joins the floors. It talks to nobody.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.policies.inForce.Load)
-	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now})
+	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits})
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools.Registry, Log: s.log, Now: s.now,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,

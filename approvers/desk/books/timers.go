@@ -61,6 +61,14 @@ func timersNameSomething(r store.Reader) error {
 			call, err := r.Call(ref)
 			return call.Inquiry != nil && call.Outcome == "", err
 		},
+		store.TimerElicit: func(ref string) (bool, error) {
+			q, err := r.Elicitation(ref)
+			if err != nil || q.State != approvers.ElicitationOpen {
+				return false, err
+			}
+			e, err := r.Execution(q.Execution)
+			return e.State == approvers.ExecutionExecuting, err
+		},
 		store.TimerPlace: func(ref string) (bool, error) {
 			s, err := r.Setting(store.SettingPlace + ref)
 			return strings.Contains(string(s.Value), `"lost":true`), err

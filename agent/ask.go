@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"countersign/approvers"
+	"countersign/approvers/desk"
+)
+
+// What a form may hold.
+const (
+	maxQuestion   = 2000     // characters of the question
+	maxFormSchema = 16 << 10 // bytes
+	maxFormFields = 20
+	maxFormURL    = 2000 // bytes
+)
+
+// ErrForm says that a form can't be put to anybody. The wrapping error says what to change, or why nobody can be asked now.
+var ErrForm = errors.New("nobody was asked")
+
+// ask makes what a run asks the asker with. The run's time does not run on while it waits for a person, who has a time of their own. Its end ends the form, however it comes.
+func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *stopwatch) func(context.Context, Form) (Reply, error) {
+	return func(ctx context.Context, f Form) (Reply, error) {
+		ask, err := formOf(f)
+		if err != nil {
+			return Reply{}, err
+		}
+		waiting, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		for _, also := range []context.Context{inner, run} { // the process stops: nobody is waited for, and the tool has its time of grace
+			defer context.AfterFunc(also, func() { end(context.Cause(also)) })()
+		}
+		watch.hold()
+		defer watch.goOn()
+		q, err := a.Desk.Elicit(waiting, e.ID, ask, func() string { return whyEnded(waiting) })
+		switch {
+		case errors.Is(err, desk.ErrNotDue), errors.Is(err, desk.ErrPaused):
+			return Reply{Action: ReplyCancelled}, nil
+		case errors.Is(err, desk.ErrTooManyElicitations):
+			return Reply{}, fmt.Errorf("%w: %w", ErrForm, desk.ErrTooManyElicitations)
+		case errors.Is(err, desk.ErrTooManyWait):
+			return Reply{}, fmt.Errorf("%w: %w", ErrForm, desk.ErrTooManyWait)
+		case err != nil:
+			return Reply{Action: ReplyCancelled}, fmt.Errorf("%w: %w", ErrForm, err)
+		}
+		switch q.State {
+		case approvers.ElicitationAccepted:
+			return Reply{Action: ReplyAccepted, Values: q.Values}, nil
+		case approvers.ElicitationDeclined:
+			return Reply{Action: ReplyDeclined}, nil
+		}
+		return Reply{Action: ReplyCancelled}, nil
+	}
+}
+
+// whyEnded says, as a part of a sentence for people, why a run waits no more.
+func whyEnded(ctx context.Context) string {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, desk.ErrPaused):
+		return "everything was paused"
+	case errors.Is(cause, desk.ErrStopped):
+		return "the agent was stopped"
+	case errors.Is(cause, errTimeUp):
+		return "the tool's time was over"
+	case errors.Is(cause, context.Canceled):
+		return "its tool did not wait any longer, or the bot is being stopped"
+	}
+	return "its tool did not wait any longer"
+}
+
+// formOf holds a form against what can be put to a person.
+func formOf(f Form) (desk.Elicitation, error) {
+	ask := desk.Elicitation{From: f.From, Text: strings.ToValidUTF8(f.Text, "\uFFFD"), Schema: f.Schema, URL: f.URL}
+	wrong := func(format string, args ...any) (desk.Elicitation, error) {
+		return ask, fmt.Errorf("%w: %s", ErrForm, fmt.Sprintf(format, args...))
+	}
+	if n := utf8.RuneCountInString(ask.Text); strings.TrimSpace(ask.Text) == "" || n > maxQuestion {
+		return wrong("the question has %d characters, and has to have 1 to %d", n, maxQuestion)
+	}
+	if f.URL != "" {
+		if f.Schema != nil {
+			return wrong("there is a form and an address; ask for one of them")
+		}
+		if err := checkAddress(f.URL); err != nil {
+			return wrong("%s", err)
+		}
+		return ask, nil
+	}
+	if len(f.Schema) > maxFormSchema {
+		return wrong("the form's schema has %d bytes, and may have %d", len(f.Schema), maxFormSchema)
+	}
+	if _, err := compileSchema(f.Schema); err != nil {
+		return wrong("%s", err)
+	}
+	if err := checkFlat(f.Schema); err != nil {
+		return wrong("%s", err)
+	}
+	return ask, nil
+}
+
+// checkAddress says what is wrong with an address that a person is to visit.
+func checkAddress(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "" || len(text) > maxFormURL:
+		return fmt.Errorf("the address can't be read, or is longer than %d bytes", maxFormURL)
+	case u.User != nil:
+		return errors.New("the address has a name or a password in it")
+	case u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()):
+		return nil
+	case u.Scheme != "https":
+		return errors.New("the address has to begin with https://")
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r < '!' || r > '~' }):
+		return errors.New("the address's host has letters that are not ASCII; write it as xn--…")
+	}
+	return nil
+}
+
+// checkFlat says which field of a form is more than a person can fill in at one place.
+func checkFlat(schema json.RawMessage) error {
+	var s struct {
+		Properties map[string]struct {
+			Type  string `json:"type"`
+			Items struct {
+				Enum  []json.RawMessage `json:"enum"`
+				OneOf []json.RawMessage `json:"oneOf"`
+				AnyOf []json.RawMessage `json:"anyOf"`
+			} `json:"items"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return fmt.Errorf("the form has to be an object of plain fields: %w", err)
+	}
+	if len(s.Properties) == 0 || len(s.Properties) > maxFormFields {
+		return fmt.Errorf("the form has %d fields, and has to have 1 to %d", len(s.Properties), maxFormFields)
+	}
+	for name, p := range s.Properties {
+		switch p.Type {
+		case "string", "number", "integer", "boolean":
+		case "array":
+			if len(p.Items.Enum)+len(p.Items.OneOf)+len(p.Items.AnyOf) == 0 {
+				return fmt.Errorf("the field %.60q is a list of more than given values; forms have plain fields", name)
+			}
+		default:
+			return fmt.Errorf("the field %.60q is of the type %.20q; forms have texts, numbers, yes or no, and choices", name, p.Type)
+		}
+	}
+	return nil
+}
+
+// Admits holds values that somebody filled in against the schema of a form. Its error reads like "amount: must be at least 0.01".
+func Admits(schema, values json.RawMessage) error {
+	s, err := compileSchema(schema)
+	if err != nil {
+		return err
+	}
+	return s.check(values)
+}
+
+// stopwatch ends a run when its time is up. It stands still while somebody is asked.
+type stopwatch struct {
+	mu     sync.Mutex
+	timer  *time.Timer
+	since  time.Time // when it was set going last
+	left   time.Duration
+	holds  int
+	fired  bool
+	timeUp func()
+}
+
+func newStopwatch(d time.Duration, timeUp func()) *stopwatch {
+	w := &stopwatch{since: time.Now(), left: d, timeUp: timeUp}
+	w.timer = time.AfterFunc(d, w.fire)
+	return w
+}
+
+// fire ends the run, unless the watch was stopped in the same moment.
+func (w *stopwatch) fire() {
+	w.mu.Lock()
+	up := w.holds == 0
+	w.fired = up
+	w.mu.Unlock()
+	if up {
+		w.timeUp()
+	}
+}
+
+// hold stops the watch.
+func (w *stopwatch) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.holds++; w.holds == 1 && !w.fired {
+		w.timer.Stop()
+		w.left -= time.Since(w.since)
+	}
+}
+
+// goOn has the watch go on where it was stopped, once nobody holds it any more.
+func (w *stopwatch) goOn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.holds--; w.holds == 0 && !w.fired {
+		w.since = time.Now()
+		w.timer.Reset(max(w.left, 0))
+	}
+}
+
+// end is for when the run is over.
+func (w *stopwatch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fired = true
+	w.timer.Stop()
+}
