@@ -28,7 +28,7 @@ servers:
   shop:
     command: [countersign, shop, --file, countersign-shop.json]
     prefix: false
-    effects: {search_orders: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
+    effects: {search_orders: read-only, preview_refund: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
 `
 
 // shopPins are the pins of the sample shop's tools, as its server describes them.
@@ -58,7 +58,7 @@ var shopPins = sync.OnceValues(func() (pins.Lock, error) {
 	err := client.Settled(ctx)
 	stop()
 	<-done
-	if err == nil && failed == nil && len(lock.Pins) != 10 {
+	if err == nil && failed == nil && len(lock.Pins) != 11 {
 		err = fmt.Errorf("the shop offered %d tools", len(lock.Pins))
 	}
 	if err == nil {
