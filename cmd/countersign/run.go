@@ -72,7 +72,6 @@ func (s setup) assemble() parts {
 	m.watchRatings(d, s.log)
 	m.watchDisk(d)
 	m.watchServers(s.tools)
-	m.registry.MustRegister(blockedTools{s.tools.Registry})
 	d.Giver = b.Giver
 	a := agent.New(agent.Config{
 		Desk: d, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,

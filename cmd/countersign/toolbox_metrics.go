@@ -70,5 +70,5 @@ func (b *toolbox) Collect(to chan<- prometheus.Metric) {
 	b.calls.vec.Collect(to)
 }
 
-// watchServers shows how the MCP servers are.
-func (m *metrics) watchServers(b *toolbox) { m.registry.MustRegister(b) }
+// watchServers shows how the MCP servers are, and which tools are not as pinned.
+func (m *metrics) watchServers(b *toolbox) { m.registry.MustRegister(b, blockedTools{b.Registry}) }
