@@ -50,6 +50,12 @@ func TestAsk(t *testing.T) {
 	if err != nil || !strings.Contains(text, `"action":"cancel"`) {
 		t.Errorf("an error: %q, %v", text, err)
 	}
+	text, err = tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: func(context.Context, agent.Form) (agent.Reply, error) {
+		return agent.Reply{Action: agent.ReplyAccepted, Values: []byte(`[]`)}, nil
+	}})
+	if err != nil || !strings.Contains(text, `"action":"decline"`) {
+		t.Errorf("an answer that is no object: %q, %v", text, err)
+	}
 	if text, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`)}); err != nil || !strings.Contains(text, `"action":"decline"`) {
 		t.Errorf("nobody to ask: %q, %v", text, err)
 	}
@@ -114,6 +120,11 @@ func TestVisit(t *testing.T) {
 	text, err := o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
 	if err != nil || text != "done after all" || len(*forms) != 1 || (*forms)[0].URL != "https://example.com/in" {
 		t.Errorf("%q, %v, %+v", text, err, *forms)
+	}
+	_, o = running(t, quick(), program(t, "bad", "sends somebody elsewhere again"))
+	_, err = o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
+	if outcomeOf(err) != fails || !strings.Contains(said(err), "again, although that was done") || len(*forms) != 2 {
+		t.Errorf("%v, %d forms", err, len(*forms))
 	}
 	for name, in := range map[string]agent.Invocation{
 		"nobody": {},
@@ -184,5 +195,15 @@ func TestAskEndsWithTheRun(t *testing.T) {
 	case <-let:
 	case <-time.After(patience):
 		t.Error("the question outlives its run")
+	}
+}
+
+// TestAstray: nobody is sent to an address without encryption.
+func TestAstray(t *testing.T) {
+	_, o := running(t, quick(), program(t, "bad", "sends somebody astray"))
+	ask, forms := accepting("{}")
+	text, err := o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
+	if err != nil || !strings.Contains(text, `"action":"decline"`) || len(*forms) != 0 {
+		t.Errorf("%q, %v, %+v", text, err, *forms)
 	}
 }

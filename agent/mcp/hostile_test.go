@@ -84,6 +84,8 @@ func TestHostileServers(t *testing.T) {
 		{"lists in a circle", fails, "don't come to an end"},
 		{"lists too many", fails, "more than 500 tools"},
 		{"lists a tool too large", fails, "65536 are allowed"},
+		{"lists too much", fails, "more than 4194304 bytes"},
+		{"sends somebody astray", answers, "decline"},
 		{"loses its tool", fails, "does not have this tool any more"},
 		{"changes its tool in silence", fails, "is not the one that was registered"},
 	}

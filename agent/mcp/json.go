@@ -38,9 +38,7 @@ func readWith(raw []byte, options ...jsontext.Options) (object, error) {
 	if dec.PeekKind() != '{' {
 		return nil, errNoObject
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
-	}
+	_, _ = dec.ReadToken() // the brace that was seen
 	var out object
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
@@ -70,9 +68,7 @@ func readArray(raw []byte) ([]json.RawMessage, error) {
 	if dec.PeekKind() != '[' {
 		return nil, errors.New("it is no list")
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
-	}
+	_, _ = dec.ReadToken() // the bracket that was seen
 	var out []json.RawMessage
 	for dec.PeekKind() != ']' {
 		value, err := dec.ReadValue()

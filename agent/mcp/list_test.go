@@ -123,3 +123,16 @@ func TestClaims(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestEffectsOfNobody: a tool that effects names and the server does not have is said to be missing, since the operator meant one.
+func TestEffectsOfNobody(t *testing.T) {
+	s := program(t, "bad", "plain")
+	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}
+	c, o := running(t, quick(), s)
+	if tool := o.tool(t, "bad.act"); tool.Effect != approvers.Unprotected {
+		t.Errorf("%s", tool.Effect)
+	}
+	if problem := c.Status()[0].Problem; !strings.Contains(problem, `effects names "acts", which the server does not have`) {
+		t.Errorf("%q", problem)
+	}
+}

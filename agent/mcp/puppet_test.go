@@ -329,6 +329,15 @@ var puppets = map[string]acts{
 	"lists too many":         listing(many(501)...),
 	"lists a tool too large": listing(`{"name":"fat","description":"` + strings.Repeat("x", 70<<10) + `","inputSchema":{"type":"object"}}`),
 	"has ten tools":          listing(many(10)...),
+	"lists too much":         listing(fat(90)...),
+	"sends somebody elsewhere again": answering(func(p *puppet, m wire) {
+		p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"sign in first","data":{"elicitations":[{"mode":"url","message":"Sign in","url":"https://example.com/in","elicitationId":"e1"}]}}}`, m.ID)
+	}),
+	"sends somebody astray": answering(func(p *puppet, m wire) {
+		p.say(`{"jsonrpc":"2.0","id":"ask","method":"elicitation/create","params":{"mode":"url","message":"Sign in","url":"http://bank.example.com/in","elicitationId":"e1"}}`)
+		reply, _ := p.next()
+		p.result(m, `{"content":[{"type":"text","text":`+string(quoted(reply.raw))+`}]}`)
+	}),
 	"lists in pages": {"tools/list": func(p *puppet, m wire) {
 		var params struct{ Cursor string }
 		_ = json.Unmarshal(m.Params, &params)
@@ -363,6 +372,15 @@ func many(n int) []string {
 	var out []string
 	for i := range n {
 		out = append(out, fmt.Sprintf(`{"name":"t%d","description":"x","inputSchema":{"type":"object"}}`, i))
+	}
+	return out
+}
+
+// fat are tools that are each small enough, and together too large.
+func fat(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(`{"name":"t%d","description":"%s","inputSchema":{"type":"object"}}`, i, strings.Repeat("x", 50<<10)))
 	}
 	return out
 }

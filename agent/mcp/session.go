@@ -217,9 +217,6 @@ func (ses *session) end() {
 	if ses.process != nil {
 		ses.process.end()
 	}
-	if ses.sdk == nil {
-		return
-	}
 	go func() { _ = ses.sdk.Close() }() // that it ended is seen by done
 	t := time.NewTimer(3 * ses.server.limits.soft)
 	defer t.Stop()
@@ -250,9 +247,6 @@ func (ses *session) lost() error {
 }
 
 func (ses *session) protocol() string {
-	if ses.sdk == nil || ses.sdk.InitializeResult() == nil {
-		return ""
-	}
 	return line(ses.sdk.InitializeResult().ProtocolVersion)
 }
 

@@ -51,7 +51,7 @@ func TestStart(t *testing.T) {
 	if best-own >= mostStart {
 		t.Errorf("100 tools of 10 servers took %s, and the servers themselves need %s", best, own)
 	}
-	t.Logf("figure: 100 tools of 10 servers over pipes are registered %s after the start; the servers alone need %s of it", best.Round(time.Millisecond), own.Round(time.Millisecond))
+	t.Logf("figure: 100 tools of 10 servers over pipes are registered %s after the start; the servers alone, with nobody in between, answer after %s", best.Round(time.Millisecond), own.Round(time.Millisecond))
 }
 
 // ownTime is how long the servers need to start and to answer two questions, when nobody stands between.
