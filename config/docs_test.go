@@ -27,7 +27,7 @@ var (
 
 // TestExamples: every policy in the documentation is one that check finds no error in, on the sample shop's tools or any others.
 func TestExamples(t *testing.T) {
-	for _, path := range []string{"../docs/policy.md", "../README.md"} {
+	for _, path := range []string{"../docs/policy.md", "../docs/http.md", "../README.md"} {
 		blocks := yamlBlock.FindAllStringSubmatch(read(t, path), -1)
 		if len(blocks) == 0 {
 			t.Fatalf("%s has no example", path)

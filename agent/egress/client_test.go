@@ -189,7 +189,7 @@ func TestRedirectsHaveAnEnd(t *testing.T) {
 func TestBoundedAnswers(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	z.Write(make([]byte, 100<<20))
+	z.Write(make([]byte, 8<<20))
 	z.Close()
 	s, got := listening(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

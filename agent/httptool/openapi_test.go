@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,7 @@ import (
 	"countersign/config"
 )
 
-// described reads a policy with one API. FILE in the declaration is replaced; SITE too, by the server's address.
+// api reads a policy with one API. FILE in the declaration is replaced; SITE too, by the server's address.
 func api(t *testing.T, s *site, file, yaml string) ([]agent.Tool, []error) {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -77,7 +78,9 @@ func TestHundredOperations(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "    Thing%d: {type: object, properties: {id: {type: string}, next: {$ref: '#/components/schemas/Thing%d'}}}\n", i, (i+1)%100)
 	}
-	tools, errs := api(t, nil, written(t, b.String()), "")
+	path, start := written(t, b.String()), time.Now()
+	tools, errs := api(t, nil, path, "")
+	t.Logf("operations=%d in %s", len(tools), time.Since(start).Round(time.Millisecond))
 	if len(tools) != 100 || len(errs) > 0 {
 		t.Fatalf("%d tools, %v", len(tools), errs)
 	}
@@ -86,10 +89,9 @@ func TestHundredOperations(t *testing.T) {
 	if first.Presumed != approvers.Low || first.Effect != approvers.ReadOnly || !json.Valid(first.Definition) {
 		t.Errorf("%+v", first)
 	}
-	t.Logf("%s\n%s", first.Schema, first.Definition)
 }
 
-// wantTool is what a tool of a description has to be.
+// A description of 3.0: what becomes a tool, under which name, with which schema, and what is said of the others.
 func TestPetstore(t *testing.T) {
 	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
 	registered(t, tools)
