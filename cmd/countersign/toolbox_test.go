@@ -322,3 +322,27 @@ func TestToolboxDeclaredTools(t *testing.T) {
 		t.Errorf("%s; the tools are %s", why, b.names())
 	}
 }
+
+// A hundred tools of ten servers are there at once when the bot begins. The figure to reach is 2 s besides the servers' own time; the bound here leaves room for a busy machine.
+func TestToolboxReach(t *testing.T) {
+	t.Parallel()
+	const bound = 10 * time.Second
+	var policy strings.Builder
+	policy.WriteString("servers:\n")
+	for i := range 10 {
+		var tools []string
+		for j := range 10 {
+			tools = append(tools, fmt.Sprintf("tool_%d", j))
+		}
+		policy.WriteString(openOffering(t, tools...).entry(fmt.Sprintf("server%d", i), ""))
+	}
+	b := openBox(t, policy.String())
+	began := time.Now()
+	b.begin()
+	b.until("all of them are there", func() bool { return len(strings.Fields(b.names())) == 100 })
+	took := time.Since(began)
+	t.Logf("servers=10 tools=100 took=%s", took.Round(time.Millisecond))
+	if took > bound {
+		t.Errorf("it took %s", took)
+	}
+}
