@@ -22,6 +22,7 @@ const (
 	DeniedStale        Code = "stale"          // the card shows other arguments than the request has now
 	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw
 	DeniedNotAsked     Code = "not_asked"      // the question is for those who asked the agent
+	DeniedLateAnswer   Code = "late_answer"    // after the deadline of a tool's question
 	DeniedAnswered     Code = "answered"       // the question has its answer, or nobody waits for one any more
 	DeniedNotFound     Code = "not_found"      // no such request
 	DeniedEdit         Code = "edit_refused"   // nobody could approve the edited call

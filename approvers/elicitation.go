@@ -87,7 +87,7 @@ func (q Elicitation) Answerable(who Identity, received time.Time) *Denied {
 	case who.ID != q.Asked:
 		return &Denied{Code: DeniedNotAsked}
 	case q.State == ElicitationExpired, q.State == ElicitationOpen && received.After(q.ExpiresAt):
-		return &Denied{Code: DeniedLate, At: q.ExpiresAt}
+		return &Denied{Code: DeniedLateAnswer, At: q.ExpiresAt}
 	case q.State != ElicitationOpen:
 		return &Denied{Code: DeniedAnswered, At: q.ClosedAt}
 	}

@@ -20,7 +20,7 @@ func TestElicitationIsForOnePerson(t *testing.T) {
 	}{
 		"the person who was asked":  {open, sam, now, ""},
 		"at the deadline":           {open, sam, open.ExpiresAt, ""},
-		"after it":                  {open, sam, open.ExpiresAt.Add(1), DeniedLate},
+		"after it":                  {open, sam, open.ExpiresAt.Add(1), DeniedLateAnswer},
 		"somebody else":             {open, Identity{ID: Who("T", "U2")}, now, DeniedNotAsked},
 		"nobody":                    {open, Identity{}, now, DeniedUnidentified},
 		"a deactivated account":     {open, Identity{ID: sam.ID, Deleted: true}, now, DeniedDeactivated},
@@ -29,7 +29,7 @@ func TestElicitationIsForOnePerson(t *testing.T) {
 		"a bot":                     {open, Identity{ID: sam.ID, Bot: true}, now, DeniedBot},
 		"one that is answered":      {Elicitation{State: ElicitationAccepted, Asked: sam.ID, ExpiresAt: open.ExpiresAt}, sam, now, DeniedAnswered},
 		"one that is cancelled":     {open.Cancel("the run ended", now), sam, now, DeniedAnswered},
-		"one that expired":          {Elicitation{State: ElicitationExpired, Asked: sam.ID, ExpiresAt: open.ExpiresAt}, sam, now, DeniedLate},
+		"one that expired":          {Elicitation{State: ElicitationExpired, Asked: sam.ID, ExpiresAt: open.ExpiresAt}, sam, now, DeniedLateAnswer},
 		"another's, after the end":  {Elicitation{State: ElicitationDeclined, Asked: sam.ID}, Identity{ID: Who("T", "U2")}, now, DeniedNotAsked},
 		"in the name of the person": {open, Identity{ID: Who("T2", "U1")}, now, DeniedNotAsked},
 	} {

@@ -88,6 +88,8 @@ func denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *pro
 			say(" The request waits as it was.")
 	case approvers.DeniedNoReason:
 		return say("Nothing was decided: write a text. The people concerned are told it.")
+	case approvers.DeniedLateAnswer:
+		return say("Too late: the time to answer this ended ").at(d.At, dayTime).say(". The tool was told that nobody answered.")
 	case approvers.DeniedAnswered:
 		return say("Nothing was changed: this question has its answer, or its tool does not wait for one any more.")
 	case approvers.DeniedNotAsked:

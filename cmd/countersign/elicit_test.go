@@ -172,6 +172,19 @@ func (b *bubble) submit(who string, v visitor.View, fields map[string]string) ma
 	return nil
 }
 
+// isTold reports whether sam was told something in a thread that only they see.
+func (b *bubble) isTold(thread, words string) bool {
+	b.Helper()
+	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+	b.ok(err)
+	for _, m := range messages {
+		if m.Ephemeral && strings.Contains(m.Text+visitor.Text(m.Blocks), words) {
+			return true
+		}
+	}
+	return false
+}
+
 var errTwice = errors.New("twice")
 
 // Whatever else happens to a question: nobody else answers it, and its end is one of those that there are.
@@ -197,6 +210,23 @@ func TestEndsOfAQuestion(t *testing.T) {
 		}, "told: accept", "answered", approvers.ElicitationAccepted},
 		"nobody answers": {form, func(b *bubble, _ string, _ visitor.Message) { b.pass(11 * time.Minute) },
 			"told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
+		"the form comes too late": {form, func(b *bubble, thread string, m visitor.Message) {
+			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
+			b.within(10*time.Second, "the form is there", func() bool { return strings.Contains(string(b.form("sam").Blocks), "City (city)") })
+			v := b.form("sam")
+			b.pass(11 * time.Minute)
+			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
+			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "Too late: the time to answer") })
+		}, "told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
+		"two windows": {form, func(b *bubble, thread string, m visitor.Message) {
+			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
+			b.within(10*time.Second, "the form is there", func() bool { return strings.Contains(string(b.form("sam").Blocks), "City (city)") })
+			v := b.form("sam")
+			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Decline")))
+			b.settledSaying(thread, "told: decline")
+			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
+			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "this question has its answer") })
+		}, "told: decline", "declined to answer", approvers.ElicitationDeclined},
 		"the turn is stopped": {form, func(b *bubble, thread string, _ visitor.Message) {
 			_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")
 			b.ok(err)
