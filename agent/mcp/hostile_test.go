@@ -3,12 +3,14 @@ package mcp
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"countersign/agent"
+	"countersign/config"
 )
 
 // outcome is how a call ended.
@@ -101,7 +103,12 @@ func TestHostileServers(t *testing.T) {
 				l.fresh = 0
 			}
 			memory := watchMemory(t)
-			c, o := running(t, l, program(t, "bad", tt.role), program(t, "sane", "sane"))
+			o := newOffers()
+			c := open(Config{
+				Servers: []config.Server{program(t, "bad", tt.role), program(t, "sane", "sane")}, Offer: o.take, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)),
+			}, quick())
+			c.servers[0].limits = l // the sane one has all the time that it needs on a busy machine
+			runUntilEnd(t, c)
 			beside := keepCalling(t, o.tool(t, "sane.echo"))
 			tool, err := c.Tool("bad", []byte(aTool))
 			if err != nil {
@@ -110,12 +117,11 @@ func TestHostileServers(t *testing.T) {
 			if err := c.Settled(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			if tt.want != unclear || tt.says != "had not answered" {
-				cancel()
-				ctx, cancel = context.WithTimeout(t.Context(), patience)
-			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
+			if tt.says == "had not answered" {
+				go endOnceSent(c.servers[0], cancel)
+			}
 			began := time.Now()
 			text, err := tool.Run(ctx, agent.Invocation{Key: "exec-1", Args: []byte(`{}`), Progress: func(agent.Progress) {}})
 			took := time.Since(began)
@@ -132,6 +138,32 @@ func TestHostileServers(t *testing.T) {
 		})
 	}
 	settled(t, before)
+}
+
+// misbehaving is how long a server that does not answer may do what it does.
+const misbehaving = 300 * time.Millisecond
+
+// endOnceSent ends a call a while after it was sent.
+func endOnceSent(s *server, end func()) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		live := s.live
+		s.mu.Unlock()
+		if live == nil {
+			continue
+		}
+		live.tap.mu.Lock()
+		sent := false
+		for _, f := range live.tap.flights {
+			sent = sent || f.sent.Load()
+		}
+		live.tap.mu.Unlock()
+		if sent {
+			time.Sleep(misbehaving)
+			break
+		}
+	}
+	end()
 }
 
 // said is an error's text.

@@ -133,15 +133,14 @@ func TestHostileAddresses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			memory := watchMemory(t)
 			far := (&address{act: tt.act}).at(t)
-			_, o := running(t, quick(), far, program(t, "sane", "sane"))
+			c, o := running(t, quick(), far, program(t, "sane", "sane"))
 			beside := keepCalling(t, o.tool(t, "sane.echo"))
 			tool := o.tool(t, "far.act")
-			within := patience
-			if tt.says == "had not answered" {
-				within = 500 * time.Millisecond
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), within)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
+			if tt.says == "had not answered" {
+				go endOnceSent(c.servers[0], cancel)
+			}
 			began := time.Now()
 			text, err := tool.Run(ctx, agent.Invocation{Key: "exec-1", Args: []byte(`{}`)})
 			if got := outcomeOf(err); got != tt.want || !strings.Contains(text+said(err), tt.says) {
