@@ -58,6 +58,7 @@ type api struct {
 	wanted []string   // operations that the policy names and that were not found yet
 	seen   []string   // names of operations
 	tools  []agent.Tool
+	trial  agent.Registry // shows which can be registered
 	errs   []error
 }
 
@@ -121,6 +122,9 @@ func (a *api) operation(method, path string, item, op map[string]any) {
 		a.wanted = slices.DeleteFunc(a.wanted, func(w string) bool { return w == name || w == id })
 	}
 	tool, err := a.tool(method, path, name, item, op)
+	if err == nil {
+		err = a.trial.Register(tool)
+	}
 	switch {
 	case err == nil:
 		a.tools = append(a.tools, tool)

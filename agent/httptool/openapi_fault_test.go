@@ -81,6 +81,8 @@ func TestFaultyFiles(t *testing.T) {
 		{"OAuth", one("parameters: ["+id+"], security: [{c: [read]}]") + "components: {securitySchemes: {c: {type: openIdConnect, openIdConnectUrl: https://x.example}}}\n", "", `add headers: {Authorization: "Bearer ${TOKEN}"}`},
 		{"a key that is there", one("parameters: ["+id+"], security: [{c: []}]") + "components: {securitySchemes: {c: {type: apiKey, in: query, name: k}}}\n", "query: {k: '${API_KEY}'}", ""},
 		{"nobody needs to be known", one("parameters: ["+id+"], security: [{c: []}, {}]") + "components: {securitySchemes: {c: {type: apiKey, in: query, name: k}}}\n", "", ""},
+		{"a type that there is not", one("parameters: [{name: id, in: path, required: true, schema: {type: file}}]"), "", "POST /it/{id} (it) was left out: tool not registered: it.it: the schema"},
+		{"a name twice", head + "  /a: {get: {operationId: x y, responses: {'200': {description: ok}}}}\n  /b: {get: {operationId: x_y, responses: {'200': {description: ok}}}}\n", "", "GET /b (x_y) was left out: tool not registered: it.x_y: there is a tool of that name already"},
 		{"a path that is none", head + "  /a: {$ref: '#/components/none'}\n", "", "is no OpenAPI description"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -265,3 +265,67 @@ func TestBookings(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Values as OpenAPI's own table of styles has them.
+func TestTableOfStyles(t *testing.T) {
+	s := serve(t, status(200))
+	const (
+		text   = `"blue"`
+		list   = `["blue","black","brown"]`
+		object = `{"R":100,"G":200,"B":150}`
+	)
+	for _, tt := range []struct{ style, in, explode, value, want string }{
+		{"matrix", "path", "false", text, ";color=blue"}, {"matrix", "path", "false", list, ";color=blue,black,brown"}, {"matrix", "path", "false", object, ";color=R,100,G,200,B,150"},
+		{"matrix", "path", "true", list, ";color=blue;color=black;color=brown"}, {"matrix", "path", "true", object, ";R=100;G=200;B=150"},
+		{"label", "path", "false", text, ".blue"}, {"label", "path", "false", list, ".blue,black,brown"}, {"label", "path", "false", object, ".R,100,G,200,B,150"},
+		{"label", "path", "true", list, ".blue.black.brown"}, {"label", "path", "true", object, ".R=100.G=200.B=150"},
+		{"simple", "path", "false", list, "blue,black,brown"}, {"simple", "path", "false", object, "R,100,G,200,B,150"}, {"simple", "path", "true", object, "R=100,G=200,B=150"},
+		{"form", "query", "false", text, "?color=blue"}, {"form", "query", "false", list, "?color=blue,black,brown"}, {"form", "query", "false", object, "?color=R,100,G,200,B,150"},
+		{"form", "query", "true", list, "?color=blue&color=black&color=brown"}, {"form", "query", "true", object, "?R=100&G=200&B=150"},
+		{"spaceDelimited", "query", "false", list, "?color=blue%20black%20brown"}, {"pipeDelimited", "query", "false", list, "?color=blue%7Cblack%7Cbrown"},
+		{"deepObject", "query", "true", object, "?color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150"},
+		{"simple", "header", "false", object, "R,100,G,200,B,150"}, {"simple", "header", "true", object, "R=100,G=200,B=150"}, {"form", "cookie", "false", text, "color=blue"},
+	} {
+		path := "/x/"
+		if tt.in == "path" {
+			path += "{color}"
+		}
+		file := written(t, head+fmt.Sprintf("  %s:\n    get: {operationId: it, responses: {'200': {description: ok}}, parameters: [{name: color, in: %s, required: true, style: %s, explode: %s, schema: {}}]}\n", path, tt.in, tt.style, tt.explode))
+		tools, errs := api(t, s, file, "url: SITE\n")
+		if len(tools) != 1 {
+			t.Errorf("%v: %v", tt, errs)
+			continue
+		}
+		if _, _, err := run(t, tools[0], `{"color":`+tt.value+`}`); err != nil {
+			t.Errorf("%v: %v", tt, err)
+			continue
+		}
+		got, _ := s.last()
+		sent := map[string]string{"path": strings.TrimPrefix(got.Target, "/x/"), "query": strings.TrimPrefix(got.Target, "/x/"), "header": got.Header.Get("color"), "cookie": got.Header.Get("Cookie")}[tt.in]
+		if sent != tt.want {
+			t.Errorf("%v: sent %s", tt, sent)
+		}
+	}
+}
+
+// References within a file are followed as far as they lead, and no further.
+func TestReferences(t *testing.T) {
+	for name, yaml := range map[string]string{
+		"to itself":        "a: {$ref: '#/components/schemas/a'}",
+		"to one another":   "a: {$ref: '#/components/schemas/b'}\n    b: {$ref: '#/components/schemas/a'}",
+		"through a list":   "a: {anyOf: [{type: string}, {$ref: '#/components/schemas/a/anyOf/0'}]}",
+		"with odd letters": "a: {$ref: '#/components/schemas/x~1y%20z'}\n    'x/y z': {type: string}",
+	} {
+		text := one("parameters: ["+id+"], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/a'}}}}") + "components:\n  schemas:\n    " + yaml + "\n"
+		tools, errs := api(t, nil, written(t, text), "")
+		if len(tools)+len(errs) == 0 {
+			t.Errorf("%s: nothing is said", name)
+		}
+		if len(tools) == 1 {
+			registered(t, tools)
+		}
+		if len(tools) == 0 && !strings.HasPrefix(name, "to ") {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+}

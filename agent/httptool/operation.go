@@ -17,25 +17,25 @@ import (
 
 // operation is one kind of request: what a tool is on the wire.
 type operation struct {
-	tool     string
-	method   string
-	base     string   // scheme, host and what comes before the path
-	host     *url.URL // scheme and host of base; a request leads nowhere else
-	path     []piece
-	query    []field
-	headers  []field
-	cookies  []field
-	body     body
-	placed   map[string]bool // the arguments that stand in path, query, headers and cookies
-	key      string          // the header that the execution's id goes along in
-	effect   approvers.Effect
-	result   config.Result
-	limit    int // bytes of text that the model is given
-	timeout  time.Duration
-	guard    *egress.Guard
-	client   *http.Client
-	secrets  secrets
-	unusable error // why nothing can be sent
+	tool    string
+	method  string
+	base    string   // scheme, host and what comes before the path
+	host    *url.URL // scheme and host of base; a request leads nowhere else
+	path    []piece
+	query   []field
+	headers []field
+	cookies []field
+	body    body
+	placed  map[string]bool // the arguments that stand in path, query, headers and cookies
+	key     string          // the header that the execution's id goes along in
+	effect  approvers.Effect
+	result  config.Result
+	limit   int // bytes of text that the model is given
+	timeout time.Duration
+	guard   *egress.Guard
+	client  *http.Client
+	secrets secrets
+	offline bool // the environment is not known, so nothing can be sent
 }
 
 // Problem is what is wrong with a declaration, or with the operation of a file.
@@ -125,9 +125,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 		return &Problem{Path: path + ".allow", Message: err.Error()}
 	}
 	o.guard, o.client, o.secrets = guard, guard.Client(egress.Options{}), newSecrets(f.values)
-	if f.lookup == nil {
-		o.unusable = errUnknownEnvironment
-	}
+	o.offline = f.lookup == nil
 	for _, h := range o.headers {
 		for _, p := range h.pieces {
 			if strings.ContainsFunc(p.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
@@ -140,7 +138,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 
 // aim fixes the host that requests go to.
 func (o *operation) aim(path string) error {
-	if o.unusable != nil {
+	if o.offline {
 		return nil
 	}
 	var err error

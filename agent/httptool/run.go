@@ -20,8 +20,8 @@ import (
 // Where a request that writes got as far as a connection and no clear answer came back, the outcome is unknown: the connection broke, time was up, the server
 // failed (500 and above), or it sent the client elsewhere.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
-	if o.unusable != nil {
-		return "", o.unusable
+	if o.offline {
+		return "", errUnknownEnvironment
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()

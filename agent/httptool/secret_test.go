@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"countersign/agent"
-	"countersign/config"
 	"countersign/internal/redact"
 )
 
@@ -144,7 +143,7 @@ func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 // Nothing of the environment is in what a policy's file can be asked for.
 func TestPolicyHoldsNoSecrets(t *testing.T) {
 	s := serve(t, status(200))
-	var f *config.File = policy(t, s, withSecrets)
+	f := policy(t, s, withSecrets)
 	for _, e := range f.HTTP {
 		for _, secret := range []string{environment["API_TOKEN"], environment["API_KEY"]} {
 			if strings.Contains(fmt.Sprintf("%+v %#v", e, e), secret) {
