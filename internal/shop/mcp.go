@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -130,13 +131,13 @@ func canAsk(session *mcp.ServerSession) bool {
 
 // sectionsForm asks which sections shall be exported: a box for each, all of them ticked.
 func sectionsForm(user string) *mcp.ElicitParams {
-	boxes := map[string]any{}
+	var boxes []string // in their order, which a map would lose
 	for _, section := range exportSections {
-		boxes[section] = map[string]any{"type": "boolean", "title": strings.ToUpper(section[:1]) + section[1:], "default": true}
+		boxes = append(boxes, fmt.Sprintf(`%q:{"type":"boolean","title":%q,"default":true}`, section, strings.ToUpper(section[:1])+section[1:]))
 	}
 	return &mcp.ElicitParams{
 		Message:         "Which of the data of " + shown(user) + " shall be exported? Without an answer all of it is.",
-		RequestedSchema: map[string]any{"type": "object", "properties": boxes},
+		RequestedSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(boxes, ",") + `}}`),
 	}
 }
 
