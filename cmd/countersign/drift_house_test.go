@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -47,11 +46,12 @@ func (s *outsideShop) describe(name, description string) {
 	tool := s.tools[name]
 	s.mcp.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: tool.Schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		key, _ := r.Params.Meta[shop.MetaKey].(string)
-		result, err := tool.Run(ctx, key, json.RawMessage(r.Params.Arguments))
+		result, err := tool.Run(ctx, key, r.Params.Arguments)
+		text := string(result)
 		if err != nil {
-			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
+			text = err.Error()
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(result)}}}, nil
+		return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
 	})
 }
 
