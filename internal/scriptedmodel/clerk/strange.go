@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// builtIn are tools that every agent is offered. Nobody has to be told of them.
-var builtIn = []string{"ask_people", "about_the_asker"}
+// unsaid are tools that nobody has to be told of: those that every agent is offered, and the one with which the shop's refunds are previewed.
+var unsaid = []string{"ask_people", "about_the_asker", "preview_refund"}
 
 // strange are the tools that the clerk has no rules for, by name. It calls them when somebody writes the call out.
 func (b toolbox) strange() []Tool {
 	var out []Tool
 	for _, t := range b.offered {
-		if b.kindOf(t.Name) == "" && !slices.Contains(builtIn, t.Name) {
+		if b.kindOf(t.Name) == "" && !slices.Contains(unsaid, t.Name) {
 			out = append(out, t)
 		}
 	}
