@@ -76,7 +76,7 @@ func check(out io.Writer, args []string) error {
 		return err
 	}
 	withTools(file, tools)
-	findings := file.Check(described(tools))
+	findings := append(sourceFindings(file), file.Check(described(tools))...)
 	if len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())
 	}
