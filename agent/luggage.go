@@ -72,15 +72,23 @@ func kindOf(f File) string {
 	if err != nil || len(f.Type) > 100 {
 		return is
 	}
-	picture := func(kind string) bool {
-		major, _, _ := strings.Cut(kind, "/")
-		return major == "image" || major == "audio" || major == "video" || kind == "application/pdf"
-	}
 	written := strings.HasSuffix(said, "+xml") // a picture in words
-	if picture(said) && !written && is != "application/octet-stream" && !(picture(is) && said[:strings.IndexByte(said, '/')] == is[:strings.IndexByte(is, '/')]) && !isSound(said, is) {
+	if of := family(said); of != "" && of != family(is) && !written && is != "application/octet-stream" && !isSound(said, is) {
 		return is
 	}
 	return said
+}
+
+// family is what a file is that people look at or listen to; empty: it is none.
+func family(kind string) string {
+	major, _, _ := strings.Cut(kind, "/")
+	switch {
+	case major == "image", major == "audio", major == "video":
+		return major
+	case kind == "application/pdf":
+		return kind
+	}
+	return ""
 }
 
 // isSound reports whether two types are names of one kind of recording: containers are found as one and said to be the other.

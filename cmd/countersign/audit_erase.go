@@ -54,5 +54,8 @@ var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.C
 		return couldNot("nothing was erased: %w", err)
 	}
 	fmt.Fprintf(w.out, "erased %s of %s, and %s\n", count(done.Payloads, "text"), count(done.Chains, "chain"), count(done.Renderings, "posted card"))
+	if done.Files > 0 {
+		fmt.Fprintf(w.out, "erased %s that its runs brought back; what Slack has of them stays there\n", count(done.Files, "file"))
+	}
 	return nil
 }}
