@@ -115,9 +115,10 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 				if strings.Contains(string(m.Blocks), `"broadcast"`) || strings.Contains(m.Text, "<!channel>") || !strings.Contains(m.Text, "<@U0100>") {
 					t.Errorf("it reads %s", m.Text)
 				}
-				if text, _ := b.step(thread); !strings.Contains(text, "waits for an answer of whoever asked") {
-					t.Errorf("the step says %s", text)
-				}
+				b.within(10*time.Second, "the step says so", func() bool {
+					text, _ := b.step(thread)
+					return strings.Contains(text, "waits for an answer of whoever asked")
+				})
 				b.pass(5 * time.Minute) // far more than the tool's own time
 				ctx := context.Background()
 				b.ok(b.as("sam").Press(ctx, m, b.labelled(m, "Answer…")))
