@@ -157,12 +157,16 @@ func TestServeReloads(t *testing.T) {
 	sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Stage 1 of 1")
 
+	served, err := os.ReadFile(p.policy())
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(t, p.policy(), []byte("version: 2\n"))
 	bot.says(`level=ERROR msg="(policy: countersign.yaml:1:10: )`)
 	if status, body := get(t, admin+"/readyz"); status != http.StatusOK || !strings.Contains(body, "policy: the file was refused at ") || !strings.Contains(body, "countersign.yaml:1:10: ") {
 		t.Errorf("/readyz answers %d: %s", status, body)
 	}
-	write(t, p.policy(), changed(t, refundHigh, refundTwo))
+	write(t, p.policy(), bytes.ReplaceAll(served, []byte(refundHigh), []byte(refundTwo)))
 	if err := bot.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
