@@ -11,18 +11,21 @@ type kind struct {
 	byName bool // an entry of allow that names the host is enough. Otherwise it has to name the address or its network
 }
 
+// metadata is what a cloud tells its machines, the keys that they act with among it.
+const metadata = "the cloud's metadata"
+
 // special are the networks that are no public internet: the special-purpose registries of IANA, and what clouds keep for their machines. The first that fits counts.
 var special = []struct {
 	network netip.Prefix
 	kind
 }{
-	{prefix("169.254.169.254/32"), kind{what: "the cloud's metadata"}},
-	{prefix("169.254.170.2/32"), kind{what: "the cloud's metadata"}},
-	{prefix("168.63.129.16/32"), kind{what: "the cloud's metadata"}}, // Azure's, on an address that looks public
-	{prefix("100.100.100.200/32"), kind{what: "the cloud's metadata"}},
-	{prefix("192.0.0.192/32"), kind{what: "the cloud's metadata"}},
-	{prefix("fd00:ec2::/32"), kind{what: "the cloud's metadata"}},
-	{prefix("fd20:ce::/32"), kind{what: "the cloud's metadata"}},
+	{prefix("169.254.169.254/32"), kind{what: metadata}},
+	{prefix("169.254.170.2/32"), kind{what: metadata}},
+	{prefix("168.63.129.16/32"), kind{what: metadata}}, // Azure's, on an address that looks public
+	{prefix("100.100.100.200/32"), kind{what: metadata}},
+	{prefix("192.0.0.192/32"), kind{what: metadata}},
+	{prefix("fd00:ec2::/32"), kind{what: metadata}},
+	{prefix("fd20:ce::/32"), kind{what: metadata}},
 
 	{prefix("0.0.0.0/8"), kind{what: "an unspecified address, which is this machine"}},
 	{prefix("10.0.0.0/8"), kind{what: "a private address", byName: true}},

@@ -139,6 +139,9 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if host != at.Addr().String() {
 		reason = fmt.Sprintf("stands for %s, %s", at.Addr(), k.what)
 	}
+	if k.what == metadata { // an entry of allow is only for who knows what is there; nobody is told to write one
+		return &Refused{Host: host, Reason: reason + ", an address that should not be reached"}
+	}
 	return &Refused{Host: host, Reason: reason, Permit: at.Addr().String()}
 }
 

@@ -16,7 +16,7 @@ import (
 type Refused struct {
 	Host   string // as it was asked for
 	Reason string // what is wrong with it, as the rest of a sentence
-	Permit string // the entry of allow that would permit it; empty: none would
+	Permit string // the entry of allow that would permit it; empty: none would, or nobody should be told to write it
 	// Redirect says that a server wanted it. It had been sent the request before.
 	Redirect bool
 }

@@ -28,7 +28,7 @@ func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	}
 	a.doc = doc
 	f := &filler{lookup: lookup}
-	a.shared = &operation{headers: f.headers(c.Headers), timeout: c.Timeout, limit: c.MaxResult, base: f.text(c.URL)}
+	a.shared = &operation{headers: f.headers(c.Headers), timeout: c.Timeout, limit: c.MaxResult, base: f.text(c.URL), vague: lookup == nil && len(c.URL.Variables()) > 0}
 	for _, q := range c.Query {
 		a.shared.query = append(a.shared.query, field{name: escape(q.Name.String()), pieces: f.pieces(q.Value, escape)})
 	}

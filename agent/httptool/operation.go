@@ -36,6 +36,7 @@ type operation struct {
 	client  *http.Client
 	secrets secrets
 	offline bool // the environment is not known, so nothing can be sent
+	vague   bool // and neither is the host, because a variable stands in its address
 }
 
 // Problem is what is wrong with a declaration, or with the operation of a file.
@@ -88,6 +89,7 @@ func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 		tool: e.Name, method: e.Method, base: f.text(e.Address.Base), path: f.pieces(e.Address.Path, raw), headers: f.headers(e.Headers),
 		placed: map[string]bool{}, key: e.IdempotencyKey, effect: e.Effect, result: e.Result, limit: e.MaxResult, timeout: e.Timeout,
 	}
+	o.vague = lookup == nil && len(e.Address.Base.Variables()) > 0
 	for _, q := range e.Address.Query {
 		pieces := f.pieces(q.Value, escape)
 		if len(pieces) == 1 && pieces[0].arg != "" {
@@ -138,7 +140,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 
 // aim fixes the host that requests go to.
 func (o *operation) aim(path string) error {
-	if o.offline {
+	if o.vague {
 		return nil
 	}
 	var err error

@@ -72,15 +72,21 @@ func check(out io.Writer, args []string) error {
 		return misused("%w", err)
 	}
 	tools, err := offline(file, path)
-	if err != nil {
+	var known []config.Tool // nil: what there is can't be said while a source can't be used
+	findings := sourceFindings(file)
+	switch {
+	case errors.As(err, &broken):
+		findings = append(findings, broken...)
+	case err != nil:
 		return err
+	default:
+		withTools(file, tools)
+		known = described(tools)
 	}
-	withTools(file, tools)
-	findings := append(sourceFindings(file), file.Check(described(tools))...)
-	if len(findings) > 0 {
+	if findings = append(findings, file.Check(known)...); len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())
 	}
-	printReport(out, file.Report(described(tools)))
+	printReport(out, file.Report(known))
 	for i, p := range missing(wrong) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nTo run serve in this environment, set also")

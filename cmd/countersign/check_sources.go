@@ -12,12 +12,22 @@ func sourceFindings(file *config.File) config.Problems {
 	var out config.Problems
 	for _, api := range file.OpenAPI {
 		_, faults := httptool.OpenAPI(api, nil)
-		for _, fault := range faults {
-			var p *httptool.Problem
-			if errors.As(fault, &p) && p.Warning {
-				out = append(out, file.Finding(config.Warning, p.Path, p.Message, p.Hint))
-			}
+		out = append(out, placed(file, apiSource(api.Name), faults).Warnings()...)
+	}
+	return out
+}
+
+// placed are faults of a source with their places in the policy file.
+func placed(file *config.File, source string, faults []error) config.Problems {
+	var out config.Problems
+	for _, fault := range faults {
+		p := &httptool.Problem{Path: source, Message: fault.Error()}
+		errors.As(fault, &p)
+		severity := config.Error
+		if p.Warning {
+			severity = config.Warning
 		}
+		out = append(out, file.Finding(severity, p.Path, p.Message, p.Hint))
 	}
 	return out
 }

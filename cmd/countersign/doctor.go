@@ -132,7 +132,9 @@ func (d *doctor) policy(path string) *approvers.Policy {
 	}
 	tools, err := offline(file, path)
 	if err != nil {
-		d.fail(exitUsage, err.Error(), "")
+		for _, problem := range problemsIn(err) {
+			d.fail(exitUsage, problem.Error(), "")
+		}
 		return nil
 	}
 	withTools(file, tools)

@@ -60,7 +60,7 @@ func (b *toolbox) want(file *config.File, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := declare(b.Registry, file, lock, os.LookupEnv, func(err error) { b.log.Warn("policy: " + err.Error()) }); err != nil {
+	if err := declare(b.Registry, file, lock, os.LookupEnv, func(p config.Problem) { b.log.Warn("policy: " + p.Error()) }); err != nil {
 		return err
 	}
 	for _, source := range b.Sources() {

@@ -15,7 +15,7 @@ import (
 )
 
 // offline is what is known of a policy's tools while nobody is asked: the built-in ones, those that it declares itself, and of its servers what is pinned in the lock file beside it.
-// The file is the policy's, and path is where it is; empty: it is built in, and has no lock.
+// The file is the policy's, and path is where it is; empty: it is built in, and has no lock. The error is [config.Problems] where sources of the policy can't be used.
 func offline(file *config.File, path string) (*agent.Registry, error) {
 	r := new(agent.Registry)
 	for _, t := range agent.BuiltIns() {
@@ -27,7 +27,7 @@ func offline(file *config.File, path string) (*agent.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := declare(r, file, lock, nil, func(error) {}); err != nil {
+	if err := declare(r, file, lock, nil, func(config.Problem) {}); err != nil {
 		return nil, err
 	}
 	client := mcp.Open(mcp.Config{Servers: file.Servers}) // which is never run
@@ -43,24 +43,36 @@ func offline(file *config.File, path string) (*agent.Registry, error) {
 const httpSource = "the policy's http section"
 
 // declare makes the tools that the policy file itself describes, and those of the OpenAPI files that it names, all that there are of them. The policy's own need no
-// pins: who writes the policy wrote them. With a nil lookup they can be looked at, and don't run.
-func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httptool.Lookup, warn func(error)) error {
+// pins: who writes the policy wrote them. With a nil lookup they can be looked at, and don't run. The error is [config.Problems].
+func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httptool.Lookup, warn func(config.Problem)) error {
 	tools, errs := httptool.Tools(file.HTTP, lookup)
-	if errs = warningsOut(errs, warn); len(errs) > 0 {
-		return misused("the policy can't be used:\n%w", errors.Join(errs...))
+	if len(errs) == 0 {
+		r.Trust(httpSource)
+		errs = r.Replace(httpSource, tools)
 	}
-	r.Trust(httpSource)
-	errs = r.Replace(httpSource, tools)
+	found := placed(file, httpSource, errs)
 	for _, api := range file.OpenAPI {
 		tools, faults := httptool.OpenAPI(api, lookup)
 		source := apiSource(api.Name)
-		errs = append(errs, r.Pin(source, pinnedOf(tools, lock.Of(source)))...)
-		errs = append(append(errs, warningsOut(faults, warn)...), r.Replace(source, tools)...)
+		faults = append(faults, r.Pin(source, pinnedOf(tools, lock.Of(source)))...)
+		found = append(found, placed(file, source, append(faults, r.Replace(source, tools)...))...)
 	}
-	if len(errs) > 0 {
-		return misused("the policy can't be used:\n%w", errors.Join(errs...))
+	for _, w := range found.Warnings() {
+		warn(w)
+	}
+	if errs := found.Errors(); len(errs) > 0 {
+		return errs
 	}
 	return nil
+}
+
+// unusable is the error of a command that can't use a policy because of what is wrong with its sources.
+func unusable(err error) error {
+	var wrong config.Problems
+	if errors.As(err, &wrong) {
+		return misused("the policy can't be used:\n%w", wrong)
+	}
+	return err
 }
 
 // apiSource is what the tools of an OpenAPI file come from. No server can be called that.
@@ -78,18 +90,6 @@ func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 		out = append(out, t)
 	}
 	return out
-}
-
-// warningsOut leaves out what is no reason not to use the tools, and tells of it.
-func warningsOut(faults []error, warn func(error)) []error {
-	return slices.DeleteFunc(faults, func(err error) bool {
-		var p *httptool.Problem
-		if !errors.As(err, &p) || !p.Warning {
-			return false
-		}
-		warn(err)
-		return true
-	})
 }
 
 // lockBeside reads the lock file of a policy; a built-in policy has none.
@@ -127,7 +127,7 @@ func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	}
 	tools, err := offline(file, path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unusable(err)
 	}
 	withTools(file, tools)
 	if errs := file.Check(described(tools)).Errors(); len(errs) > 0 {

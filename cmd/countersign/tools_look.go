@@ -47,7 +47,7 @@ func look(ctx context.Context, path string, alone bool) (*survey, error) {
 	if alone {
 		r, err := offline(file, path)
 		if err != nil {
-			return nil, err
+			return nil, unusable(err)
 		}
 		s.tools, _ = r.Status()
 	} else if err := s.ask(ctx); err != nil {
@@ -64,7 +64,7 @@ func (s *survey) ask(ctx context.Context) error {
 		return err
 	}
 	if err := box.want(s.file, s.path); err != nil {
-		return err
+		return unusable(err)
 	}
 	letGo := box.begin(ctx)
 	defer letGo()
