@@ -18,7 +18,7 @@ import (
 type scene struct {
 	desk.Sight
 	url    string   // the workspace's, for links to messages
-	about  string   // what the call's tool does, in the words of its definition
+	about  about    // what the call's tool does
 	calls  []ping   // who is called to a card in a channel, so that they notice it
 	tab    *homeTab // what is on a Home tab
 	reader reader   // whose eyes it is for, where it is one person's
@@ -65,16 +65,22 @@ func (s scene) fingerprint() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// about is a tool's description, if the tool is still the one that the call was made for.
-func about(tools desk.Tools, s desk.Sight) string {
+// about is what is known of a tool from its source.
+type about struct {
+	description string
+	claims      []string // of its nature, each as a part of a sentence that begins with "it"
+}
+
+// aboutTool is what a call's tool is said to do, if the tool is still the one that the call was made for.
+func aboutTool(tools desk.Tools, s desk.Sight) about {
 	if s.Execution == nil || tools == nil {
-		return ""
+		return about{}
 	}
 	tool, ok := tools.Tool(s.Execution.Tool)
 	if !ok || tool.Hash != s.Execution.ToolHash {
-		return ""
+		return about{}
 	}
-	return clip(oneLine(tool.Description), maxNote)
+	return about{description: clip(oneLine(tool.Description), maxNote), claims: tool.Claims.Words()}
 }
 
 func (s scene) draw() drawing {

@@ -49,7 +49,7 @@ const home = "https://acme.slack.example/"
 
 func drawn(t *testing.T, s desk.Sight) drawing {
 	t.Helper()
-	d, body, err := draw(scene{Sight: s, url: home, about: "Pays money back to a customer."})
+	d, body, err := draw(scene{Sight: s, url: home, about: about{description: "Pays money back to a customer."}})
 	if err != nil {
 		t.Fatal(err)
 	}

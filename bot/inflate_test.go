@@ -135,7 +135,7 @@ func inflated(t *testing.T, s desk.Sight) {
 	for range campaign.Size(t, "COUNTERSIGN_STATES", 2) {
 		other := f.value("", reflect.ValueOf(s)).Interface().(desk.Sight)
 		legal(&other, s)
-		d, _, err := draw(scene{Sight: other, url: home, about: clip(oneLine(f.text(true)), maxNote)})
+		d, _, err := draw(scene{Sight: other, url: home, about: about{description: clip(oneLine(f.text(true)), maxNote), claims: everyClaim().Words()}})
 		if err != nil {
 			t.Fatal(err)
 		}

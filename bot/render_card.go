@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"strings"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -100,10 +101,14 @@ func (s scene) ending(r approvers.Request) *prose {
 func (s scene) risk(p *page, r approvers.Request) {
 	sign, words := riskWords(r.Plan.Risk, r.Effect)
 	tool := say("Tool: ").code(name(r.Tool))
-	if s.about != "" {
-		tool.say(" · " + s.about)
+	if s.about.description != "" {
+		tool.say(" · " + s.about.description)
 	}
-	p.para(say(sign+" ").strong(words), tool)
+	lines := []*prose{say(sign + " ").strong(words), tool}
+	if len(s.about.claims) > 0 {
+		lines = append(lines, new(prose).soft("Its source says, and nobody vouches for it, that it "+strings.Join(s.about.claims, ", ")+"."))
+	}
+	p.para(lines...)
 }
 
 // arguments shows the exact arguments, or their beginning with how much is missing.

@@ -107,7 +107,7 @@ func (b *Bot) scene(ctx context.Context, sight desk.Sight) (scene, error) {
 	if err != nil {
 		return scene{}, err
 	}
-	view := scene{Sight: sight, url: me.URL, about: about(b.Tools, sight), calls: b.calls(ctx, sight)}
+	view := scene{Sight: sight, url: me.URL, about: aboutTool(b.Tools, sight), calls: b.calls(ctx, sight)}
 	if user, own := strings.CutPrefix(sight.Surface.To, "user:"); own {
 		view.reader = b.known(user)
 	}

@@ -53,6 +53,29 @@ type Claims struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
+// Words are what the source says of the tool's nature, each as a part of a sentence that begins with "it". They don't have the title.
+func (c Claims) Words() []string {
+	var out []string
+	for _, hint := range []struct {
+		says    *bool
+		yes, no string
+	}{
+		{c.ReadOnly, "only reads", "changes something"},
+		{c.Destructive, "can destroy something", "destroys nothing"},
+		{c.Idempotent, "does nothing more when it runs again", "acts again when it runs again"},
+		{c.OpenWorld, "reaches the world outside", "stays within its own data"},
+	} {
+		switch {
+		case hint.says == nil:
+		case *hint.says:
+			out = append(out, hint.yes)
+		default:
+			out = append(out, hint.no)
+		}
+	}
+	return out
+}
+
 // Config is what a desk works with. All fields but Count, Now, Giver and Admits are required.
 type Config struct {
 	Store  store.Store

@@ -90,26 +90,11 @@ func (s *survey) pinOf(t agent.Status) string {
 // claims are what a tool's source says of its nature, as its words.
 func claims(t agent.Status) []string {
 	var out []string
-	c := t.Tool.Claims
-	if c.Title != "" {
-		out = append(out, fmt.Sprintf("its title is %q", visible.Text(c.Title)))
+	if title := t.Tool.Claims.Title; title != "" {
+		out = append(out, fmt.Sprintf("its title is %q", visible.Text(title)))
 	}
-	for _, hint := range []struct {
-		says    *bool
-		yes, no string
-	}{
-		{c.ReadOnly, "it says that it only reads", "it says that it changes something"},
-		{c.Destructive, "it says that it can destroy something", "it says that it destroys nothing"},
-		{c.Idempotent, "it says that a second run changes nothing more", "it says that a second run acts again"},
-		{c.OpenWorld, "it says that it reaches the world outside", "it says that it stays within its own data"},
-	} {
-		switch {
-		case hint.says == nil:
-		case *hint.says:
-			out = append(out, hint.yes)
-		default:
-			out = append(out, hint.no)
-		}
+	for _, words := range t.Tool.Claims.Words() {
+		out = append(out, "it says that it "+words)
 	}
 	return out
 }

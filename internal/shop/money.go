@@ -93,14 +93,12 @@ func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, 
 		if c := state.customer(o.Customer); c != nil && c.Standing != Deleted {
 			name = c.Name
 		}
-		p := RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Refundable: o.Refundable()}
-		if err != nil {
-			p.Message = "It would be refused: " + err.Error()
-			return p, nil
-		}
-		p.Message = fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
+		message := fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
 			name, o.Paid.In(o.Currency), o.ID, o.Refunded.In(o.Currency), (o.Refundable() - a.Amount).In(o.Currency))
-		return p, nil
+		if err != nil { // an answer too: that is what would happen
+			message = "It would be refused: " + err.Error()
+		}
+		return RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Refundable: o.Refundable(), Message: message}, nil
 	})
 }
 
