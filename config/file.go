@@ -64,8 +64,13 @@ func Hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+var errNotRegular = errors.New("it is no regular file")
+
 // readFile reads a little more than the limit, so that ParsePolicy sees when a file is too large.
 func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, errNotRegular // reading it might never end
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -65,6 +65,9 @@ func readDocument(path string) (d *document, invalid string, err error) {
 }
 
 func readLimited(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, errors.New("can't be read: it is no regular file") // reading it might never end
+	}
 	f, err := os.Open(path)
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -23,18 +23,34 @@ func Beside(policy string) string { return filepath.Join(filepath.Dir(policy), F
 
 // Read reads a lock file. One that is not there has no pins.
 func Read(path string) (Lock, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Lock{}, nil
+	data, err := Bytes(path)
+	if err != nil || data == nil {
+		return Lock{}, err
 	}
-	if err == nil && info.Size() > maxFile {
-		return Lock{}, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrLock, path, info.Size(), maxFile)
+	return Parse(path, data)
+}
+
+// Bytes is what a lock file holds; nil: there is none. What is no regular file is not opened, as reading it might never end.
+func Bytes(path string) ([]byte, error) {
+	info, err := os.Stat(path) // which follows links
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if to, err := os.Readlink(path); err == nil {
+			return nil, fmt.Errorf("%w: %s is a link to %s, which is not there; remove the link, or put the file where it leads", ErrLock, path, to)
+		}
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrLock, err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: %s is no regular file", ErrLock, path)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrLock, path, info.Size(), maxFile)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Lock{}, fmt.Errorf("%w: %w", ErrLock, err)
+		return nil, fmt.Errorf("%w: %w", ErrLock, err)
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
 // Format is the lock as its file holds it. The same pins are always the same bytes.
@@ -86,6 +102,9 @@ func quoted(s string) string {
 // Write replaces a lock file whole, or leaves it as it was. It is there after a power cut, and readable by whoever could read the one before; a new one by everybody,
 // as there is nothing secret in it.
 func (l Lock) Write(path string) (err error) {
+	if _, err := Bytes(path); err != nil { // such as a link that leads nowhere, or what is no file
+		return fmt.Errorf("the lock file can't be written, and is as it was: %w", err)
+	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()

@@ -232,6 +232,30 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
+// A link that leads nowhere is neither "no pins" nor written through, and what is no file is not opened.
+func TestOnlyAFileIsALock(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, pins.FileName)
+	if err := os.Symlink("gone", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pins.Read(link); !errors.Is(err, pins.ErrLock) || !strings.Contains(err.Error(), "is a link to gone, which is not there") {
+		t.Errorf("read: %v", err)
+	}
+	if err := (pins.Lock{}).Write(link); !errors.Is(err, pins.ErrLock) {
+		t.Errorf("written: %v", err)
+	}
+	if to, err := os.Readlink(link); to != "gone" {
+		t.Errorf("the link is %q, %v", to, err)
+	}
+	if _, err := pins.Read(dir); !errors.Is(err, pins.ErrLock) || !strings.Contains(err.Error(), "is no regular file") {
+		t.Errorf("a directory: %v", err)
+	}
+	if data, err := pins.Bytes(filepath.Join(dir, "none")); data != nil || err != nil {
+		t.Errorf("nothing: %q, %v", data, err)
+	}
+}
+
 func TestReadBoundsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "big.lock")
 	f, err := os.Create(path)

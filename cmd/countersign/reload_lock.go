@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -32,12 +29,12 @@ func findLock(policy string) string {
 	if policy == "" {
 		return ""
 	}
-	data, err := os.ReadFile(pins.Beside(policy))
+	data, err := pins.Bytes(pins.Beside(policy))
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return ""
 	case err != nil:
 		return err.Error()
+	case data == nil:
+		return ""
 	}
 	return config.Hash(data)
 }
