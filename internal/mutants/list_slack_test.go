@@ -38,7 +38,7 @@ var slackMutants = []mutant{
 	},
 	{
 		name:  "characters that hide are not shown as what they are",
-		edits: []edit{{"bot/untrusted.go", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return true\n", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return false\n"}},
+		edits: []edit{{"internal/visible/visible.go", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return true\n", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return false\n"}},
 		by:    []campaign{edge("^TestVisible$")},
 	},
 	{

@@ -174,8 +174,8 @@ var stateMutants = []mutant{
 	{
 		name: "one person counts twice",
 		edits: []edit{{"approvers/moves.go",
-			"	if r.counted(m.Who.ID) {\n		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.WantsTyping()",
-			"	if r.WantsTyping()"}},
+			"	if r.counted(m.Who.ID) {\n		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.Plan.Risk >= Critical",
+			"	if r.Plan.Risk >= Critical"}},
 		by: []campaign{anyOrder, desk("^TestSixteenDeciders$")},
 	},
 	{
