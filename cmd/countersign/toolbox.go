@@ -223,7 +223,7 @@ func (b *toolbox) offer(server string, tools []agent.Tool) {
 		}
 	}
 	for _, err := range b.Replace(server, tools) {
-		b.log.Warn("a tool of a server can't be offered", "server", server, "error", err)
+		b.log.Warn("a tool of a server can't be offered", "server", server, "problem", err)
 	}
 }
 

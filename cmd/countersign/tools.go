@@ -32,7 +32,7 @@ stands to what is pinned in countersign.lock, and the hash of its definition.
 A tool that is new, or that drifted (its source describes it otherwise than when it was pinned), is blocked. Look at it with "countersign tools show NAME", and let it be called
 with "countersign tools pin NAME".
 
-Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted or gone · 2 wrong usage or policy · 3 a server can't be reached.`,
+Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or gone · 2 wrong usage or policy · 3 a server can't be reached.`,
 		Example: `  countersign tools
   countersign tools --source files --json
   countersign tools show files.read_file
@@ -62,7 +62,7 @@ type listed struct {
 	Gate    string `json:"gate"`
 	Source  string `json:"source"` // empty: it is compiled in
 	Effect  string `json:"effect"`
-	Pin     string `json:"pin"` // same, waiting, new, drifted, gone; empty: it needs none
+	Pin     string `json:"pin"` // same, waiting, new, drifted, gone, refused; empty: it needs none
 	Hash    string `json:"hash,omitempty"`
 	Blocked string `json:"blocked,omitempty"` // why it can't be called
 }
@@ -114,9 +114,13 @@ func listTools(out io.Writer, s *survey, o toolsOptions) error {
 	rows := []listed{}
 	for _, t := range tools {
 		p, _ := s.policy.Tool(t.Tool.Name, "")
-		rows = append(rows, listed{
+		row := listed{
 			Name: t.Tool.Name, Risk: p.Risk.String(), Gate: s.gate(t), Source: t.Tool.Source, Effect: string(t.Tool.Effect), Pin: string(t.State), Hash: hashOf(t), Blocked: t.Tool.Blocked,
-		})
+		}
+		if why := s.refusal(t); why != "" {
+			row.Pin, row.Blocked, row.Hash = "refused", "refused: "+why, ""
+		}
+		rows = append(rows, row)
 	}
 	if o.json {
 		e := json.NewEncoder(out)
@@ -126,26 +130,34 @@ func listTools(out io.Writer, s *survey, o toolsOptions) error {
 			return couldNot("the list can't be written: %w", err)
 		}
 	} else {
-		printTools(out, tools, rows)
+		s.printTools(out, tools, rows)
+	}
+	if !o.json {
+		s.printLeft(out, o.source)
 	}
 	return s.verdict(out, tools, o)
 }
 
-func printTools(out io.Writer, tools []agent.Status, rows []listed) {
+func (s *survey) printTools(out io.Writer, tools []agent.Status, rows []listed) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tWHO LETS IT THROUGH\tSOURCE\tEFFECT\tPIN\tHASH")
 	for i, r := range rows {
 		source := orWords(r.Source, "built in")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Risk, r.Gate, source, r.Effect, pinWord(tools[i].State), orWords(pins.Short(r.Hash), "-"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Risk, r.Gate, source, r.Effect, s.pinWord(tools[i]), orWords(pins.Short(r.Hash), "-"))
 	}
 	w.Flush()
 }
 
 // verdict says what has to be done, as the command's error.
 func (s *survey) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
-	var open, gone []string
+	var open, gone, refused []string
 	for _, t := range tools {
+		why := s.refusal(t)
 		switch {
+		case why != "":
+			if refused = append(refused, t.Tool.Name); !o.json {
+				fmt.Fprintf(out, "\n%s is refused: %s\n", t.Tool.Name, why)
+			}
 		case t.State.Open():
 			open = append(open, t.Tool.Name)
 		case t.State == pins.Gone:
@@ -166,6 +178,9 @@ func (s *survey) verdict(out io.Writer, tools []agent.Status, o toolsOptions) er
 	case len(open) > 0:
 		return answerNo("%s not as pinned and so blocked: %s. Look at each with \"countersign tools show NAME\"; \"countersign tools pin NAME\" lets it be called",
 			areCount(len(open), "tool"), strings.Join(open, ", "))
+	case len(refused) > 0:
+		return answerNo("%s refused and so blocked, because what its source says of it now can't be used: %s. Have its source mended; a pin can't help",
+			areCount(len(refused), "pinned tool"), strings.Join(refused, ", "))
 	case len(gone) > 0:
 		return answerNo("%s not offered any more: %s. \"countersign tools pin --all --prune\" forgets them", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
 	case down:

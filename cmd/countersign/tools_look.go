@@ -22,6 +22,7 @@ type survey struct {
 	policy *approvers.Policy // with what the tools add to it
 	tools  []agent.Status
 	down   map[string]string // sources that could not be asked, with why
+	left   []leftOut         // what the sources have and what is no tool
 }
 
 // reachWithin is how long a command waits for servers. A program that npx has to fetch first takes its time.
@@ -44,6 +45,7 @@ func look(ctx context.Context, path string, alone bool) (*survey, error) {
 	if s.lock, err = lockBeside(path); err != nil {
 		return nil, err
 	}
+	s.left = s.apiLeftOut()
 	if alone {
 		r, err := offline(file, path)
 		if err != nil {
@@ -59,7 +61,8 @@ func look(ctx context.Context, path string, alone bool) (*survey, error) {
 
 // ask connects with the servers for as long as it takes to read their lists.
 func (s *survey) ask(ctx context.Context) error {
-	box, err := newToolbox(slog.New(slog.DiscardHandler)) // what is wrong with a server is said by its status
+	told := new(heard)
+	box, err := newToolbox(slog.New(listener{heard: told})) // what is wrong with a server as a whole is said by its status
 	if err != nil {
 		return err
 	}
@@ -82,6 +85,9 @@ func (s *survey) ask(ctx context.Context) error {
 		}
 	}
 	s.tools, _ = box.Status()
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	s.left = append(s.left, told.all...)
 	return nil
 }
 
@@ -166,6 +172,14 @@ func (s *survey) gate(t agent.Status) string {
 		words += ", or more by rule"
 	}
 	return words
+}
+
+// pinWord says in capitals what the operator has to look at.
+func (s *survey) pinWord(t agent.Status) string {
+	if s.refusal(t) != "" {
+		return "REFUSED"
+	}
+	return pinWord(t.State)
 }
 
 // pinWord says how a tool stands to its pin.

@@ -78,12 +78,17 @@ func (s *survey) pin(cmd *cobra.Command, names []string, source string, o pinOpt
 	who := operator(os.Getuid()).Login()
 	lock := s.lock
 	changes := 0
+	var gone, refused []string
 	for _, t := range tools {
-		if !t.State.Open() {
+		if why := s.refusal(t); why != "" {
+			refused = append(refused, t.Tool.Name)
+			fmt.Fprintf(out, "%s can't be pinned, and stays blocked: %s\n\n", t.Tool.Name, why)
 			continue
 		}
-		if t.Fault != nil {
-			fmt.Fprintf(out, "%s can't be pinned, and stays blocked: %s\n\n", t.Tool.Name, t.Fault)
+		if t.State == pins.Gone {
+			gone = append(gone, t.Tool.Name)
+		}
+		if !t.State.Open() {
 			continue
 		}
 		pin, err := pins.Make(t.Tool.Name, t.Tool.Source, t.Definition, who, now)
@@ -101,7 +106,19 @@ func (s *survey) pin(cmd *cobra.Command, names []string, source string, o pinOpt
 			fmt.Fprintf(out, "%s is not offered any more: its pin is forgotten\n\n", name)
 		}
 	}
+	about := source
+	if len(names) > 0 {
+		about = tools[0].Tool.Source
+	}
+	s.printLeft(out, about)
+	if len(gone) > 0 && !o.prune {
+		fmt.Fprintf(out, "\n%s not offered any more: %s. --prune forgets it.\n", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
+	}
 	if changes+len(pruned) == 0 {
+		if len(gone)+len(refused)+len(s.left) > 0 {
+			fmt.Fprintln(out, "\nNothing was pinned: what is offered is as it was.")
+			return nil
+		}
 		fmt.Fprintln(out, "Nothing has to be pinned: everything is as it was.")
 		return nil
 	}
@@ -164,7 +181,7 @@ func printToPin(out io.Writer, t agent.Status) {
 func (s *survey) pruned(lock pins.Lock, tools []agent.Status) (pins.Lock, []string) {
 	var names []string
 	for _, t := range tools {
-		if t.State == pins.Gone {
+		if t.State == pins.Gone && s.refusal(t) == "" {
 			names = append(names, t.Tool.Name)
 		}
 	}

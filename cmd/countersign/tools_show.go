@@ -63,8 +63,8 @@ func (s *survey) show(out io.Writer, t agent.Status) error {
 		printDiff(out, t)
 	}
 	switch {
-	case t.Fault != nil:
-		return answerNo("its source describes it in a way that can't be used: %w", t.Fault)
+	case s.refusal(t) != "":
+		return answerNo("its source describes it in a way that can't be used: %s", s.refusal(t))
 	case t.State.Open():
 		return answerNo("it is not as pinned, and so blocked; \"countersign tools pin %s\" lets it be called", t.Tool.Name)
 	case t.State == pins.Gone:
@@ -78,6 +78,9 @@ func (s *survey) show(out io.Writer, t agent.Status) error {
 // pinOf says how a tool stands to its pin, and who pinned it.
 func (s *survey) pinOf(t agent.Status) string {
 	words := pinWord(t.State)
+	if why := s.refusal(t); why != "" {
+		words = "refused: " + why
+	}
 	if hash := hashOf(t); hash != "" {
 		words += ", " + hash
 	}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"countersign/agent"
+	"countersign/agent/httptool"
+	"countersign/agent/pins"
+)
+
+// leftOut is something that a source has and that is no tool, with why.
+type leftOut struct {
+	source string // as tools have it
+	reason string
+}
+
+// listener keeps what is said of tools that servers have and that are not offered: what is logged of a server with a problem.
+type listener struct {
+	heard *heard
+	attrs []slog.Attr
+}
+
+type heard struct {
+	mu  sync.Mutex
+	all []leftOut
+}
+
+func (l listener) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (l listener) WithGroup(string) slog.Handler                    { return l }
+func (l listener) WithAttrs(attrs []slog.Attr) slog.Handler {
+	l.attrs = slices.Concat(l.attrs, attrs)
+	return l
+}
+
+func (l listener) Handle(_ context.Context, r slog.Record) error {
+	said := map[string]string{}
+	for _, a := range l.attrs {
+		said[a.Key] = a.Value.String()
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		said[a.Key] = a.Value.String()
+		return true
+	})
+	one := leftOut{said["server"], onOneLine(said["problem"])}
+	l.heard.mu.Lock()
+	defer l.heard.mu.Unlock()
+	if said["problem"] != "" && !slices.Contains(l.heard.all, one) {
+		l.heard.all = append(l.heard.all, one)
+	}
+	return nil
+}
+
+// apiLeftOut is what the policy's OpenAPI files have and that is no tool, at the place where the policy names the file.
+func (s *survey) apiLeftOut() []leftOut {
+	var out []leftOut
+	for _, api := range s.file.OpenAPI {
+		source := apiSource(api.Name)
+		_, faults := httptool.OpenAPI(api, nil)
+		for _, p := range placed(s.file, source, faults) {
+			out = append(out, leftOut{source, p.Error()})
+		}
+	}
+	return out
+}
+
+// refusal says why what a tool's source says of it now can't be used; empty: it can, or its source says nothing of it.
+func (s *survey) refusal(t agent.Status) string {
+	if t.Fault != nil {
+		return onOneLine(t.Fault.Error())
+	}
+	if t.State != pins.Gone {
+		return ""
+	}
+	name, bare := t.Tool.Name, t.Tool.Name
+	if _, after, ok := strings.Cut(name, "."); ok {
+		bare = after
+	}
+	for _, l := range s.left {
+		if l.source != t.Tool.Source {
+			continue
+		}
+		for _, named := range []string{" " + name + ",", fmt.Sprintf("%q", name), fmt.Sprintf("%q", bare), "(" + bare + ")"} {
+			if strings.Contains(l.reason, named) {
+				return l.reason
+			}
+		}
+	}
+	return ""
+}
+
+// printLeft says what the sources have and what is not offered, or not as it is written; without a source, of all of them.
+func (s *survey) printLeft(out io.Writer, source string) {
+	said := false
+	for _, l := range s.left {
+		if source != "" && l.source != source && l.source != apiSource(source) {
+			continue
+		}
+		if !said {
+			fmt.Fprintln(out, "\nNot offered, or not as it is written:")
+			said = true
+		}
+		fmt.Fprintf(out, "  %s: %s\n", strings.TrimPrefix(l.source, apiSource("")), l.reason)
+	}
+}
