@@ -3,6 +3,7 @@ package config_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,5 +99,13 @@ func TestFinding(t *testing.T) {
 	}
 	if got := f.Finding(config.Warning, "http.a.url", "is odd", "write another").Error(); got != "p.yaml:3:28: warning: http.a.url: is odd; write another" {
 		t.Error(got)
+	}
+}
+
+// A key with a line break in it is named on one line.
+func TestProblemOnOneLine(t *testing.T) {
+	_, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  x: {description: d, url: \"https://a.example/\", headers: {\"X-A\\r\\nX-B\": y}}\n"))
+	if err == nil || strings.ContainsAny(err.Error(), "\r\n") || !strings.Contains(err.Error(), `X-A\r\nX-B: `) {
+		t.Errorf("%v", err)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Severity says whether a problem keeps the bot from being right, or only from being as meant.
@@ -52,6 +54,19 @@ func (p Problem) Error() string {
 	b.WriteString(p.Message)
 	if p.Hint != "" {
 		b.WriteString("; " + p.Hint)
+	}
+	return onOneLine(b.String())
+}
+
+// onOneLine writes control characters, which a key of the file may have, as Go does: \r\n.
+func onOneLine(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		b.WriteRune(r)
 	}
 	return b.String()
 }
