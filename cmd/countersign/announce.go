@@ -1,14 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 
 	"countersign/agent"
+	"countersign/approvers"
+	"countersign/config"
 )
 
 // announce tells a newcomer where to look and what to do, and opens the page.
@@ -23,7 +27,11 @@ func announce(out io.Writer, st stage, s setup, o demoOptions) {
 	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
-	fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+	if call := suggestion(s.tools, s.policies.inForce.Load()); call != "" {
+		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen become one of those who are asked, and decide. Ctrl-C ends the demo.\n", call)
+	} else {
+		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+	}
 	if names := s.tools.outside(); len(names) > 0 {
 		fmt.Fprintf(out, "\nThe policy's servers are there too: %s. Write \"help\" to see how their tools are called.\n", strings.Join(names, ", "))
 	}
@@ -33,6 +41,30 @@ func announce(out io.Writer, st stage, s setup, o demoOptions) {
 	if !o.noBrowser {
 		openBrowser(page)
 	}
+}
+
+// suggestion writes out a call of a tool that the policy itself brings, as the scripted model understands it: one that waits for somebody, if there is one. It is empty
+// where the policy brings none, or none that is known yet.
+func suggestion(tools *toolbox, policy *approvers.Policy) string {
+	first := ""
+	for _, t := range tools.All() {
+		if t.Source == "" || t.Blocked != "" || slices.ContainsFunc(tools.own, func(s config.Server) bool { return s.Name == t.Source }) {
+			continue
+		}
+		var in struct{ Required []string }
+		_ = json.Unmarshal(t.Schema, &in) // it is one of an object, or the tool would not be there
+		call := "call " + t.Name
+		for _, name := range in.Required {
+			call += " " + name + "=…"
+		}
+		if p, _ := policy.Tool(t.Name, ""); p.Confirm {
+			return call
+		}
+		if first == "" {
+			first = call
+		}
+	}
+	return first
 }
 
 func modelPlace(m agent.Model) string {
