@@ -20,6 +20,7 @@ type Desk interface {
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...desk.File) error
+	Unrun(ctx context.Context, execution, why string) error
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 	Elicit(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error)
 	Lose(ctx context.Context, execution string) error

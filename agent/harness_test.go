@@ -197,6 +197,16 @@ func (d *fakeDesk) Finish(ctx context.Context, _ string, ok bool, result string,
 	return err
 }
 
+func (d *fakeDesk) Unrun(ctx context.Context, _, why string) error {
+	if err := d.finish(ctx); err != nil {
+		return err
+	}
+	var err error
+	d.execution, err = d.execution.Refuse(why, time.Now())
+	d.results = append(d.results, finished{unrun: true, result: why})
+	return err
+}
+
 func (d *fakeDesk) Lose(ctx context.Context, _ string) error {
 	if err := d.finish(ctx); err != nil {
 		return err

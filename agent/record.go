@@ -21,9 +21,12 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for i := 0; ; i++ {
-		if done.lost {
+		switch {
+		case done.lost:
 			err = a.Desk.Lose(ctx, execution)
-		} else {
+		case done.unrun:
+			err = a.Desk.Unrun(ctx, execution, done.result)
+		default:
 			err = a.Desk.Finish(ctx, execution, done.ok, done.result, done.files...)
 		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -95,11 +94,11 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 			t, ok, moved := r.look(name)
 			switch {
 			case !ok:
-				return "", errors.New("it was not run, because its source does not offer it any more")
+				return "", fmt.Errorf("%w, because its source does not offer it any more", ErrNotRun)
 			case t.pinned.Blocked != "":
-				return "", fmt.Errorf("it was not run, because %s", t.pinned.Blocked)
+				return "", fmt.Errorf("%w, because %s", ErrNotRun, t.pinned.Blocked)
 			case t.pinned.Hash != *hash:
-				return "", errors.New("it was not run, because its definition changed")
+				return "", fmt.Errorf("%w, because its definition changed", ErrNotRun)
 			case t.state != pins.Waiting:
 				return t.Run(ctx, in)
 			}
@@ -111,7 +110,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 			select {
 			case <-moved:
 			case <-late:
-				return "", fmt.Errorf("it was not run, because its source %s is not there; it can be tried again later", t.source)
+				return "", fmt.Errorf("%w, because its source %s is not there; it can be tried again later", ErrNotRun, t.source)
 			case <-ctx.Done():
 				return "", ctx.Err()
 			}

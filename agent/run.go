@@ -18,6 +18,7 @@ import (
 type finished struct {
 	lost   bool // nobody knows whether it acted
 	ok     bool
+	unrun  bool   // it was not even begun
 	result string // what the tool answered, as the model is given it, or why not
 	files  []desk.File
 }
@@ -106,10 +107,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
 	tool, ok := a.Tools.find(e.Tool)
 	if !ok || tool.pinned.Hash != e.ToolHash {
-		if e.Tries > 1 && e.Effect != approvers.ReadOnly { // an earlier try may have acted
-			return finished{lost: true}, nil
-		}
-		return finished{result: "it was not run, because the tool's definition changed"}, nil
+		return notRun(e, "it was not run, because the tool's definition changed"), nil
 	}
 	text, files, err := a.call(ctx, tool, e, log)
 	over := func(ok bool, text string) (finished, error) {
@@ -120,6 +118,8 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	switch {
 	case err == nil:
 		return over(true, text)
+	case errors.Is(err, ErrNotRun):
+		return notRun(e, sentence(err, tool.Timeout)), nil
 	case e.Effect == approvers.ReadOnly && stopped(ctx):
 		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
@@ -128,6 +128,14 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 		return finished{}, err
 	}
 	return over(false, sentence(err, tool.Timeout))
+}
+
+// notRun is the end of a run that was not begun. If there was a try before, that may have acted.
+func notRun(e approvers.Execution, why string) finished {
+	if e.Tries > 1 && e.Effect != approvers.ReadOnly {
+		return finished{lost: true}
+	}
+	return finished{unrun: true, result: why}
 }
 
 // sentence is an error as the model and people read it.

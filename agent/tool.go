@@ -116,6 +116,10 @@ const (
 // ErrOutcomeUnknown is wrapped by a tool's error when it can't tell whether it acted: an answer that never came, a connection that broke.
 var ErrOutcomeUnknown = errors.New("it is not known whether this happened")
 
+// ErrNotRun is wrapped by a tool's error when nothing was begun, because the tool is not what people agreed to any more, or is not there. People read that it was not run, rather than
+// that the tool failed.
+var ErrNotRun = errors.New("it was not run")
+
 // ErrTool says that a tool can't be registered as it is. The wrapping error names the tool and says what to change.
 var ErrTool = errors.New("tool not registered")
 

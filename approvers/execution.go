@@ -65,6 +65,7 @@ type Execution struct {
 	StartedAt    time.Time       `json:"started_at,omitzero"`
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`
 	Result       string          `json:"result,omitempty"` // what the tool answered, or the error's sentence
+	Unrun        bool            `json:"unrun,omitempty"`  // failed, because the tool was not what people had agreed to: nothing was begun
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
 	LeftBy       PersonID        `json:"left_by,omitempty"` // had the model told that nobody knows how it ended
 	Loss         Loss            `json:"loss,omitempty"`    // why nobody knew how it ended, if that was so
@@ -119,6 +120,13 @@ func (e Execution) Finish(ok bool, result string, now time.Time) (Execution, err
 	}
 	e.Result, e.FinishedAt = result, now
 	return e, nil
+}
+
+// Refuse records that the tool was not run after all, and why.
+func (e Execution) Refuse(why string, now time.Time) (Execution, error) {
+	e, err := e.Finish(false, why, now)
+	e.Unrun = err == nil
+	return e, err
 }
 
 // Lose marks an execution of which nobody knows how it ended.

@@ -101,6 +101,9 @@ func TestCards(t *testing.T) {
 	done.Execution.State, done.Execution.FinishedAt, done.Execution.Result = approvers.ExecutionSucceeded, noon.Add(5*time.Minute), `{"refund_id":"RF-9","amount":49.99}`
 	failed := sightOf(ran)
 	failed.Execution.State, failed.Execution.FinishedAt, failed.Execution.Result = approvers.ExecutionFailed, noon.Add(5*time.Minute), "the payment provider said no"
+	unrun := sightOf(ran)
+	unrun.Execution.State, unrun.Execution.Unrun, unrun.Execution.FinishedAt = approvers.ExecutionFailed, true, noon.Add(5*time.Minute)
+	unrun.Execution.Result = "it was not run: its definition on the server is not the one that was pinned; an operator has to look at it (countersign tools); nothing was done"
 	lost := sightOf(ran)
 	lost.Execution.State, lost.Execution.StartedAt = approvers.ExecutionUnknown, noon.Add(5*time.Minute)
 
@@ -116,6 +119,7 @@ func TestCards(t *testing.T) {
 		"card_approved":   sightOf(approvedBy(closed(refund, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)),
 		"card_done":       done,
 		"card_failed":     failed,
+		"card_unrun":      unrun,
 		"card_unknown":    lost,
 		"card_rejected":   sightOf(closed(refund, approvers.Rejected, "U0002", "team-lead", "the customer was refunded already")),
 		"card_expired":    sightOf(closed(refund, approvers.Expired, "", "", "nobody decided in time")),
@@ -201,6 +205,7 @@ func TestSteps(t *testing.T) {
 	changed.Edits = []approvers.Edit{{By: approvers.Who("T0001", "U0002"), Name: "Teo", Role: "team-lead"}}
 	state := func(s approvers.ExecutionState) *approvers.Execution { return &approvers.Execution{State: s} }
 	cards := []store.Surface{{Kind: store.SurfaceCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"}}
+	notRun := approvers.NewResult(approvers.OutcomeError, "issue_refund", "it was not run: its definition on the server is not the one that was pinned", "").Text()
 	refused := approvers.NewResult(approvers.OutcomeError, "issue_refund", "amount: must be above 0", "").Text()
 
 	report := func(s approvers.ExecutionState) *approvers.Execution {
@@ -242,7 +247,8 @@ func TestSteps(t *testing.T) {
 			{Call: call("c2", approvers.OutcomeError, "{}"), Execution: report(approvers.ExecutionFailed)},
 			{Call: call("c3", approvers.OutcomeUnknown, "{}"), Request: over(approved), Execution: report(approvers.ExecutionSucceeded)},
 		}},
-		"step_many": {"", many},
+		"step_unrun": {"", []desk.CallSight{{Call: call("c1", approvers.OutcomeError, notRun), Request: over(approved), Execution: &approvers.Execution{State: approvers.ExecutionFailed, Unrun: true}}}},
+		"step_many":  {"", many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sight := sightOf(pending)

@@ -60,6 +60,11 @@ func (s scene) ran(p *page, e approvers.Execution) {
 			s.reported(p, "⚠️ ", e)
 			return
 		}
+		if e.Unrun {
+			p.para(say("🚫 ").strong("It was not run after all").say(", ").at(e.FinishedAt, dayTime).say(": nothing was done. The agent was told:"))
+			p.exact(clip(resultText(s.hushed(e.Result)), maxResult))
+			return
+		}
 		p.para(say("⚠️ ").strong("The tool reported an error").say(", ").at(e.FinishedAt, dayTime).say(". The agent was told:"))
 		p.exact(clip(resultText(s.hushed(e.Result)), maxResult))
 	case approvers.ExecutionUnknown:

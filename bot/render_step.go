@@ -123,6 +123,9 @@ func (s scene) outcome(c desk.CallSight) (string, *prose) {
 	case approvers.OutcomeExecuted:
 		return "✅", s.decided(c).say("Done.").also(s.edited(c))
 	case approvers.OutcomeError:
+		if c.Execution != nil && c.Execution.Unrun {
+			return "🚫", s.decided(c).say("Not run after all: ").say(clip(oneLine(hush(strings.TrimPrefix(strings.TrimPrefix(reasonOf(c), "it was not run, "), "it was not run: "), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
+		}
 		return "⚠️", s.decided(c).say("It did not work: ").say(clip(oneLine(hush(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
 	case approvers.OutcomeObserved:
 		return "👁️", say("Not run, because the bot only observes this for now: ").say(clip(oneLine(hush(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText)).say(".")

@@ -34,10 +34,10 @@ func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, er
 	case err == nil:
 		return text, nil
 	case o.effect == approvers.ReadOnly:
-		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.out(err.Error()))
+		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.Out(err.Error()))
 	}
 	// The status says that it was done. To say otherwise would make the model ask for it again.
-	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.out(err.Error())), nil
+	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.Out(err.Error())), nil
 }
 
 func (o *operation) read(resp *http.Response, in agent.Invocation) (string, error) {
@@ -48,7 +48,7 @@ func (o *operation) read(resp *http.Response, in agent.Invocation) (string, erro
 	limit := maxFile
 	switch {
 	case kind == asText, kind == asAuto && textual(media):
-		limit = o.limit + o.secrets.longest()
+		limit = o.limit + o.secrets.Longest()
 	case kind == asJSON:
 		limit = maxParsed
 	}
@@ -87,19 +87,19 @@ func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 func (o *operation) empty(resp *http.Response) string {
 	text := "The server answered " + statusText(resp.StatusCode) + ", with no body."
 	if at := resp.Header.Get("Location"); at != "" {
-		text = fmt.Sprintf("The server answered %s, with no body. Location: %s", statusText(resp.StatusCode), redact.Text(o.secrets.out(cut(strings.ToValidUTF8(at, "�"), 500))))
+		text = fmt.Sprintf("The server answered %s, with no body. Location: %s", statusText(resp.StatusCode), redact.Text(o.secrets.Out(cut(strings.ToValidUTF8(at, "�"), 500))))
 	}
 	return text
 }
 
 // text is a text for the model, cut where it is too long. total is the length of all of it, or negative.
 func (o *operation) text(text string, whole bool, total int64) string {
-	text = o.secrets.out(text)
+	text = o.secrets.Out(text)
 	if whole && len(text) <= o.limit {
 		return text
 	}
 	if !whole { // a secret may begin in what was read last and go on behind it
-		text = cut(text, max(len(text)-o.secrets.longest(), 0))
+		text = cut(text, max(len(text)-o.secrets.Longest(), 0))
 	}
 	all := "a longer answer"
 	if total > 0 {
@@ -143,7 +143,7 @@ func (o *operation) json(data []byte) (string, error) {
 
 // file hands an answer on that is no text.
 func (o *operation) file(resp *http.Response, media string, data []byte, in agent.Invocation) (string, error) {
-	if o.secrets.out(string(data)) != string(data) {
+	if o.secrets.In(string(data)) {
 		return "", errors.New("the file that it answered repeats what is secret, so it was left out")
 	}
 	if media == "" {
@@ -222,12 +222,12 @@ func (o *operation) quoted(resp *http.Response) string {
 	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {
 		return ""
 	}
-	extra := o.secrets.longest() + maxQuoted // redact.Text knows more secrets than these
+	extra := o.secrets.Longest() + maxQuoted // redact.Text knows more secrets than these
 	data, whole, err := readBounded(resp.Body, maxQuoted+extra)
 	if err != nil || len(data) == 0 || bytes.ContainsRune(data, 0) {
 		return ""
 	}
-	text := redact.Text(o.secrets.out(strings.ToValidUTF8(string(data), "�")))
+	text := redact.Text(o.secrets.Out(strings.ToValidUTF8(string(data), "�")))
 	if !whole {
 		text = cut(text, max(len(text)-extra, 0))
 	}

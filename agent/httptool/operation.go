@@ -13,6 +13,7 @@ import (
 	"countersign/agent/egress"
 	"countersign/approvers"
 	"countersign/config"
+	"countersign/internal/redact"
 )
 
 // operation is one kind of request: what a tool is on the wire.
@@ -34,7 +35,7 @@ type operation struct {
 	timeout time.Duration
 	guard   *egress.Guard
 	client  *http.Client
-	secrets secrets
+	secrets redact.Values
 	offline bool // the environment is not known, so nothing can be sent
 	vague   bool // and neither is the host, because a variable stands in its address
 }
@@ -126,7 +127,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 	if err != nil {
 		return &Problem{Path: path + ".allow", Message: err.Error()}
 	}
-	o.guard, o.client, o.secrets = guard, guard.Client(egress.Options{}), newSecrets(f.values)
+	o.guard, o.client, o.secrets = guard, guard.Client(egress.Options{}), redact.NewValues(f.values)
 	o.offline = f.lookup == nil
 	for _, h := range o.headers {
 		for _, p := range h.pieces {
@@ -180,7 +181,7 @@ func definition(e config.Endpoint) json.RawMessage {
 func shown(headers []config.Header) map[string]string {
 	out := map[string]string{}
 	for _, h := range headers {
-		if out[h.Name] = h.Value.String(); secretHeader(h.Name) && len(h.Value.Variables()) == 0 {
+		if out[h.Name] = h.Value.String(); redact.Header(h.Name) && len(h.Value.Variables()) == 0 {
 			out[h.Name] = "(written out)"
 		}
 	}

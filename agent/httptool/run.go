@@ -44,7 +44,7 @@ func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error
 
 // failed says what became of a request that got no answer.
 func (o *operation) failed(err error, sent bool) error {
-	sentence := o.secrets.out(egress.Sentence(err))
+	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
 	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308 says that nothing was done there

@@ -1,11 +1,6 @@
 package httptool
 
 import (
-	"cmp"
-	"encoding/base64"
-	"encoding/json"
-	"html"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -15,63 +10,6 @@ import (
 
 // Lookup finds a variable of the environment, as os.LookupEnv does.
 type Lookup func(name string) (value string, found bool)
-
-// shortest is the length from which on a value is taken out of answers. Shorter ones would take words out of texts.
-const shortest = 6
-
-// secrets are values that go to a server and must not come back from it, in every way in which it may write them; the longest first.
-type secrets []string
-
-// newSecrets keeps values out of the log too.
-func newSecrets(values []string) secrets {
-	redact.Secrets(values...)
-	var out secrets
-	for _, v := range values {
-		all := []string{v}
-		if scheme, rest, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "basic") {
-			all = append(all, rest)
-		}
-		for _, s := range slices.Clone(all) {
-			if plain, err := base64.StdEncoding.DecodeString(s); err == nil && strings.Contains(string(plain), ":") {
-				_, password, _ := strings.Cut(string(plain), ":")
-				all = append(all, string(plain), password)
-			}
-		}
-		for _, s := range all {
-			quoted := encoded(json.Marshal(s))
-			for _, written := range []string{s, url.QueryEscape(s), url.PathEscape(s), escape(s), strings.ToLower(escape(s)), html.EscapeString(s), string(quoted[1 : len(quoted)-1])} {
-				if len(written) >= shortest {
-					out = append(out, written)
-				}
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
-	return slices.Compact(out)
-}
-
-// out is a text without the secrets.
-func (s secrets) out(text string) string {
-	for _, secret := range s {
-		text = strings.ReplaceAll(text, secret, redact.Removed)
-	}
-	return text
-}
-
-// longest is how much more than a limit has to be read, so that no secret is cut in two where the text is.
-func (s secrets) longest() int {
-	if len(s) == 0 {
-		return 0
-	}
-	return len(s[0])
-}
-
-// secretHeaders hold secrets even where they are written out in the policy file.
-var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
-
-func secretHeader(name string) bool {
-	return slices.ContainsFunc(secretHeaders, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
-}
 
 // filler fills the gaps of templates that are for variables of the environment, and notes what is secret.
 type filler struct {
@@ -128,7 +66,7 @@ func (f *filler) headers(list []config.Header) []field {
 	for _, h := range list {
 		pieces := f.pieces(h.Value, func(s string) string { return s })
 		out = append(out, field{name: h.Name, pieces: pieces})
-		if !secretHeader(h.Name) {
+		if !redact.Header(h.Name) {
 			continue
 		}
 		var all strings.Builder

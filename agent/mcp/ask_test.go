@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/internal/redact"
 )
 
 // accepting answers each form, and keeps it.
@@ -63,7 +64,7 @@ func TestAsk(t *testing.T) {
 
 // TestAskOfTwoRuns: a question that can't be told to belong to one of two runs is declined, rather than put to the wrong person.
 func TestAskOfTwoRuns(t *testing.T) {
-	tap := newTap(discard, 1000, func() {}, nil)
+	tap := newTap(discard, redact.Values{}, 1000, func() {}, nil)
 	f := &flight{token: "one"}
 	tap.begin(f)
 	question := []byte(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)

@@ -122,6 +122,13 @@ type office struct {
 // newOffice connects with a server at an address, and pins what it offers now.
 func newOffice(t *testing.T, h http.Handler) *office {
 	t.Helper()
+	l := quick()
+	l.fresh, l.again = 50*time.Millisecond, time.Hour
+	return newOfficeWith(t, h, l)
+}
+
+func newOfficeWith(t *testing.T, h http.Handler, l limits) *office {
+	t.Helper()
 	at := httptest.NewServer(h)
 	t.Cleanup(func() { at.CloseClientConnections(); at.Close() })
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"), bolt.Options{})
@@ -130,8 +137,6 @@ func newOffice(t *testing.T, h http.Handler) *office {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	o := &office{t: t, tools: &agent.Registry{}, offers: make(chan struct{}, 1000)}
-	l := quick()
-	l.fresh = 50 * time.Millisecond
 	o.client = open(Config{
 		Servers: []config.Server{{Name: "srv", URL: at.URL, Allow: []string{"127.0.0.0/8"}, Timeout: patience, MaxResult: 1 << 20}},
 		Offer: func(server string, tools []agent.Tool) {

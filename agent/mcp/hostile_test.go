@@ -89,7 +89,7 @@ func TestHostileServers(t *testing.T) {
 		{"lists too much", fails, "more than 4194304 bytes"},
 		{"sends somebody astray", answers, "decline"},
 		{"loses its tool", fails, "does not have this tool any more"},
-		{"changes its tool in silence", fails, "is not the one that was registered"},
+		{"changes its tool in silence", fails, "is not the one that was pinned"},
 	}
 	before := runtime.NumGoroutine()
 	for _, tt := range tests {

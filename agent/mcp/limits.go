@@ -8,6 +8,7 @@ type limits struct {
 	list      time.Duration // for reading the list of tools, all pages of it
 	ready     time.Duration // how long a call waits for a server that is just starting
 	fresh     time.Duration // how old the list may be when a call is made
+	again     time.Duration // how often the list is read although nothing says that it changed
 	probe     time.Duration // how long a server may take to answer a ping after a call that took too long
 	stream    time.Duration // how long an address may take to say whether it has a stream for messages unasked
 	backoff   time.Duration // the pause after the first failure; each doubles
@@ -26,7 +27,7 @@ type limits struct {
 }
 
 var usual = limits{
-	start: time.Minute, list: 20 * time.Second, ready: 10 * time.Second, fresh: 5 * time.Second, probe: 10 * time.Second, stream: 5 * time.Second,
+	start: time.Minute, list: 20 * time.Second, ready: 10 * time.Second, fresh: 5 * time.Second, again: 30 * time.Second, probe: 10 * time.Second, stream: 5 * time.Second,
 	backoff: time.Second, backoffTo: time.Minute, steady: time.Minute, soft: 2 * time.Second, write: 5 * time.Second,
 	message: 16 << 20, tools: 500, pages: 100, listBytes: 4 << 20, definition: 64 << 10, calls: 64, perSecond: 10_000,
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent"
 )
 
 // list reads the server's list of tools, each as its bytes.
@@ -98,7 +100,10 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 }
 
 // errDrifted says that a tool is not called, because it is another now.
-var errDrifted = errors.New("its definition on the server is not the one that was registered, so it was not called")
+var errDrifted = fmt.Errorf("%w: its definition on the server is not the one that was pinned; an operator has to look at it (countersign tools)", agent.ErrNotRun)
+
+// errGone says that there is nothing to call.
+var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
 // verify makes sure that a tool is still what was registered, by a list that is read anew if it is not quite fresh.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
@@ -114,7 +119,7 @@ func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	defer ses.listing.Unlock()
 	switch raw, ok := ses.known[d.name]; {
 	case !ok:
-		return errors.New("the server does not have this tool any more")
+		return errGone
 	case !bytes.Equal(raw, d.raw):
 		return errDrifted
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"countersign/agent"
+	"countersign/internal/redact"
 )
 
 const (
@@ -33,12 +34,12 @@ func errLied(d definition, format string, args ...any) error {
 }
 
 // result is a call's result as the model is given it. Files go to people.
-func result(d definition, raw json.RawMessage, attach func(agent.File) error) (string, error) {
+func result(d definition, secrets redact.Values, raw json.RawMessage, attach func(agent.File) error) (string, error) {
 	r, err := readObject(raw)
 	if err != nil {
 		return "", errLied(d, "its result is no object")
 	}
-	w := writer{attach: attach}
+	w := writer{attach: attach, secrets: secrets}
 	if content := r.get("content"); content != nil {
 		parts, err := readArray(content)
 		if err != nil || len(parts) > maxParts {
@@ -79,9 +80,10 @@ func or(s, otherwise string) string {
 
 // writer makes a text of the parts of a result.
 type writer struct {
-	attach func(agent.File) error
-	parts  []string
-	files  int
+	attach  func(agent.File) error
+	secrets redact.Values
+	parts   []string
+	files   int
 }
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
@@ -162,6 +164,10 @@ func (w *writer) file(kind, name, mediaType, encoded string) {
 	}
 	if _, _, err := mime.ParseMediaType(mediaType); err != nil || len(mediaType) > 100 {
 		mediaType = "application/octet-stream"
+	}
+	if w.secrets.In(string(data)) {
+		w.say("[%s, %s, %d bytes: left out, because it repeats what is secret]", kind, mediaType, len(data))
+		return
 	}
 	if w.files++; w.files > maxFiles {
 		w.say("[%s, %s, %d bytes: left out, because a result may bring %d files]", kind, mediaType, len(data), maxFiles)

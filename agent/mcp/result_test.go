@@ -10,6 +10,7 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/redact"
 )
 
 var errNoRoom = errors.New("no room")
@@ -41,7 +42,7 @@ func TestResults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var files []string
-		got, err := result(definition{name: "t"}, []byte(tt.raw), func(f agent.File) error {
+		got, err := result(definition{name: "t"}, redact.Values{}, []byte(tt.raw), func(f agent.File) error {
 			files = append(files, fmt.Sprintf("%s %s %d", f.Name, f.Type, len(f.Data)))
 			return nil
 		})
@@ -54,22 +55,22 @@ func TestResults(t *testing.T) {
 // TestFilesThatDoNotFit: where a file can't be attached, the model is told so and people miss nothing in silence.
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
-	got, err := result(definition{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
+	got, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
 	if err != nil || !strings.Contains(got, "left out, because a result may bring 20 files") {
 		t.Errorf("%q, %v", got, err)
 	}
-	got, err = result(definition{}, []byte(`{"content":[`+one+`]}`), func(agent.File) error { return errNoRoom })
+	got, err = result(definition{}, redact.Values{}, []byte(`{"content":[`+one+`]}`), func(agent.File) error { return errNoRoom })
 	if err != nil || !strings.Contains(got, "could not be attached: no room") {
 		t.Errorf("%q, %v", got, err)
 	}
-	got, err = result(definition{}, []byte(`{"content":[`+one+`]}`), nil)
+	got, err = result(definition{}, redact.Values{}, []byte(`{"content":[`+one+`]}`), nil)
 	if err != nil || !strings.Contains(got, "nobody can be shown it here") {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := result(definition{}, []byte(`{"content":[`+strings.Repeat("1,", maxParts)+`1]}`), nil); err == nil {
+	if _, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat("1,", maxParts)+`1]}`), nil); err == nil {
 		t.Error("a result of too many parts is taken")
 	}
-	if _, err := result(definition{}, []byte(`{`), nil); err == nil {
+	if _, err := result(definition{}, redact.Values{}, []byte(`{`), nil); err == nil {
 		t.Error("what is no object is taken")
 	}
 }
@@ -115,7 +116,7 @@ func FuzzMessages(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		p := newTap(discard, 1000, func() {}, func(json.RawMessage) {})
+		p := newTap(discard, redact.Values{}, 1000, func() {}, func(json.RawMessage) {})
 		call := &flight{token: "call-1", progress: func(agent.Progress) {}}
 		p.begin(call)
 		p.pending["1"], p.pending["2"] = &outgoing{method: "tools/list"}, &outgoing{method: "tools/call", flight: call}
@@ -129,7 +130,7 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 		if a := call.answer.Load(); a != nil && a.result != nil {
-			_, _ = result(definition{name: "t"}, a.result, nil)
+			_, _ = result(definition{name: "t"}, redact.Values{}, a.result, nil)
 		}
 		_, _, _ = define(config.Server{Name: "s"}, raw)
 	})

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/redact"
 )
 
 // server is one server of the policy, over all its connections.
@@ -23,6 +25,7 @@ type server struct {
 	log     *slog.Logger
 	version string
 	limits  limits
+	secrets redact.Values // what it is sent and nobody is to see
 
 	connect func(context.Context) (*session, error) // tests put their own here
 	legacy  bool                                    // the next handshake is the one that older servers know
@@ -48,7 +51,8 @@ type server struct {
 func newServer(c config.Server, with Config, l limits) *server {
 	s := &server{
 		Server: c, lookup: with.Lookup, offer: with.Offer, log: with.Log.With("server", c.Name), version: with.Version, limits: l,
-		slots: make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		secrets: secretsOf(c, with.Lookup),
+		slots:   make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	s.connect = s.dial
 	return s
@@ -101,6 +105,8 @@ func (s *server) link(ctx context.Context) error {
 	}
 	s.settle()
 	for {
+		again := time.NewTimer(jittered(s.limits.again))
+		due := false
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -109,11 +115,18 @@ func (s *server) link(ctx context.Context) error {
 		case <-ses.ctx.Done():
 			return errors.New("the server did not answer, so the connection was ended")
 		case <-s.wake:
+		case <-again.C: // a server need not say that its list is another
+			due = true
 		}
-		if !ses.stale() {
+		again.Stop()
+		if !due && !ses.stale() {
 			continue
 		}
-		if err := s.relist(ctx, ses, false); err != nil {
+		switch err := s.relist(ctx, ses, false); {
+		case err == nil:
+		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // it may do one thing at a time: a call that is under way is not broken off for this
+			s.log.Debug("an MCP server did not send its list beside a call; it is asked again", "error", err)
+		default:
 			return err
 		}
 		if !sleep(ctx, s.limits.fresh/10) { // a server that says it again and again is listed now and then
@@ -121,6 +134,9 @@ func (s *server) link(ctx context.Context) error {
 		}
 	}
 }
+
+// jittered is a pause that is not the same for all servers.
+func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // relist reads the server's list, and offers it if it is news.
 func (s *server) relist(ctx context.Context, ses *session, first bool) error {
@@ -207,6 +223,10 @@ func nameOf(raw json.RawMessage) string {
 
 // tool makes one tool with its way to the server.
 func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
+	if s.secrets.In(string(raw)) {
+		return agent.Tool{}, fmt.Errorf("the server %s: %w: that of %.80q repeats a value that the policy gives the server as a secret, so it is not offered; if the value is none, write it out in the policy in place of ${…}",
+			s.Name, ErrDefinition, s.secrets.Out(nameOf(raw)))
+	}
 	d, t, err := define(s.Server, raw)
 	if err != nil {
 		return agent.Tool{}, fmt.Errorf("the server %s: %w", s.Name, err)

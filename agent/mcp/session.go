@@ -51,7 +51,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		ses.changes.Add(1)
 		s.nudge()
 	}
-	ses.tap = newTap(s.log, s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
+	ses.tap = newTap(s.log, s.secrets, s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
 	transport, err := ses.transport(change)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand puts the values of the environment into the policy's. They are kept out of everything that is written from here on.
+// expand puts the values of the environment into the policy's. They are kept out of everything that is written from here on; see also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {

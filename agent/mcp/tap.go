@@ -12,12 +12,14 @@ import (
 	"sync"
 
 	"countersign/agent"
+	"countersign/internal/redact"
 )
 
 // tap looks at every message of one connection, as it is on the wire. It puts the exact arguments into what goes out, takes results and lists as the bytes
 // that they are, and keeps from the SDK what nobody waits for, so that nothing that a server sends unasked piles up.
 type tap struct {
 	log       *slog.Logger
+	secrets   redact.Values
 	maxResult int
 	changed   func() // the server says that its list is another
 	relisted  func(json.RawMessage)
@@ -55,9 +57,9 @@ const (
 	refusedCode = -32603
 )
 
-func newTap(log *slog.Logger, maxResult int, changed func(), relisted func(json.RawMessage)) *tap {
+func newTap(log *slog.Logger, secrets redact.Values, maxResult int, changed func(), relisted func(json.RawMessage)) *tap {
 	return &tap{
-		log: log, maxResult: maxResult, changed: changed, relisted: relisted,
+		log: log, secrets: secrets, maxResult: maxResult, changed: changed, relisted: relisted,
 		flights: map[string]*flight{}, pending: map[string]*outgoing{}, questions: map[string]*question{},
 	}
 }
@@ -128,6 +130,7 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 	if err != nil {
 		return t.unfit(o, err)
 	}
+	o, raw = t.masked(o, raw)
 	id, method := o.get("id"), o.text("method")
 	switch {
 	case o.has("method") && id != nil && string(id) != "null":

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"countersign/agent"
+	"countersign/internal/redact"
 )
 
 // TestTapIn: what goes on to the SDK of what a server sends, and what is left out.
@@ -15,7 +16,7 @@ func TestTapIn(t *testing.T) {
 	var changes int
 	var list string
 	var log lockedBuffer
-	p := newTap(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), 100, func() { changes++ }, func(raw json.RawMessage) { list = string(raw) })
+	p := newTap(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), redact.Values{}, 100, func() { changes++ }, func(raw json.RawMessage) { list = string(raw) })
 	f := &flight{token: "call-1"}
 	p.begin(f)
 	for i, tt := range []struct{ in, out string }{
@@ -55,7 +56,7 @@ func TestTapIn(t *testing.T) {
 
 // TestTapOut: what goes out is known before it goes, and a call that nobody made does not.
 func TestTapOut(t *testing.T) {
-	p := newTap(discard, 100, func() {}, func(json.RawMessage) {})
+	p := newTap(discard, redact.Values{}, 100, func() {}, func(json.RawMessage) {})
 	for _, raw := range []string{``, `[]`, `{"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"none"}}}`} {
 		if _, _, err := p.out([]byte(raw)); err == nil {
 			t.Errorf("%q goes out", raw)
@@ -78,7 +79,7 @@ func TestTapOut(t *testing.T) {
 
 // TestTapBounds: nothing that a server sends unasked piles up.
 func TestTapBounds(t *testing.T) {
-	p := newTap(discard, 100, func() {}, func(json.RawMessage) {})
+	p := newTap(discard, redact.Values{}, 100, func() {}, func(json.RawMessage) {})
 	went := 0
 	for i := range 100 {
 		if p.in(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i), nil) != nil {

@@ -35,6 +35,20 @@ func (d *Desk) Finish(ctx context.Context, execution string, ok bool, result str
 	})
 }
 
+// Unrun records that an execution was not run after all, and why: nothing was done.
+func (d *Desk) Unrun(ctx context.Context, execution, why string) error {
+	return d.update(ctx, "unrun", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		if e, err = e.Refuse(why, t.now); err != nil {
+			return err
+		}
+		return t.finished(e)
+	})
+}
+
 // finished writes an execution that ended, with everything that follows from it.
 func (t *tx) finished(e approvers.Execution) error {
 	if err := t.cancelElicitations(e.ID, whyOver); err != nil {

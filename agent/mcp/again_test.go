@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+)
+
+func init() {
+	// does one thing at a time: the list is answered only when a call is over, and the call only when the list was wanted again
+	puppets["does one thing at a time"] = answering(func(p *puppet, m wire) {
+		for wanted := 0; wanted < 2; {
+			next, ok := p.next()
+			if !ok {
+				return
+			}
+			if next.Method == "tools/list" {
+				wanted++
+			}
+		}
+		p.result(m, `{"content":[{"type":"text","text":"done after all"}]}`)
+	})
+}
+
+// TestReadAgain: a change of which the server says nothing is found although nobody calls anything: what waits is voided, and a tool that is again what was pinned can be called.
+func TestReadAgain(t *testing.T) {
+	s := newShifty([]string{actDefinition})
+	l := quick()
+	l.fresh, l.again = 100*time.Millisecond, 20*time.Millisecond
+	o := newOfficeWith(t, s, l)
+	r := o.request(o.ask("srv.act", `{"order":"ORD-1"}`).Request)
+	if r.State != approvers.Pending {
+		t.Fatalf("it is %s", r.State)
+	}
+	s.says(false, []string{strings.Replace(actDefinition, "Ships", "Cancels", 1)})
+	o.offered()
+	o.ok(o.Reconsider(t.Context()))
+	if r := o.request(r.ID); r.State != approvers.Voided || o.blocked("srv.act") == "" {
+		t.Errorf("it is %s, and the tool %q", r.State, o.blocked("srv.act"))
+	}
+	s.says(false, []string{actDefinition})
+	o.offered()
+	if why := o.blocked("srv.act"); why != "" {
+		t.Errorf("it is what was pinned, and still %s", why)
+	}
+}
+
+// TestReadAgainBesideACall: a server that answers nothing else during a call keeps its connection.
+func TestReadAgainBesideACall(t *testing.T) {
+	l := quick()
+	l.again, l.list = 20*time.Millisecond, 300*time.Millisecond
+	c, o := running(t, l, program(t, "bad", "does one thing at a time"))
+	tool := o.tool(t, "bad.act")
+	if text, err := call(t, tool, `{}`); err != nil || text != "done after all" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if n := c.Status()[0].Restarts; n != 0 {
+		t.Errorf("it was connected with anew %d times", n)
+	}
+}

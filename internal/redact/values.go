@@ -1,0 +1,141 @@
+package redact
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// Values are secrets that go to one server and must not come back from it, in every way in which it may write them as text. An encoding of all of a text, such as base64,
+// is not recognised.
+type Values struct {
+	written []string         // the longest first
+	escaped []*regexp.Regexp // as texts within JSON and addresses write them
+}
+
+// NewValues keeps values out of the log too.
+func NewValues(values []string) Values {
+	Secrets(values...)
+	var out Values
+	for _, v := range values {
+		all := []string{v}
+		if scheme, rest, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "basic") {
+			all = append(all, rest)
+		}
+		for _, s := range slices.Clone(all) {
+			if plain, err := base64.StdEncoding.DecodeString(s); err == nil && strings.Contains(string(plain), ":") {
+				_, password, _ := strings.Cut(string(plain), ":")
+				all = append(all, string(plain), password)
+			}
+		}
+		for _, s := range all {
+			out.add(s)
+		}
+	}
+	slices.SortFunc(out.written, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+	out.written = slices.Compact(out.written)
+	slices.SortFunc(out.escaped, func(a, b *regexp.Regexp) int { return cmp.Compare(len(b.String()), len(a.String())) })
+	return out
+}
+
+func (v *Values) add(s string) {
+	quoted, _ := json.Marshal(s) //nolint:errchkjson // a text always is one of JSON
+	for _, w := range []string{s, url.QueryEscape(s), url.PathEscape(s), percent(s), strings.ToLower(percent(s)), html.EscapeString(s), string(quoted[1 : len(quoted)-1])} {
+		if len(w) >= shortest {
+			v.written = append(v.written, w)
+		}
+	}
+	if len(s) >= shortest && len(s) <= maxEscaped {
+		v.escaped = append(v.escaped, escapes(s))
+	}
+}
+
+// maxEscaped is the length up to which a value is looked for behind escapes.
+const maxEscaped = 8 << 10
+
+// percent escapes everything but letters and digits, as some do.
+func percent(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
+}
+
+// controls are the letters by which JSON writes what can't be seen.
+var controls = map[rune]string{'\n': "n", '\r': "r", '\t': "t", '\b': "b", '\f': "f"}
+
+// escapes matches a text of which any characters may be escaped as within JSON, within JSON in a text of JSON, or within an address.
+func escapes(s string) *regexp.Regexp {
+	var b strings.Builder
+	for i, c := range []rune(s) {
+		b.WriteString(`(?:`)
+		if i > 0 && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			b.WriteString(`\\*`)
+		}
+		b.WriteString(regexp.QuoteMeta(string(c)) + `|`)
+		for _, unit := range utf16.Encode([]rune{c}) {
+			fmt.Fprintf(&b, `\\+u(?i:%04x)`, unit)
+		}
+		b.WriteString(`|(?i:`)
+		for _, one := range []byte(string(c)) {
+			fmt.Fprintf(&b, `%%%02x`, one)
+		}
+		b.WriteString(`)`)
+		if letter := controls[c]; letter != "" {
+			b.WriteString(`|\\+` + letter)
+		}
+		b.WriteString(`)`)
+	}
+	return regexp.MustCompile(b.String())
+}
+
+// Out is a text without the values.
+func (v Values) Out(text string) string {
+	for _, secret := range v.written {
+		text = strings.ReplaceAll(text, secret, Removed)
+	}
+	if strings.ContainsAny(text, `\%`) {
+		for _, secret := range v.escaped {
+			text = secret.ReplaceAllString(text, Removed)
+		}
+	}
+	return text
+}
+
+// In reports whether a text holds one of the values.
+func (v Values) In(text string) bool {
+	return slices.ContainsFunc(v.written, func(secret string) bool { return strings.Contains(text, secret) }) ||
+		strings.ContainsAny(text, `\%`) && slices.ContainsFunc(v.escaped, func(secret *regexp.Regexp) bool { return secret.MatchString(text) })
+}
+
+// Longest is how much more than a limit has to be read, so that no secret is cut in two where the text is.
+func (v Values) Longest() int {
+	if len(v.written) == 0 {
+		return 0
+	}
+	return len(v.written[0])
+}
+
+// secretHeaders hold secrets even where they are written out in the policy file.
+var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
+
+// Header reports whether a header is called like one that holds a secret.
+func Header(name string) bool {
+	return slices.ContainsFunc(secretHeaders, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
+}
+
+// Variable reports whether a variable of the environment is called like one that holds a secret.
+func Variable(name string) bool { return secretName.MatchString(name) }
