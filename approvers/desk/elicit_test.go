@@ -36,7 +36,7 @@ func (o *office) asksMore(ctx context.Context, execution string, ask desk.Elicit
 		_, err := d.Elicit(ctx, execution, ask, func() string { return "its context ended" })
 		ended <- err
 	}()
-	give := time.After(10 * time.Second)
+	give := time.After(time.Minute)
 	for {
 		if list := o.elicitations(execution); len(list) > before {
 			return list[len(list)-1], ended
@@ -66,7 +66,7 @@ func (o *office) woken(done <-chan error) {
 	select {
 	case err := <-done:
 		o.ok(err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		o.t.Fatal("the run that waits was not woken")
 	}
 }

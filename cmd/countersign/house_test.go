@@ -95,7 +95,7 @@ func (h *house) watcher(user string) watcher {
 
 // within is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -84,7 +84,7 @@ func (o *office) next() envelope {
 	select {
 	case e := <-o.heard:
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		o.Fatal("the app heard nothing")
 		return envelope{}
 	}

@@ -49,7 +49,7 @@ func openOffice(t *testing.T) *office {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	select {
 	case <-ready:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the app does not connect")
 	}
 	return o
@@ -95,7 +95,7 @@ func (o *office) next() socketmode.Event {
 	select {
 	case e := <-o.heard:
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		o.Fatal("the app heard nothing")
 		return socketmode.Event{}
 	}
