@@ -43,8 +43,8 @@ func announce(out io.Writer, st stage, s setup, o demoOptions) {
 	}
 }
 
-// suggestion writes out a call of a tool that the policy itself brings, as the scripted model understands it: one that waits for somebody, if there is one. It is empty
-// where the policy brings none, or none that is known yet.
+// suggestion writes out a call of a tool that the policy itself brings, as the scripted model understands it: one that the policy names and that waits for somebody,
+// if there is one. It is empty where the policy brings none, or none that is known yet.
 func suggestion(tools *toolbox, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {
@@ -57,7 +57,7 @@ func suggestion(tools *toolbox, policy *approvers.Policy) string {
 		for _, name := range in.Required {
 			call += " " + name + "=…"
 		}
-		if p, _ := policy.Tool(t.Name, ""); p.Confirm {
+		if p, named := policy.Tool(t.Name, ""); named && p.Confirm {
 			return call
 		}
 		if first == "" {
