@@ -8,64 +8,66 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// Desk is where the agent reads what to think about, and where everything that it brings about is written down. *desk.Desk is one.
-type Desk interface {
-	Begin(ctx context.Context, turn string) (desk.Brief, error)
-	Propose(ctx context.Context, p desk.Proposal) error
+// Workflow is the agent's view of the stored state: it supplies the input of a model call and records the results.
+// *workflow.Workflow implements it.
+type Workflow interface {
+	Begin(ctx context.Context, turn string) (workflow.Brief, error)
+	Propose(ctx context.Context, p workflow.Proposal) error
 	Answer(ctx context.Context, turn string, step int, text string, tokens int) error
 	Postpone(ctx context.Context, turn string, step int, until time.Time) error
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
-	Finish(ctx context.Context, execution string, ok bool, result string, files ...desk.File) error
+	Finish(ctx context.Context, execution string, ok bool, result string, files ...workflow.File) error
 	Unrun(ctx context.Context, execution, why string) error
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
-	Elicit(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error)
-	Lose(ctx context.Context, execution string) error
+	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
+	MarkUnknown(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
-	BeginPreview(ctx context.Context, request string) (p desk.Previewing, ok bool, err error)
-	EndPreview(ctx context.Context, p desk.Previewing, text, fault string) error
-	PutBackPreview(ctx context.Context, p desk.Previewing) error
+	BeginPreview(ctx context.Context, request string) (p workflow.PreviewCall, ok bool, err error)
+	EndPreview(ctx context.Context, p workflow.PreviewCall, text, fault string) error
+	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-var _ Desk = (*desk.Desk)(nil)
+var _ Workflow = (*workflow.Workflow)(nil)
 
-// Config is what an agent works with. Desk, Tools and Log are required; zero values of the rest mean the defaults.
+// Config configures an Agent. Workflow, Tools and Log are required; zero values of the other fields select the
+// defaults.
 type Config struct {
-	Desk  Desk
-	Tools *Registry
-	Model Model
-	Log   *slog.Logger
-	Now   func() time.Time // nil: time.Now
-	// About tells what Slack knows of a person, as JSON. Nil: nothing is known of anybody.
+	Workflow Workflow
+	Tools    *Registry
+	Model    Model
+	Log      *slog.Logger
+	Now      func() time.Time // nil: time.Now
+	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
-	// Draft has people see what the model writes in a step while it writes it. Nil: they see the whole answer.
+	// Draft shows people the output of a model step while it is generated. If nil, they see only the complete answer.
 	Draft func(turn string, step int) Draft
-	// Progress has people see how far a run is while it runs. Nil: they see that it runs.
+	// Progress shows people the progress of a run. If nil, they see only that it is running.
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
-	HistoryTokens int           // budget for what the model is given, by estimate; zero is 48,000
-	MaxSteps      int           // model calls with tools in a turn, for agents that say nothing; zero is 10
-	MaxResult     int           // bytes of a tool's result that are kept; zero is 1 MiB
-	ResultPart    int           // bytes of a result that the model is given at once; zero is 24 KiB
-	Grace         time.Duration // how long a running tool may go on once the process is to stop; zero is 15 seconds
-	PingEvery     time.Duration // how long Ping's last finding holds; zero is 30 seconds
+	HistoryTokens int           // token budget for the model's input, estimated; default 48,000
+	MaxSteps      int           // model calls with tools in a turn, unless the agent sets its own limit; default 10
+	MaxResult     int           // bytes of a tool's result that are kept; default 1 MiB
+	ResultPart    int           // bytes of a result given to the model at once; default 24 KiB
+	Grace         time.Duration // time for a running tool after shutdown begins; default 15 seconds, negative: none
+	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
 }
 
-// Draft shows what a model is writing. None of it counts before the answer is whole.
+// Draft shows a model's output while it is generated. The output is provisional until the answer is complete.
 type Draft interface {
-	Write(text string) // all that it has written so far; it must not wait
-	Close()            // the model call is over
+	Write(text string) // the whole text so far; must not block
+	Close()            // the model call has ended
 }
 
-// Gauge shows how far a run is. None of it is kept.
+// Gauge shows the progress of a run. It is not stored.
 type Gauge interface {
-	Show(done, total float64, text string) // total zero: it is not known; it must not wait
-	Close()                                // the run is over
+	Show(done, total float64, text string) // a total of zero means unknown; must not block
+	Close()                                // the run has ended
 }
 
 // noGauge shows nothing.
@@ -80,20 +82,20 @@ type noDraft struct{}
 func (noDraft) Write(string) {}
 func (noDraft) Close()       {}
 
-// Agent thinks and runs. It is safe for use by many goroutines.
+// Agent calls the model and runs tools. It is safe for concurrent use.
 type Agent struct {
 	Config
 	model *client
 
 	mu         sync.Mutex
-	budgets    map[string]int      // by model: what was learned of its context
-	unrecorded map[string]finished // runs that ended and could not be written down yet, by execution
+	budgets    map[string]int      // learned context budgets, by model
+	unrecorded map[string]finished // finished runs not recorded yet, by execution
 	ping       pinged
 
 	running sync.WaitGroup // tools that did not return in time
 }
 
-// New makes an agent.
+// New returns an agent with the defaults filled in.
 func New(c Config) *Agent {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -110,7 +112,7 @@ func New(c Config) *Agent {
 	if c.ResultPart <= 0 {
 		c.ResultPart = 24 << 10
 	}
-	if c.Grace <= 0 {
+	if c.Grace == 0 {
 		c.Grace = 15 * time.Second
 	}
 	if c.PingEvery <= 0 {
@@ -134,8 +136,8 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait waits for tools that went on although their time was up. It is for the end of the process: what they
-// answer is not used any more. It returns ctx's error when they don't return in time.
+// Wait waits for tools that are still running after their deadline. It is called at shutdown; their results are
+// discarded. If they don't return in time, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

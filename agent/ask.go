@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// What a form may hold.
+// Limits on a form.
 const (
 	maxQuestion   = 2000     // characters of the question
 	maxFormSchema = 16 << 10 // bytes
@@ -24,11 +24,13 @@ const (
 	maxFormURL    = 2000 // bytes
 )
 
-// ErrForm says that a form can't be put to anybody. The wrapping error says what to change, or why nobody can be asked now.
+// ErrForm is returned when a form can't be shown to anybody. The wrapping error says what to change, or why nobody can
+// be asked now.
 var ErrForm = errors.New("nobody was asked")
 
-// ask makes what a run asks the asker with. The run's time does not run on while it waits for a person, who has a time of their own. Its end ends the form, however it comes.
-func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *stopwatch) func(context.Context, Form) (Reply, error) {
+// ask returns the function by which a run asks its asker. The run's timer pauses while the form waits, because the
+// person has a separate time limit. The form ends when the run ends, for any reason.
+func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
 	return func(ctx context.Context, f Form) (Reply, error) {
 		ask, err := formOf(f)
 		if err != nil {
@@ -36,19 +38,19 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *st
 		}
 		waiting, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		for _, also := range []context.Context{inner, run} { // the process stops: nobody is waited for, and the tool has its time of grace
+		for _, also := range []context.Context{inner, run} { // the tool, not the form, has a grace period
 			defer context.AfterFunc(also, func() { end(context.Cause(also)) })()
 		}
 		watch.hold()
 		defer watch.goOn()
-		q, err := a.Desk.Elicit(waiting, e.ID, ask, func() string { return whyEnded(waiting) })
+		q, err := a.Workflow.Elicit(waiting, e.ID, ask, func() string { return whyEnded(waiting) })
 		switch {
-		case errors.Is(err, desk.ErrNotDue), errors.Is(err, desk.ErrPaused):
+		case errors.Is(err, workflow.ErrNotDue), errors.Is(err, workflow.ErrPaused):
 			return Reply{Action: ReplyCancelled}, nil
-		case errors.Is(err, desk.ErrTooManyElicitations):
-			return Reply{}, fmt.Errorf("%w: %w", ErrForm, desk.ErrTooManyElicitations)
-		case errors.Is(err, desk.ErrTooManyWait):
-			return Reply{}, fmt.Errorf("%w: %w", ErrForm, desk.ErrTooManyWait)
+		case errors.Is(err, workflow.ErrTooManyElicitations):
+			return Reply{}, fmt.Errorf("%w: %w", ErrForm, workflow.ErrTooManyElicitations)
+		case errors.Is(err, workflow.ErrTooManyWait):
+			return Reply{}, fmt.Errorf("%w: %w", ErrForm, workflow.ErrTooManyWait)
 		case err != nil:
 			return Reply{Action: ReplyCancelled}, fmt.Errorf("%w: %w", ErrForm, err)
 		}
@@ -62,12 +64,12 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *st
 	}
 }
 
-// whyEnded says, as a part of a sentence for people, why a run waits no more.
+// whyEnded returns, as part of a sentence for people, the reason why a run no longer waits.
 func whyEnded(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, desk.ErrPaused):
+	case errors.Is(cause, workflow.ErrPaused):
 		return "everything was paused"
-	case errors.Is(cause, desk.ErrStopped):
+	case errors.Is(cause, workflow.ErrStopped):
 		return "the agent was stopped"
 	case errors.Is(cause, errTimeUp):
 		return "the tool's time was over"
@@ -77,10 +79,10 @@ func whyEnded(ctx context.Context) string {
 	return "its tool did not wait any longer"
 }
 
-// formOf holds a form against what can be put to a person.
-func formOf(f Form) (desk.Elicitation, error) {
-	ask := desk.Elicitation{From: f.From, Text: strings.ToValidUTF8(f.Text, "\uFFFD"), Schema: f.Schema, URL: f.URL}
-	wrong := func(format string, args ...any) (desk.Elicitation, error) {
+// formOf validates a form and converts it for the workflow.
+func formOf(f Form) (workflow.Elicitation, error) {
+	ask := workflow.Elicitation{From: f.From, Text: strings.ToValidUTF8(f.Text, "\uFFFD"), Schema: f.Schema, URL: f.URL}
+	wrong := func(format string, args ...any) (workflow.Elicitation, error) {
 		return ask, fmt.Errorf("%w: %s", ErrForm, fmt.Sprintf(format, args...))
 	}
 	if n := utf8.RuneCountInString(ask.Text); strings.TrimSpace(ask.Text) == "" || n > maxQuestion {
@@ -107,7 +109,7 @@ func formOf(f Form) (desk.Elicitation, error) {
 	return ask, nil
 }
 
-// checkAddress says what is wrong with an address that a person is to visit.
+// checkAddress returns an error if a person can't be sent to the address.
 func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -125,7 +127,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// checkFlat says which field of a form is more than a person can fill in at one place.
+// checkFlat returns an error that names the first field that a single form can't show.
 func checkFlat(schema json.RawMessage) error {
 	var s struct {
 		Properties map[string]struct {
@@ -157,7 +159,7 @@ func checkFlat(schema json.RawMessage) error {
 	return nil
 }
 
-// Admits holds values that somebody filled in against the schema of a form. Its error reads like "amount: must be at least 0.01".
+// Admits validates submitted values against the schema of a form. Its error reads like "amount: must be at least 0.01".
 func Admits(schema, values json.RawMessage) error {
 	s, err := compileSchema(schema)
 	if err != nil {
@@ -166,25 +168,25 @@ func Admits(schema, values json.RawMessage) error {
 	return s.check(values)
 }
 
-// stopwatch ends a run when its time is up. It stands still while somebody is asked.
-type stopwatch struct {
+// runTimer ends a run when its time is up. It pauses while a person is asked.
+type runTimer struct {
 	mu     sync.Mutex
 	timer  *time.Timer
-	since  time.Time // when it was set going last
+	since  time.Time // when it was last started
 	left   time.Duration
 	holds  int
 	fired  bool
 	timeUp func()
 }
 
-func newStopwatch(d time.Duration, timeUp func()) *stopwatch {
-	w := &stopwatch{since: time.Now(), left: d, timeUp: timeUp}
+func newRunTimer(d time.Duration, timeUp func()) *runTimer {
+	w := &runTimer{since: time.Now(), left: d, timeUp: timeUp}
 	w.timer = time.AfterFunc(d, w.fire)
 	return w
 }
 
-// fire ends the run, unless the watch was stopped in the same moment.
-func (w *stopwatch) fire() {
+// fire ends the run, unless the timer was paused at the same moment.
+func (w *runTimer) fire() {
 	w.mu.Lock()
 	up := w.holds == 0
 	w.fired = up
@@ -194,8 +196,8 @@ func (w *stopwatch) fire() {
 	}
 }
 
-// hold stops the watch.
-func (w *stopwatch) hold() {
+// hold pauses the timer.
+func (w *runTimer) hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holds++; w.holds == 1 && !w.fired {
@@ -204,8 +206,8 @@ func (w *stopwatch) hold() {
 	}
 }
 
-// goOn has the watch go on where it was stopped, once nobody holds it any more.
-func (w *stopwatch) goOn() {
+// goOn resumes the timer when the last hold is released.
+func (w *runTimer) goOn() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holds--; w.holds == 0 && !w.fired {
@@ -214,8 +216,8 @@ func (w *stopwatch) goOn() {
 	}
 }
 
-// end is for when the run is over.
-func (w *stopwatch) end() {
+// end stops the timer when the run is over.
+func (w *runTimer) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fired = true

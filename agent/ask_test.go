@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
 const plainForm = `{"type":"object","properties":{"city":{"type":"string"}}}`
@@ -69,7 +69,7 @@ func TestAskingStopsTheClock(t *testing.T) {
 				after = time.Since(began)
 				return "", ctx.Err()
 			}, "shop.look_up")
-			d.elicit = func(_ context.Context, _ string, ask desk.Elicitation, _ func() string) (approvers.Elicitation, error) {
+			d.elicit = func(_ context.Context, _ string, ask workflow.Elicitation, _ func() string) (approvers.Elicitation, error) {
 				time.Sleep(9 * time.Minute)
 				return approvers.Elicitation{State: state, Values: json.RawMessage(`{"city":"Oslo"}`)}, nil
 			}
@@ -89,13 +89,14 @@ func TestAskingStopsTheClock(t *testing.T) {
 	}
 }
 
-// The desk's refusals reach the tool as errors or as a cancelled form, and the end of the process ends the wait at once.
+// The workflow's refusals reach the tool as errors or as a cancelled form, and the end of the process ends the wait at
+// once.
 func TestAskingThatCantBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want ReplyAction
 	}{
-		"paused": {desk.ErrPaused, ReplyCancelled}, "over": {desk.ErrNotDue, ReplyCancelled}, "too often": {desk.ErrTooManyElicitations, ""}, "too many": {desk.ErrTooManyWait, ""},
+		"paused": {workflow.ErrPaused, ReplyCancelled}, "over": {workflow.ErrNotDue, ReplyCancelled}, "too often": {workflow.ErrTooManyElicitations, ""}, "too many": {workflow.ErrTooManyWait, ""},
 	} {
 		a, d := runner(func(ctx context.Context, in Invocation) (string, error) {
 			r, err := in.Ask(ctx, Form{Text: "Where to?", Schema: json.RawMessage(plainForm)})
@@ -104,7 +105,7 @@ func TestAskingThatCantBe(t *testing.T) {
 			}
 			return "done", nil
 		}, "shop.look_up")
-		d.elicit = func(context.Context, string, desk.Elicitation, func() string) (approvers.Elicitation, error) {
+		d.elicit = func(context.Context, string, workflow.Elicitation, func() string) (approvers.Elicitation, error) {
 			return approvers.Elicitation{}, c.err
 		}
 		if err := a.Run(t.Context(), due); err != nil {
@@ -117,7 +118,7 @@ func TestAskingThatCantBe(t *testing.T) {
 			r, err := in.Ask(ctx, Form{Text: "Where to?", Schema: json.RawMessage(plainForm)})
 			return string(r.Action), err
 		}, "issue_refund")
-		d.elicit = func(ctx context.Context, _ string, _ desk.Elicitation, why func() string) (approvers.Elicitation, error) {
+		d.elicit = func(ctx context.Context, _ string, _ workflow.Elicitation, why func() string) (approvers.Elicitation, error) {
 			time.AfterFunc(time.Minute, stop)
 			<-ctx.Done()
 			return approvers.Elicitation{State: approvers.ElicitationCancelled, Why: why()}, nil

@@ -9,41 +9,41 @@ import (
 	"countersign/approvers"
 )
 
-// Limits on what is kept of one answer.
+// Limits on the stored part of one answer.
 const (
 	maxContent = 1 << 20 // bytes of text
-	maxCalls   = 64      // tool calls; a step with more is refused from there on
+	maxCalls   = 64      // tool calls; further calls of the step are refused
 	maxID      = 256     // bytes of a call's id
 	maxName    = 256     // bytes of a tool's name
 )
 
-// assembly puts an answer together from the pieces of a stream.
+// assembly assembles an answer from the chunks of a stream.
 type assembly struct {
 	text    strings.Builder
 	refusal strings.Builder
-	calls   []*piecedCall // at most maxCalls, and one that stands for those beyond
-	last    *piecedCall
-	byIndex map[int]*piecedCall
+	calls   []*partialCall // at most maxCalls, and a placeholder for the rest
+	last    *partialCall
+	byIndex map[int]*partialCall
 	dropped int // calls beyond those
 	finish  openai.FinishReason
-	cutText bool // the text went over its limit
-	tokens  int  // that the server says it counted; zero: it does not say
+	cutText bool // the text exceeded its limit
+	tokens  int  // as reported by the server; zero: not reported
 }
 
-// piecedCall is one tool call while its pieces arrive.
-type piecedCall struct {
+// partialCall is one tool call while its pieces arrive.
+type partialCall struct {
 	id, name string
 	args     strings.Builder
-	over     bool // the arguments or the name went over their limit
+	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are one complete JSON object, which no further piece could go on with.
-func (c *piecedCall) whole() bool {
+// whole reports whether the arguments so far are one complete JSON object, which no further piece could continue.
+func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
 }
 
-// add takes in one choice of a chunk.
+// add adds one choice of a chunk.
 func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
 	a.cutText = write(&a.text, choice.Delta.Content, maxContent) || a.cutText
 	a.cutText = write(&a.refusal, choice.Delta.Refusal, maxContent) || a.cutText
@@ -68,23 +68,24 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 	return cut
 }
 
-// addCall takes in one piece of a call. By the interface's rules a piece bears its call's index, the first one also the
-// id and the name. Servers leave out indexes, send one index for all calls, repeat ids and names with each piece, or invent a new
-// id for each; a piece that can't be told apart goes to the call that it would spoil, never to one that it would complete wrongly.
+// addCall adds one piece of a call. By the interface's rules each piece carries its call's index, and the first piece
+// also carries the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with
+// each piece, or invent a new id for each piece. An ambiguous piece goes to the call that it would make invalid, never
+// to one that it would complete wrongly.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {
-		c = &piecedCall{}
+		c = &partialCall{}
 		if len(a.calls) <= maxCalls {
 			a.calls = append(a.calls, c)
 		} else {
-			a.dropped++ // its pieces still have to go somewhere
+			a.dropped++ // the pieces still need a target
 		}
 	}
 	a.last = c
 	if piece.Index != nil {
 		if a.byIndex == nil {
-			a.byIndex = map[int]*piecedCall{}
+			a.byIndex = map[int]*partialCall{}
 		}
 		a.byIndex[*piece.Index] = c
 	}
@@ -98,8 +99,8 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 	c.over = write(&c.args, piece.Function.Arguments, approvers.MaxArgs) || c.over
 }
 
-// find is the call that a piece seems to go on with, or nil.
-func (a *assembly) find(piece openai.ToolCall) *piecedCall {
+// find returns the call that a piece appears to continue, or nil.
+func (a *assembly) find(piece openai.ToolCall) *partialCall {
 	if piece.Index != nil {
 		return a.byIndex[*piece.Index]
 	}
@@ -114,8 +115,8 @@ func (a *assembly) find(piece openai.ToolCall) *piecedCall {
 	return a.last
 }
 
-// another reports whether a piece begins a new call although it seems to go on with c.
-func another(c *piecedCall, piece openai.ToolCall) bool {
+// another reports whether a piece starts a new call although it appears to continue c.
+func another(c *partialCall, piece openai.ToolCall) bool {
 	if piece.Function.Name == "" {
 		return false // every call begins with its name
 	}

@@ -11,22 +11,22 @@ import (
 
 	"pgregory.net/rapid"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
 // askBody gives the whole answer of an endpoint that sends the body.
 func askBody(body io.Reader) (reply, error) {
-	a := newAgent(&fakeDesk{}, answers(200, nil, body))
-	return a.model.ask(context.Background(), request("m", question{}, nil, false), a.Tools.named, noWords)
+	a := newAgent(&fakeWorkflow{}, answers(200, nil, body))
+	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
 // Calls that are cut into any pieces by the interface's rules come together as they were written, to the byte.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var want []desk.ModelCall
+		var want []workflow.ModelCall
 		var queues [][]string
 		for i := range rapid.IntRange(1, 5).Draw(t, "calls") {
-			c := desk.ModelCall{
+			c := workflow.ModelCall{
 				ID:   fmt.Sprint("call_", i),
 				Tool: rapid.SampledFrom([]string{"issue_refund", "set_price", "no_such_tool"}).Draw(t, "tool"),
 				Args: rapid.OneOf(rapid.Just(good), rapid.StringMatching(`[ -~é😀\n]{1,40}`)).Draw(t, "args"),
@@ -70,7 +70,7 @@ func TestPiecesComeTogether(t *testing.T) {
 func TestCutAtEveryByte(t *testing.T) {
 	whole := stream(delta(says("I look."), ""), one(0, "c1", "issue_refund", good[:9]), one(1, "c2", "set_price", `{"price":1}`),
 		one(0, "", "", good[9:]), end("tool_calls"), "[DONE]")
-	want := []desk.ModelCall{{ID: "c1", Tool: "issue_refund", Args: good}, {ID: "c2", Tool: "set_price", Args: `{"price":1}`}}
+	want := []workflow.ModelCall{{ID: "c1", Tool: "issue_refund", Args: good}, {ID: "c2", Tool: "set_price", Args: `{"price":1}`}}
 	finish := strings.Index(whole, `"finish_reason":"tool_calls"`)
 	for i := range len(whole) + 1 {
 		for _, broken := range []error{io.EOF, errReset, io.ErrUnexpectedEOF} {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Retry says how often a model call that failed is tried again within a turn, and how far apart.
+// Retry configures how often a failed model call is repeated within a turn, and at what intervals.
 type Retry struct {
-	Tries   int           // in all; zero is 5
-	First   time.Duration // pause after the first failure, 2.5 times as long after each further one; zero is 2 s
-	Longest time.Duration // a server that asks for a longer pause ends the turn instead; zero is 2 minutes
+	Tries   int           // total number of calls; default 5
+	First   time.Duration // pause after the first failure, then 2.5 times as long after each further one; default 2 s
+	Longest time.Duration // if a server asks for a longer pause, the turn ends instead; default 2 minutes
 }
 
 func (r Retry) withDefaults() Retry {
@@ -26,7 +26,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// next says how long to wait after a failure in a turn, or that it is not to be tried again. failures counts those before it.
+// next returns the pause after a failure, or false if the call is not repeated. failures counts the earlier failures of
+// the turn.
 func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
 	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
 		return 0, false
@@ -35,12 +36,13 @@ func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool)
 	for range failures {
 		pause = min(pause*2.5, float64(r.Longest))
 	}
-	// A fifth of it is the turn's own, so that conversations that failed together don't come back together. Never before the server's time.
+	// A fifth of the pause varies by turn, so that conversations that failed together don't retry together. The pause
+	// is never shorter than the server asked for.
 	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
 }
 
-// spread is a number from 0 to 1 that differs from turn to turn and from failure to failure.
+// spread returns a number from 0 to 1 that differs between turns and failures.
 func spread(turn string, failures int) float64 {
 	h := fnv.New32a()
 	h.Write([]byte(turn))

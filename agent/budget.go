@@ -9,20 +9,21 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// question is one model call, ready to be asked.
-type question struct {
+// modelRequest is the prepared input of one model call.
+type modelRequest struct {
 	messages []openai.ChatCompletionMessage
 	authors  []approvers.PersonID
 	tokens   int // estimated, the tools included
-	dropped  int // turns that were left out
+	dropped  int // turns that were omitted
 }
 
-// compose puts a question together within a budget of tokens. The newest turns that fit whole are kept, without a gap. The turn
-// under way is always kept; if it is too long by itself its tool results are shortened, oldest first, each marked so.
-func compose(b desk.Brief, tools []registered, budget int, now time.Time, last bool) question {
+// compose builds a request within a token budget. It keeps the newest turns that fit completely, without a gap. The
+// current turn is always kept; if it is too long by itself, its tool results are shortened, oldest first, and each is
+// marked as shortened.
+func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
 	room := budget - toolsTokens(tools)
 	kept, dropped := fit(all, room-systemTokens(b, all, now, last))
@@ -34,18 +35,18 @@ func compose(b desk.Brief, tools []registered, budget int, now time.Time, last b
 	if over := messageTokens(first) + messagesTokens(said) - room; over > 0 {
 		shorten(said, over, runsOf(kept))
 	}
-	q := question{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), dropped: dropped}
+	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), dropped: dropped}
 	q.tokens = toolsTokens(tools) + messagesTokens(q.messages)
 	return q
 }
 
-// systemTokens is the most that the system message can take.
-func systemTokens(b desk.Brief, all []part, now time.Time, last bool) int {
+// systemTokens returns the maximum size of the system message.
+func systemTokens(b workflow.Brief, all []part, now time.Time, last bool) int {
 	_, speakers := labels(all)
 	return perMessage + estimate(system(b, now, speakers, true, last))
 }
 
-// fit keeps the newest turns that fit, and the newest of all in any case.
+// fit keeps the newest turns that fit, and always the newest one.
 func fit(all []part, room int) (kept []part, dropped int) {
 	for i := len(all) - 1; i >= 0; i-- {
 		room -= all[i].tokens()
@@ -56,7 +57,7 @@ func fit(all []part, room int) (kept []part, dropped int) {
 	return all, 0
 }
 
-// tokens is the most that a turn can take: with its writers' names.
+// tokens returns the maximum size of a turn, with its writers' names.
 func (p part) tokens() int {
 	n := messagesTokens(p.messages)
 	for _, a := range p.authors {
@@ -65,7 +66,7 @@ func (p part) tokens() int {
 	return n
 }
 
-// runsOf are the executions whose results stand in the parts, by the ids of their calls on the wire.
+// runsOf returns the executions whose results are in the parts, by the wire ids of their calls.
 func runsOf(kept []part) map[string]string {
 	out := map[string]string{}
 	for _, p := range kept {
@@ -74,10 +75,11 @@ func runsOf(kept []part) map[string]string {
 	return out
 }
 
-// keepOfResult is how much of a result stays when it has to be shortened, in bytes.
+// keepOfResult is the number of bytes that stay of a shortened result.
 const keepOfResult = 400
 
-// shorten cuts tool results, oldest first, until about over tokens are saved, and says how to read on in them. It works on messages that compose has made.
+// shorten cuts tool results, oldest first, until about over tokens are saved, and notes how to read the rest. It works
+// on messages made by compose.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]

@@ -6,13 +6,14 @@ import (
 	"countersign/approvers"
 )
 
-// askArgs are what a model asks the people of a conversation.
+// askArgs are the arguments of the tool that asks the people of a conversation.
 type askArgs struct {
 	Question string   `json:"question" min:"1" max:"500" doc:"one question, short and complete in itself"`
 	Options  []string `json:"options,omitempty" min:"2" max:"8" unique:"true" each_min:"1" each_max:"70" doc:"what they can choose from; Yes and No where this is left out"`
 }
 
-// BuiltIns are the tools that come with the agent. They are registered like any other, and change nothing outside of the conversation.
+// BuiltIns returns the tools that come with the agent. They are registered like all others, and change nothing outside
+// the conversation.
 func BuiltIns() []Tool {
 	return []Tool{
 		describe[askArgs](Tool{

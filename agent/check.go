@@ -12,10 +12,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProblems bounds how many faults are listed: the rest shows when the first ones are mended.
+// maxProblems limits the number of listed faults. The rest appear once the first ones are fixed.
 const maxProblems = 8
 
-// problem is one fault in a call's arguments: where, and what to do about it.
+// problem is one fault in a call's arguments: its path, and how to fix it.
 type problem struct{ path, text string }
 
 func (p problem) String() string {
@@ -25,7 +25,8 @@ func (p problem) String() string {
 	return p.path + ": " + p.text
 }
 
-// check holds arguments against the schema. Its error reads like "amount: must be at least 0.01; reason: is missing".
+// check validates arguments against the schema. Its error reads like "amount: must be at least 0.01; reason: is
+// missing".
 func (s schema) check(args json.RawMessage) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
@@ -34,7 +35,7 @@ func (s schema) check(args json.RawMessage) error {
 	if err := checkNumbers(v, ""); err != nil {
 		return err
 	}
-	found := s.strangers(v)
+	found := s.unknownProperties(v)
 	var invalid *jsonschema.ValidationError
 	switch err := s.root.Validate(v); {
 	case errors.As(err, &invalid):
@@ -48,7 +49,7 @@ func (s schema) check(args json.RawMessage) error {
 	return errors.New(list(found))
 }
 
-// list joins the problems in a stable order, each once.
+// list joins the problems in a stable order, without duplicates.
 func list(found []problem) string {
 	slices.SortFunc(found, func(a, b problem) int {
 		if c := strings.Compare(a.path, b.path); c != 0 {
@@ -68,7 +69,8 @@ func list(found []problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// checkNumbers refuses numbers that no tool could hold: the validator computes exactly, and 1e999999 would take it minutes or worse.
+// checkNumbers refuses numbers that no tool could hold. The validator computes exactly, and 1e999999 would take it
+// minutes or longer.
 func checkNumbers(v any, path string) error {
 	switch v := v.(type) {
 	case json.Number:
@@ -105,7 +107,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// fieldPath writes an instance location as people write fields: items[2].amount.
+// fieldPath formats an instance location in the usual notation: items[2].amount.
 func fieldPath(location []string, root any) string {
 	path := ""
 	at := root

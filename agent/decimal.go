@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Decimal is a number exactly as it was written, for amounts of money: 49.99 is 49.99 and 1.10 stays 1.10. In JSON it is a number. The zero Decimal is 0.
+// Decimal is a number exactly as it was written, for amounts of money: 1.10 stays 1.10. In JSON it is a number. The
+// zero Decimal is 0.
 type Decimal struct{ text string }
 
 // ParseDecimal reads a number as JSON writes it, of at most 64 characters and within float64's range.
@@ -27,7 +28,7 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text}, nil
 }
 
-// String is the number as it was written.
+// String returns the number as it was written.
 func (d Decimal) String() string {
 	if d.text == "" {
 		return "0"
@@ -35,13 +36,14 @@ func (d Decimal) String() string {
 	return d.text
 }
 
-// Rat is the number to compute with. The caller owns it.
+// Rat returns the number for calculations. The caller owns it.
 func (d Decimal) Rat() *big.Rat {
-	r, _ := new(big.Rat).SetString(d.String()) // a Decimal is a number
+	r, _ := new(big.Rat).SetString(d.String()) // always valid in a Decimal
 	return r
 }
 
-// Units counts the smallest units: 49.99 with 2 places are 4999 cents. A number with more places is an error, never rounded.
+// Units returns the number of smallest units: 49.99 with 2 places is 4999 cents. A number with more places is an error;
+// it is never rounded.
 func (d Decimal) Units(places int) (int64, error) {
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(places, 0))), nil)
 	r := d.Rat()

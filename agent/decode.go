@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decode reads a call's arguments into their type, strictly: names that the type does not have, or that are there twice or spelt in another case, are errors, and so is a number
-// that its field can't hold as it is written. A type's own way of reading may panic: that is an error too.
+// decode decodes a call's arguments strictly. Unknown names, duplicate names, names in another case, and numbers that
+// their field can't hold exactly are errors. A panic in a type's own decoder is an error too.
 func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -28,7 +28,7 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly reads numbers without changing them, whatever their Go type is called.
+// exactly decodes numbers without changing them, for all numeric Go types.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {
@@ -58,7 +58,8 @@ func numberText(d *jsontext.Decoder) (string, error) {
 
 var errNoNumber = errors.New("must be a number")
 
-// exactFloat reads a number of so many bits that is, as the shortest text that means it, what was written. 49.99 is; 123456789.123456789 is not in 32.
+// exactFloat reads a number that a float of the given size represents exactly, judged by its shortest decimal form:
+// 49.99 is exact; 123456789.123456789 is not in 32 bits.
 func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	text, err := numberText(d)
 	if err != nil {
@@ -79,7 +80,7 @@ func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	return f, nil
 }
 
-// maxDigits is far more than a number that float64 holds can need.
+// maxDigits is far above the number of digits that a float64 can need.
 const maxDigits = 400
 
 var (
@@ -87,7 +88,8 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault says where arguments don't fit and why, in the words of the other faults. The value is not repeated.
+// decodeFault describes where and why arguments don't fit, in the words of the other faults. It does not repeat the
+// value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError
@@ -116,7 +118,7 @@ func semanticFault(e *strict.SemanticError) string {
 	return "is of another kind than the tool takes"
 }
 
-// pointerPath writes a place as people write fields.
+// pointerPath formats a JSON pointer in the usual notation for fields.
 func pointerPath(p jsontext.Pointer) string {
 	path := ""
 	for token := range p.Tokens() {

@@ -12,25 +12,27 @@ import (
 	"time"
 )
 
-// SchemaOf derives the JSON Schema of a tool's arguments from a struct. The same struct gives the same bytes wherever it is compiled.
+// SchemaOf derives the JSON Schema of a tool's arguments from a struct. The same struct gives the same bytes in every
+// build.
 //
-// A field is called as its json tag says and has to be given, unless it is a pointer or its json tag says omitempty or omitzero. Fields that are no
-// part of the struct are refused. These tags say more of a field:
+// A field has the name of its json tag. It is required unless it is a pointer or its json tag has omitempty or
+// omitzero. Unknown fields are refused. These tags add to the description of a field:
 //
-//	doc:"Order number, such as ORD-123"    what the model and the approvers read of it
-//	min:"1" max:"40"                       bounds of a number; of a text's characters; of a list's items; of a map's names
-//	above:"0" below:"1"                    bounds of a number that are themselves no part of it
-//	places:"2"                             how many digits a number has after the point, at most
-//	enum:"USD,EUR"                         all that it can be
+//	doc:"Order number, such as ORD-123"    description for the model and the approvers
+//	min:"1" max:"40"                       bounds of a number, a text's characters, a list's items, or a map's names
+//	above:"0" below:"1"                    exclusive bounds of a number
+//	places:"2"                             maximum number of digits after the decimal point
+//	enum:"USD,EUR"                         the allowed values
 //	pattern:"^ORD-[0-9]+$"                 a regular expression that a text matches
-//	format:"email"                         what a text is: email, date, date-time, time, uri, uuid, hostname, ipv4, ipv6, …
+//	format:"email"                         format of a text: email, date, date-time, time, uri, uuid, hostname, ipv4, ipv6, …
 //	unique:"true"                          a list's items differ
 //	secret:"true"                          people see it masked
-//	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format are of each item anyway
-//	type:"number"                          what a type with its own UnmarshalJSON reads: string, number, integer or boolean
+//	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format always apply to each item
+//	type:"number"                          JSON type of a type with its own UnmarshalJSON: string, number, integer or boolean
 //
-// Fields are texts, numbers, booleans, structs, pointers to them, lists, maps with texts as names, time.Time, []byte (base64), json.Number and [Decimal], which keep a number
-// as it is written, json.RawMessage (anything at all), types with UnmarshalText (texts), and types with UnmarshalJSON that have a type tag.
+// Fields can be texts, numbers, booleans, structs, pointers to them, lists, maps with text keys, time.Time, []byte
+// (base64), json.Number and [Decimal] (which keep a number as it is written), json.RawMessage (any JSON), types with
+// UnmarshalText (texts), and types with UnmarshalJSON that have a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[Args]()
 	if t.Kind() != reflect.Struct || isLeaf(t) {
@@ -55,7 +57,7 @@ func isLeaf(t reflect.Type) bool {
 	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// typeName is what a type is called in an error.
+// typeName returns the name of a type for errors.
 func typeName(t reflect.Type) string {
 	if t.Name() == "" {
 		return "the arguments"
@@ -63,7 +65,7 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// leaves are the types with a form of their own.
+// leaves are the types with a fixed shape.
 var leaves = map[reflect.Type]shape{
 	reflect.TypeFor[time.Time]():       {kind: "string", format: "date-time"},
 	reflect.TypeFor[json.Number]():     {kind: "number"},
@@ -72,7 +74,7 @@ var leaves = map[reflect.Type]shape{
 	reflect.TypeFor[[]byte]():          {kind: "string", encoding: "base64"},
 }
 
-// shapeOf finds what JSON a type reads. The path names the place in errors; within are the types around it.
+// shapeOf returns the JSON that a type reads. path names the field in errors; within lists the enclosing types.
 func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) {
 	no := func(why string) (shape, error) { return shape{}, fmt.Errorf("%s is a %s: %s", path, t, why) }
 	if s, ok := leaves[t]; ok {
@@ -132,7 +134,7 @@ func contains(types []reflect.Type, t reflect.Type) bool { return slices.Contain
 
 var fieldName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// structShape describes a struct's fields in their order, those of embedded structs among them.
+// structShape describes a struct's fields in order, including those of embedded structs.
 func structShape(t reflect.Type, path string, within []reflect.Type) (shape, error) {
 	s := shape{kind: "object", closed: true}
 	folded := map[string]string{}
@@ -194,5 +196,5 @@ func fieldShapes(f reflect.StructField, tag tags, at string, within []reflect.Ty
 	return []field{{name: name, shape: s, optional: optional}}, nil
 }
 
-// fold maps names that differ only in case to one, as arguments are compared.
+// fold normalizes case: arguments are compared without regard to case.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }

@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape is what JSON a type reads: the part of JSON Schema that Go types have.
+// shape is the JSON that a type reads: the part of JSON Schema that Go types can express.
 type shape struct {
-	kind     string // "": anything
+	kind     string // "": any
 	doc      string
 	format   string
 	encoding string
@@ -21,10 +21,10 @@ type shape struct {
 	step     string
 	unique   bool
 	secret   bool
-	own      bool    // the type reads itself, and a tag has to say what
+	own      bool    // has its own decoder; a type tag is required
 	item     *shape  // of a list, or of a map's values
 	fields   []field // of a struct
-	closed   bool    // a struct: no other fields
+	closed   bool    // a struct: no unknown fields
 }
 
 // field is one named part of an object.
@@ -34,13 +34,13 @@ type field struct {
 	optional bool
 }
 
-// bounds are the JSON Schema keywords for least and most, by kind.
+// bounds are the JSON Schema keywords for minimum and maximum, by kind.
 var bounds = map[string][2]string{
 	"number": {"minimum", "maximum"}, "integer": {"minimum", "maximum"}, "string": {"minLength", "maxLength"}, "array": {"minItems", "maxItems"},
 	"object": {"minProperties", "maxProperties"},
 }
 
-// append writes the schema. The order of its keywords is fixed, because the tool's hash is over these bytes.
+// append writes the schema. The order of keywords is fixed, because these bytes are part of the tool's hash.
 func (s shape) append(b []byte) []byte {
 	b = append(b, '{')
 	if s.kind == "" {
@@ -93,7 +93,7 @@ func (s shape) appendFields(b []byte) []byte {
 	return keyword(b, "additionalProperties", []byte("false"))
 }
 
-// keyword adds a member to the object that is being written, if it has a value.
+// keyword adds a member to the current object, if it has a value.
 func keyword(b []byte, name string, value []byte) []byte {
 	if len(value) == 0 {
 		return b
@@ -105,7 +105,7 @@ func keyword(b []byte, name string, value []byte) []byte {
 	return append(append(b, ':'), value...)
 }
 
-// quoted is a text in JSON; nothing for none. It was held to be UTF-8.
+// quoted returns a text as JSON, or nil for an empty text. The text was validated as UTF-8.
 func quoted(s string) []byte {
 	if s == "" {
 		return nil

@@ -12,15 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// tags are what a field's tags say.
+// tags are the parsed struct tags of a field.
 type tags struct {
-	name     string // by the json tag
+	name     string // from the json tag
 	left     bool   // json:"-"
 	optional bool
-	said     map[string]string // the other tags that are read here
+	said     map[string]string // the other tags that this package reads
 }
 
-// known are the tags that are read; foreign ones are those of other packages that would promise a limit, and be no limit here.
+// known are the tags that this package reads. foreign are tags of other packages that look like a limit but have no
+// effect here.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}
 	foreign = map[string]string{
@@ -30,7 +31,7 @@ var (
 	}
 )
 
-// readTag reads a field's tags, and refuses what would be passed over in silence otherwise.
+// readTag parses a field's tags, and refuses tags that would otherwise be silently ignored.
 func readTag(f reflect.StructField) (tags, error) {
 	all, ok := splitTags(string(f.Tag))
 	if !ok {
@@ -63,7 +64,7 @@ func readTag(f reflect.StructField) (tags, error) {
 	return t, nil
 }
 
-// splitTags takes a struct tag apart as package reflect does, and reports whether all of it was read.
+// splitTags parses a struct tag as package reflect does, and reports whether it could read all of it.
 func splitTags(tag string) (map[string]string, bool) {
 	all := map[string]string{}
 	for tag = strings.TrimLeft(tag, " "); tag != ""; tag = strings.TrimLeft(tag, " ") {
@@ -86,7 +87,7 @@ func splitTags(tag string) (map[string]string, bool) {
 	return all, true
 }
 
-// limit puts the tags into the field's shape.
+// limit applies the tags to the field's shape.
 func (t tags) limit(s *shape) error {
 	if s.own || (s.item != nil && s.item.own) {
 		if err := t.kind(s); err != nil {
@@ -99,7 +100,7 @@ func (t tags) limit(s *shape) error {
 	if s.kind == "array" || (s.kind == "object" && s.item != nil) {
 		each = s.item
 	}
-	for _, key := range known { // in this order, so that the same error is reported each time
+	for _, key := range known { // in a fixed order, so that the first error is always the same
 		text, is := t.said[key]
 		if !is {
 			continue
@@ -114,7 +115,7 @@ func (t tags) limit(s *shape) error {
 	return nil
 }
 
-// kind takes the type that a tag gives to what reads itself.
+// kind applies the type tag of a type with its own decoder.
 func (t tags) kind(s *shape) error {
 	if !s.own {
 		s = s.item
@@ -129,8 +130,8 @@ func (t tags) kind(s *shape) error {
 
 var errNotOfThis = errors.New("a field of this type has no such limit")
 
-// setLimit takes one tag: what is said of the field itself goes to s, what is said of each item to each.
-func setLimit(s, each *shape, key, text string) (err error) {
+// setLimit applies one tag: to s if it describes the field itself, to each if it describes the items.
+func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop // one case for each tag
 	switch key {
 	case "doc":
 		if s.doc = text; text == "" || !utf8.ValidString(text) {
@@ -174,7 +175,8 @@ func setLimit(s, each *shape, key, text string) (err error) {
 	return err
 }
 
-// formats are those that calls are held against; any other would promise what nobody checks. A password is masked like a secret.
+// formats are the formats that calls are checked against. Other formats are refused because nothing would check them. A
+// password is masked like a secret.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "password", "time", "uri", "uri-reference", "uuid",
 }
@@ -194,7 +196,7 @@ var (
 	wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})$`)
 )
 
-// bound sets the least or the most of a value, or of how much is in it.
+// bound sets a minimum or maximum of a value or of its length.
 func bound(s *shape, at *string, text string) error {
 	switch {
 	case s.kind == "number" || s.kind == "integer":
@@ -231,7 +233,7 @@ func places(s *shape, text string) error {
 	return nil
 }
 
-// enum reads the values that a field can have, separated by commas.
+// enum parses the allowed values, separated by commas.
 func enum(s *shape, text string) ([]string, error) {
 	var out []string
 	for one := range strings.SplitSeq(text, ",") {
@@ -250,14 +252,14 @@ func enum(s *shape, text string) ([]string, error) {
 	return out, nil
 }
 
-// inOrder reports whether the lower bounds are not above the upper ones.
+// inOrder reports whether no lower bound is above an upper one.
 func inOrder(s *shape) bool {
 	for _, low := range []string{s.least, s.above} {
 		for _, high := range []string{s.most, s.below} {
 			if low == "" || high == "" {
 				continue
 			}
-			l, _ := new(big.Rat).SetString(low) // both were held to be plain numbers
+			l, _ := new(big.Rat).SetString(low) // both were validated as plain numbers
 			h, _ := new(big.Rat).SetString(high)
 			if c := l.Cmp(h); c > 0 || (c == 0 && (low != s.least || high != s.most)) {
 				return false

@@ -84,7 +84,8 @@ func (f *textForm) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// TestSchemaGolden: the schema's bytes, over which the tool's hash is taken, are the same in every run and with every Go.
+// TestSchemaGolden: the schema's bytes, over which the tool's hash is taken, are the same in every run and with every
+// Go.
 func TestSchemaGolden(t *testing.T) {
 	raw, err := SchemaOf[everyArgs]()
 	if err != nil {
@@ -351,7 +352,8 @@ type unwritable struct{}
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestResults: a text is given as it is, anything else as JSON. What can't be written any more is no failure, since the tool has acted.
+// TestResults: a text is given as it is, anything else as JSON. What can't be written any more is no failure, since the
+// tool has acted.
 func TestResults(t *testing.T) {
 	for _, c := range []struct {
 		result any

@@ -10,7 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// shipping is what the tool works with. The key is the execution's id: an order that was sent under it is not sent again.
+// shipping is what the tool works with. The key is the execution's id: an order that was sent under it is not sent
+// again.
 type shipping struct{ sent map[string]string }
 
 func (s *shipping) send(_ context.Context, key, order string) (tracking string, err error) {
@@ -51,7 +52,8 @@ func ship(warehouse *shipping) agent.Tool {
 	return tool
 }
 
-// A Go function becomes a tool: its arguments' schema is derived from a struct, and what does not fit is refused before anybody is asked.
+// A Go function becomes a tool: its arguments' schema is derived from a struct, and what does not fit is refused before
+// anybody is asked.
 func ExampleFunc() {
 	var tools agent.Registry
 	if err := tools.Register(ship(&shipping{sent: map[string]string{}})); err != nil {

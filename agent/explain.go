@@ -12,7 +12,8 @@ import (
 	"golang.org/x/text/message"
 )
 
-// explain says every fault that the validator found in words that a model and a person can act on. Values of the arguments are not repeated.
+// explain describes every fault that the validator found, in words for the model and for people. It does not repeat
+// values of the arguments.
 func explain(e *jsonschema.ValidationError, root any) []problem {
 	path := fieldPath(e.InstanceLocation, root)
 	switch k := e.ErrorKind.(type) {
@@ -23,7 +24,7 @@ func explain(e *jsonschema.ValidationError, root any) []problem {
 	case *kind.Dependency:
 		return missing(path, k.Missing, " (needed because "+k.Prop+" is given)")
 	case *kind.AdditionalProperties:
-		return nil // strangers says it, with the names that would do
+		return nil // reported by unknownProperties, with the known names
 	case *kind.FalseSchema:
 		return []problem{{path, "is not allowed"}}
 	case *kind.AnyOf, *kind.OneOf:
@@ -47,7 +48,7 @@ func missing(path string, names []string, why string) []problem {
 	return out
 }
 
-// alternatives says what would do where one of several forms is asked for.
+// alternatives describes the valid forms where several are allowed.
 func alternatives(e *jsonschema.ValidationError, root any) string {
 	if k, ok := e.ErrorKind.(*kind.OneOf); ok && len(k.Subschemas) > 0 {
 		return "fits more than one of the allowed forms; leave out what makes it ambiguous"
@@ -64,7 +65,7 @@ func alternatives(e *jsonschema.ValidationError, root any) string {
 	return "fits none of the allowed forms: " + strings.Join(forms, " or ")
 }
 
-// fault says one fault that has no parts.
+// fault describes a single fault.
 func fault(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -124,7 +125,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// number writes a bound the way that people do: without an exponent, exactly where a few digits suffice.
+// number formats a bound for people: without an exponent, and exactly if a few digits suffice.
 func number(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= 20 {
 		return r.Num().String()
@@ -168,7 +169,7 @@ func formatName(format string) string {
 	return "a valid " + format
 }
 
-// maxValues bounds how many allowed values are listed.
+// maxValues limits the number of listed values.
 const maxValues = 20
 
 func values(all []any) string {
@@ -183,7 +184,7 @@ func values(all []any) string {
 	return strings.Join(out, ", ")
 }
 
-// value writes a value of the schema as JSON.
+// value formats a value of the schema as JSON.
 func value(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

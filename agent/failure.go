@@ -12,26 +12,26 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// cause says why there is no answer, and so which sentence people are told.
+// cause is the reason why a model call failed. It selects the sentence that people read.
 type cause int
 
 const (
-	causeDown     cause = iota // the endpoint failed, or can't be reached
+	causeDown     cause = iota // the endpoint failed or is unreachable
 	causeBusy                  // too many requests
-	causeQuota                 // the account has no credit left
-	causeCut                   // the answer broke off
+	causeQuota                 // the account has no credit
+	causeCut                   // the answer was truncated
 	causeEmpty                 // the answer was empty
 	causeKey                   // the key was refused
 	causeModel                 // no such model or address
-	causeRequest               // the request was refused as it is
-	causeEndpoint              // what answered is no chat-completions endpoint
+	causeRequest               // the request was rejected
+	causeEndpoint              // the address is not a chat-completions endpoint
 	causeFilter                // a content filter
 	causeRoom                  // the length limit left no room for an answer
 	causeLong                  // the history is longer than the model's context
-	causeSteps                 // the turn has made all its steps, and there is no answer
+	causeSteps                 // the turn used all its steps without an answer
 )
 
-// sentences are what people in Slack read when a turn stops. Each says what to do next.
+// sentences are the texts that people in Slack read when a turn stops. Each says what to do next.
 var sentences = map[cause]string{
 	causeDown:     "The language model did not answer, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
 	causeBusy:     "The language model is answering too many requests at the moment. What was done so far is kept: press \"Try again\" in a few minutes.",
@@ -48,11 +48,11 @@ var sentences = map[cause]string{
 	causeLong:     "This conversation has become longer than the language model can read. Begin a new one, and repeat what is needed.",
 }
 
-// failure is a model call that gave nothing to go on with.
+// failure is a model call without a usable answer.
 type failure struct {
 	cause  cause
-	worth  bool          // worth another try
-	after  time.Duration // the server asks not to be called before
+	worth  bool          // retry is worthwhile
+	after  time.Duration // the pause that the server asks for
 	detail error         // for the log
 }
 
@@ -64,7 +64,7 @@ func again(c cause, detail string) *failure {
 }
 func never(c cause, detail string) *failure { return &failure{cause: c, detail: errors.New(detail)} }
 
-// classify says what a failed request means. n are the notes of its response, if one came.
+// classify maps a failed request to a failure. n are the notes on its response, if there was one.
 func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	if why := context.Cause(ctx); errors.Is(why, errIdle) || errors.Is(why, errSlow) {
 		return &failure{cause: causeDown, worth: true, detail: why}
@@ -84,7 +84,7 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrChatCompletionInvalidModel):
 		return &failure{cause: causeModel, detail: err}
 	}
-	if api == nil && request == nil { // no answer of the server's, but the connection
+	if api == nil && request == nil { // the connection failed, not the server
 		if status == http.StatusOK {
 			return &failure{cause: causeCut, worth: true, detail: err}
 		}
@@ -98,7 +98,8 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	return f
 }
 
-// meaning reads a status, an error's code and its message. A status of 200 is an error that was sent in the middle of a stream.
+// meaning interprets a status, an error code and its message. Status 200 means that the error was sent in the middle of
+// a stream.
 func meaning(status int, code, text string) (c cause, worth bool) {
 	switch {
 	case isTooLong(status, code, text):
@@ -121,7 +122,7 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are how endpoints say that the history is too long, where they give it no code of its own.
+// longPhrases are phrases by which endpoints report a too long history, if they have no error code for it.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",
@@ -142,7 +143,7 @@ func isTooLong(status int, code, text string) bool {
 	return false
 }
 
-// retryAfter reads how long the server asks to be left alone: seconds, or a date by its own clock.
+// retryAfter returns the pause that the server asks for: seconds, or a date by the server's clock.
 func retryAfter(n notes, now time.Time) time.Duration {
 	if n.retryAfter == "" {
 		return 0

@@ -11,11 +11,13 @@ import (
 	"countersign/approvers"
 )
 
-// Func makes a tool of a Go function. The JSON Schema of its arguments is derived from Args, a struct whose tags say what [SchemaOf] reads; the function gets them
-// decoded, and only where they fit exactly: an argument that Args has no field for, or a number that its field can't hold, never reaches it, and no approver either.
+// Func makes a tool from a Go function. The JSON Schema of its arguments is derived from Args, a struct with the tags
+// of [SchemaOf]. The function receives decoded arguments, and only if they fit exactly: a call with an argument that
+// Args does not have, or with a number that its field can't hold, reaches neither the function nor an approver.
 //
-// What the function returns is given to the model: a string as it is, anything else as JSON. An error means that nothing was done, as for Tool.Run.
-// Everything else of a tool is a field of what Func returns: Timeout, Preview (see [Typed]), Claims. A type that can't be described is reported by Register.
+// The model receives the function's result: a string as it is, all other types as JSON. An error means that nothing was
+// done, as for Tool.Run. The other properties of the tool are fields of the returned Tool: Timeout, Preview (see
+// [Typed]), Claims. Register reports types that can't be described.
 func Func[Args, Result any](name, description string, effect approvers.Effect, run func(ctx context.Context, in Invocation, args Args) (Result, error)) Tool {
 	t := describe[Args](Tool{Name: name, Description: description, Effect: effect})
 	if run == nil {
@@ -28,7 +30,8 @@ func Func[Args, Result any](name, description string, effect approvers.Effect, r
 	return t
 }
 
-// Typed makes of a function that takes decoded arguments one that takes an invocation: for Tool.Preview, and for Tool.Run where the schema is written by hand.
+// Typed adapts a function with decoded arguments to one that takes an invocation, for Tool.Preview, and for Tool.Run
+// with a schema written by hand.
 func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Args) (Result, error)) func(ctx context.Context, in Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		args, err := decode[Args](in.Args)
@@ -43,7 +46,7 @@ func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Arg
 	}
 }
 
-// describe gives a tool the schema of its arguments' type, and has every call held against the type itself before anybody sees it.
+// describe gives a tool the schema of its argument type, and checks every call against the type before anybody sees it.
 func describe[Args any](t Tool) Tool {
 	t.Schema, t.fault = SchemaOf[Args]()
 	t.fits = func(args json.RawMessage) error {
@@ -53,7 +56,8 @@ func describe[Args any](t Tool) Tool {
 	return t
 }
 
-// answer is what the model is given of a result. The function has acted by now, so a result that can't be written is no failure.
+// answer returns the text of a result for the model. The function has already acted, so a result that can't be encoded
+// is not a failure.
 func answer(result any) string {
 	switch r := result.(type) {
 	case string:
@@ -70,7 +74,7 @@ func answer(result any) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// checkResult finds what no JSON can be made of, before the function has acted and it is too late to say so.
+// checkResult finds types that can't be encoded as JSON, before the function acts.
 func checkResult(t reflect.Type, path string, within []reflect.Type) error {
 	if t.Implements(jsonMarshaler) || t.Implements(textMarshaler) || contains(within, t) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
-	"countersign/internal/scriptedmodel"
+	"countersign/approvers/workflow"
+	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
 )
 
@@ -111,10 +111,10 @@ func strictConfig(s *scriptedmodel.Server) Model {
 	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
 }
 
-// fakeDesk notes what the agent brings about. Its functions, where set, replace what it does.
-type fakeDesk struct {
-	brief     desk.Brief
-	proposals []desk.Proposal
+// fakeWorkflow notes what the agent brings about. Its functions, where set, replace what it does.
+type fakeWorkflow struct {
+	brief     workflow.Brief
+	proposals []workflow.Proposal
 	answers   []string
 	tokens    []int
 	postponed []time.Time
@@ -122,13 +122,13 @@ type fakeDesk struct {
 
 	execution approvers.Execution
 	results   []finished
-	elicit    func(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error)
+	elicit    func(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 	whole     map[string]string // by conversation and run: what WholeResult says
 	finishErr []error           // of the next calls of Finish and Lose
 	putBack   int
 
-	previewing   desk.Previewing
-	previews     []forecast
+	previewing   workflow.PreviewCall
+	previews     []toolPreview
 	previewsBack int
 }
 
@@ -137,31 +137,31 @@ type stop struct {
 	canRetry bool
 }
 
-func (d *fakeDesk) Begin(context.Context, string) (desk.Brief, error) { return d.brief, nil }
+func (d *fakeWorkflow) Begin(context.Context, string) (workflow.Brief, error) { return d.brief, nil }
 
-func (d *fakeDesk) Propose(_ context.Context, p desk.Proposal) error {
+func (d *fakeWorkflow) Propose(_ context.Context, p workflow.Proposal) error {
 	d.proposals = append(d.proposals, p)
 	return nil
 }
 
-func (d *fakeDesk) Answer(_ context.Context, _ string, _ int, text string, tokens int) error {
+func (d *fakeWorkflow) Answer(_ context.Context, _ string, _ int, text string, tokens int) error {
 	d.answers, d.tokens = append(d.answers, text), append(d.tokens, tokens)
 	return nil
 }
 
-func (d *fakeDesk) Postpone(_ context.Context, _ string, _ int, until time.Time) error {
+func (d *fakeWorkflow) Postpone(_ context.Context, _ string, _ int, until time.Time) error {
 	d.postponed = append(d.postponed, until)
 	d.brief.Turn.Failures++
 	return nil
 }
 
-func (d *fakeDesk) Stop(_ context.Context, _ string, _ int, problem string, canRetry bool) error {
+func (d *fakeWorkflow) Stop(_ context.Context, _ string, _ int, problem string, canRetry bool) error {
 	d.stops = append(d.stops, stop{problem, canRetry})
 	return nil
 }
 
-// Claim does as the desk: an execution runs once, is retried where that is harmless, and is lost otherwise.
-func (d *fakeDesk) Claim(context.Context, string) (approvers.Execution, bool, error) {
+// Claim does as the workflow: an execution runs once, is retried where that is harmless, and is lost otherwise.
+func (d *fakeWorkflow) Claim(context.Context, string) (approvers.Execution, bool, error) {
 	e, err := d.execution.Start("proc", time.Now())
 	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {
 		e, err = d.execution.Retry("proc", time.Now())
@@ -176,18 +176,18 @@ func (d *fakeDesk) Claim(context.Context, string) (approvers.Execution, bool, er
 	return e, true, nil
 }
 
-func (d *fakeDesk) Elicit(ctx context.Context, execution string, ask desk.Elicitation, why func() string) (approvers.Elicitation, error) {
+func (d *fakeWorkflow) Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error) {
 	return d.elicit(ctx, execution, ask, why)
 }
 
-func (d *fakeDesk) WholeResult(_ context.Context, conversation, run string) (string, error) {
+func (d *fakeWorkflow) WholeResult(_ context.Context, conversation, run string) (string, error) {
 	if whole, ok := d.whole[conversation+" "+run]; ok {
 		return whole, nil
 	}
-	return "", desk.ErrNoResult
+	return "", workflow.ErrNoResult
 }
 
-func (d *fakeDesk) Finish(ctx context.Context, _ string, ok bool, result string, files ...desk.File) error {
+func (d *fakeWorkflow) Finish(ctx context.Context, _ string, ok bool, result string, files ...workflow.File) error {
 	if err := d.finish(ctx); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (d *fakeDesk) Finish(ctx context.Context, _ string, ok bool, result string,
 	return err
 }
 
-func (d *fakeDesk) Unrun(ctx context.Context, _, why string) error {
+func (d *fakeWorkflow) Unrun(ctx context.Context, _, why string) error {
 	if err := d.finish(ctx); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (d *fakeDesk) Unrun(ctx context.Context, _, why string) error {
 	return err
 }
 
-func (d *fakeDesk) Lose(ctx context.Context, _ string) error {
+func (d *fakeWorkflow) MarkUnknown(ctx context.Context, _ string) error {
 	if err := d.finish(ctx); err != nil {
 		return err
 	}
@@ -217,29 +217,29 @@ func (d *fakeDesk) Lose(ctx context.Context, _ string) error {
 	return err
 }
 
-func (d *fakeDesk) PutBack(ctx context.Context, _ string) error {
+func (d *fakeWorkflow) PutBack(ctx context.Context, _ string) error {
 	d.putBack++
 	return ctx.Err()
 }
 
-// forecast is what EndPreview was told.
-type forecast struct{ text, fault string }
+// toolPreview is what EndPreview was told.
+type toolPreview struct{ text, fault string }
 
-func (d *fakeDesk) BeginPreview(context.Context, string) (desk.Previewing, bool, error) {
+func (d *fakeWorkflow) BeginPreview(context.Context, string) (workflow.PreviewCall, bool, error) {
 	return d.previewing, d.previewing.Tool != "", nil
 }
 
-func (d *fakeDesk) EndPreview(ctx context.Context, _ desk.Previewing, text, fault string) error {
-	d.previews = append(d.previews, forecast{text, fault})
+func (d *fakeWorkflow) EndPreview(ctx context.Context, _ workflow.PreviewCall, text, fault string) error {
+	d.previews = append(d.previews, toolPreview{text, fault})
 	return ctx.Err()
 }
 
-func (d *fakeDesk) PutBackPreview(ctx context.Context, _ desk.Previewing) error {
+func (d *fakeWorkflow) PutBackPreview(ctx context.Context, _ workflow.PreviewCall) error {
 	d.previewsBack++
 	return ctx.Err()
 }
 
-func (d *fakeDesk) finish(ctx context.Context) error {
+func (d *fakeWorkflow) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -252,8 +252,8 @@ func (d *fakeDesk) finish(ctx context.Context) error {
 }
 
 // asked is a brief of a conversation in which one person said something.
-func asked(text string) desk.Brief {
-	return desk.Brief{
+func asked(text string) workflow.Brief {
+	return workflow.Brief{
 		Turn:         approvers.Turn{ID: "turn_1", State: approvers.TurnThinking},
 		Conversation: store.Conversation{ID: "conv_1", Name: "support"},
 		Agent:        approvers.Agent{Name: "support", Prompt: "You help.", Tools: []string{"*"}},
@@ -267,10 +267,10 @@ func asked(text string) desk.Brief {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// newAgent is an agent with an endpoint and a fake desk.
-func newAgent(d Desk, endpoint http.RoundTripper, change ...func(*Config)) *Agent {
+// newAgent is an agent with an endpoint and a fake workflow.
+func newAgent(d Workflow, endpoint http.RoundTripper, change ...func(*Config)) *Agent {
 	c := Config{
-		Desk: d, Tools: registry, Log: quiet,
+		Workflow: d, Tools: registry, Log: quiet,
 		Model: Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: endpoint}},
 	}
 	for _, f := range change {

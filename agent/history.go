@@ -7,16 +7,16 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
-// part is one whole turn as the model is given it. Nothing smaller is ever left out.
+// part is one turn in the form that the model receives. A part is included or omitted as a whole.
 type part struct {
 	turn     string
 	messages []openai.ChatCompletionMessage
-	authors  []author          // of the user messages, by their place in messages
-	runs     map[string]string // the executions whose results stand here, by the id of the call on the wire
+	authors  []author          // of the user messages, by index in messages
+	runs     map[string]string // executions with results in this part, by wire id of the call
 }
 
 type author struct {
@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// What stands in the history where there is nothing else to stand there: the interface takes no empty messages, some servers no
-// person's message right after a tool's result, and none a call without a result.
+// Placeholders of the history: the interface accepts no empty messages, and some servers refuse a user message right
+// after a tool's result, or a call without a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"
@@ -34,9 +34,9 @@ const (
 	noResult  = `{"status":"unknown","reason":"no result was recorded"}`
 )
 
-// parts puts the turns of a brief together, oldest first: each person's message, each step with its calls, and exactly one result for each
-// call right after them. Messages that still wait for their turn are no part of it.
-func parts(b desk.Brief) []part {
+// parts builds the turns of a brief, oldest first: each person's message, each step with its calls, and exactly one
+// result for each call right after them. Messages that still wait for their turn are left out.
+func parts(b workflow.Brief) []part {
 	var out []part
 	ids := wireIDs{}
 	for i := 0; i < len(b.Messages); {
@@ -58,7 +58,7 @@ func parts(b desk.Brief) []part {
 	return out
 }
 
-// add takes in one stored message, with its calls if it is a step.
+// add adds one stored message, with its calls if it is a step.
 func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 	if m.State != store.MessageTaken {
 		return
@@ -96,7 +96,7 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 	p.messages = append(append(p.messages, said), results...)
 }
 
-// close ends a turn that is over with words of the agent.
+// close closes an ended turn with a message of the agent.
 func (p *part) close(current string) {
 	if p.turn == current || len(p.messages) == 0 {
 		return
@@ -106,7 +106,7 @@ func (p *part) close(current string) {
 	}
 }
 
-// withAttached adds what came along with somebody's words.
+// withAttached adds the attachments to a person's text.
 func withAttached(text, attached string) string {
 	if attached == "" {
 		return text
@@ -121,7 +121,7 @@ func or(s, instead string) string {
 	return s
 }
 
-// authorsOf lists everybody whose words are in the parts.
+// authorsOf lists all authors of the parts.
 func authorsOf(kept []part) []approvers.PersonID {
 	var out []approvers.PersonID
 	for _, p := range kept {
@@ -134,7 +134,7 @@ func authorsOf(kept []part) []approvers.PersonID {
 	return out
 }
 
-// labels gives everybody in the parts a name of their own. Of two people with one name, both get their id with it.
+// labels gives every author in the parts a distinct name. If two people have the same name, the id is added to both.
 func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) {
 	byID = map[approvers.PersonID]string{}
 	for _, p := range kept {
@@ -157,7 +157,8 @@ func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) 
 	return byID, inOrder
 }
 
-// spoken are the messages of the parts. Where several people talk, each of their messages begins with its writer's name.
+// spoken returns the messages of the parts. If several people talk, each of their messages starts with its writer's
+// name.
 func spoken(kept []part, names map[approvers.PersonID]string) []openai.ChatCompletionMessage {
 	var out []openai.ChatCompletionMessage
 	for _, p := range kept {

@@ -13,13 +13,13 @@ import (
 	"pgregory.net/rapid"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
 // drawBrief makes a conversation: turns of people's messages, steps with calls, answers; some cut off, some odd.
-func drawBrief(t *rapid.T) desk.Brief {
-	b := desk.Brief{
+func drawBrief(t *rapid.T) workflow.Brief {
+	b := workflow.Brief{
 		Conversation: store.Conversation{ID: "conv", Name: rapid.SampledFrom([]string{"", "support", "a:b"}).Draw(t, "channel"), DM: rapid.Bool().Draw(t, "dm")},
 		Agent:        approvers.Agent{Name: "a", Prompt: rapid.SampledFrom([]string{"", "You help."}).Draw(t, "prompt"), Tools: []string{"*"}},
 		Calls:        map[string][]store.Call{},
@@ -68,14 +68,14 @@ func drawBrief(t *rapid.T) desk.Brief {
 	return b
 }
 
-// Any conversation, any budget: the history is one that a strict endpoint takes, the turn under way is in it whole, others are there
-// whole or not at all, and everybody whose words are given is named.
+// Any conversation, any budget: the history is one that a strict endpoint takes, the turn under way is in it whole,
+// others are there whole or not at all, and everybody whose words are given is named.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBrief(t)
 		budget := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "budget")
-		a := New(Config{Desk: &fakeDesk{}, Tools: registry, Log: quiet, Model: strictConfig(strict)})
+		a := New(Config{Workflow: &fakeWorkflow{}, Tools: registry, Log: quiet, Model: strictConfig(strict)})
 		q := compose(b, a.offered(b), budget, a.Now(), false)
 		if _, err := a.model.ask(context.Background(), request("m", q, a.offered(b), false), a.Tools.named, noWords); err != nil {
 			t.Fatalf("refused: %v", err)
@@ -132,7 +132,7 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 }
 
 // checkText holds that only tool results were shortened, and that those say so.
-func checkText(t *rapid.T, kept []part, q question) {
+func checkText(t *rapid.T, kept []part, q modelRequest) {
 	var whole []openai.ChatCompletionMessage
 	for _, p := range kept {
 		whole = append(whole, p.messages...)

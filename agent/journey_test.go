@@ -15,15 +15,16 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
-	"countersign/internal/scriptedmodel"
+	"countersign/approvers/workflow"
+	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
 	"countersign/store/bolt"
+	"countersign/store/jobs"
 )
 
-// world is one process with the real desk, a real store and a scripted model, without Slack. Stopping and starting it again
-// keeps the store and nothing else.
-type world struct {
+// harness is one process with the real workflow, a real store and a scripted model, without Slack. Stopping and
+// starting it again keeps the store and nothing else.
+type harness struct {
 	t      *testing.T
 	path   string
 	model  *scriptedmodel.Server
@@ -31,9 +32,9 @@ type world struct {
 	tools  *agent.Registry
 	runs   runs
 
-	store store.Store
-	desk  *desk.Desk
-	stop  func()
+	store    store.Store
+	workflow *workflow.Workflow
+	stop     func()
 }
 
 // runs counts what the tools did.
@@ -80,9 +81,9 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newWorld makes a world whose tools call act, if it is given, before they count.
-func newWorld(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *world {
-	w := &world{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
+// newHarness makes a world whose tools call act, if it is given, before they count.
+func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
+	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})
 	for _, x := range []struct {
 		name   string
@@ -110,7 +111,7 @@ func newWorld(t *testing.T, act func(ctx context.Context, tool string) error, re
 	return w
 }
 
-func (w *world) start() {
+func (w *harness) start() {
 	w.t.Helper()
 	s, err := bolt.Open(w.path, bolt.Options{Rehearse: true})
 	if err != nil {
@@ -119,20 +120,20 @@ func (w *world) start() {
 	p := policy()
 	log := slog.New(slog.DiscardHandler)
 	w.store = s
-	w.desk = desk.New(desk.Config{Store: s, Policy: func() *approvers.Policy { return p }, Tools: w.tools, Log: log})
+	w.workflow = workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return p }, Tools: w.tools, Log: log})
 	a := agent.New(agent.Config{
-		Desk: w.desk, Tools: w.tools, Log: log,
+		Workflow: w.workflow, Tools: w.tools, Log: log,
 		Model: agent.Model{BaseURL: "http://model.invalid/v1", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: w.model.Transport()}},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := w.desk.Recover(ctx); err != nil {
+	if err := w.workflow.Recover(ctx); err != nil {
 		w.t.Fatal(err)
 	}
 	worked := make(chan error, 1)
 	go func() {
-		worked <- w.desk.Work(ctx, map[store.TimerKind]desk.Duty{
-			store.TimerThink: {Handle: a.Think, Workers: 4},
-			store.TimerRun:   {Handle: a.Run, Workers: 4},
+		worked <- w.workflow.Work(ctx, map[store.TimerKind]jobs.Worker{
+			store.TimerThink: {Handle: a.Think, Concurrency: 4},
+			store.TimerRun:   {Handle: a.Run, Concurrency: 4},
 		})
 	}()
 	w.stop = func() {
@@ -153,7 +154,7 @@ func (w *world) start() {
 }
 
 // halt stops the process.
-func (w *world) halt() {
+func (w *harness) halt() {
 	if w.stop != nil {
 		w.stop()
 		w.stop = nil
@@ -161,14 +162,14 @@ func (w *world) halt() {
 }
 
 // hear lets a person say something, and gives the turn that came of it.
-func (w *world) hear(who approvers.Identity, ts, text string) string {
+func (w *harness) hear(who approvers.Identity, ts, text string) string {
 	w.t.Helper()
 	row := store.Inbox{ID: "ev_" + ts, Kind: store.InboxEvent, ReceivedAt: time.Now()}
-	if _, err := w.desk.Receive(w.t.Context(), row, ""); err != nil {
+	if _, err := w.workflow.Receive(w.t.Context(), row, ""); err != nil {
 		w.t.Fatal(err)
 	}
-	heard, err := w.desk.Hear(w.t.Context(), desk.Utterance{
-		Inbox: row.ID, At: row.ReceivedAt, Place: approvers.Place{Channel: "C1", Name: "support"}, Team: "T1", Thread: "1.0", TS: ts, Who: who, Text: text, Start: true,
+	heard, err := w.workflow.ReceiveMessage(w.t.Context(), workflow.IncomingMessage{
+		Inbox: row.ID, At: row.ReceivedAt, Channel: approvers.ChannelRef{Channel: "C1", Name: "support"}, Team: "T1", Thread: "1.0", TS: ts, Who: who, Text: text, Start: true,
 	})
 	if err != nil || heard.Ignored || heard.Denied != nil {
 		w.t.Fatalf("%+v, %v", heard, err)
@@ -177,7 +178,7 @@ func (w *world) hear(who approvers.Identity, ts, text string) string {
 }
 
 // turn reads a turn and its calls.
-func (w *world) turn(id string) (turn approvers.Turn, calls []store.Call) {
+func (w *harness) turn(id string) (turn approvers.Turn, calls []store.Call) {
 	w.t.Helper()
 	err := w.store.View(w.t.Context(), func(r store.Reader) (err error) {
 		if turn, err = r.Turn(id); err != nil {
@@ -192,16 +193,16 @@ func (w *world) turn(id string) (turn approvers.Turn, calls []store.Call) {
 	return turn, calls
 }
 
-func (w *world) request(id string) (r approvers.Request) {
+func (w *harness) request(id string) (r approvers.Request) {
 	w.t.Helper()
-	r, err := w.desk.Request(w.t.Context(), id)
+	r, err := w.workflow.Request(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return r
 }
 
-func (w *world) lastAnswer(turn approvers.Turn) string {
+func (w *harness) lastAnswer(turn approvers.Turn) string {
 	w.t.Helper()
 	var text string
 	err := w.store.View(w.t.Context(), func(r store.Reader) error {
@@ -223,11 +224,11 @@ func call(name, args string) scriptedmodel.Call {
 	return scriptedmodel.Call{Name: name, Arguments: args}
 }
 
-// One step asks for an automatic call, a gated one, and one that can't be taken. The automatic call is not held back; the model
-// goes on when all have their result, after an approval.
+// One step asks for an automatic call, a gated one, and one that can't be taken. The automatic call is not held back;
+// the model goes on when all have their result, after an approval.
 func TestAStepWithMixedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil,
+		w := newHarness(t, nil,
 			scriptedmodel.Reply{Content: "I look.", Calls: []scriptedmodel.Call{
 				call("look_up", `{"n": 1}`), call("refund", `{"n":  49.90}`), call("refund", `{"n":1,"N":2}`),
 			}},
@@ -242,7 +243,7 @@ func TestAStepWithMixedCalls(t *testing.T) {
 			t.Errorf("%+v", calls[2])
 		}
 		r := w.request(calls[1].Request)
-		if _, err := w.desk.Decide(t.Context(), desk.Click{At: time.Now(), Who: lead, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true}); err != nil {
+		if _, err := w.workflow.Decide(t.Context(), workflow.Click{At: time.Now(), Who: lead, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -268,7 +269,7 @@ func TestAStepWithMixedCalls(t *testing.T) {
 // The process stops in the middle of a model call. The next one asks again, and nothing is lost or said twice.
 func TestStoppedWhileThinking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, scriptedmodel.Reply{Content: "Hello."})
+		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
 		w.model.Inject(scriptedmodel.Fault{Hang: true})
 		turnID := w.hear(ana, "1.0", "Hello")
 		synctest.Wait()
@@ -284,7 +285,7 @@ func TestStoppedWhileThinking(t *testing.T) {
 // A model that fails for a while, in different ways: the turn gets its answer.
 func TestAModelThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, scriptedmodel.Reply{Content: "Hello.", Fault: scriptedmodel.Fault{Cut: true, CutAfter: 1}}, scriptedmodel.Reply{Content: "Hello."})
+		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello.", Fault: scriptedmodel.Fault{Cut: true, CutAfter: 1}}, scriptedmodel.Reply{Content: "Hello."})
 		w.model.Inject(scriptedmodel.Fault{Status: 503}, scriptedmodel.Fault{Status: 429, RetryAfter: 40 * time.Second})
 		turnID := w.hear(ana, "1.0", "Hello")
 		time.Sleep(2 * time.Minute)
@@ -298,7 +299,7 @@ func TestAModelThatRecovers(t *testing.T) {
 // A model that goes on failing: the turn stops with a sentence, and Try again takes it up.
 func TestAModelThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, scriptedmodel.Reply{Content: "Hello."})
+		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
 		for range 5 {
 			w.model.Inject(scriptedmodel.Fault{Status: 500})
 		}
@@ -309,7 +310,7 @@ func TestAModelThatIsDown(t *testing.T) {
 		if turn.State != approvers.TurnStopped || !turn.CanRetry || !strings.Contains(turn.Problem, "did not answer") || len(w.model.Requests()) != 5 {
 			t.Fatalf("%+v after %d requests", turn, len(w.model.Requests()))
 		}
-		if err := w.desk.TryAgain(t.Context(), desk.Click{At: time.Now(), Who: ana, Turn: turnID}); err != nil {
+		if err := w.workflow.TryAgain(t.Context(), workflow.Click{At: time.Now(), Who: ana, Turn: turnID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -319,8 +320,8 @@ func TestAModelThatIsDown(t *testing.T) {
 	})
 }
 
-// The process stops while tools run that don't return in time. The next one runs the harmless ones again, with the same key, and
-// asks about the other; none is taken for a failure.
+// The process stops while tools run that don't return in time. The next one runs the harmless ones again, with the same
+// key, and asks about the other; none is taken for a failure.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true
@@ -331,7 +332,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 			}
 			return nil
 		}
-		w := newWorld(t, act, scriptedmodel.Reply{Calls: []scriptedmodel.Call{
+		w := newHarness(t, act, scriptedmodel.Reply{Calls: []scriptedmodel.Call{
 			call("look_up", `{"n":1}`), call("set_price", `{"n":2}`), call("send", `{"n":3}`),
 		}}, scriptedmodel.Reply{Content: "One is open."})
 		turnID := w.hear(ana, "1.0", "All of it")
@@ -339,7 +340,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 		w.halt()
 		hang = false
 		w.start()
-		time.Sleep(2 * time.Minute) // the desk's lease on a run, at the latest
+		time.Sleep(2 * time.Minute) // the workflow's lease on a run, at the latest
 		synctest.Wait()
 		turn, calls := w.turn(turnID)
 		if turn.State != approvers.TurnWaiting || calls[0].Outcome != approvers.OutcomeExecuted || calls[1].Outcome != approvers.OutcomeExecuted || calls[2].Outcome != "" {
@@ -355,7 +356,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 				}
 			}
 		}
-		if err := w.desk.Report(t.Context(), desk.Click{At: time.Now(), Who: ana, Execution: calls[2].Execution}, desk.Happened); err != nil {
+		if err := w.workflow.Report(t.Context(), workflow.Click{At: time.Now(), Who: ana, Execution: calls[2].Execution}, workflow.Happened); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -372,7 +373,7 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 			<-ctx.Done()
 			return errors.New("the bank hung up")
 		}
-		w := newWorld(t, act, scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("send", `{"n":3}`)}}, scriptedmodel.Reply{Content: "Nobody knows."})
+		w := newHarness(t, act, scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("send", `{"n":3}`)}}, scriptedmodel.Reply{Content: "Nobody knows."})
 		turnID := w.hear(ana, "1.0", "Send it")
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -380,7 +381,7 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 		if turn.State != approvers.TurnWaiting || calls[0].Outcome != "" {
 			t.Fatalf("%s %+v", turn.State, calls)
 		}
-		if err := w.desk.Report(t.Context(), desk.Click{At: time.Now(), Who: ana, Execution: calls[0].Execution}, desk.Leave); err != nil {
+		if err := w.workflow.Report(t.Context(), workflow.Click{At: time.Now(), Who: ana, Execution: calls[0].Execution}, workflow.Leave); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -390,11 +391,12 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A model that never stops calling is asked for words after its steps; what people say meanwhile waits, and begins the next turn.
+// A model that never stops calling is asked for words after its steps; what people say meanwhile waits, and begins the
+// next turn.
 func TestTooManySteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("look_up", `{"n":1}`)}}
-		w := newWorld(t, nil, again, again, again, again, scriptedmodel.Reply{Content: "Four times I looked."}, scriptedmodel.Reply{Content: "You're welcome."})
+		w := newHarness(t, nil, again, again, again, again, scriptedmodel.Reply{Content: "Four times I looked."}, scriptedmodel.Reply{Content: "You're welcome."})
 		w.model.Inject(scriptedmodel.Fault{Delay: time.Second})
 		first := w.hear(ana, "1.0", "Look until you find it")
 		synctest.Wait()

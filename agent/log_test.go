@@ -8,14 +8,15 @@ import (
 	"testing"
 )
 
-// The log tells which conversation and tool, and nothing of what was said, asked for or answered; the key is never in it.
+// The log tells which conversation and tool, and nothing of what was said, asked for or answered; the key is never in
+// it.
 func TestTheLogKeepsSecrets(t *testing.T) {
 	var log bytes.Buffer
 	logged := func(c *Config) {
 		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 		c.Model.Key = "sk-secret"
 	}
-	d := &fakeDesk{brief: asked("my password is hunter2")}
+	d := &fakeWorkflow{brief: asked("my password is hunter2")}
 	a := newAgent(d, answers(200, nil, strings.NewReader(stream(delta(says("Well, hunter2."), ""), one(0, "c1", "issue_refund", `{"order_id":"hunter2","amount":5}`), end("tool_calls")))), logged)
 	if err := a.Think(t.Context(), timer); err != nil || len(d.proposals) != 1 {
 		t.Fatalf("%v %+v", err, d)
@@ -26,7 +27,7 @@ func TestTheLogKeepsSecrets(t *testing.T) {
 		t.Fatalf("%v %+v", err, d)
 	}
 	r := testTools(func(context.Context, Invocation) (string, error) { return "hunter2", nil })
-	d = &fakeDesk{execution: allowed(r, "issue_refund", `{"order_id":"hunter2","amount":5}`)}
+	d = &fakeWorkflow{execution: allowed(r, "issue_refund", `{"order_id":"hunter2","amount":5}`)}
 	a = newAgent(d, nil, logged, func(c *Config) { c.Tools = r })
 	if err := a.Run(t.Context(), due); err != nil || len(d.results) != 1 {
 		t.Fatalf("%v %+v", err, d)

@@ -31,7 +31,7 @@ var inPieces = map[string]func(string) []string{
 	"letters": func(s string) []string { return strings.Split(s, "") },
 }
 
-// SAFETY.md, row 14, by combination: each kind of bad arguments, sent in each way, ended in each way, alone and beside a good call.
+// TestMalformedCombinations tries each kind of bad arguments, sent and ended in each way, alone and beside a good call.
 func TestMalformedCombinations(t *testing.T) {
 	strict := strictModel()
 	cases, repaired, invalid := 0, 0, 0
@@ -44,7 +44,7 @@ func TestMalformedCombinations(t *testing.T) {
 		if beside {
 			events = append(events, one(1, "c2", "set_price", `{"price":1}`))
 		}
-		d := &fakeDesk{brief: asked("Refund order A")}
+		d := &fakeWorkflow{brief: asked("Refund order A")}
 		a := newAgent(d, answers(http.StatusOK, nil, strings.NewReader(stream(append(events, end(finish), "[DONE]")...))))
 		offered := a.offered(d.brief)
 		r, err := a.model.ask(t.Context(), request("m", compose(d.brief, offered, 1<<20, a.Now(), false), offered, false), a.Tools.named, noWords)

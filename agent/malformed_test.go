@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
-	"countersign/internal/scriptedmodel"
+	"countersign/approvers/workflow"
+	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
 )
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed are answers as real servers give them, and worse. runs lists what may be run of each: exactly what the model wrote, or nothing.
-// failed says that the whole answer is thrown away; text is what people would read.
+// malformed are answers as real servers give them, and worse. runs lists what may be run of each: exactly what the
+// model wrote, or nothing. failed says that the whole answer is thrown away; text is what people would read.
 type malformed struct {
 	name   string
 	body   string
@@ -222,7 +222,7 @@ func repeat(s string, n int) (out []string) {
 	return out
 }
 
-// SAFETY.md, row 14: nothing crashes, nothing is repaired, every history is valid.
+// However malformed an answer is, nothing crashes, nothing is repaired, every history is valid.
 func TestMalformedAnswers(t *testing.T) {
 	t.Logf("%d answers", len(malformedAnswers))
 	strict := strictModel()
@@ -237,7 +237,7 @@ func TestMalformedAnswers(t *testing.T) {
 			} else {
 				c.header = http.Header{"Content-Type": {"application/json"}}
 			}
-			d := &fakeDesk{brief: asked("Refund order A")}
+			d := &fakeWorkflow{brief: asked("Refund order A")}
 			a := newAgent(d, answers(c.status, c.header, body))
 			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.offered(d.brief), 1<<20, a.Now(), false), a.offered(d.brief), false), a.Tools.named, noWords)
 			if c.fails {
@@ -270,8 +270,8 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// propose does with calls what the desk does, and lists what would run.
-func propose(a *Agent, asks []desk.ModelCall) (step []store.Call, runs []string, refused int) {
+// propose does with calls what the workflow does, and lists what would run.
+func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []string, refused int) {
 	used := map[string]bool{}
 	for i, c := range asks {
 		problem := c.Fault
@@ -319,14 +319,14 @@ func strictModel() *scriptedmodel.Server {
 }
 
 // validAfter asks a strict endpoint whether it takes the history after a step.
-func validAfter(t *testing.T, strict *scriptedmodel.Server, b desk.Brief, text string, step []store.Call) {
+func validAfter(t *testing.T, strict *scriptedmodel.Server, b workflow.Brief, text string, step []store.Call) {
 	t.Helper()
 	b.Messages = append(b.Messages, store.Message{
 		Conversation: "conv_1", Seq: 2, Turn: "turn_1", Step: 1, Role: store.RoleAssistant, State: store.MessageTaken, Text: text, Calls: len(step),
 	})
 	b.Calls = map[string][]store.Call{"turn_1": step}
 	b.Turn.Step = 1
-	a := newAgent(&fakeDesk{brief: b}, strict.Transport())
+	a := newAgent(&fakeWorkflow{brief: b}, strict.Transport())
 	if _, _, err := a.answer(context.WithoutCancel(t.Context()), b, false, noWords); err != nil {
 		t.Errorf("the history after it is refused: %v", err)
 	}

@@ -15,14 +15,14 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// Model says which model is asked, and how.
+// Model configures the model and its endpoint.
 type Model struct {
-	BaseURL string        // of an OpenAI-compatible interface, such as https://api.openai.com/v1; empty: OpenAI's
+	BaseURL string        // URL of an OpenAI-compatible interface, such as https://api.openai.com/v1; empty: OpenAI's own
 	Key     string        // empty: none is sent
-	Name    string        // for agents that name none of their own
-	Timeout time.Duration // for one whole answer; zero is 5 minutes
-	Idle    time.Duration // without a sign of life from the server; zero is 90 seconds
-	HTTP    *http.Client  // nil: one of its own
+	Name    string        // for agents that name no model
+	Timeout time.Duration // for one complete answer; default 5 minutes
+	Idle    time.Duration // without data from the server; default 90 seconds
+	HTTP    *http.Client  // nil: a client of its own
 }
 
 func (m Model) withDefaults() Model {
@@ -38,7 +38,7 @@ func (m Model) withDefaults() Model {
 	return m
 }
 
-// client asks the model. It is safe for use by many goroutines.
+// client calls the model. It is safe for concurrent use.
 type client struct {
 	Model
 	api *openai.Client
@@ -56,13 +56,14 @@ func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
 	return &client{Model: m, api: openai.NewClientWithConfig(c), now: now, log: log}
 }
 
-// chunk is one event of the stream. Some servers send an error as one, beside or instead of the choices.
+// chunk is one event of the stream. Some servers send an error as an event, beside or instead of the choices.
 type chunk struct {
 	openai.ChatCompletionStreamResponse
 	Error json.RawMessage `json:"error"`
 }
 
-// ask asks the model once and reads its whole answer; write is told of its words while they come. When ctx ends, its error is returned; every other failure is a *failure.
+// ask calls the model once and reads the whole answer; write receives its text as it arrives. When ctx ends, ask
+// returns ctx's error. Every other failure is a *failure.
 func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
@@ -89,12 +90,12 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	return out, nil
 }
 
-// read puts the stream's pieces together until it ends, however it ends.
+// read assembles the stream's pieces until the stream ends, for any reason.
 func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequest, write func(string)) (*assembly, error) {
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
-		// Some models take tools over this interface only with their reasoning switched off.
+		// Some models accept tools over this interface only with reasoning switched off.
 		r.ReasoningEffort = openai.ReasoningEffortNone
 		stream, err = c.api.CreateChatCompletionStream(ctx, r)
 	}
@@ -109,7 +110,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) || (err != nil && a.finish != "") {
-			return a, nil // what breaks off after the finish reason was whole
+			return a, nil // the answer was already complete at the finish reason
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errTooMuch) {
 			return a, again(causeCut, err.Error())
@@ -130,10 +131,10 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	}
 }
 
-// event takes in one event's data.
+// event adds the data of one event.
 func (a *assembly) event(raw []byte) error {
 	var ch chunk
-	if !utf8.Valid(raw) { // decoding would put other characters in their place, in arguments too
+	if !utf8.Valid(raw) { // decoding would replace the invalid characters, also in arguments
 		return again(causeCut, "an event of the stream is not valid UTF-8")
 	}
 	if err := json.Unmarshal(raw, &ch); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/scriptedmodel"
+	"countersign/internal/demo/scriptedmodel"
 )
 
 // The same over real connections: what a server does to them, net/http says in its own ways.
@@ -36,7 +36,7 @@ func TestOverTheNetwork(t *testing.T) {
 			s.Inject(c.fault)
 			web := httptest.NewServer(s)
 			defer web.Close()
-			d := &fakeDesk{brief: asked("Refund A")}
+			d := &fakeWorkflow{brief: asked("Refund A")}
 			a := newAgent(d, nil, func(cfg *Config) {
 				cfg.Model = Model{BaseURL: web.URL + "/v1/", Key: "k", Name: scriptedmodel.DefaultModel, HTTP: web.Client()}
 				if c.fault.Hang {
@@ -61,7 +61,7 @@ func TestOverTheNetwork(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	web := httptest.NewServer(nil)
 	web.Close()
-	d := &fakeDesk{brief: asked("Refund A")}
+	d := &fakeWorkflow{brief: asked("Refund A")}
 	a := newAgent(d, nil, func(c *Config) { c.Model = Model{BaseURL: web.URL, Name: "m"} })
 	if err := a.Think(t.Context(), timer); err != nil || len(d.postponed) != 1 {
 		t.Errorf("%v %+v", err, d.stops)

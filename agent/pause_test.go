@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
-// A pause ends a tool's context at once, without the grace that the end of the process leaves it. What it still says is recorded. One that
-// can't tell whether it acted is unknown where a second run would act again; otherwise it is left to be run again when everything goes on.
+// A pause ends a tool's context at once, without the grace that the end of the process leaves it. What it still says is
+// recorded. One that can't tell whether it acted is unknown where a second run would act again; otherwise it is left to
+// be run again when everything goes on.
 func TestPausing(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }
@@ -38,9 +39,9 @@ func TestPausing(t *testing.T) {
 					<-ctx.Done()
 					return c.end(ctx)
 				}, c.tool)
-				ctx, interrupt, done := desk.Interruptible(t.Context())
+				ctx, interrupt, done := workflow.Interruptible(t.Context())
 				defer done()
-				time.AfterFunc(5*time.Second, func() { interrupt(desk.ErrPaused) })
+				time.AfterFunc(5*time.Second, func() { interrupt(workflow.ErrPaused) })
 				began := time.Now()
 				if err := a.Run(ctx, due); err != nil {
 					t.Fatal(err)
@@ -62,10 +63,10 @@ func TestPausingWhileStopping(t *testing.T) {
 		}, "issue_refund")
 		a.Grace = time.Minute
 		stopping, stop := context.WithCancel(t.Context())
-		ctx, interrupt, done := desk.Interruptible(stopping)
+		ctx, interrupt, done := workflow.Interruptible(stopping)
 		defer done()
 		time.AfterFunc(time.Second, stop)
-		time.AfterFunc(3*time.Second, func() { interrupt(desk.ErrPaused) })
+		time.AfterFunc(3*time.Second, func() { interrupt(workflow.ErrPaused) })
 		began := time.Now()
 		if err := a.Run(ctx, due); !errors.Is(err, context.Canceled) || time.Since(began) != 3*time.Second || d.execution.State != approvers.ExecutionExecuting {
 			t.Errorf("%v after %s, %s; the next process has to look into it", err, time.Since(began), d.execution.State)
@@ -77,9 +78,9 @@ func TestPausingWhileStopping(t *testing.T) {
 func TestPausingBetweenTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(context.Context, Invocation) (string, error) { return "", ErrOutcomeUnknown }, "set_price")
-		ctx, interrupt, done := desk.Interruptible(t.Context())
+		ctx, interrupt, done := workflow.Interruptible(t.Context())
 		defer done()
-		time.AfterFunc(500*time.Millisecond, func() { interrupt(desk.ErrPaused) })
+		time.AfterFunc(500*time.Millisecond, func() { interrupt(workflow.ErrPaused) })
 		if err := a.Run(ctx, due); err != nil || d.putBack != 1 || d.execution.Tries != 1 {
 			t.Errorf("%v; put back %d times after %d tries", err, d.putBack, d.execution.Tries)
 		}
@@ -89,7 +90,7 @@ func TestPausingBetweenTries(t *testing.T) {
 // A pause ends a model call that is under way, and nothing is kept of it.
 func TestPausingAModelCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &fakeDesk{brief: asked("hello")}
+		d := &fakeWorkflow{brief: asked("hello")}
 		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
 			body, w := io.Pipe()
 			go func() {
@@ -99,9 +100,9 @@ func TestPausingAModelCall(t *testing.T) {
 			}()
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}, nil
 		}))
-		ctx, interrupt, done := desk.Interruptible(t.Context())
+		ctx, interrupt, done := workflow.Interruptible(t.Context())
 		defer done()
-		time.AfterFunc(time.Second, func() { interrupt(desk.ErrPaused) })
+		time.AfterFunc(time.Second, func() { interrupt(workflow.ErrPaused) })
 		err := a.Think(ctx, store.Timer{Kind: store.TimerThink, Ref: "turn_1"})
 		if !errors.Is(err, context.Canceled) || len(d.answers)+len(d.proposals)+len(d.stops)+len(d.postponed) > 0 {
 			t.Errorf("%v; %d answers, %d steps, %d stops, %d postponed", err, len(d.answers), len(d.proposals), len(d.stops), len(d.postponed))

@@ -9,37 +9,38 @@ import (
 	"time"
 )
 
-// Errors of Ping and Try. The wrapping error says why.
+// Errors of Ping and Try. The wrapping error gives the reason.
 var (
-	// ErrModelUnreachable says that the model's endpoint does not answer as one.
+	// ErrModelUnreachable means that the model's endpoint does not respond, or not as a model's endpoint.
 	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
-	// ErrModelKey says that the endpoint refuses the key: nothing changes until somebody sets another one.
+	// ErrModelKey means that the endpoint refuses the key. Only a new key helps.
 	ErrModelKey = errors.New("the model's endpoint refuses the key")
-	// ErrNoModel says that the endpoint has no such model, or that the address is not one of chat completions.
+	// ErrNoModel means that the endpoint does not have this model, or that the address is not a chat-completions
+	// endpoint.
 	ErrNoModel = errors.New("the model's endpoint does not have it")
-	// ErrModelRefuses says that the endpoint refuses what it is asked.
+	// ErrModelRefuses means that the endpoint rejects the request.
 	ErrModelRefuses = errors.New("the model's endpoint refuses the request")
 )
 
-// pingTimeout bounds one look at the endpoint.
+// pingTimeout limits one check of the endpoint.
 const pingTimeout = 5 * time.Second
 
-// pinged is what the last look at the endpoint found.
+// pinged is the result of the last check.
 type pinged struct {
 	mu  sync.Mutex
 	at  time.Time
 	err error
 }
 
-// Ping reports whether the model's endpoint answers and takes the key. It asks for the list of models, which costs nothing; one finding
-// holds for Config.PingEvery, however often it is asked for. An endpoint without such a list counts as reachable.
+// Ping checks that the model's endpoint responds and accepts the key. It requests the list of models, which is free,
+// and caches the result for Config.PingEvery. An endpoint without such a list counts as reachable.
 func (a *Agent) Ping(ctx context.Context) error {
 	a.ping.mu.Lock()
 	defer a.ping.mu.Unlock()
 	if now := a.Now(); a.ping.at.IsZero() || now.Sub(a.ping.at) >= a.PingEvery || now.Before(a.ping.at) {
 		err := a.model.reach(ctx)
 		if ctx.Err() != nil {
-			return ctx.Err() // says nothing of the endpoint
+			return ctx.Err() // the endpoint was not checked
 		}
 		a.ping.at, a.ping.err = now, err
 	}
@@ -53,7 +54,7 @@ func (c *client) reach(ctx context.Context) error {
 	_, err := c.api.ListModels(context.WithValue(ctx, notesKey{}, n))
 	switch {
 	case err == nil, n.status == http.StatusOK, n.status == http.StatusNotFound, n.status == http.StatusMethodNotAllowed, n.status == http.StatusTooManyRequests:
-		return nil // it answers, and nothing is wrong with the key
+		return nil // the endpoint responds, and the key was not refused
 	}
 	f := classify(ctx, err, *n, c.now())
 	if f.cause == causeKey {

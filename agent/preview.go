@@ -6,14 +6,15 @@ import (
 	"fmt"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
-// Preview is the handler of store.TimerPreview: it has a tool say what a call would do, before anybody decides. That is a call like any other as far as the process is concerned:
-// bounded in time, kept from taking the process down, ended by a pause. What comes of it is shown on the card, and never kept from it: a failure as much as an answer.
+// Preview is the handler of store.TimerPreview: it asks a tool for a preview of a call before anybody decides. A
+// preview runs like a call: with a time limit, with panics recovered, and ended by a pause. The card shows the result,
+// including a failure.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
-	p, ok, err := a.Desk.BeginPreview(ctx, t.Ref)
+	p, ok, err := a.Workflow.BeginPreview(ctx, t.Ref)
 	if err != nil {
 		return fmt.Errorf("preview %s: %w", t.Ref, err)
 	}
@@ -21,25 +22,25 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return nil
 	}
 	log := a.Log.With("tool", p.Tool, "request", p.Request, "conversation", p.Conversation)
-	text, err := a.foretell(ctx, p)
+	text, err := a.runPreviewTool(ctx, p)
 	outlive := context.WithoutCancel(ctx)
 	switch {
 	case err == nil:
 		log.Info("preview made", "bytes", len(text))
-		return a.Desk.EndPreview(outlive, p, text, "")
+		return a.Workflow.EndPreview(outlive, p, text, "")
 	case paused(ctx):
-		return a.Desk.PutBackPreview(outlive, p)
-	case stopped(ctx): // it was decided, or changed, meanwhile
+		return a.Workflow.PutBackPreview(outlive, p)
+	case stopped(ctx): // decided or changed in the meantime
 		return nil
 	case ctx.Err() != nil:
-		return errors.Join(ctx.Err(), a.Desk.PutBackPreview(outlive, p))
+		return errors.Join(ctx.Err(), a.Workflow.PutBackPreview(outlive, p))
 	}
 	log.Warn("no preview could be made", "error", err)
-	return a.Desk.EndPreview(outlive, p, "", p.Tool+": "+sentence(err, p.Within))
+	return a.Workflow.EndPreview(outlive, p, "", p.Tool+": "+sentence(err, p.Within))
 }
 
-// foretell calls the tool.
-func (a *Agent) foretell(ctx context.Context, p desk.Previewing) (string, error) {
+// runPreviewTool calls the tool.
+func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (string, error) {
 	tool, ok := a.Tools.find(p.Tool)
 	if !ok || tool.pinned.Hash != p.ToolHash {
 		return "", errors.New("its definition changed meanwhile")
@@ -54,8 +55,8 @@ func (a *Agent) foretell(ctx context.Context, p desk.Previewing) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return cutText(text, maxForecastBytes), nil
+	return cutText(text, maxToolPreviewBytes), nil
 }
 
-// maxForecastBytes bounds what is handed on of what a tool said: far more than is kept.
-const maxForecastBytes = 64 << 10
+// maxToolPreviewBytes limits a tool's preview before it is passed on. It is far above the stored size.
+const maxToolPreviewBytes = 64 << 10

@@ -11,21 +11,21 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
 var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
 
-// foreteller is an agent whose desk wants a preview by a companion that does what look does.
-func foreteller(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeDesk) {
+// foreteller is an agent whose workflow wants a preview by a companion that does what look does.
+func foreteller(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
 	t.Helper()
 	var r Registry
 	companion := Tool{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.ReadOnly, Run: look, Timeout: time.Hour}
 	if err := r.Register(companion); err != nil {
 		t.Fatal(err)
 	}
-	d := &fakeDesk{previewing: desk.Previewing{
+	d := &fakeWorkflow{previewing: workflow.PreviewCall{
 		Request: "req_1", Conversation: "conv_1", Turn: "turn_1", Asker: "T1/U1", Digest: "d", Key: "preview_exec_1", Tool: "look", ToolHash: companion.hash(),
 		Args: json.RawMessage(`{"amount": 1.10}`), Within: 5 * time.Second,
 	}}
@@ -33,7 +33,8 @@ func foreteller(t *testing.T, look func(context.Context, Invocation) (string, er
 	return a, d
 }
 
-// TestPreviewCalls: the tool gets the exact bytes under a key that is not the execution's, and what it says is handed on.
+// TestPreviewCalls: the tool gets the exact bytes under a key that is not the execution's, and what it says is handed
+// on.
 func TestPreviewCalls(t *testing.T) {
 	var got Invocation
 	a, d := foreteller(t, func(_ context.Context, in Invocation) (string, error) {
@@ -46,7 +47,7 @@ func TestPreviewCalls(t *testing.T) {
 	if got.Key != "preview_exec_1" || string(got.Args) != `{"amount": 1.10}` || got.Conversation != "conv_1" || got.Turn != "turn_1" || got.Request != "req_1" || got.Asker != "T1/U1" {
 		t.Errorf("%+v", got)
 	}
-	if len(d.previews) != 1 || d.previews[0] != (forecast{text: "Would refund 1.10"}) {
+	if len(d.previews) != 1 || d.previews[0] != (toolPreview{text: "Would refund 1.10"}) {
 		t.Errorf("%+v", d.previews)
 	}
 	d.previewing.Tool = "" // there is nothing to do
@@ -83,30 +84,31 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails: whatever a tool does wrong, the request is told in one sentence that there is no preview, in time, and the process lives on.
+// TestPreviewFails: whatever a tool does wrong, the request is told in one sentence that there is no preview, in time,
+// and the process lives on.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		look func(context.Context, Invocation) (string, error)
-		want forecast
+		want toolPreview
 		took time.Duration
 	}{
-		{"an error", func(context.Context, Invocation) (string, error) { return "", errors.New("there is no order ORD-9") }, forecast{fault: "look: there is no order ORD-9"}, 0},
-		{"an error without words", func(context.Context, Invocation) (string, error) { return "", errors.New("") }, forecast{fault: "look: it failed without saying why"}, 0},
+		{"an error", func(context.Context, Invocation) (string, error) { return "", errors.New("there is no order ORD-9") }, toolPreview{fault: "look: there is no order ORD-9"}, 0},
+		{"an error without words", func(context.Context, Invocation) (string, error) { return "", errors.New("") }, toolPreview{fault: "look: it failed without saying why"}, 0},
 		{"a secret in an error", func(context.Context, Invocation) (string, error) {
 			return "", errors.New("GET https://u:hunter22@shop.example: 500")
-		}, forecast{fault: "look: GET https://(removed)@shop.example: 500"}, 0},
-		{"a panic", func(context.Context, Invocation) (string, error) { panic("no") }, forecast{fault: "look: the tool failed in the middle of its work"}, 0},
+		}, toolPreview{fault: "look: GET https://(removed)@shop.example: 500"}, 0},
+		{"a panic", func(context.Context, Invocation) (string, error) { panic("no") }, toolPreview{fault: "look: the tool failed in the middle of its work"}, 0},
 		{"it hangs", func(ctx context.Context, _ Invocation) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		}, forecast{fault: "look: it did not answer within 5s"}, 5 * time.Second},
+		}, toolPreview{fault: "look: it did not answer within 5s"}, 5 * time.Second},
 		{"it hangs for good", func(context.Context, Invocation) (string, error) {
 			time.Sleep(time.Hour)
 			return "", nil
-		}, forecast{fault: "look: it did not answer within 5s"}, 5*time.Second + patience},
-		{"too much", func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1<<20), nil }, forecast{text: strings.Repeat("é", maxForecastBytes/2) + "…"}, 0},
-		{"no UTF-8", func(context.Context, Invocation) (string, error) { return "a\xffb", nil }, forecast{text: "a\uFFFDb"}, 0},
+		}, toolPreview{fault: "look: it did not answer within 5s"}, 5*time.Second + patience},
+		{"too much", func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1<<20), nil }, toolPreview{text: strings.Repeat("é", maxToolPreviewBytes/2) + "…"}, 0},
+		{"no UTF-8", func(context.Context, Invocation) (string, error) { return "a\xffb", nil }, toolPreview{text: "a\uFFFDb"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -131,12 +133,13 @@ func TestPreviewFails(t *testing.T) {
 	}
 }
 
-// TestPreviewIsInterrupted: a pause and the end of the process leave it to be begun again; a decision makes it superfluous.
+// TestPreviewIsInterrupted: a pause and the end of the process leave it to be begun again; a decision makes it
+// superfluous.
 func TestPreviewIsInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		cause error
 		back  int
-	}{{desk.ErrPaused, 1}, {desk.ErrStopped, 0}, {nil, 1}} {
+	}{{workflow.ErrPaused, 1}, {workflow.ErrStopped, 0}, {nil, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			a, d := foreteller(t, func(ctx context.Context, _ Invocation) (string, error) {
 				<-ctx.Done()
@@ -146,7 +149,7 @@ func TestPreviewIsInterrupted(t *testing.T) {
 			a.Grace = time.Second
 			stopping, stop := context.WithCancel(t.Context())
 			defer stop()
-			ctx, interrupt, done := desk.Interruptible(stopping)
+			ctx, interrupt, done := workflow.Interruptible(stopping)
 			defer done()
 			time.AfterFunc(2*time.Second, func() {
 				if c.cause == nil {

@@ -7,10 +7,10 @@ import (
 	"unicode"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// rules are what every agent is told, whatever its own prompt says.
+// rules are the part of the prompt that every agent has, whatever its own prompt says.
 const rules = `How you work here
 - You talk with people in Slack. Answer in the language that they write in: briefly, in plain text, no tables.
 - Some tool calls run at once. Others wait until somebody with authority allows them; you need not ask for that, it happens by itself when you make the call. Whether a call waits is not yours to decide or to get around: never split, repeat or reword a call to avoid an approval.
@@ -26,8 +26,8 @@ const lastStep = `You have made as many tool calls as you may for this message. 
 
 const leftOut = `Earlier parts of this conversation are not shown to you any more. If they matter, say so and ask.`
 
-// system is the first message: who the agent is, the rules, and the circumstances.
-func system(b desk.Brief, now time.Time, speakers []string, dropped, last bool) string {
+// system returns the first message: the agent's prompt, the rules, and the circumstances.
+func system(b workflow.Brief, now time.Time, speakers []string, dropped, last bool) string {
 	parts := []string{strings.TrimSpace(b.Agent.Prompt), rules, circumstances(b, now, speakers)}
 	if dropped {
 		parts = append(parts, leftOut)
@@ -44,7 +44,7 @@ func system(b desk.Brief, now time.Time, speakers []string, dropped, last bool) 
 	return strings.Join(out, "\n\n")
 }
 
-func circumstances(b desk.Brief, now time.Time, speakers []string) string {
+func circumstances(b workflow.Brief, now time.Time, speakers []string) string {
 	where := "in a thread of a Slack channel"
 	if b.Conversation.DM {
 		where = "in a direct message"
@@ -63,10 +63,11 @@ func circumstances(b desk.Brief, now time.Time, speakers []string) string {
 	return fmt.Sprintf("Today is %s (UTC). You are %s.%s", now.UTC().Format("Monday, 2 January 2006"), where, who)
 }
 
-// maxName bounds how much of a person's name the model is given, in characters.
+// maxPersonName limits a person's name in the prompt, in characters.
 const maxPersonName = 60
 
-// plainName is a name without what could pass for something else in the prompt: line ends, control and formatting characters, colons.
+// plainName returns a name without characters that could pass for other parts of the prompt: line ends, control and
+// formatting characters, colons.
 func plainName(name string) string {
 	var out []rune
 	for _, r := range name {
@@ -83,7 +84,7 @@ func plainName(name string) string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// nameOf is how the model knows an author: the name, or the id of somebody without one.
+// nameOf returns an author's name for the model, or the id if there is no name.
 func nameOf(id approvers.PersonID, name string) string {
 	if n := plainName(name); n != "" {
 		return n

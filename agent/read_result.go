@@ -8,25 +8,25 @@ import (
 	"countersign/approvers"
 )
 
-// maxRead is how many bytes of a result the model can read on at once.
+// maxRead is the maximum number of bytes that the model can read of a result at once.
 const maxRead = 16 << 10
 
-// readArgs say where the model reads on.
+// readArgs are the arguments of the tool that reads more of a result.
 type readArgs struct {
 	Run    string `json:"run" min:"1" max:"200" doc:"as the note on what was cut has it"`
 	Offset int    `json:"offset" min:"0" max:"1000000000" doc:"from which byte on"`
 	Limit  int    `json:"limit,omitempty" min:"1" max:"16384" doc:"how many bytes at most; all that can be read at once where this is left out"`
 }
 
-// passage is a part of a result, with where it stands.
+// passage is a part of a result, with its position.
 type passage struct {
 	Offset int    `json:"offset"`
 	Total  int    `json:"total"`
-	Next   *int   `json:"next,omitempty"` // left out: this is the end
+	Next   *int   `json:"next,omitempty"` // omitted at the end of the result
 	Text   string `json:"text"`
 }
 
-// readResult is the tool by which the model reads on in a result of which it was given the beginning.
+// readResult returns the tool by which the model reads the rest of a shortened result.
 func readResult() Tool {
 	return Func(approvers.ToolReadResult,
 		"Reads on in the result of an earlier tool call of this conversation, where a note says that it was cut. Take run and offset from that note, and next from what this returns. "+
@@ -44,7 +44,7 @@ func readResult() Tool {
 		})
 }
 
-// passageAt is what stands in a result from a place on, or from the character's border before it.
+// passageAt returns the part of a result from an offset, moved back to the start of a character.
 func passageAt(whole string, from, most int) passage {
 	if most <= 0 || most > maxRead {
 		most = maxRead

@@ -13,9 +13,9 @@ import (
 // recordPauses are how long to wait between attempts to record a run.
 var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// record writes a run's outcome down, also when the process is being stopped. What can't be written is kept in
-// memory and comes back with the timer; while the disk is full it is tried until there is room. As long as this process lives, a run that
-// ended is never taken for one that was lost.
+// record records the outcome of a run, even during shutdown. An outcome that can't be recorded is kept in memory and
+// retried with the timer. While the disk is full or the store's file is missing, record keeps trying. As long as this
+// process lives, a finished run is never treated as lost.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
 	stopping := ctx
 	ctx = context.WithoutCancel(ctx)
@@ -23,16 +23,16 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	for i := 0; ; i++ {
 		switch {
 		case done.lost:
-			err = a.Desk.Lose(ctx, execution)
+			err = a.Workflow.MarkUnknown(ctx, execution)
 		case done.unrun:
-			err = a.Desk.Unrun(ctx, execution, done.result)
+			err = a.Workflow.Unrun(ctx, execution, done.result)
 		default:
-			err = a.Desk.Finish(ctx, execution, done.ok, done.result, done.files...)
+			err = a.Workflow.Finish(ctx, execution, done.ok, done.result, done.files...)
 		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
-			return nil // recorded; the second when an attempt before did it after all
+			return nil // recorded; or an earlier attempt had succeeded
 		}
-		patient := errors.Is(err, store.ErrFull) && stopping.Err() == nil // there will be space again, and the run stays known meanwhile
+		patient := store.Refused(err) && stopping.Err() == nil // can succeed later; memory keeps the outcome
 		if i >= len(recordPauses) && !patient || errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, store.ErrClosed) {
 			break
 		}
@@ -50,7 +50,7 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	return fmt.Errorf("record %s: %w", execution, err)
 }
 
-// takeUnrecorded is a run that ended in this process and is not written down yet.
+// takeUnrecorded returns and removes a run that ended in this process and is not recorded yet.
 func (a *Agent) takeUnrecorded(execution string) (finished, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

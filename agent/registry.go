@@ -9,40 +9,41 @@ import (
 	"sync"
 
 	"countersign/agent/pins"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// Registry holds the tools that can be called. The zero Registry is empty and ready for use, by many goroutines.
+// Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
-// A tool with a Definition is somebody else's: what its source says of it can change at any time. It may be called only while its source says, byte for byte, what
-// the operator has pinned; see [Registry.Pin]. Otherwise it is there and blocked, so that everybody who meets it is told why.
+// A tool with a Definition comes from an external source, which can change it at any time. The tool can be called only
+// while the source's definition equals, byte for byte, the one that the operator pinned; see [Registry.Pin]. Otherwise
+// it is listed as blocked, with the reason.
 type Registry struct {
 	mu      sync.RWMutex
 	tools   map[string]registered
-	wires   map[string]string // the name on the wire → the tool's name
+	wires   map[string]string // wire name → the tool's name
 	sources map[string]*source
 	version uint64
-	print   string        // see Fingerprint; empty: to be made
-	moved   chan struct{} // closed when something changes; nil: nobody waits
+	print   string        // cached Fingerprint; empty: to be computed
+	moved   chan struct{} // closed on the next change; nil: nobody waits
 	changed chan struct{} // see Changed
 }
 
-// registered is a tool with what was made of it when it was registered.
+// registered is a tool with the values derived at registration.
 type registered struct {
 	Tool
-	pinned desk.Tool
+	pinned workflow.Tool
 	source string          // empty: compiled in
-	wire   string          // the name as the model's interface permits it
-	params json.RawMessage // the schema as the model's interface wants it
-	hash   string          // of the definition; empty: it needs no pin
+	wire   string          // the name in the form of the model's interface
+	params json.RawMessage // the schema in the form of the model's interface
+	hash   string          // of the definition; empty: needs no pin
 	state  pins.State
-	fault  error           // why what its source offers can't be used
-	before json.RawMessage // the definition that is pinned, where the source offers another one now
+	fault  error           // why the source's definition can't be used
+	before json.RawMessage // the pinned definition, if the source now offers another one
 }
 
-var _ desk.Tools = (*Registry)(nil)
+var _ workflow.Tools = (*Registry)(nil)
 
-// Register adds a tool that is compiled in. It calls nothing and reads nothing but its argument.
+// Register adds a compiled-in tool. It calls nothing, and reads only its argument.
 func (r *Registry) Register(t Tool) error {
 	made, err := prepare(t)
 	if err != nil {
@@ -57,7 +58,7 @@ func (r *Registry) Register(t Tool) error {
 	return nil
 }
 
-// prepare makes of a tool what calls need.
+// prepare validates a tool and derives the values that calls need.
 func prepare(t Tool) (registered, error) {
 	if problem := t.check(); problem != "" {
 		return registered{}, fmt.Errorf("%w: %.80q: %s", ErrTool, t.Name, problem)
@@ -90,14 +91,14 @@ func prepare(t Tool) (registered, error) {
 	}
 	return registered{
 		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema), hash: hash,
-		pinned: desk.Tool{
+		pinned: workflow.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
 			Asks: t.Asks, Previews: t.Preview != nil, Claims: t.Claims, Check: check,
 		},
 	}, nil
 }
 
-// add puts a prepared tool in, if nothing has its names already.
+// add adds a prepared tool if its names are free.
 func (r *Registry) add(made registered) error {
 	if _, taken := r.tools[made.Name]; taken {
 		return fmt.Errorf("%w: %s: there is a tool of that name already", ErrTool, made.Name)
@@ -114,15 +115,15 @@ func (r *Registry) add(made registered) error {
 	return nil
 }
 
-// Tool finds a tool as it is known now.
-func (r *Registry) Tool(name string) (desk.Tool, bool) {
+// Tool returns the current definition of a tool.
+func (r *Registry) Tool(name string) (workflow.Tool, bool) {
 	t, ok := r.find(name)
 	return t.pinned, ok
 }
 
 // All lists the tools by name.
-func (r *Registry) All() []desk.Tool {
-	var out []desk.Tool
+func (r *Registry) All() []workflow.Tool {
+	var out []workflow.Tool
 	for _, t := range r.sorted() {
 		out = append(out, t.pinned)
 	}
@@ -136,7 +137,7 @@ func (r *Registry) find(name string) (registered, bool) {
 	return t, ok
 }
 
-// sorted lists the tools by name, so that the model is given the same list each time.
+// sorted lists the tools by name, so that the model always receives the same list.
 func (r *Registry) sorted() []registered {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -152,7 +153,7 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named finds the tool's name for what the model called it. A name that nobody gave it stays as it is, and is refused as unknown later.
+// named returns the tool's name for a wire name. An unknown name is returned unchanged, and refused later.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -8,17 +8,18 @@ import (
 	"countersign/agent/pins"
 )
 
-// source is what is known of the tools of one source.
+// source is the state of one source's tools.
 type source struct {
-	trusted bool                  // it needs no pins
-	pinned  map[string]registered // as the operator looked at them
-	live    map[string]registered // as the source offers them
-	faults  map[string]error      // what it offers and can't be registered
-	heard   bool                  // it has said what it offers
+	trusted bool                  // needs no pins
+	pinned  map[string]registered // as pinned by the operator
+	live    map[string]registered // as offered by the source
+	faults  map[string]error      // offered tools that can't be registered
+	heard   bool                  // the source has listed its tools
 }
 
-// Pin makes known what the operator looked at of a source, as its lock file has it: all of it, in place of what was known before. Until the source says what it
-// offers, its pinned tools are known by this; a run of one waits for the source. Pinned tools need no Run.
+// Pin sets the pinned tools of a source, as its lock file lists them, and replaces earlier pins. Until the source lists
+// its tools, the registry uses the pinned definitions, and a run of such a tool waits for the source. Pinned tools need
+// no Run.
 func (r *Registry) Pin(name string, pinned []Tool) []error {
 	var errs []error
 	made := map[string]registered{}
@@ -42,8 +43,9 @@ func (r *Registry) Pin(name string, pinned []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Replace makes tools all that a source offers. What can't be registered is left out, each with an error that wraps [ErrTool]; the others are there.
-// A source that is merely not there for a while says nothing: its tools stay, and their runs say that it is not there.
+// Replace sets the list of tools that a source offers. Tools that can't be registered are left out, each with an error
+// that wraps [ErrTool]; the others are available. A source that is temporarily unreachable does not call Replace: its
+// tools stay, and their runs report that it is unreachable.
 func (r *Registry) Replace(name string, tools []Tool) []error {
 	var errs []error
 	made, faults := map[string]registered{}, map[string]error{}
@@ -59,7 +61,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 		made[t.Name] = m
 	}
 	for t := range faults {
-		delete(made, t) // of two that have the same name neither is the one
+		delete(made, t) // of two tools with the same name, neither is registered
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +70,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Trust has a source need no pins: it is a part of this program.
+// Trust exempts a source from pins: it is part of this program.
 func (r *Registry) Trust(name string) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +78,7 @@ func (r *Registry) Trust(name string) []error {
 	return r.join(name)
 }
 
-// Remove drops a source with its tools and what is pinned of it.
+// Remove drops a source with its tools and pins.
 func (r *Registry) Remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +87,7 @@ func (r *Registry) Remove(name string) {
 	r.announce()
 }
 
-// Sources lists the sources that the registry knows, by name.
+// Sources lists the known sources by name.
 func (r *Registry) Sources() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -102,7 +104,7 @@ func (r *Registry) source(name string) *source {
 	return r.sources[name]
 }
 
-// leave takes a source's tools out.
+// leave removes a source's tools from the registry.
 func (r *Registry) leave(name string) {
 	for tool, t := range r.tools {
 		if t.source == name {
@@ -112,7 +114,7 @@ func (r *Registry) leave(name string) {
 	}
 }
 
-// join puts a source's tools in, each as it stands to what is pinned of it.
+// join adds a source's tools to the registry, each compared with its pin.
 func (r *Registry) join(name string) []error {
 	var errs []error
 	r.leave(name)
@@ -129,7 +131,7 @@ func (r *Registry) join(name string) []error {
 	return errs
 }
 
-// joined holds what the source offers against what is pinned of it.
+// joined combines the source's offered tools with its pins.
 func (s *source) joined() map[string]registered {
 	out := map[string]registered{}
 	for name, t := range s.live {

@@ -11,7 +11,7 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
 // offered is a tool as a source offers it: its definition has a version in it.
@@ -86,7 +86,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// Tools that are compiled in, or that the policy file declares, need no pin; and nothing of a source that this program is itself.
+// Tools that are compiled in, or that the policy file declares, need no pin; and nothing of a source that this program
+// is itself.
 func TestWhatNeedsNoPin(t *testing.T) {
 	r := &Registry{}
 	plain := offered("plain", "1")
@@ -138,7 +139,8 @@ func TestPinsThatCanNotBe(t *testing.T) {
 	}
 }
 
-// A pinned tool has the same hash whether it is known by the lock or by its source: what waits for it waits on through a restart.
+// A pinned tool has the same hash whether it is known by the lock or by its source: what waits for it waits on through
+// a restart.
 func TestPinnedToolIsTheSameTool(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
@@ -263,10 +265,10 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
 	none(t, r.Replace("files", []Tool{offered("files.read", "2"), offered("files.list", "1")}))
-	a := newAgent(&fakeDesk{}, nil, func(c *Config) { c.Tools = r })
+	a := newAgent(&fakeWorkflow{}, nil, func(c *Config) { c.Tools = r })
 	policy := &approvers.Policy{}
 	names := func() (out []string) {
-		for _, t := range a.offered(desk.Brief{Agent: approvers.Agent{Tools: []string{"*"}}, Policy: policy}) {
+		for _, t := range a.offered(workflow.Brief{Agent: approvers.Agent{Tools: []string{"*"}}, Policy: policy}) {
 			out = append(out, t.Name)
 		}
 		return out
@@ -280,7 +282,8 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	}
 }
 
-// A tool that drifted between the claim and the run is not run. Where an earlier try of it may have acted, nobody says that it did not.
+// A tool that drifted between the claim and the run is not run. Where an earlier try of it may have acted, nobody says
+// that it did not.
 func TestDriftBetweenClaimAndRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tries  int
@@ -298,7 +301,7 @@ func TestDriftBetweenClaimAndRun(t *testing.T) {
 			v1.Effect, v2.Effect = c.effect, c.effect
 			none(t, r.Pin("files", []Tool{v1}))
 			none(t, r.Replace("files", []Tool{v1}))
-			d := &fakeDesk{execution: allowed(r, "files.read", `{}`)}
+			d := &fakeWorkflow{execution: allowed(r, "files.read", `{}`)}
 			a := newAgent(d, nil, func(c *Config) { c.Tools = r })
 			none(t, r.Replace("files", []Tool{v2}))
 			e := d.execution

@@ -10,20 +10,20 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// Status is how a tool stands, for the operator and for the policy in force.
+// Status is the state of a tool, for the operator and for the policy in force.
 type Status struct {
-	Tool       desk.Tool
+	Tool       workflow.Tool
 	State      pins.State
-	Definition json.RawMessage // as its source offers it, or as it is pinned where the source does not say; nil: it needs no pin
-	Pinned     json.RawMessage // where it drifted: the definition that is pinned
-	Presumed   approvers.Risk  // what its source lets presume, where the policy does not name it; zero: nothing
-	Fault      error           // why what its source offers can't be used
+	Definition json.RawMessage // as offered by the source, or as pinned if the source has not listed its tools; nil: needs no pin
+	Pinned     json.RawMessage // the pinned definition of a drifted tool
+	Presumed   approvers.Risk  // default risk from the source for a tool that the policy does not name; zero: none
+	Fault      error           // why the source's definition can't be used
 }
 
-// Status lists how every tool stands, by name, and the version of the registry that this is of.
+// Status lists the state of every tool by name, with the registry's version.
 func (r *Registry) Status() (all []Status, version uint64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -37,14 +37,14 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version counts the changes: what was read of the registry under one version is as it was while the version is the same.
+// Version counts the changes. While it is unchanged, earlier reads of the registry are current.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.version
 }
 
-// Changed is sent to when something changed. Changes that nobody has taken note of are one.
+// Changed receives a value after a change. Several changes without a receive count as one.
 func (r *Registry) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,11 +64,12 @@ func (r *Registry) announce() {
 	}
 	select {
 	case r.changed <- struct{}{}:
-	default: // nobody listens, or is told already
+	default: // nobody listens, or a notice is already pending
 	}
 }
 
-// Fingerprint names all that decides whether a call may run: which tools there are, their definitions, and which of them are blocked. It is the same after a restart with the same tools.
+// Fingerprint identifies everything that decides whether a call may run: the tools, their definitions, and which of
+// them are blocked. It is the same after a restart with the same tools.
 func (r *Registry) Fingerprint() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,11 +83,12 @@ func (r *Registry) Fingerprint() string {
 	return r.print
 }
 
-// patienceForSource is how long a run waits for a source that did not say yet what it offers. It is never more than half of what the run may take.
+// patienceForSource is how long a run waits for a source that has not listed its tools yet, at most half of the run's
+// timeout.
 const patienceForSource = 10 * time.Second
 
-// waits is the Run of a tool whose source did not say yet what it offers: it waits until the source offers the tool with the hash that it had. Where that does not
-// come to be, nothing was done.
+// waits returns the Run of a tool whose source has not listed its tools yet. It waits until the source offers the tool
+// with the same hash. If that does not happen, nothing was run.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		var late <-chan time.Time
@@ -118,7 +120,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 	}
 }
 
-// look finds a tool, and a channel that is closed when anything changes.
+// look returns a tool, and a channel that is closed on the next change.
 func (r *Registry) look(name string) (t registered, ok bool, moved <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,19 +6,19 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// reply is one whole answer of the model: calls, or words for people.
+// reply is one complete answer of the model: calls, or text for people.
 type reply struct {
 	text   string
-	calls  []desk.ModelCall
-	cut    bool // the words end where a limit was reached
-	tokens int  // in and out, as the server counted them; zero: it does not say
+	calls  []workflow.ModelCall
+	cut    bool // the text was cut at a limit
+	tokens int  // in and out, as reported by the server; zero: not reported
 }
 
-// spent is how many tokens the step cost: what the server counted, or else an estimate, which is rather too high.
-func (r reply) spent(q question) int {
+// spent returns the token cost of the step: the server's count, or else an estimate, which tends to be too high.
+func (r reply) spent(q modelRequest) int {
 	if r.tokens > 0 {
 		return r.tokens
 	}
@@ -29,18 +29,18 @@ func (r reply) spent(q question) int {
 	return n
 }
 
-// The reasons for which a server ends an answer before the model was done, beside the interface's own.
+// cutFinishes are finish reasons by which servers say that the answer was cut off, including non-standard ones.
 var cutFinishes = map[openai.FinishReason]bool{
 	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,
 }
 
-// failedFinishes end an answer because the server failed.
+// failedFinishes are finish reasons by which servers say that they failed.
 var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
 
-// reply judges a whole answer. named finds a tool's name for what the model called it.
+// reply evaluates a complete answer. named returns the tool's name for a wire name.
 //
-// An answer without a finish reason broke off: it is a failure, and nothing of it is used. Whether it asks for calls is
-// told by the calls, not by the finish reason, which lies in practice.
+// An answer without a finish reason was truncated: it is a failure, and none of it is used. The presence of calls, not
+// the finish reason, decides whether the answer asks for calls, because finish reasons are unreliable in practice.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {
@@ -64,7 +64,7 @@ func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	return reply{text: text, cut: cut}, nil
 }
 
-// What the model is told of calls that can't be taken.
+// Messages to the model about invalid calls.
 const (
 	faultCut      = "your answer was cut off at its length limit, so none of its calls was taken: ask for less at once"
 	faultFilter   = "your answer was stopped by a content filter, so none of its calls was taken"
@@ -75,8 +75,8 @@ const (
 	faultMany     = "a step has at most %d tool calls; this one and %d more were not taken: ask for the rest in the next step"
 )
 
-// modelCalls are the calls as the desk takes them. The arguments stay as the model wrote them.
-func (a *assembly) modelCalls(cut bool, named func(string) string) []desk.ModelCall {
+// modelCalls converts the calls for the workflow. The arguments stay as the model wrote them.
+func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.ModelCall {
 	general := ""
 	if cut {
 		general = faultCut
@@ -84,9 +84,9 @@ func (a *assembly) modelCalls(cut bool, named func(string) string) []desk.ModelC
 	if a.finish == openai.FinishReasonContentFilter {
 		general = faultFilter
 	}
-	out := make([]desk.ModelCall, 0, len(a.calls))
+	out := make([]workflow.ModelCall, 0, len(a.calls))
 	for _, c := range a.calls {
-		call := desk.ModelCall{ID: c.id, Tool: named(c.name), Args: c.args.String(), Fault: general}
+		call := workflow.ModelCall{ID: c.id, Tool: named(c.name), Args: c.args.String(), Fault: general}
 		switch {
 		case call.Fault != "":
 		case c.name == "":

@@ -6,12 +6,13 @@ import (
 	"unicode/utf8"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// told is a run's result as the model is given it, with what is kept beside it. Of a long one the model is given the beginning, with how to read on, and people have all of it as a
-// file. Nothing of it is out of reach but what is over the limit, and that is said.
-func (a *Agent) told(e approvers.Execution, result string, files []desk.File) (string, []desk.File) {
+// told returns a run's result as the model receives it, with the files to keep. If the result is long, the model
+// receives its beginning and how to read the rest, and people receive all of it as a file. Only bytes over the limit
+// are lost, and the text says so.
+func (a *Agent) told(e approvers.Execution, result string, files []workflow.File) (string, []workflow.File) {
 	result = strings.ToValidUTF8(result, "\uFFFD")
 	size := len(result)
 	if size > a.MaxResult {
@@ -20,7 +21,7 @@ func (a *Agent) told(e approvers.Execution, result string, files []desk.File) (s
 	said := result
 	if len(result) > a.ResultPart {
 		said = head(result, a.ResultPart)
-		files = append([]desk.File{{Name: desk.WholeName(e.Tool, result), Type: "text/plain", Data: []byte(result), Whole: true}}, files...)
+		files = append([]workflow.File{{Name: workflow.WholeName(e.Tool, result), Type: "text/plain", Data: []byte(result), Whole: true}}, files...)
 	}
 	if len(said) < size {
 		said += "\n" + a.cutNote(e.ID, len(said), len(result), size)
@@ -41,7 +42,7 @@ func (a *Agent) told(e approvers.Execution, result string, files []desk.File) (s
 	return said, files
 }
 
-// cutNote says how much of a result is missing, and how to come by it.
+// cutNote says how much of a result is missing, and how to read it.
 func (a *Agent) cutNote(execution string, said, kept, size int) string {
 	if said == kept {
 		return fmt.Sprintf("[cut: these are the first %d of %d bytes, and the rest was not kept, because a result may have %d; ask for less at once]", said, size, a.MaxResult)
@@ -53,7 +54,7 @@ func (a *Agent) cutNote(execution string, said, kept, size int) string {
 	return note + "]"
 }
 
-// head is the beginning of a text, of at most n bytes, up to a character's border.
+// head returns the first n bytes of a text at most, cut at a character border.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -15,7 +15,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
@@ -94,7 +94,7 @@ func TestReadingOnReachesEverything(t *testing.T) {
 
 // The tool reads in its own conversation only: which one that is says the run, and not the model.
 func TestReadResultAsksForItsOwnConversation(t *testing.T) {
-	d := &fakeDesk{whole: map[string]string{"conv_1 exec_9": "theirs", "conv_2 exec_8": "of others"}}
+	d := &fakeWorkflow{whole: map[string]string{"conv_1 exec_9": "theirs", "conv_2 exec_8": "of others"}}
 	r := &Registry{}
 	for _, tool := range BuiltIns() {
 		if err := r.Register(tool); err != nil {
@@ -116,7 +116,7 @@ func TestReadResultAsksForItsOwnConversation(t *testing.T) {
 // Where the history has to be shortened the model is told how to read on.
 func TestShortenedResultsCanBeReadOn(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
-	b := desk.Brief{
+	b := workflow.Brief{
 		Turn:     approvers.Turn{ID: "t1"},
 		Messages: []store.Message{{Turn: "t1", Role: store.RoleUser, State: store.MessageTaken, Text: "go"}, {Turn: "t1", Role: store.RoleAssistant, State: store.MessageTaken, Calls: 1}},
 		Calls:    map[string][]store.Call{"t1": {{ID: "c1", ModelID: "m1", Tool: "x", Args: "{}", Execution: "exec_7", Outcome: approvers.OutcomeExecuted, Result: long}}},
@@ -180,7 +180,7 @@ func TestAttachments(t *testing.T) {
 
 // A run brings back ten files and ten MiB at most, nothing after its end, and nothing of a try that is repeated.
 func TestAttachmentsAreBounded(t *testing.T) {
-	l := new(luggage)
+	l := new(attachments)
 	small := File{Name: "a", Data: []byte("a")}
 	for range MaxFiles {
 		if err := l.attach(small); err != nil {
@@ -190,7 +190,7 @@ func TestAttachmentsAreBounded(t *testing.T) {
 	if err := l.attach(small); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "may attach 10") {
 		t.Errorf("one too many: %v", err)
 	}
-	l = new(luggage)
+	l = new(attachments)
 	big := File{Name: "a", Data: make([]byte, MaxFile)}
 	for i, want := range []bool{true, true, false} {
 		if err := l.attach(big); (err == nil) != want {

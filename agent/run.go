@@ -9,43 +9,45 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/internal/redact"
 	"countersign/store"
 )
 
-// finished is how a run ended.
+// finished is the outcome of a run.
 type finished struct {
-	lost   bool // nobody knows whether it acted
+	lost   bool // unknown whether it acted
 	ok     bool
-	unrun  bool   // it was not even begun
-	result string // what the tool answered, as the model is given it, or why not
-	files  []desk.File
+	unrun  bool   // it never started
+	result string // the tool's answer as the model receives it, or the reason for the failure
+	files  []workflow.File
 }
 
-// Ways in which a run can end without an answer.
+// Reasons why a run ends without an answer.
 var (
 	errStopping = errors.New("the process is being stopped")
 	errTimeUp   = errors.New("the tool did not answer in time")
 	errPanic    = errors.New("the tool failed in the middle of its work")
 )
 
-// patience is how long a tool may take to return once its context has ended. It is well within the desk's lease.
+// patience is how long a tool may take to return after its context ends. It is well within the workflow's lease.
 const patience = 10 * time.Second
 
-// Run is the handler of store.TimerRun: it uses up the permission for one run, runs the stored bytes, and records what the tool answered.
+// Run is the handler of store.TimerRun: it uses up the permission for one run, runs the stored bytes, and records the
+// tool's result.
 //
-// A run whose outcome nobody can tell is not recorded as a failure, since the model would take that as leave to ask for it again. An
-// idempotent tool is claimed anew and tried again under the same key, as often as the desk allows; about any other, people are asked.
-// A run that the end of the process interrupts is left executing; the next process does the same with it. A pause interrupts without grace: a tool
-// that may be run again is left until everything goes on, and about any other that can't tell whether it acted people are asked. So does somebody who stops the turn; then nothing is run
-// again: what only reads has failed, and of anything else that can't tell the outcome is unknown.
+// A run with an unknown outcome is not recorded as a failure, because the model could then ask for it again. An
+// idempotent tool is claimed again and retried with the same key, as often as the workflow allows; for all others,
+// people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
+// same way. A pause interrupts without a grace period: a repeatable tool waits until the pause ends; for any other tool
+// with an unknown outcome, people are asked. A person who stops the turn interrupts it likewise, and nothing is
+// retried: a read-only tool has failed, and the outcome of any other tool is unknown unless it reports one.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
 			return a.record(ctx, t.Ref, late)
 		}
-		e, run, err := a.Desk.Claim(ctx, t.Ref)
+		e, run, err := a.Workflow.Claim(ctx, t.Ref)
 		if err != nil {
 			return fmt.Errorf("claim %s: %w", t.Ref, err)
 		}
@@ -63,7 +65,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 			return a.record(ctx, e.ID, done)
 		case paused(ctx) && e.Effect != approvers.Unprotected:
 			log.Warn("a pause interrupted a tool; it is run again when everything goes on", "error", err)
-			return a.Desk.PutBack(context.WithoutCancel(ctx), e.ID)
+			return a.Workflow.PutBack(context.WithoutCancel(ctx), e.ID)
 		case paused(ctx), stopped(ctx):
 		case ctx.Err() != nil:
 			log.Warn("the process stops while a tool is running; its outcome is looked into at the next start", "error", err)
@@ -75,7 +77,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 		}
 		if !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
 			if paused(ctx) {
-				return a.Desk.PutBack(context.WithoutCancel(ctx), e.ID)
+				return a.Workflow.PutBack(context.WithoutCancel(ctx), e.ID)
 			}
 			if stopped(ctx) {
 				return a.record(ctx, e.ID, finished{lost: true})
@@ -86,10 +88,10 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 }
 
 // paused reports whether a context ended because everything was paused.
-func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), desk.ErrPaused) }
+func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), workflow.ErrPaused) }
 
 // stopped reports whether a context ended because somebody stopped the turn.
-func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), desk.ErrStopped) }
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), workflow.ErrStopped) }
 
 // sleep waits, and reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -103,7 +105,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// execute runs a claimed execution. It returns an error only where it can't be told what happened.
+// execute runs a claimed execution. It returns an error only if the outcome is unknown.
 func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
 	tool, ok := a.Tools.find(e.Tool)
 	if !ok || tool.pinned.Hash != e.ToolHash {
@@ -123,14 +125,14 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	case e.Effect == approvers.ReadOnly && stopped(ctx):
 		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
-		return over(false, sentence(err, tool.Timeout)) // nothing can have happened
-	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic), errors.Is(err, desk.ErrPaused), errors.Is(err, desk.ErrStopped):
+		return over(false, sentence(err, tool.Timeout)) // the tool cannot have acted
+	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic), errors.Is(err, workflow.ErrPaused), errors.Is(err, workflow.ErrStopped):
 		return finished{}, err
 	}
 	return over(false, sentence(err, tool.Timeout))
 }
 
-// notRun is the end of a run that was not begun. If there was a try before, that may have acted.
+// notRun returns the outcome of a run that never started. If there was an earlier try, that one may have acted.
 func notRun(e approvers.Execution, why string) finished {
 	if e.Tries > 1 && e.Effect != approvers.ReadOnly {
 		return finished{lost: true}
@@ -138,7 +140,7 @@ func notRun(e approvers.Execution, why string) finished {
 	return finished{unrun: true, result: why}
 }
 
-// sentence is an error as the model and people read it.
+// sentence returns an error as the model and people read it.
 func sentence(err error, timeout time.Duration) string {
 	switch {
 	case errors.Is(err, errTimeUp):
@@ -149,16 +151,22 @@ func sentence(err error, timeout time.Duration) string {
 	return or(redact.Error(err), "it failed without saying why")
 }
 
-// call calls the tool's function and waits for it, and says what it brought back. The tool is not stopped with ctx at once, but after the grace period; a pause stops it at once.
-func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []desk.File, error) {
+// call calls the tool's function, waits for it, and returns its result. When ctx ends, the tool has the grace period
+// before its own context ends; a pause ends it at once.
+func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []workflow.File, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	watch := newStopwatch(t.Timeout, func() { cancel(errTimeUp) })
+	watch := newRunTimer(t.Timeout, func() { cancel(errTimeUp) })
 	defer watch.end()
-	stopping := time.AfterFunc(a.Grace, func() { cancel(errStopping) })
+	stopping := time.AfterFunc(time.Hour, func() { cancel(errStopping) })
 	stopping.Stop()
 	defer stopping.Stop()
-	defer context.AfterFunc(ctx, func() { stopping.Reset(a.Grace) })()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), context.Canceled) { // shutdown, not a stop or a pause
+			log.Info("the process is being stopped; it waits for this tool", "at_most", max(a.Grace, 0))
+		}
+		stopping.Reset(max(a.Grace, 0))
+	})()
 
 	type answer struct {
 		text string
@@ -168,15 +176,15 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
 	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
 	gauge := Gauge(noGauge{})
-	if e.Call != "" { // a preview is no run
+	if e.Call != "" { // a preview is not a run
 		gauge = a.Progress(e)
 	}
 	defer gauge.Close()
 	in.Progress = func(p Progress) { gauge.Show(p.Done, p.Total, p.Text) }
 	in.Result = func(ctx context.Context, run string) (string, error) {
-		return a.Desk.WholeResult(ctx, e.Conversation, run)
+		return a.Workflow.WholeResult(ctx, e.Conversation, run)
 	}
-	bags := new(luggage)
+	bags := new(attachments)
 	defer bags.take()
 	in.Attach = bags.attach
 	in.Ask = a.ask(ctx, inner, e, watch)
@@ -188,8 +196,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	case got := <-answers:
 		return got.text, bags.take(), ended(inner, got.err)
 	case <-inner.Done():
-	case <-desk.Interrupted(ctx):
-		cancel(desk.InterruptedBy(ctx))
+	case <-workflow.Interrupted(ctx):
+		cancel(workflow.InterruptedBy(ctx))
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -202,7 +210,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	}
 }
 
-// ended says why a tool returned an error: its own, or that its context had ended.
+// ended returns the reason for a tool's error: the tool's own error, or the end of its context.
 func ended(inner context.Context, err error) error {
 	if err != nil && inner.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)
@@ -210,7 +218,7 @@ func ended(inner context.Context, err error) error {
 	return err
 }
 
-// protect keeps a tool's panic from taking the process down.
+// protect recovers a tool's panic.
 func protect(ctx context.Context, t registered, in Invocation, log *slog.Logger) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

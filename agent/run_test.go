@@ -31,9 +31,9 @@ func allowed(r *Registry, tool, args string) approvers.Execution {
 }
 
 // runner is an agent whose tools all do the same.
-func runner(run func(context.Context, Invocation) (string, error), tool string) (*Agent, *fakeDesk) {
+func runner(run func(context.Context, Invocation) (string, error), tool string) (*Agent, *fakeWorkflow) {
 	r := testTools(run)
-	d := &fakeDesk{execution: allowed(r, tool, `{ "order_id":"A", "amount": 5.00 }`)}
+	d := &fakeWorkflow{execution: allowed(r, tool, `{ "order_id":"A", "amount": 5.00 }`)}
 	return newAgent(d, nil, func(c *Config) { c.Tools = r }), d
 }
 
@@ -151,17 +151,20 @@ func TestChangedDefinitionDoesNotRun(t *testing.T) {
 	}
 }
 
-// The end of the process: a tool has the grace period, and what it answers within it is recorded. What it does not answer is left
-// executing, for the next process to look into.
+// The end of the process: a tool has the grace period, and what it answers within it is recorded. What it does not
+// answer is left executing, for the next process to look into.
 func TestStopping(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		work time.Duration
-		want approvers.ExecutionState
-		took time.Duration
+		name        string
+		grace, work time.Duration
+		want        approvers.ExecutionState
+		took        time.Duration
 	}{
-		{"within the grace period", 10 * time.Second, approvers.ExecutionSucceeded, 10 * time.Second},
-		{"beyond it", 25 * time.Second, approvers.ExecutionExecuting, 20 * time.Second},
+		{"within the grace period", 0, 10 * time.Second, approvers.ExecutionSucceeded, 10 * time.Second},
+		{"beyond it", 0, 25 * time.Second, approvers.ExecutionExecuting, 20 * time.Second},
+		{"within a longer one", 24 * time.Second, 28 * time.Second, approvers.ExecutionSucceeded, 28 * time.Second},
+		{"beyond a short one", 2 * time.Second, 25 * time.Second, approvers.ExecutionExecuting, 7 * time.Second},
+		{"none at all", -1, 10 * time.Second, approvers.ExecutionExecuting, 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,6 +174,9 @@ func TestStopping(t *testing.T) {
 					}
 					return "done", nil
 				}, "issue_refund")
+				if c.grace != 0 {
+					a.Grace = c.grace
+				}
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -186,7 +192,8 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// What can't be written down is not lost: it is tried again at once, then kept for the timer. The tool does not run again.
+// What can't be written down is not lost: it is tried again at once, then kept for the timer. The tool does not run
+// again.
 func TestRecording(t *testing.T) {
 	fails := errors.New("the store says no")
 	for _, c := range []struct {

@@ -12,10 +12,10 @@ import (
 // schema is a tool's compiled argument schema.
 type schema struct{ root *jsonschema.Schema }
 
-// schemaURL names the schema inside the compiler. Nothing is ever fetched from it.
+// schemaURL names the schema within the compiler. It is never fetched.
 const schemaURL = "tool:///arguments"
 
-// compileSchema compiles the schema of an object, with nothing read from outside of it.
+// compileSchema compiles the schema of an object. It loads no external references.
 func compileSchema(raw json.RawMessage) (schema, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return schema{}, errors.New(`the schema is missing; for a tool without arguments write {"type":"object","properties":{}}`)
@@ -44,14 +44,14 @@ func compileSchema(raw json.RawMessage) (schema, error) {
 	return schema{root}, nil
 }
 
-// noLoader refuses every reference that leaves the schema: neither files nor hosts are read for it.
+// noLoader refuses every reference outside the schema: it reads neither files nor hosts.
 type noLoader struct{}
 
 var errRemoteRef = errors.New("a reference must stay within the schema (#/$defs/…)")
 
 func (noLoader) Load(string) (any, error) { return nil, errRemoteRef }
 
-// wireSchema is the schema as the model's interface wants it, which refuses an object without a list of properties.
+// wireSchema returns the schema in the form of the model's interface, which requires a list of properties.
 func wireSchema(raw json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil || object["properties"] != nil {

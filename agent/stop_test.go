@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// Whoever stops a turn ends its tools at once. What a tool still says is recorded; what only reads has failed, anything else that can't tell is unknown, and nothing
-// is run again.
+// Whoever stops a turn ends its tools at once. What a tool still says is recorded; what only reads has failed, anything
+// else that can't tell is unknown, and nothing is run again.
 func TestStoppedBySomebody(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }
@@ -33,9 +33,9 @@ func TestStoppedBySomebody(t *testing.T) {
 					<-ctx.Done()
 					return c.end(ctx)
 				}, c.tool)
-				ctx, interrupt, done := desk.Interruptible(t.Context())
+				ctx, interrupt, done := workflow.Interruptible(t.Context())
 				defer done()
-				time.AfterFunc(5*time.Second, func() { interrupt(desk.ErrStopped) })
+				time.AfterFunc(5*time.Second, func() { interrupt(workflow.ErrStopped) })
 				began := time.Now()
 				if err := a.Run(ctx, due); err != nil {
 					t.Fatal(err)

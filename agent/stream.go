@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// Limits on what is read from the model's endpoint, in bytes.
+// Limits on data from the model's endpoint, in bytes.
 const (
 	maxStreamLine = 1 << 20  // one event
-	maxStream     = 16 << 20 // one answer, with everything around it
-	maxErrorBody  = 64 << 10 // an error's page
+	maxStream     = 16 << 20 // one answer, with all events and comments
+	maxErrorBody  = 64 << 10 // the body of an error response
 )
 
-// Reasons for giving an answer up while it is read.
+// Reasons to give up on an answer while reading it.
 var (
 	errIdle    = errors.New("the model sent nothing for too long")
 	errSlow    = errors.New("the model took too long to answer")
 	errTooMuch = errors.New("the model sent more than is read of one answer")
 )
 
-// notes are what the model client forgets of a response.
+// notes keeps the parts of a response that the model client drops.
 type notes struct {
 	status      int
 	contentType string
 	retryAfter  string
 	date        string
-	alive       func() // called when something arrives
+	alive       func() // called when data arrives
 }
 
 type notesKey struct{}
 
-// doer sends requests for the model client: it keeps notes, bounds what is read, and passes on only the lines of a stream that hold data.
-// Without it, a server's keep-alive comments end up in front of an error that is sent mid-stream, and hide it.
+// doer sends requests for the model client: it keeps notes, limits the size, and passes on only the data lines of a
+// stream. Without it, a server's keep-alive comments would precede an error that is sent mid-stream, and hide it.
 type doer struct{ client *http.Client }
 
 func (d doer) Do(r *http.Request) (*http.Response, error) {
@@ -92,7 +92,8 @@ func (d *dataLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one whole line. A last line without an end is no whole event, and is dropped with the error.
+// line reads one whole line. A last line without a line end is not a complete event; it is dropped, and the error is
+// returned.
 func (d *dataLines) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -114,7 +115,7 @@ func (d *dataLines) line() ([]byte, error) {
 
 func (d *dataLines) Close() error { return d.body.Close() }
 
-// watch ends an answer's context when the answer takes too long as a whole, or nothing arrives for too long.
+// watch ends an answer's context when the whole answer takes too long, or when no data arrives for too long.
 type watch struct {
 	ctx   context.Context
 	stop  func() // releases it
@@ -122,7 +123,7 @@ type watch struct {
 	idle  time.Duration
 }
 
-// afterFinish is how long the end of a stream is waited for once the answer is whole.
+// afterFinish is how long the client waits for the end of a stream after the answer is complete.
 const afterFinish = 2 * time.Second
 
 func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
@@ -137,10 +138,10 @@ func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
 	return w
 }
 
-// alive says that something arrived.
+// alive resets the idle timer when data arrives.
 func (w *watch) alive() { w.timer.Reset(w.idle) }
 
-// whole says that nothing more is needed.
+// whole marks the answer as complete.
 func (w *watch) whole() {
 	w.idle = min(w.idle, afterFinish)
 	w.timer.Reset(w.idle)

@@ -10,20 +10,20 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
-// Think is the handler of store.TimerThink: it asks the model what to do next in a turn, and writes down what came of it. It ends in
-// exactly one of: calls proposed, an answer, another try later, a stop with a sentence for people. If it is interrupted nothing
-// was written and the timer's row has the model asked again.
+// Think is the handler of store.TimerThink: it asks the model for the next step of a turn and records the result. It
+// ends in exactly one of: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If it is
+// interrupted, nothing is recorded, and the timer's row starts it again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {
-	b, err := a.Desk.Begin(ctx, t.Ref)
+	b, err := a.Workflow.Begin(ctx, t.Ref)
 	if err == nil {
 		err = a.step(ctx, b)
 	}
-	if errors.Is(err, desk.ErrNotDue) {
-		return nil // the turn went another way meanwhile
+	if errors.Is(err, workflow.ErrNotDue) {
+		return nil // the turn has changed in the meantime
 	}
 	if err != nil {
 		return fmt.Errorf("think about turn %s: %w", t.Ref, err)
@@ -32,12 +32,12 @@ func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 }
 
 // step makes one model call.
-func (a *Agent) step(ctx context.Context, b desk.Brief) error {
+func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	log := a.Log.With("conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Agent.Name, "step", b.Turn.Step+1)
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
 	draft := a.Draft(b.Turn.ID, b.Turn.Step)
-	defer draft.Close() // after what came of the step is written down: people need not wait for what Slack is being asked
+	defer draft.Close() // runs after the step is recorded, so that people don't wait for calls to Slack
 	q, r, err := a.answer(ctx, b, last, draft.Write)
 	var f *failure
 	switch {
@@ -51,9 +51,9 @@ func (a *Agent) step(ctx context.Context, b desk.Brief) error {
 	log.Info("model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
 		"took", a.Now().Sub(began))
 	if len(r.calls) > 0 {
-		return a.Desk.Propose(ctx, desk.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
+		return a.Workflow.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
 	}
-	return a.Desk.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
+	return a.Workflow.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
 }
 
 func (a *Agent) maxSteps(agent approvers.Agent) int {
@@ -63,8 +63,8 @@ func (a *Agent) maxSteps(agent approvers.Agent) int {
 	return a.MaxSteps
 }
 
-// finalText is the answer with what a person has to know about how it came to its end.
-func (a *Agent) finalText(b desk.Brief, r reply, last bool) string {
+// finalText returns the answer, with a note if the answer ended in an unusual way.
+func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	text := r.text
 	if r.cut {
 		text += "\n\n(The answer was cut off here, at the model's length limit.)"
@@ -75,8 +75,8 @@ func (a *Agent) finalText(b desk.Brief, r reply, last bool) string {
 	return text
 }
 
-// answer asks the model, with less and less of the history as long as the model says that it is too long.
-func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool, write func(string)) (question, reply, error) {
+// answer asks the model. While the model says that the history is too long, it retries with less of it.
+func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b)
 	budget := a.budget(name)
@@ -90,7 +90,7 @@ func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool, write func(
 			}
 			return q, r, err
 		}
-		// Below what was just refused; six tenths reaches a tenth in five tries.
+		// Start below the refused size; six tenths each time reaches a tenth in five tries.
 		budget = min(budget, q.tokens) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
@@ -101,8 +101,8 @@ func (a *Agent) answer(ctx context.Context, b desk.Brief, last bool, write func(
 	}
 }
 
-// offered are the tools that the model may ask for now.
-func (a *Agent) offered(b desk.Brief) []registered {
+// offered returns the tools that the model may call now.
+func (a *Agent) offered(b workflow.Brief) []registered {
 	var out []registered
 	for _, t := range a.Tools.sorted() {
 		if b.Agent.Offers(t.Name) && t.pinned.Callable(b.Policy) {
@@ -112,7 +112,7 @@ func (a *Agent) offered(b desk.Brief) []registered {
 	return out
 }
 
-func request(model string, q question, tools []registered, last bool) openai.ChatCompletionRequest {
+func request(model string, q modelRequest, tools []registered, last bool) openai.ChatCompletionRequest {
 	r := openai.ChatCompletionRequest{Model: model, Messages: q.messages, Stream: true}
 	for _, t := range tools {
 		r.Tools = append(r.Tools, openai.Tool{
@@ -126,7 +126,7 @@ func request(model string, q question, tools []registered, last bool) openai.Cha
 	return r
 }
 
-// budget is how many tokens a model is given: as configured, or less where it said that this is too many.
+// budget returns the model's token budget: the configured one, or a smaller one if the model refused that size.
 func (a *Agent) budget(model string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,11 +142,11 @@ func (a *Agent) learn(model string, budget int) {
 	a.budgets[model] = budget
 }
 
-// failed has the model asked again later, or ends the turn with a sentence for people.
-func (a *Agent) failed(ctx context.Context, b desk.Brief, f *failure, log *slog.Logger) error {
+// failed schedules a retry of the model call, or ends the turn with a sentence for people.
+func (a *Agent) failed(ctx context.Context, b workflow.Brief, f *failure, log *slog.Logger) error {
 	if pause, ok := a.Retry.next(b.Turn.ID, b.Turn.Failures, f); ok {
 		log.Warn("model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)
-		return a.Desk.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
+		return a.Workflow.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
 	}
 	log.Error("model call failed; the turn stops", "tries", b.Turn.Failures+1, "error", f.detail)
 	problem := sentences[f.cause]
@@ -156,5 +156,5 @@ func (a *Agent) failed(ctx context.Context, b desk.Brief, f *failure, log *slog.
 	if f.after > a.Retry.Longest {
 		problem += fmt.Sprintf(" It asks not to be called for %s.", f.after.Round(time.Second))
 	}
-	return a.Desk.Stop(ctx, b.Turn.ID, b.Turn.Step, problem, f.cause != causeLong && f.cause != causeSteps)
+	return a.Workflow.Stop(ctx, b.Turn.ID, b.Turn.Step, problem, f.cause != causeLong && f.cause != causeSteps)
 }

@@ -11,15 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"countersign/approvers/desk"
-	"countersign/internal/scriptedmodel"
+	"countersign/approvers/workflow"
+	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
 )
 
 var timer = store.Timer{Kind: store.TimerThink, Ref: "turn_1"}
 
 func TestThinkProposes(t *testing.T) {
-	d := &fakeDesk{brief: asked("Refund A")}
+	d := &fakeWorkflow{brief: asked("Refund A")}
 	a := newAgent(d, answers(200, nil, strings.NewReader(stream(one(0, "c1", "shop_look_up", "{}"), end("tool_calls"), "[DONE]"))))
 	if err := a.Think(t.Context(), timer); err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestThinkProposes(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	p := d.proposals[0]
-	if p.Turn != "turn_1" || p.Calls[0] != (desk.ModelCall{ID: "c1", Tool: "shop.look_up", Args: "{}"}) || len(p.Authors) != 1 || p.Authors[0] != "T1/U1" {
+	if p.Turn != "turn_1" || p.Calls[0] != (workflow.ModelCall{ID: "c1", Tool: "shop.look_up", Args: "{}"}) || len(p.Authors) != 1 || p.Authors[0] != "T1/U1" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -46,7 +46,7 @@ func TestThinkCosts(t *testing.T) {
 		{"as estimated", []string{delta(`{"content":"All right."}`, ""), end("stop"), "[DONE]"}, 10_000, 43},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := &fakeDesk{brief: asked("Refund A")}
+			d := &fakeWorkflow{brief: asked("Refund A")}
 			if err := newAgent(d, answers(200, nil, strings.NewReader(stream(tt.events...)))).Think(t.Context(), timer); err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestThinkCosts(t *testing.T) {
 // What is asked: the model of the agent, its tools only, in a stable order, and the prompt.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()
-	d := &fakeDesk{brief: asked("Refund A")}
+	d := &fakeWorkflow{brief: asked("Refund A")}
 	d.brief.Agent.Tools = []string{"shop.look_up", "issue_refund", "no_such_tool"}
 	a := newAgent(d, strict.Transport(), func(c *Config) { c.Model.Name = "other" })
 	d.brief.Agent.Model = "m"
@@ -76,7 +76,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// A model that always calls tools gets one more question after its steps, in which it may not; then the turn stops, and says so.
+// A model that always calls tools gets one more question after its steps, in which it may not; then the turn stops, and
+// says so.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -88,7 +89,7 @@ func TestSteps(t *testing.T) {
 		{"calls all the same", stream(one(0, "c1", "shop_look_up", "{}"), end("tool_calls")), "", "I stopped after 3 steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should go on."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &fakeDesk{brief: asked("Do it all")}
+			d := &fakeWorkflow{brief: asked("Do it all")}
 			d.brief.Agent.MaxSteps = 3
 			var body string
 			a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
@@ -119,7 +120,7 @@ func TestSteps(t *testing.T) {
 
 func TestRetriesThenStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &fakeDesk{brief: asked("Refund A")}
+		d := &fakeWorkflow{brief: asked("Refund A")}
 		calls := 0
 		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
 			calls++
@@ -180,7 +181,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &fakeDesk{brief: asked("Refund A")}
+				d := &fakeWorkflow{brief: asked("Refund A")}
 				a := newAgent(d, c.endpoint)
 				if err := a.Think(t.Context(), timer); err != nil {
 					t.Fatal(err)
@@ -238,7 +239,7 @@ func TestSlowStreams(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &fakeDesk{brief: asked("Refund A")}
+				d := &fakeWorkflow{brief: asked("Refund A")}
 				a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
 					return answers(200, nil, &drip{r.Context(), c.pieces, c.pause})(r)
 				}), func(c *Config) { c.Model.Timeout = 10 * time.Minute })
@@ -263,7 +264,7 @@ func TestSlowStreams(t *testing.T) {
 // A server that neither ends its stream nor closes it is not waited for once the answer is whole.
 func TestAfterTheFinishReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &fakeDesk{brief: asked("Refund A")}
+		d := &fakeWorkflow{brief: asked("Refund A")}
 		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
 			open := io.MultiReader(strings.NewReader(stream(delta(says("Hello"), ""), end("stop"))), &drip{r.Context(), []string{"x"}, time.Hour})
 			return answers(200, nil, open)(r)
@@ -278,7 +279,7 @@ func TestAfterTheFinishReason(t *testing.T) {
 // The end of the process writes nothing: the timer's row has the model asked again.
 func TestThinkInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &fakeDesk{brief: asked("Refund A")}
+		d := &fakeWorkflow{brief: asked("Refund A")}
 		a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
 			return answers(200, nil, &drip{r.Context(), []string{stream(delta(says("a"), "")), "x"}, 10 * time.Second})(r)
 		}))
@@ -299,7 +300,7 @@ func TestShrinks(t *testing.T) {
 			return scriptedmodel.Reply{Content: "All right."}, nil
 		}),
 	})
-	d := &fakeDesk{brief: asked("and now?")}
+	d := &fakeWorkflow{brief: asked("and now?")}
 	for i := range 20 {
 		turn := fmt.Sprint("old_", i)
 		d.brief.Messages = append([]store.Message{
@@ -328,7 +329,7 @@ func TestPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		status, body := 200, `{"data":[]}`
-		a := newAgent(&fakeDesk{}, tripper(func(r *http.Request) (*http.Response, error) {
+		a := newAgent(&fakeWorkflow{}, tripper(func(r *http.Request) (*http.Response, error) {
 			asked++
 			if r.Method != http.MethodGet || r.URL.Path != "/v1/models" {
 				t.Errorf("%s %s", r.Method, r.URL)

@@ -4,9 +4,9 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// estimate guesses how many tokens a text is: four bytes of ASCII for one token, as in English, code and JSON; one token for
-// each other character, as in Chinese or emoji, which is too many for accented Latin text. It is meant to be too high rather than too
-// low; where it is too low the endpoint says so, and the budget shrinks.
+// estimate estimates the tokens of a text: one token for four bytes of ASCII, as in English, code and JSON, and one for
+// each other character, as in Chinese or emoji, which is too many for accented Latin text. It should rather be too high
+// than too low. If it is too low, the endpoint reports that, and the budget shrinks.
 func estimate(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -19,7 +19,7 @@ func estimate(s string) int {
 	return (ascii+3)/4 + other
 }
 
-// What the interface's own format costs, in tokens.
+// Overhead of the interface's format, in tokens.
 const (
 	perMessage = 4
 	perCall    = 8

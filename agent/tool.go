@@ -12,127 +12,133 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// Tool is something that the model may call; [Func] makes one of a Go function. What risk it bears and who must allow it is no part of it: the policy says so.
+// Tool is a function that the model can call; [Func] makes one from a Go function. The policy, not the tool, sets its
+// risk and its approvers.
 type Tool struct {
-	// Name is how the policy and the model call it: 1 to 64 letters, digits, "_", "." and "-".
+	// Name identifies the tool in the policy and for the model: 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
-	// Schema is the JSON Schema (2020-12 unless it says otherwise) of the arguments, which are an object. References stay
-	// within it. Names that it does not list are refused, unless it sets additionalProperties to true or to a schema.
+	// Schema is the JSON Schema (2020-12 unless it declares another draft) of the arguments, which are an object.
+	// References must stay within it. Unknown names are refused unless additionalProperties is true or a schema.
 	Schema json.RawMessage
-	// Effect says what a second run would do, and so what happens after a crash.
+	// Effect is the effect of a second run. It decides what happens after a crash.
 	Effect approvers.Effect
-	// Timeout bounds one run. Zero is 30 seconds.
+	// Timeout limits one run. The default is 30 seconds.
 	Timeout time.Duration
-	// Run does it. The arguments were held against the schema and, where the policy asks for that, allowed by people.
+	// Run runs the tool. The arguments were validated against the schema and, where the policy requires it, approved by
+	// people.
 	//
-	// The text that it returns is what the model is given: JSON, or plain words. An error means that nothing was done, and
-	// its text is given to the model and shown to people: one sentence, no secrets. A tool that can't tell whether
-	// it acted wraps ErrOutcomeUnknown; then a person is asked, and nobody runs it again blindly.
+	// The model receives the returned text: JSON, or plain words. An error means that nothing was done; its text is
+	// given to the model and shown to people: one sentence, no secrets. A tool that does not know whether it acted
+	// wraps ErrOutcomeUnknown; then a person is asked, and only a repeatable tool runs again.
 	Run func(ctx context.Context, in Invocation) (string, error)
-	// Asks says that the people of the conversation answer the call, and no function: it has no Run. Its arguments are a question
-	// and, if it has them, options.
+	// Asks marks a call that the people of the conversation answer, so Run is nil. Its arguments are a question and,
+	// optionally, options.
 	Asks bool
 
-	// Preview says what a call would do, in one sentence, before anybody decides. It changes nothing. Nil: the policy's preview, if it has one.
+	// Preview describes the effect of a call in one sentence, before anybody decides. It changes nothing. If nil, the
+	// policy's preview is used, if there is one.
 	Preview func(ctx context.Context, in Invocation) (string, error)
-	// Definition is what the tool's source said of it, byte for byte; the hash that is pinned is over it. Nil: the fields above are all there is.
+	// Definition is the definition from the tool's source, byte for byte; the pinned hash is computed from it. If nil,
+	// the fields above are the whole definition.
 	Definition json.RawMessage
-	// Claims are what the source says of the tool's nature. Nobody vouches for them: people see them as its words, and no risk is lower for them.
-	Claims desk.Claims
-	// Presumed is the risk where the policy does not name the tool. Zero: it is unknown there.
+	// Claims are the source's claims about the tool, unverified. People see them as the source's words, and they never
+	// lower a risk.
+	Claims workflow.Claims
+	// Presumed is the risk if the policy does not name the tool. Zero means unknown.
 	Presumed approvers.Risk
 
-	fits  func(args json.RawMessage) error // of a function with typed arguments: what the schema admits and the type does not is refused as well
-	fault error                            // why the types of a function can't be a tool's
+	fits  func(args json.RawMessage) error // a typed function: refuses arguments that the schema admits but the type does not
+	fault error                            // why the function's types can't be used
 }
 
 // Invocation is one run of a tool.
 type Invocation struct {
-	// Key is the idempotency key: the execution's id, the same whenever this run is tried again. A tool
-	// that is declared idempotent acts once for each key.
+	// Key is the idempotency key: the execution's id, the same for every retry of this run. A tool that is declared
+	// idempotent acts once for each key.
 	Key string
-	// Args are the exact bytes that were allowed.
+	// Args are the exact approved bytes.
 	Args json.RawMessage
-	// Conversation and Turn name where the call was asked for; Request is the approval request, empty where nobody was asked.
+	// Conversation and Turn identify the origin of the call. Request is the approval request, empty if there is none.
 	Conversation, Turn, Request string
-	// Asker is the person who wrote last before the call was asked for.
+	// Asker is the last person who wrote before the model asked for the call.
 	Asker approvers.PersonID
-	// About tells what Slack knows of the asker, as JSON: name, title, time zone, local time, language.
+	// About returns Slack's profile of the asker as JSON: name, title, time zone, local time, language.
 	About func(ctx context.Context) (string, error)
-	// Result is all that an earlier run of the same conversation answered, by the id of its execution.
+	// Result returns the full result of an earlier run of the same conversation, by its execution id.
 	Result func(ctx context.Context, run string) (string, error)
-	// Progress says how far the run is, for the people in the thread. It does not wait.
+	// Progress reports the progress of the run to the people in the thread. It does not block.
 	Progress func(Progress)
-	// Attach adds a file to the result, within [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them its error wraps [ErrFile]. People find it in the thread; the model is
-	// told its name, type and size.
+	// Attach adds a file to the result, within [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them its error wraps
+	// [ErrFile]. People find the file in the thread; the model receives its name, type and size.
 	Attach func(File) error
-	// Ask puts a form to the asker and waits for the answer: ten minutes at most, in which the run's own time does not run on. A run may ask five times. An error, which wraps
-	// [ErrForm], says that nobody was asked.
+	// Ask shows a form to the asker and waits at most ten minutes for the answer. The run's timer pauses meanwhile. A
+	// run may ask five times. An error wraps [ErrForm] and means that nobody was asked.
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	Done, Total float64 // Total zero: it is not known
+	Done, Total float64 // a Total of zero means unknown
 	Text        string
 }
 
-// File is a part of a result that is no text for the model: an image, a document.
+// File is a part of a result that is not text for the model: an image, a document.
 type File struct {
 	Name string
 	Type string // the media type, such as image/png
 	Data []byte
 }
 
-// Form is what a tool has to know of the asker in the middle of its run.
+// Form is a question of a running tool to its asker.
 type Form struct {
-	From   string          // who wants to know, as people should read it
+	From   string          // who asks, as people read it
 	Text   string          // the question
-	Schema json.RawMessage // the JSON Schema of the answer: an object of plain fields. Nil: there is an address instead
-	URL    string          // the address that the asker is to visit
+	Schema json.RawMessage // JSON Schema of the answer: an object of plain fields. Nil: the form has a URL instead
+	URL    string          // address for the asker to visit
 }
 
-// Reply is what became of a form.
+// Reply is the outcome of a form.
 type Reply struct {
 	Action ReplyAction
-	Values json.RawMessage // an object that the form's schema admits; only where it was accepted
+	Values json.RawMessage // an object that the form's schema admits; only for an accepted form
 }
 
-// ReplyAction is what the asker did with a form.
+// ReplyAction is the asker's response to a form.
 type ReplyAction string
 
-// The answers to a form. Cancelled is also one that nobody answered.
+// The responses to a form. A form that nobody answered is cancelled.
 const (
 	ReplyAccepted  ReplyAction = "accept"
 	ReplyDeclined  ReplyAction = "decline"
 	ReplyCancelled ReplyAction = "cancel"
 )
 
-// ErrOutcomeUnknown is wrapped by a tool's error when it can't tell whether it acted: an answer that never came, a connection that broke.
+// ErrOutcomeUnknown is wrapped by a tool's error if the tool does not know whether it acted, for example after a
+// timeout or a broken connection.
 var ErrOutcomeUnknown = errors.New("it is not known whether this happened")
 
-// ErrNotRun is wrapped by a tool's error when nothing was begun, because the tool is not what people agreed to any more, or is not there. People read that it was not run, rather than
-// that the tool failed.
+// ErrNotRun is wrapped by a tool's error if nothing was started, because the tool is missing or differs from the
+// approved one. People then read that it was not run, rather than that it failed.
 var ErrNotRun = errors.New("it was not run")
 
-// ErrTool says that a tool can't be registered as it is. The wrapping error names the tool and says what to change.
+// ErrTool is returned if a tool can't be registered. The wrapping error names the tool and says what to change.
 var ErrTool = errors.New("tool not registered")
 
 const (
 	defaultTimeout = 30 * time.Second
 	maxTimeout     = time.Hour
-	// maxDescription is what the chat-completions API takes, in characters.
+	// maxDescription is the limit of the chat-completions API, in characters.
 	maxDescription = 1024
 )
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// check says what is wrong with the tool's plain fields, or "".
+// check returns the fault in the tool's plain fields, or "".
 func (t Tool) check() string {
 	switch {
 	case !toolName.MatchString(t.Name):
@@ -155,7 +161,7 @@ func (t Tool) check() string {
 	return ""
 }
 
-// hash pins what the model and the approvers were told of the tool: every byte that changes it changes the hash.
+// hash covers everything that the model and the approvers learn of the tool: any change of it changes the hash.
 func (t Tool) hash() string {
 	h := sha256.New()
 	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}

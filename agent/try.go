@@ -11,18 +11,19 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// Trial is what one small call of a model has shown.
+// Trial is the result of one small model call.
 type Trial struct {
 	Took   time.Duration
-	Called bool // it asked for the tool that it was offered
-	Tokens int  // in and out; zero: the server does not say
+	Called bool // it called the offered tool
+	Tokens int  // in and out; zero: not reported
 }
 
-// tryTool is the one tool that a model is offered when it is tried.
+// tryTool is the one tool that a trial offers.
 const tryTool = "answer"
 
-// Try asks a model one small question whose answer is a tool call, as every step of an agent may be. Its error wraps ErrModelKey where the key is refused,
-// ErrNoModel where there is no such model, ErrModelRefuses where the request is refused as it is, and else ErrModelUnreachable.
+// Try sends a model one small question whose answer is a tool call, like a step of an agent. Its error wraps
+// ErrModelKey if the key is refused, ErrNoModel if the model does not exist, ErrModelRefuses if the request is
+// rejected, and otherwise ErrModelUnreachable.
 func Try(ctx context.Context, m Model) (Trial, error) {
 	m.Timeout, m.Idle = tryTime, tryTime
 	c := newClient(m, time.Now, slog.New(slog.DiscardHandler))
@@ -45,10 +46,11 @@ func Try(ctx context.Context, m Model) (Trial, error) {
 	return t, tried(err)
 }
 
-// tryTime is how long a model may take for the small question. People wait at the terminal.
+// tryTime limits the small question. People wait for it at the terminal.
 const tryTime = 45 * time.Second
 
-// tried says what a failed trial means for whoever sets the model up. An answer that holds nothing, or that was cut, is one all the same.
+// tried explains a failed trial to the person who sets the model up. An empty or truncated answer still counts as an
+// answer.
 func tried(err error) error {
 	var f *failure
 	if !errors.As(err, &f) {

@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"countersign/internal/scriptedmodel"
+	"countersign/internal/demo/scriptedmodel"
 )
 
 func TestTry(t *testing.T) {

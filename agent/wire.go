@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// The chat-completions interface is narrower than what models write and tools are called. What is sent back to it is made
-// to fit here, so that one odd answer never makes every later request of the conversation invalid. What runs is never
-// taken from here.
+// The chat-completions interface is narrower than the models' output and the tools' names. History that is sent back is
+// adapted here, so that one odd answer does not make every later request of the conversation invalid. Runs never use
+// these adapted values.
 
 // Limits of the interface, as OpenAI enforces them.
 const (
@@ -19,7 +19,7 @@ const (
 	maxWireID   = 40
 )
 
-// wireName is a tool's name as the interface takes it: letters, digits, "_" and "-".
+// wireName returns a tool's name in the form of the interface: letters, digits, "_" and "-".
 func wireName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -38,13 +38,13 @@ func wireName(name string) string {
 	return b.String()
 }
 
-// wireIDs gives each call of a history an id that is used once: the model's own where that will do.
+// wireIDs gives each call of a history a unique id: the model's own if it is usable.
 type wireIDs map[string]bool
 
 func (used wireIDs) of(c store.Call) string {
 	id := c.ModelID
 	if id == "" || len(id) > maxWireID || strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' }) || used[id] {
-		// Nine letters and digits fit every provider, the strictest included.
+		// Nine letters and digits are accepted by every provider.
 		sum := sha256.Sum256([]byte(c.ID))
 		id = base32.StdEncoding.EncodeToString(sum[:])[:9]
 	}
@@ -52,11 +52,11 @@ func (used wireIDs) of(c store.Call) string {
 	return id
 }
 
-// maxQuotedArgs bounds how much of unreadable arguments is quoted back to the model, in bytes.
+// maxQuotedArgs limits how much of unreadable arguments is quoted to the model, in bytes.
 const maxQuotedArgs = 2000
 
-// wireArgs are a past call's arguments as the interface takes them. Several servers parse them and refuse the whole request where
-// they aren't an object, so arguments that were refused for that go back as a quotation.
+// wireArgs returns a past call's arguments in the form of the interface. Several servers parse them and refuse the
+// whole request if they aren't an object, so invalid arguments are sent as a quotation.
 func wireArgs(args string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(args), &object) == nil && object != nil {
@@ -66,7 +66,7 @@ func wireArgs(args string) string {
 	return string(quoted)
 }
 
-// cutText shortens a text to about n bytes at a character's border, and says so.
+// cutText shortens a text to about n bytes at a character border, and says so.
 func cutText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) <= n {

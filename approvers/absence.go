@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Absence says when a person is away and who stands in. It moves cards and reminders, never authority: whoever stands in
-// decides in their own name, by a role of their own.
+// Absence says when a person is away and who stands in. It moves cards and reminders, never authority: the stand-in
+// decides in their own name, by one of their own roles.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -15,22 +15,22 @@ type Absence struct {
 	Until        time.Time `json:"until"` // the person is back from then on
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // how far the delegate can decide in place of each of the person's roles, when it was set
+	Covers       []Cover   `json:"covers,omitempty"` // what the delegate could decide in place of each of the person's roles when the absence was set
 }
 
-// Cover says how far somebody can decide in place of the people of a role, by roles of their own.
+// Cover says what somebody can decide, by their own roles, in place of the people of a role.
 type Cover struct {
 	Role  string   `json:"role"`
-	None  bool     `json:"none,omitempty"`  // about none of its tools
-	Lacks []string `json:"lacks,omitempty"` // about all of them but these
+	None  bool     `json:"none,omitempty"`  // calls of none of the role's tools
+	Lacks []string `json:"lacks,omitempty"` // tools of the role that they can't decide about
 }
 
-// maxAway bounds how far ahead somebody can be away: whoever means more than that has mistyped a date.
+// maxAway limits how far ahead an absence can end. A later date is probably mistyped.
 const maxAway = 2 * 366 * 24 * time.Hour
 
-// Leave notes that a person is away. Whoever stands in is a full member, and somebody else; what they may decide is looked at when
-// they do.
-func Leave(in Deciding, who Identity, from, until time.Time, delegate *Identity) (Absence, *Denied) {
+// Leave records an absence. The stand-in must be a full member and another person. Their authority is checked when they
+// decide.
+func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Identity) (Absence, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Absence{}, &Denied{Code: code}
 	}
@@ -57,8 +57,8 @@ func Leave(in Deciding, who Identity, from, until time.Time, delegate *Identity)
 	return a, nil
 }
 
-// cover says how far a person can decide in place of a role's people: about the tools of its list for which a role of theirs has a ceiling
-// as high.
+// cover returns what a person can decide in place of a role's people: calls of those tools in its list for which one of
+// the person's roles has at least the same ceiling.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {
@@ -90,7 +90,7 @@ func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before
 // Over reports whether the absence has ended, or there is none.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
-// Back ends an absence, or takes back one that has not begun.
+// Back ends an absence. It cancels one that has not begun.
 func (a Absence) Back(now time.Time) Absence {
 	a.Until = now
 	if a.From.After(now) {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Admits says why a call may not run under the grant, or "". It looks at the policy as it is now: a grant stands for one person who would
-// be asked, at the only stage, and reaches as far as its giver's role does. Whether the giver still holds that role Slack
-// has to be asked: see Backs.
-func (g Grant) Admits(in Deciding, c Call, toolHash string, args json.RawMessage, plan Plan) string {
+// Admits returns why a call may not run under the grant, or "". It applies the current policy. A grant replaces the
+// approval of one person at the only stage, and covers no more than its giver's role does. Backs checks whether the
+// giver still holds that role, which takes a look-up in Slack.
+func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
 	}
@@ -32,8 +32,8 @@ func (g Grant) Admits(in Deciding, c Call, toolHash string, args json.RawMessage
 	return g.within(t.Grants, args)
 }
 
-// Stalled says why no call at all can run under the grant as things are now, or "".
-func (g Grant) Stalled(in Deciding, toolHash string) string {
+// Stalled returns why the grant currently admits no call at all, or "".
+func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 	t, known := in.Policy.Tool(g.Tool, g.Agent)
 	role, ok := in.Policy.Role(g.Role)
 	switch {
@@ -49,7 +49,8 @@ func (g Grant) Stalled(in Deciding, toolHash string) string {
 	return g.exceeds(t.Grants, in.Now)
 }
 
-// exceeds says how the grant goes beyond what the policy allows now, or "". What was given under wider terms holds only as far as the narrower ones.
+// exceeds returns how the grant goes beyond the policy's current terms, or "". If the terms have become narrower since
+// the grant was given, the narrower terms apply.
 func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	switch {
 	case g.Uses-g.Left >= terms.Uses:
@@ -60,8 +61,8 @@ func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	return g.bounded(terms)
 }
 
-// Backs says why the grant's giver, as Slack knows them now, does not stand behind a call any more, or "".
-func (g Grant) Backs(in Deciding, plan Plan, giver Identity) string {
+// Backs returns why the grant's giver, according to Slack now, no longer has authority for a call, or "".
+func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
 	case giver.ID != g.By || giver.trouble() != "":
@@ -78,13 +79,14 @@ func (g Grant) Backs(in Deciding, plan Plan, giver Identity) string {
 	return ""
 }
 
-// grantable reports whether a grant could stand for what the plan asks for: one person's approval of what is not critical, of a tool that the policy
-// knows.
+// grantable reports whether a grant can replace the approval that the plan asks for: one person's approval of a call
+// that is not critical, of a tool named in the policy.
 func (plan Plan) grantable() bool {
 	return plan.Known && plan.Risk < Critical && len(plan.Stages) == 1 && plan.Stages[0].Quorum == 1
 }
 
-// reach are the roles whose people may come to decide the only stage: its own, and the leads whom escalation would add.
+// reach returns the roles whose people can come to decide the only stage: its own roles, and the leads that escalation
+// would add.
 func (plan Plan) reach(p *Policy, tool string) []string {
 	r := Request{Tool: tool, Plan: plan}
 	for lead, ok := r.nextLead(p); ok; lead, ok = r.nextLead(p) {

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Allowance is what an approver wants to allow beside the call at hand: how many more like it, for how long, and up to which numbers.
+// Allowance is the permission that an approver adds to an approval: how many more calls like this one, for how long,
+// and up to which numbers.
 type Allowance struct {
 	Uses   int
 	Within time.Duration
-	AtMost map[string]json.RawMessage // by argument; what is not there is as in the call
+	AtMost map[string]json.RawMessage // by argument name; arguments that are missing here keep the call's value
 }
 
-// Allow makes the grant that an approver gives on a pending request's card: for the same tool, agent and conversation, within the terms of
-// the policy and within their authority. It goes with their approval of the request, which is another move.
-func (r Request) Allow(in Deciding, m Move, a Allowance) (Grant, *Denied) {
+// Allow makes the grant that an approver gives on a pending request's card: for the same tool, agent and conversation,
+// within the policy's terms and the approver's authority. It does not approve the request; Approve does.
+func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return Grant{}, denied
 	}
@@ -41,9 +42,9 @@ func (r Request) Allow(in Deciding, m Move, a Allowance) (Grant, *Denied) {
 	}, nil
 }
 
-// Grantable reports whether the policy lets somebody who may approve the request allow more calls like it. What takes more than a click to approve does
-// not: it is critical, or so much is asked that people have to look closer.
-func (r Request) Grantable(in Deciding) bool {
+// Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls whose
+// approval takes more than a click are not grantable: critical calls, and calls beyond a cap.
+func (r Request) Grantable(in DecisionContext) bool {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	if r.State != Pending || r.Conversation == "" || !t.Grants.Allowed() || t.Risk >= Critical || !r.Plan.grantable() || r.WantsTyping() {
 		return false
@@ -53,9 +54,9 @@ func (r Request) Grantable(in Deciding) bool {
 	return ok && why == ""
 }
 
-// Accept takes an offer up. People of the role that it was made to can, if their role may still allow the tool and the policy's terms still
-// allow what was offered.
-func (g Grant) Accept(in Deciding, m Move, toolHash string) (Grant, *Denied) {
+// Accept accepts an offer. People of the role that it was made to can, if their role may still allow the tool and the
+// policy's terms still permit the offer.
+func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied
 	}
@@ -77,15 +78,15 @@ func (g Grant) Accept(in Deciding, m Move, toolHash string) (Grant, *Denied) {
 }
 
 // Decline ends an offer.
-func (g Grant) Decline(in Deciding, m Move) (Grant, *Denied) {
+func (g Grant) Decline(in DecisionContext, m Action) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied
 	}
 	return g.close(GrantDeclined, m.Who.ID, m.Who.Name, in.Now), nil
 }
 
-// answerable says why a person can't answer an offer, or nil. It counts when they did.
-func (g Grant) answerable(in Deciding, m Move) *Denied {
+// answerable returns why a person can't answer an offer, or nil. The time of their click counts.
+func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 	if g.State != GrantOffered || !m.At.Before(g.Until) {
 		return g.ended()
 	}

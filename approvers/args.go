@@ -13,19 +13,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxArgs is the largest argument text that is taken, in bytes. Larger calls get an error result: nobody could read them on a card.
+// MaxArgs is the largest accepted argument text, in bytes. Larger calls get an error result: nobody could read them on
+// a card.
 const MaxArgs = 64 << 10
 
-// ErrArgs says that a call's arguments can't be taken as they are. The wrapping error says why, for the model.
+// ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
 var ErrArgs = errors.New("arguments refused")
 
-// StrictArgs reads a call's argument bytes: one JSON object, whole, without names that are equal or equal under case folding
-// at any level. Nothing is repaired. exact asks that every number survives float64, which conditions compute in.
+// StrictArgs parses a call's argument bytes: exactly one JSON object, without names that are equal or differ only in
+// case, at any level. It repairs nothing. With exact, it refuses numbers that change in float64, the type that
+// conditions compute in.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)) // reported below in our own words
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)) // reported below, with our own message
 	v, err := readValue(dec, exact, 0)
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -46,7 +48,7 @@ func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	return object, nil
 }
 
-// maxDepth bounds the nesting of arguments: deeper ones can't be read by a person.
+// maxDepth limits the nesting of arguments. People can't read deeper ones.
 const maxDepth = 32
 
 func readValue(dec *jsontext.Decoder, exact bool, depth int) (any, error) {
@@ -107,7 +109,7 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 // fold maps names that differ only in case to one key, as Unicode's simple case folding does.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// readNumber reads a number as float64 and, where exact is asked for, refuses one that float64 would change.
+// readNumber parses a number as float64. With exact, it refuses a number that float64 would change.
 func readNumber(text string, exact bool) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -127,8 +129,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts mean the same, whatever their spacing and order. Numbers are compared as they are
-// written: as float64, two different order numbers could be one.
+// EqualArgs reports whether two argument texts are equal apart from spacing and order. It compares numbers as they are
+// written, because two different order numbers can be the same float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))

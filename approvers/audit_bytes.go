@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// The domain tags of what is hashed.
+// Domain tags of the hashes.
 const (
 	recordDomain  = "countersign/audit/v1"
 	payloadDomain = "countersign/audit-payload/v1"
 )
 
-// Sum is a SHA-256.
+// Sum is a SHA-256 hash.
 type Sum [sha256.Size]byte
 
-// String is the sum in hex, as records name it.
+// String returns the sum in hex, the form used in records.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Is reports whether a record names the sum.
+// Is reports whether name is the sum in hex.
 func (s Sum) Is(name string) bool {
 	var text [2 * sha256.Size]byte
 	hex.Encode(text[:], s[:])
 	return string(text[:]) == name
 }
 
-// SumOf hashes what Bytes of a record or a payload gave.
+// SumOf hashes the result of a record's or a payload's Bytes.
 func SumOf(b []byte) Sum { return sha256.Sum256(b) }
 
-// ErrDamaged says that bytes are not those of an audit record or payload.
+// ErrDamaged means that the bytes are not those of an audit record or payload.
 var ErrDamaged = errors.New("these are not the bytes of an audit record")
 
-// Bytes are what the record's hash is made over: every field but Hash. Backends store them as they are, so that what is
-// verified is what lies there, and nothing of it goes by a second form.
+// Bytes returns the input of the record's hash: every field but Hash. Backends store these bytes unchanged, so that
+// verification reads exactly the stored data, without converting it.
 func (a AuditRecord) Bytes() []byte {
 	var room [1024]byte
 	facts := appendFacts(room[:0], a.Facts)
@@ -55,7 +55,7 @@ func (a AuditRecord) Bytes() []byte {
 	return appendPart(b, a.Prev)
 }
 
-// ParseAuditRecord reads a record from its bytes. Its Hash is the one that they have.
+// ParseAuditRecord parses the bytes of a record. It computes Hash from them.
 func ParseAuditRecord(b []byte) (a AuditRecord, err error) {
 	p := parts{rest: string(b)}
 	domain := p.next()
@@ -75,7 +75,7 @@ func ParseAuditRecord(b []byte) (a AuditRecord, err error) {
 	return a, nil
 }
 
-// Bytes are what the payload's hash is made over, without where it belongs.
+// Bytes returns the input of the payload's hash, which leaves out the chain and the sequence number.
 func (p AuditPayload) Bytes() []byte {
 	b := make([]byte, 0, 3*8+len(payloadDomain)+len(p.Salt)+len(p.Body))
 	b = appendPart(b, payloadDomain)
@@ -83,7 +83,7 @@ func (p AuditPayload) Bytes() []byte {
 	return appendPart(b, p.Body)
 }
 
-// ParseAuditPayload reads a payload from its bytes, with which it shares no memory.
+// ParseAuditPayload parses the bytes of a payload. The result shares no memory with them.
 func ParseAuditPayload(chain string, seq uint64, b []byte) (AuditPayload, error) {
 	p := parts{rest: string(b)}
 	domain, salt, body := p.next(), p.next(), p.next()
@@ -93,7 +93,7 @@ func ParseAuditPayload(chain string, seq uint64, b []byte) (AuditPayload, error)
 	return AuditPayload{Chain: chain, Seq: seq, Salt: []byte(salt), Body: []byte(body)}, nil
 }
 
-// appendPart appends a part with its length before it, so that no two lists of parts are the same bytes.
+// appendPart appends a part, preceded by its length, so that different lists of parts never give the same bytes.
 func appendPart[T ~string | ~[]byte](b []byte, part T) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(len(part)))
 	return append(b, part...)
@@ -104,7 +104,7 @@ func appendNumber(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, n)
 }
 
-// parts stands in bytes that appendPart wrote.
+// parts reads bytes that appendPart wrote.
 type parts struct {
 	rest    string
 	damaged bool
@@ -142,7 +142,7 @@ func bigEndian(s string) (n uint64) {
 	return n
 }
 
-// appendFacts writes facts as encoding/json does, with the names in order: hashes were always made over that.
+// appendFacts writes facts as encoding/json does, sorted by name. Existing hashes cover this form.
 func appendFacts(b []byte, facts map[string]string) []byte {
 	if facts == nil {
 		return append(b, "null"...)
@@ -176,7 +176,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts reads facts. Those without anything that JSON escapes, which is nearly all, are cut at their quotation marks.
+// parseFacts parses facts. Facts without JSON escapes, which are nearly all, are split at their quotation marks.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)

@@ -100,8 +100,8 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	}
 }
 
-// TestVerifyChainKnowsItsLimits pins what a chain alone can't find, so that nobody believes that it does: its end cut off,
-// and the whole of it made anew. That takes signed heads that are kept elsewhere.
+// TestVerifyChainKnowsItsLimits pins what a chain alone can't find, so that nobody believes that it does: its end cut
+// off, and the whole of it made anew. That takes signed heads that are kept elsewhere.
 func TestVerifyChainKnowsItsLimits(t *testing.T) {
 	if err := approvers.VerifyChain(chain("req_1", 6)[:3]); err != nil {
 		t.Errorf("a chain whose end was cut off verifies in no version of this function; now: %v", err)

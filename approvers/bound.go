@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Bound is what a grant asks of one argument: a greatest number, or a value.
+// Bound limits one argument of the calls under a grant: a greatest number, or an exact value.
 type Bound struct {
 	Arg    string          `json:"arg"`
 	AtMost json.RawMessage `json:"at_most,omitempty"` // a number; the argument is between 0 and it
-	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; empty, with AtMost empty too: the call has no such argument
+	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if both are empty, the call has no such argument
 }
 
-// holds reports whether an argument keeps within the bound. Numbers are compared exactly, as they are written. An argument that is
-// not there is only the same as one that was not there.
+// holds reports whether an argument keeps within the bound. It compares numbers exactly, as they are written. A missing
+// argument matches only a bound without a value.
 func (b Bound) holds(value json.RawMessage) bool {
 	if b.AtMost == nil {
 		return len(value) == 0 && len(b.Equal) == 0 || len(value) > 0 && len(b.Equal) > 0 && EqualArgs(value, b.Equal)
@@ -27,7 +27,7 @@ func (b Bound) holds(value json.RawMessage) bool {
 	return ok && ok2 && got.Sign() >= 0 && got.Cmp(most) <= 0
 }
 
-// number reads a JSON number as people write it: not with an exponent, and not longer than anybody could read.
+// number parses a JSON number as people write it: without an exponent, and short enough to read.
 func number(raw json.RawMessage) (*big.Rat, bool) {
 	const longest = 40
 	if len(raw) == 0 || len(raw) > longest || !json.Valid(raw) || strings.Trim(string(raw), "-0123456789.") != "" {
@@ -36,7 +36,7 @@ func number(raw json.RawMessage) (*big.Rat, bool) {
 	return new(big.Rat).SetString(string(raw))
 }
 
-// members reads the arguments of a call by name.
+// members returns the arguments of a call by name.
 func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 	if _, err := StrictArgs(args, false); err != nil {
 		return nil, false
@@ -45,11 +45,12 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 	return values, json.Unmarshal(args, &values) == nil
 }
 
-// names are the names of arguments in order.
+// names returns the names of arguments, sorted.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
-// bounds are what the policy's terms ask of later calls, from the call at hand: its fixed values, and the greatest numbers, which are the call's own
-// where none is given. Its second result says why the call has no such bounds.
+// bounds returns the bounds that the policy's terms set for later calls, derived from this call: its fixed values, and
+// the greatest numbers, which default to the call's own. The second result says why the call has no such bounds, or is
+// "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
 	for _, arg := range g.AtMost {
@@ -68,7 +69,8 @@ func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, 
 	return out, ""
 }
 
-// within holds the arguments of a call against the grant, whose bounds have to be those that the policy asks for now.
+// within returns why the arguments of a call are outside the grant, or "". The grant needs all bounds that the policy
+// asks for now.
 func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	values, ok := members(args)
 	if !ok {
@@ -88,7 +90,7 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded says which bound the grant lacks that the policy asks for, or "".
+// bounded returns which bound required by the policy the grant lacks, or "".
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {
@@ -103,7 +105,7 @@ func (g Grant) bounded(terms GrantTerms) string {
 	return ""
 }
 
-// Free are the arguments that the grant does not bound: they may have any value.
+// Free returns the arguments that the grant does not bound. They may have any value.
 func (g Grant) Free() []string {
 	return slices.DeleteFunc(slices.Clone(g.Args), func(arg string) bool {
 		return slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == arg })

@@ -2,7 +2,7 @@ package approvers
 
 import "time"
 
-// BudgetFor is what a person may use up of an agent on a day.
+// BudgetFor returns a person's daily budgets for an agent.
 func (p *Policy) BudgetFor(agent string) Budgets {
 	if a, ok := p.Agent(agent); ok && a.Budgets != nil {
 		return *a.Budgets
@@ -10,7 +10,7 @@ func (p *Policy) BudgetFor(agent string) Budgets {
 	return p.Budgets
 }
 
-// Day is when the day began that a time lies in, and when the next one begins: days are counted in UTC.
+// Day returns the start of the UTC day that contains t, and the start of the next one.
 func Day(t time.Time) (began, ends time.Time) {
 	began = t.UTC().Truncate(24 * time.Hour)
 	return began, began.Add(24 * time.Hour)

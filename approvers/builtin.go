@@ -1,13 +1,14 @@
 package approvers
 
-// The tools that every agent can be offered beside the operator's. They change nothing outside of the conversation.
+// Built-in tools, which every agent can be offered in addition to the operator's. They change nothing outside the
+// conversation.
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
-	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of whoever asked, from Slack
-	ToolReadResult    = "read_result"     // the rest of a result of which the model was given the beginning
+	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
+	ToolReadResult    = "read_result"     // the rest of a result whose beginning the model has
 )
 
-// BuiltIn is the policy of a built-in tool where the operator's policy does not name it.
+// BuiltIn returns the default policy of a built-in tool, for when the operator's policy does not name it.
 func BuiltIn(tool string) (ToolPolicy, bool) {
 	if tool != ToolAskPeople && tool != ToolAboutTheAsker && tool != ToolReadResult {
 		return ToolPolicy{}, false

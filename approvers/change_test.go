@@ -107,7 +107,7 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 			}
 			values := callOf("issue_refund", tt.args).Facts.Args
 			later := start.Add(time.Minute)
-			r = r.Refresh(deciding(changed(tt.change), later), values)
+			r, _ = r.Refresh(deciding(changed(tt.change), later), values)
 			if r.State != tt.state {
 				t.Fatalf("%s (%s); want %s", r.State, r.Reason, tt.state)
 			}
@@ -124,14 +124,15 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 			if tt.stands == 0 && r.Stage != 0 {
 				t.Errorf("at stage %d without an approval that stands", r.Stage)
 			}
-			if again := r.Refresh(deciding(changed(tt.change), later.Add(time.Minute)), values); !again.EscalateAt.Equal(r.EscalateAt) {
+			if again, _ := r.Refresh(deciding(changed(tt.change), later.Add(time.Minute)), values); !again.EscalateAt.Equal(r.EscalateAt) {
 				t.Error("bringing it up to the same policy again moved the escalation")
 			}
 		})
 	}
 }
 
-// TestALeadWhoIsNoneAnyMore: whoever was told as a lead, and is not one under the policy of now, neither decides nor has decided.
+// TestALeadWhoIsNoneAnyMore: whoever was told as a lead, and is not one under the policy of now, neither decides nor
+// has decided.
 func TestALeadWhoIsNoneAnyMore(t *testing.T) {
 	two := func(p *approvers.Policy) { p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}} }
 	p := example()
@@ -149,20 +150,20 @@ func TestALeadWhoIsNoneAnyMore(t *testing.T) {
 		t.Fatal("not escalated")
 	}
 	values := callOf("issue_refund", small).Facts.Args
-	r := told.Refresh(deciding(now, at), values)
+	r, _ := told.Refresh(deciding(now, at), values)
 	if len(r.Joined) != 0 {
 		t.Errorf("%v are still asked", r.Joined)
 	}
-	_, denied := r.Approve(deciding(now, at), moveBy(r, onFin1, at))
+	_, _, denied := r.Approve(deciding(now, at), actionBy(r, onFin1, at))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	if r = mustApprove(t, p, told, onFin1, at).Refresh(deciding(now, at), values); len(r.Standing()) != 0 {
+	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(now, at), values); len(r.Standing()) != 0 {
 		t.Errorf("%d approvals stand", len(r.Standing()))
 	}
 	same := changed(func(p *approvers.Policy) {
 		two(p)
 		p.Approvers[1].Members = users("U0002", "U0005")
 	})
-	if r = mustApprove(t, p, told, onFin1, at).Refresh(deciding(same, at), values); len(r.Standing()) != 1 || len(r.Joined) != 1 {
+	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(same, at), values); len(r.Standing()) != 1 || len(r.Joined) != 1 {
 		t.Errorf("%d approvals stand, of leads %v", len(r.Standing()), r.Joined)
 	}
 }
@@ -204,7 +205,7 @@ func TestRecheckOfAnApproval(t *testing.T) {
 			if tt.change != nil {
 				now = changed(tt.change)
 			}
-			after := r.Recheck(deciding(now, later), callOf("issue_refund", small).Facts.Args)
+			after, _ := r.Recheck(deciding(now, later), callOf("issue_refund", small).Facts.Args)
 			if after.State != tt.state {
 				t.Fatalf("%s (%s); want %s", after.State, after.Reason, tt.state)
 			}
@@ -231,15 +232,15 @@ func TestEscalation(t *testing.T) {
 	if _, _, due := r.Escalate(deciding(p, start.Add(10*time.Minute-time.Microsecond))); due {
 		t.Error("escalated before its time")
 	}
-	_, denied := r.Approve(deciding(p, start), moveBy(r, onLead, start))
+	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onLead, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
 
 	at := start.Add(10 * time.Minute)
 	r, lead, due := r.Escalate(deciding(p, at))
-	if !due || lead.Lead.Name != "team-lead" || r.State != approvers.Pending || !r.EscalateAt.Equal(at.Add(10*time.Minute)) {
-		t.Fatalf("%t to %s, %s, next at %s", due, lead.Lead.Name, r.State, r.EscalateAt)
+	if !due || escalation(lead).Lead.Name != "team-lead" || r.State != approvers.Pending || !r.EscalateAt.Equal(at.Add(10*time.Minute)) {
+		t.Fatalf("%t to %s, %s, next at %s", due, escalation(lead).Lead.Name, r.State, r.EscalateAt)
 	}
-	if after, denied := r.Approve(deciding(p, at), moveBy(r, onSupport, at)); denied != nil || after.State != approvers.Approved {
+	if after, _, denied := r.Approve(deciding(p, at), actionBy(r, onSupport, at)); denied != nil || after.State != approvers.Approved {
 		t.Errorf("the first role can't decide any more: %s, %v", after.State, denied)
 	}
 	after := mustApprove(t, p, r, onLead, at)
@@ -249,8 +250,8 @@ func TestEscalation(t *testing.T) {
 
 	at = at.Add(10 * time.Minute)
 	r, lead, due = r.Escalate(deciding(p, at))
-	if !due || lead.Lead.Name != "finance-director" || !r.EscalateAt.IsZero() {
-		t.Fatalf("%t to %s, next at %s; want the director, and nobody after", due, lead.Lead.Name, r.EscalateAt)
+	if !due || escalation(lead).Lead.Name != "finance-director" || !r.EscalateAt.IsZero() {
+		t.Fatalf("%t to %s, next at %s; want the director, and nobody after", due, escalation(lead).Lead.Name, r.EscalateAt)
 	}
 	if _, _, due = r.Escalate(deciding(p, at.Add(time.Hour))); due {
 		t.Error("escalated to nobody")
@@ -264,8 +265,8 @@ func TestEscalationSkipsNoStageAndLowersNoQuorum(t *testing.T) {
 	r := open(t, p, "issue_refund", large)
 	at := start.Add(10 * time.Minute)
 	r, lead, due := r.Escalate(deciding(p, at))
-	if !due || lead.Lead.Name != "finance-director" {
-		t.Fatalf("%t to %s", due, lead.Lead.Name)
+	if !due || escalation(lead).Lead.Name != "finance-director" {
+		t.Fatalf("%t to %s", due, escalation(lead).Lead.Name)
 	}
 	r = mustApprove(t, p, r, onFin1, at)
 	if r.State != approvers.Pending || r.Stage != 0 {
@@ -275,7 +276,7 @@ func TestEscalationSkipsNoStageAndLowersNoQuorum(t *testing.T) {
 	if r.State != approvers.Pending || r.Stage != 1 || len(r.Joined) != 0 {
 		t.Fatalf("%s at stage %d with %v; want the second stage without the first's leads", r.State, r.Stage, r.Joined)
 	}
-	_, denied := r.Approve(deciding(p, at), moveBy(r, onFin1, at))
+	_, _, denied := r.Approve(deciding(p, at), actionBy(r, onFin1, at))
 	wantDenied(t, denied, approvers.DeniedCounted)
 }
 
@@ -284,8 +285,8 @@ func TestEscalationPassesOverLeadsWhoCannotDecide(t *testing.T) {
 	p.Approvers[1].CanApprove = []string{"send_email"} // the lead lacks the tool; the lead's lead has it
 	r := open(t, p, "apply_discount", `{}`)
 	_, lead, due := r.Escalate(deciding(p, start.Add(10*time.Minute)))
-	if !due || lead.Lead.Name != "finance-director" {
-		t.Errorf("%t to %q; want the director", due, lead.Lead.Name)
+	if !due || escalation(lead).Lead.Name != "finance-director" {
+		t.Errorf("%t to %q; want the director", due, escalation(lead).Lead.Name)
 	}
 	p.Approvers[2].MaxRisk = approvers.Low // the ceiling binds at the last stage
 	if r = open(t, p, "apply_discount", `{}`); !r.EscalateAt.IsZero() {
@@ -296,6 +297,6 @@ func TestEscalationPassesOverLeadsWhoCannotDecide(t *testing.T) {
 	r = open(t, p, "apply_discount", `{}`)
 	r, _, _ = r.Escalate(deciding(p, start.Add(10*time.Minute)))
 	if _, lead, due = r.Escalate(deciding(p, start.Add(time.Hour))); due {
-		t.Errorf("went round in a circle to %s", lead.Lead.Name)
+		t.Errorf("went round in a circle to %s", escalation(lead).Lead.Name)
 	}
 }

@@ -1,14 +1,14 @@
-// Package approvers is the domain of Countersign: what risk a tool call bears, who must allow it,
-// and what follows when somebody decides, edits, withdraws, or stays silent.
+// Package approvers is the domain of Countersign: the risk of a tool call, the people who must allow it, and the effect
+// of a decision, an edit, a withdrawal or silence.
 //
-// The package is pure. Values and a time go in; values and what follows from them come out. It reads
-// no clock, does no I/O and starts no goroutine, so every rule in it can be tested by listing cases.
+// The package is pure. Values and a time go in; values and events come out (Event lists the kinds). It reads no clock,
+// does no I/O and starts no goroutine, so every rule can be tested by listing cases.
 //
-// It promises:
+// It guarantees:
 //
-//   - Nobody decides without authority at the moment of the click: membership, tool list, ceiling (at the
-//     last stage), not a requester, not a guest, stranger, bot or deactivated account.
+//   - Whether a person may decide is checked at the click: membership, tool list, ceiling at the last stage. Guests,
+//     strangers, bots and deactivated accounts can't decide. Requesters can't, unless the policy allows self-approval.
 //   - One person counts once over all stages of a request.
-//   - A request leaves the pending state once. Silence never approves.
-//   - What was decided is bound by a digest to the exact bytes that run.
+//   - Of several decisions that would end a pending request, one wins. Silence never approves.
+//   - A digest binds every decision to the exact bytes that run.
 package approvers

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Elicitation is what a tool has to know in the middle of its run: a form, or an address to visit, for the person who asked. It grants nothing, and it is
-// answered once. See docs/states.md.
+// Elicitation is a question that a tool asks during its run: a form to fill in or an address to visit, for the person
+// who asked. It grants nothing and is answered once. See docs/states.md.
 type Elicitation struct {
 	ID           string           `json:"id"` // random
 	Version      uint64           `json:"version"`
@@ -15,26 +15,26 @@ type Elicitation struct {
 	Turn         string           `json:"turn"`
 	Call         string           `json:"call"`
 	Execution    string           `json:"execution"`
-	Try          int              `json:"try"`   // which try of the execution asks
+	Try          int              `json:"try"`   // the try of the execution that asks
 	Owner        string           `json:"owner"` // the process whose run waits for it
 	Tool         string           `json:"tool"`
-	From         string           `json:"from,omitempty"` // who wants to know, as the tool's source calls itself
+	From         string           `json:"from,omitempty"` // the asking party, as the tool's source names itself
 	Text         string           `json:"text"`           // the question, in the source's words
 	Schema       json.RawMessage  `json:"schema,omitempty"`
 	URL          string           `json:"url,omitempty"` // the address to visit, where there is no form
-	Asked        PersonID         `json:"asked"`         // who is asked, and nobody else
+	Asked        PersonID         `json:"asked"`         // the only person who may answer
 	CreatedAt    time.Time        `json:"created_at"`
 	ExpiresAt    time.Time        `json:"expires_at"`
 	ClosedAt     time.Time        `json:"closed_at,omitzero"`
 	Name         string           `json:"name,omitempty"`   // of the person who answered
-	Values       json.RawMessage  `json:"values,omitempty"` // what they filled in: an object that the schema admits
+	Values       json.RawMessage  `json:"values,omitempty"` // the answers: an object that the schema permits
 	Why          string           `json:"why,omitempty"`    // why it was cancelled, as a part of a sentence
 }
 
-// ElicitationState is where an elicitation stands.
+// ElicitationState is the state of an elicitation.
 type ElicitationState string
 
-// The states of an elicitation. It leaves the first one once.
+// The states of an elicitation. It leaves the open state once.
 const (
 	ElicitationOpen      ElicitationState = "open"
 	ElicitationAccepted  ElicitationState = "accepted"
@@ -52,7 +52,7 @@ func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now 
 	return q, nil
 }
 
-// Decline records that the person who was asked does not want to say.
+// Decline records that the person refuses to answer.
 func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation, *Denied) {
 	if d := q.Answerable(who, received); d != nil {
 		return q, d
@@ -61,7 +61,7 @@ func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation
 	return q, nil
 }
 
-// Cancel ends an elicitation that nobody waits for any more.
+// Cancel ends an open elicitation whose run no longer waits for it.
 func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	if q.State == ElicitationOpen {
 		q.State, q.Why, q.ClosedAt = ElicitationCancelled, why, now
@@ -78,7 +78,8 @@ func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	return q, true
 }
 
-// Answerable says why somebody can't answer; nil: they can. Only the person who was asked may, and only by the deadline, as Slack delivered it.
+// Answerable returns why a person can't answer, or nil. Only the person who was asked can, until the deadline; received
+// is when Slack delivered the answer.
 func (q Elicitation) Answerable(who Identity, received time.Time) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

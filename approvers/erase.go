@@ -2,16 +2,16 @@ package approvers
 
 import "encoding/json"
 
-// erasedArgs stand where arguments were.
+// erasedArgs replaces erased arguments.
 var erasedArgs = json.RawMessage("{}")
 
-// Erase takes out of a request what people and the model wrote. Who decided what, when, and over which digest stays.
+// Erase removes the texts of people and the model from a request. The decisions, their times and digests stay.
 func (r Request) Erase() Request {
-	r.Args, r.Preview, r.PreviewFault, r.Reason, r.Facts.Quote, r.Facts.Reworded = erasedArgs, "", "", "", "", nil
-	if r.Forecast != nil {
-		f := *r.Forecast
+	r.Args, r.Preview, r.PreviewFault, r.Reason, r.Facts.Quote, r.Facts.MessageEdit = erasedArgs, "", "", "", "", nil
+	if r.ToolPreview != nil {
+		f := *r.ToolPreview
 		f.Text, f.Fault = "", ""
-		r.Forecast = &f
+		r.ToolPreview = &f
 	}
 	r.Decisions = each(r.Decisions, func(d *Decision) { d.Reason = "" })
 	r.Edits = each(r.Edits, func(e *Edit) { e.Before, e.After, e.Reason = erasedArgs, erasedArgs, "" })
@@ -19,22 +19,22 @@ func (r Request) Erase() Request {
 	return r
 }
 
-// Erased reports whether what people and the model wrote was taken out: the arguments are not those that the digest is over.
+// Erased reports whether the texts were removed: the digest then doesn't match the arguments.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
-// Erase takes out of an execution what was run and what came of it. Its digest stays.
+// Erase removes the arguments and the result from an execution. Its digest stays.
 func (e Execution) Erase() Execution {
 	e.Args, e.Result = erasedArgs, ""
 	return e
 }
 
-// Erase takes out of an elicitation what was asked and answered. Who answered, and when, stays.
+// Erase removes the question and the answer from an elicitation. Who answered, and when, stays.
 func (q Elicitation) Erase() Elicitation {
 	q.Text, q.Schema, q.URL, q.Values = "", nil, "", nil
 	return q
 }
 
-// each changes the elements of a copy.
+// each applies change to every element of a copy of the list.
 func each[T any](list []T, change func(*T)) []T {
 	if list == nil {
 		return nil

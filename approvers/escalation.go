@@ -5,31 +5,33 @@ import (
 	"time"
 )
 
-// Open opens a request for a call that has to wait.
-func Open(in Deciding, r Request) Request {
+// Open opens a request for a call that needs approval.
+func Open(in DecisionContext, r Request) (Request, []Event) {
 	r.State = Pending
 	r.CreatedAt = in.Now
 	if r.Plan.Verdict == Refuse {
 		t, _ := in.Policy.Tool(r.Tool, r.Agent)
 		r.ExpiresAt = in.Now.Add(t.ExpiresAfter)
-		return r.close(Refused, "", "", "", r.Plan.Why[len(r.Plan.Why)-1], in.Now)
+		r, closed, _ := r.end(Refused, "", "", "", r.Plan.Why[len(r.Plan.Why)-1], in.Now)
+		return r, append([]Event{RequestOpened{}}, closed...)
 	}
-	return r.begin(in)
+	r, started := r.begin(in, StageOpened, Request{})
+	return r, []Event{RequestOpened{}, started}
 }
 
-// begin starts the clocks of the current stage. Nobody is added to it yet.
-func (r Request) begin(in Deciding) Request {
-	r.Joined, r.Owed, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
+// begin starts the clocks of the current stage, without people added to it. was is the request before the transition.
+func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
+	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt = r.handedAt(r.Stage), nil
 	r.StageAt = in.Now
 	t := r.times(in)
 	r.ExpiresAt = r.worked(in, r.stage().Roles(), t.ExpiresAfter)
 	r.RemindAt = r.nextReminder(in)
-	return r.armEscalation(in)
+	return r.armEscalation(in), StageStarted{Why: why, From: was.Stage, After: was.stage(), Stage: r.Stage}
 }
 
-// times are the tool's policy with what the current stage says of its own time.
-func (r Request) times(in Deciding) ToolPolicy {
+// times returns the tool's policy, with the current stage's own times in place of the tool's.
+func (r Request) times(in DecisionContext) ToolPolicy {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	s := r.stage()
 	if s.ExpiresAfter > 0 {
@@ -41,8 +43,8 @@ func (r Request) times(in Deciding) ToolPolicy {
 	return t
 }
 
-// worked is when so much of the roles' working time will have passed from now on: of the one that is through first.
-func (r Request) worked(in Deciding, roles []string, d time.Duration) time.Time {
+// worked returns when d of working time will have passed from now on. With several roles, the earliest counts.
+func (r Request) worked(in DecisionContext, roles []string, d time.Duration) time.Time {
 	var at time.Time
 	for _, name := range roles {
 		role, ok := in.Policy.Role(name)
@@ -59,8 +61,9 @@ func (r Request) worked(in Deciding, roles []string, d time.Duration) time.Time 
 	return at
 }
 
-// armEscalation sets when the next lead is told, or everybody once more, if there is anybody to tell.
-func (r Request) armEscalation(in Deciding) Request {
+// armEscalation sets when the next lead, or everybody once more, is notified. It clears the time if nobody is left to
+// notify.
+func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
 		return r
@@ -79,8 +82,8 @@ func (r Request) armEscalation(in Deciding) Request {
 	return r
 }
 
-// rearm sets the escalation and the reminders anew where a changed policy has others, and leaves a clock that is running alone.
-func (r Request) rearm(in Deciding) Request {
+// rearm recomputes the escalation and the reminders after a policy change. It does not extend a clock that is running.
+func (r Request) rearm(in DecisionContext) Request {
 	armed := r.armEscalation(in)
 	if !armed.EscalateAt.IsZero() && !r.EscalateAt.IsZero() && r.EscalateAt.Before(armed.EscalateAt) {
 		armed.EscalateAt = r.EscalateAt
@@ -91,8 +94,9 @@ func (r Request) rearm(in Deciding) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether those who were told last don't work now, and their roles send what comes then to the lead.
-func (r Request) goesUpAtOnce(in Deciding) bool {
+// goesUpAtOnce reports whether the people notified last are outside their working hours and their roles pass such
+// requests to the lead.
+func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
 		told = r.Joined[n-1:]
@@ -106,7 +110,7 @@ func (r Request) goesUpAtOnce(in Deciding) bool {
 	return true
 }
 
-// nextLead follows the leads of the stage's roles up to the first that may decide the stage and was not told yet.
+// nextLead returns the first lead above the stage's roles that may decide the stage and has not been notified.
 func (r Request) nextLead(p *Policy) (Role, bool) {
 	told := r.Roles()
 	for _, from := range r.stage().Roles() {
@@ -119,7 +123,7 @@ func (r Request) nextLead(p *Policy) (Role, bool) {
 	return Role{}, false
 }
 
-// above are the leads of a role, from the nearest up.
+// above returns the leads of a role, nearest first.
 func (p *Policy) above(name string) (leads []Role) {
 	role, ok := p.Role(name)
 	for ok && role.Lead != "" {
@@ -140,35 +144,30 @@ func (p *Policy) leadsTo(s Stage, name string) bool {
 	})
 }
 
-// Escalation says who is told because nobody has decided.
-type Escalation struct {
-	Lead  Role // the lead who was added to the stage
-	Again bool // nobody was left to add: everybody who was told is told once more
-}
-
-// late reports whether the stage's deadline has passed: then nobody else is told, and what becomes of it is Expire's.
+// late reports whether the stage's deadline has passed. Nobody else is notified then, and Expire decides the outcome.
 func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
-// Escalate adds the next lead to the current stage, or has everybody told again as often as the policy says. It skips no stage and
-// lowers no quorum. It reports false while it is not due or nobody is left to tell.
-func (r Request) Escalate(in Deciding) (Request, Escalation, bool) {
+// Escalate adds the next lead to the current stage. After the last lead it notifies everybody again, as often as the
+// policy says. It skips no stage and lowers no quorum. It returns false if it is not due. If nobody is left to notify,
+// it returns false with an EscalationEnded event.
+func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
-		return r, Escalation{}, false
+		return r, nil, false
 	}
 	if up, lead, ok := r.join(in); ok {
-		return up, Escalation{Lead: lead}, true
+		return up, []Event{Escalated{Lead: lead}}, true
 	}
 	if r.Rounds < r.times(in).Repeat {
 		r.Rounds++
 		r.RemindAt = in.Now
-		return r.armEscalation(in), Escalation{Again: true}, true
+		return r.armEscalation(in), []Event{Escalated{Again: true}}, true
 	}
 	r.EscalateAt = time.Time{}
-	return r, Escalation{}, false
+	return r, []Event{EscalationEnded{}}, false
 }
 
 // join adds the next lead to the stage.
-func (r Request) join(in Deciding) (Request, Role, bool) {
+func (r Request) join(in DecisionContext) (Request, Role, bool) {
 	lead, ok := r.nextLead(in.Policy)
 	if !ok {
 		return r, Role{}, false
@@ -177,7 +176,7 @@ func (r Request) join(in Deciding) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
-// keepLeads leaves of those who were told as leads only those who still are.
+// keepLeads removes the added roles that are no longer leads of the stage's roles.
 func (r Request) keepLeads(p *Policy) Request {
 	joined, at := r.Joined, r.JoinedAt
 	r.Joined, r.JoinedAt = nil, nil
@@ -193,19 +192,19 @@ func (r Request) keepLeads(p *Policy) Request {
 	return r
 }
 
-// goUp gives a stage that nobody decided to the next lead with its time anew, where the policy has silence escalate.
-func (r Request) goUp(in Deciding) (Request, bool) {
+// goUp passes an expired stage to the next lead with its full time, if the policy escalates on expiry.
+func (r Request) goUp(in DecisionContext) (Request, Role, bool) {
 	t := r.times(in)
 	if t.OnExpiry != ExpiryEscalates {
-		return r, false
+		return r, Role{}, false
 	}
 	up, lead, ok := r.join(in)
 	if !ok {
-		return r, false
+		return r, Role{}, false
 	}
 	up.ExpiresAt = up.worked(in, []string{lead.Name}, t.ExpiresAfter)
 	if up.RemindAt.IsZero() {
 		up.RemindAt = up.nextReminder(in)
 	}
-	return up, true
+	return up, lead, true
 }

@@ -8,7 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// policyWith is the example's policy, changed: discounts go to support, whose lead is team-lead, whose lead is finance-director.
+// policyWith is the example's policy, changed: discounts go to support, whose lead is team-lead, whose lead is
+// finance-director.
 func policyWith(change ...func(*approvers.Policy)) *approvers.Policy {
 	p := example()
 	for _, c := range change {
@@ -38,7 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain: once nobody is left to add, everybody is told again as often as the policy says, and no more.
+// TestTheChainIsGoneThroughAgain: once nobody is left to add, everybody is told again as often as the policy says, and
+// no more.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -55,13 +57,13 @@ func TestTheChainIsGoneThroughAgain(t *testing.T) {
 		if _, _, again := after.Escalate(deciding(p, at)); again {
 			t.Fatal("the same step is due twice")
 		}
-		if e.Again {
+		if escalation(e).Again {
 			told = append(told, "again")
 			if !after.RemindAt.Equal(at) {
 				t.Errorf("everybody is told at %s; want at once", after.RemindAt)
 			}
 		} else {
-			told = append(told, e.Lead.Name)
+			told = append(told, escalation(e).Lead.Name)
 		}
 		r = after
 	}
@@ -81,7 +83,7 @@ func TestSilenceGoesUp(t *testing.T) {
 	p := policyWith(silenceEscalates, remindsEvery(20*time.Minute, 5), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 2 * hour })
 	r := open(t, p, "apply_discount", `{}`)
 	for i, lead := range []string{"team-lead", "finance-director"} {
-		if early, expired := r.Expire(deciding(p, r.ExpiresAt.Add(-time.Microsecond))); expired {
+		if early, _, expired := r.Expire(deciding(p, r.ExpiresAt.Add(-time.Microsecond))); expired {
 			t.Fatalf("expired early: %+v", early)
 		}
 		at := r.ExpiresAt
@@ -89,7 +91,7 @@ func TestSilenceGoesUp(t *testing.T) {
 			t.Fatalf("the time ends at %s", at)
 		}
 		r, _, _ = r.Remind(deciding(p, r.RemindAt), nil)
-		up, ok := r.Expire(deciding(p, at))
+		up, _, ok := r.Expire(deciding(p, at))
 		if !ok || up.State != approvers.Pending || up.Joined[len(up.Joined)-1] != lead || !up.ExpiresAt.Equal(at.Add(30*time.Minute)) {
 			t.Fatalf("step %d: %t, %s, joined by %v, until %s", i, ok, up.State, up.Joined, up.ExpiresAt)
 		}
@@ -101,7 +103,7 @@ func TestSilenceGoesUp(t *testing.T) {
 	if decided := mustApprove(t, p, r, onFin1, r.ExpiresAt.Add(-time.Minute)); decided.State != approvers.Approved {
 		t.Errorf("a lead who was added could not decide: %s", decided.State)
 	}
-	if end, ok := r.Expire(deciding(p, r.ExpiresAt)); !ok || end.State != approvers.Expired {
+	if end, _, ok := r.Expire(deciding(p, r.ExpiresAt)); !ok || end.State != approvers.Expired {
 		t.Errorf("after the last lead it is %s", end.State)
 	}
 }
@@ -118,10 +120,10 @@ func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 		if after, told, due := r.Remind(in, here(onSupport)); due || len(told) > 0 || after.Reminded != 0 {
 			t.Errorf("%s on: reminded %v", late, told)
 		}
-		if after, m := r.Muster(in, nil); len(m.Invited) > 0 || !m.Again.IsZero() || !after.EscalateAt.Equal(r.EscalateAt) {
+		if after, m := r.ResolveAvailability(in, nil); len(m) > 0 || !after.EscalateAt.Equal(r.EscalateAt) {
 			t.Errorf("%s on: mustered %+v", late, m)
 		}
-		if after, ok := r.Expire(in); !ok || after.State != approvers.Expired {
+		if after, _, ok := r.Expire(in); !ok || after.State != approvers.Expired {
 			t.Errorf("%s on: %s", late, after.State)
 		}
 	}
@@ -140,7 +142,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		in := deciding(p, start.Add(back))
 		_, _, escalated := r.Escalate(in)
 		_, _, reminded := r.Remind(in, here(onSupport))
-		_, expired := r.Expire(in)
+		_, _, expired := r.Expire(in)
 		if escalated || reminded || expired {
 			t.Errorf("at %s from the start: escalated %t, reminded %t, expired %t", back, escalated, reminded, expired)
 		}
@@ -150,7 +152,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestHoursOfAStage: its clocks stand still while its role does not work, and run in the lead's time once the lead is told.
+// TestHoursOfAStage: its clocks stand still while its role does not work, and run in the lead's time once the lead is
+// told.
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
 	monday := moment(t, "2026-11-23T09:00:00+01:00")
@@ -180,8 +183,8 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	r := openAt(t, p, night)
 	for _, lead := range []string{"team-lead", "finance-director"} {
 		after, e, due := r.Escalate(deciding(p, night))
-		if !due || e.Lead.Name != lead {
-			t.Fatalf("at once to %q (%t); want %s", e.Lead.Name, due, lead)
+		if !due || escalation(e).Lead.Name != lead {
+			t.Fatalf("at once to %q (%t); want %s", escalation(e).Lead.Name, due, lead)
 		}
 		r = after
 	}
@@ -213,7 +216,8 @@ func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	again := func(r approvers.Request, hash string, at time.Duration, change ...func(*approvers.Policy)) approvers.Request {
 		q := policyWith(change...)
 		q.Hash = hash
-		return r.Refresh(deciding(q, start.Add(at)), map[string]any{})
+		r, _ = r.Refresh(deciding(q, start.Add(at)), map[string]any{})
+		return r
 	}
 	same := again(r, "policy-2", 8*time.Minute, remindsEvery(12*time.Minute, 3))
 	if !same.RemindAt.Equal(r.RemindAt) || !same.EscalateAt.Equal(r.EscalateAt) || !same.ExpiresAt.Equal(r.ExpiresAt) {
@@ -231,5 +235,6 @@ func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 // openAt opens a discount request at a time.
 func openAt(t testing.TB, p *approvers.Policy, at time.Time) approvers.Request {
 	t.Helper()
-	return approvers.Open(deciding(p, at), open(t, p, "apply_discount", `{}`))
+	r, _ := approvers.Open(deciding(p, at), open(t, p, "apply_discount", `{}`))
+	return r
 }

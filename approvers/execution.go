@@ -7,42 +7,41 @@ import (
 	"time"
 )
 
-// Effect says what happens if a tool is run a second time, and so what may be done after a crash.
+// Effect is what a second run of a tool does. It determines how an interrupted run is handled.
 type Effect string
 
 // The protection levels, from the safest.
 const (
 	ReadOnly    Effect = "read-only"   // changes nothing: may simply be run again
-	Idempotent  Effect = "idempotent"  // the same execution id acts once: retried with it as its key
-	Unprotected Effect = "unprotected" // a second run acts again: never run again blindly
+	Idempotent  Effect = "idempotent"  // acts once per execution id: retried with the same id as its key
+	Unprotected Effect = "unprotected" // a second run acts again: never repeated automatically
 )
 
-// ExecutionState is where an execution stands. See docs/states.md.
+// ExecutionState is the state of an execution. See docs/states.md.
 type ExecutionState string
 
 // The states of an execution.
 const (
-	ExecutionNone      ExecutionState = "none"      // not started, and perhaps never to be
-	ExecutionExecuting ExecutionState = "executing" // durable before the tool is called
+	ExecutionNone      ExecutionState = "none"      // not started
+	ExecutionExecuting ExecutionState = "executing" // stored before the tool is called
 	ExecutionSucceeded ExecutionState = "succeeded"
-	ExecutionFailed    ExecutionState = "failed"  // the tool said no, or a person reported that it did not happen
-	ExecutionUnknown   ExecutionState = "unknown" // the process stopped while it ran; a person is asked
+	ExecutionFailed    ExecutionState = "failed"  // the tool returned an error, or a person reported that it did not happen
+	ExecutionUnknown   ExecutionState = "unknown" // the outcome is not known, for example because the process stopped; a person is asked
 )
 
-// Loss says why nobody knows how a run ended.
+// Loss is the reason why a run's outcome is unknown.
 type Loss string
 
-// The losses.
+// The reasons for an unknown outcome.
 const (
 	LossStopped  Loss = "stopped"  // the process stopped while it ran
-	LossUnclear  Loss = "unclear"  // its tool could not tell
+	LossUnclear  Loss = "unclear"  // the tool could not say
 	LossPaused   Loss = "paused"   // it was interrupted because everything was paused
 	LossHalted   Loss = "halted"   // it was interrupted because somebody stopped the agent
 	LossRestored Loss = "restored" // the store was put back from a backup that was taken before it ended
 )
 
-// Execution is the one run of a tool call: the exact bytes, and what became of them. Changed
-// bytes are a new execution.
+// Execution is one run of a tool call: its exact bytes and its outcome. Edited arguments make a new execution.
 type Execution struct {
 	ID           string          `json:"id"` // random; the tool's idempotency key
 	Version      uint64          `json:"version"`
@@ -51,11 +50,11 @@ type Execution struct {
 	Turn         string          `json:"turn"`
 	Call         string          `json:"call"`
 	Request      string          `json:"request,omitempty"`   // empty: run without asking
-	Asker        PersonID        `json:"asker,omitempty"`     // who wrote last before it was asked for
-	Grant        string          `json:"grant,omitempty"`     // the grant that it may run under, if people would have been asked without it
-	GrantUse     int             `json:"grant_use,omitempty"` // which of the grant's uses its run was, from 1
+	Asker        PersonID        `json:"asker,omitempty"`     // the last person who wrote before the call was proposed
+	Grant        string          `json:"grant,omitempty"`     // the grant that it may run under in place of an approval
+	GrantUse     int             `json:"grant_use,omitempty"` // the number of the grant's use by this run, from 1
 	Tool         string          `json:"tool"`
-	ToolHash     string          `json:"tool_hash"` // of the definition that was pinned when the call was proposed
+	ToolHash     string          `json:"tool_hash"` // of the definition pinned when the call was proposed
 	Effect       Effect          `json:"effect"`
 	Args         json.RawMessage `json:"args"` // the exact bytes
 	Digest       string          `json:"digest"`
@@ -64,28 +63,27 @@ type Execution struct {
 	CreatedAt    time.Time       `json:"created_at"`
 	StartedAt    time.Time       `json:"started_at,omitzero"`
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`
-	Result       string          `json:"result,omitempty"` // what the tool answered, or the error's sentence
-	Unrun        bool            `json:"unrun,omitempty"`  // failed, because the tool was not what people had agreed to: nothing was begun
+	Result       string          `json:"result,omitempty"` // the tool's response, or the error's sentence
+	Unrun        bool            `json:"unrun,omitempty"`  // failed without a run, because the tool differed from the one that was approved
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
-	LeftBy       PersonID        `json:"left_by,omitempty"` // had the model told that nobody knows how it ended
-	Loss         Loss            `json:"loss,omitempty"`    // why nobody knew how it ended, if that was so
-	After        string          `json:"after,omitempty"`   // the earlier execution of the call of which nobody knows how it ended
+	LeftBy       PersonID        `json:"left_by,omitempty"` // the person who told the model that the outcome is unknown
+	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown
+	After        string          `json:"after,omitempty"`   // the call's earlier execution with an unknown outcome
 }
 
 // Errors of an execution's transitions.
 var (
-	// ErrNotStartable says that the execution was started before: one permission, one run.
+	// ErrNotStartable means that the execution was started before: one permission, one run.
 	ErrNotStartable = errors.New("this execution has already been started")
-	// ErrNotRunning says that there is no run to finish.
+	// ErrNotRunning means that no run is under way.
 	ErrNotRunning = errors.New("this execution is not running")
-	// ErrDigest says that the stored bytes are not the ones that were signed.
+	// ErrDigest means that the stored bytes don't match the digest.
 	ErrDigest = errors.New("the stored arguments do not match their digest")
-	// ErrNotUnknown says that there is nothing to report: the outcome is known.
+	// ErrNotUnknown means that the outcome is already known, so it can't be reported.
 	ErrNotUnknown = errors.New("the outcome of this execution is already known")
 )
 
-// Start moves an execution to executing. It recomputes the digest, so bytes that were changed
-// since they were signed never run.
+// Start moves an execution to executing. It recomputes the digest and rejects changed bytes.
 func (e Execution) Start(owner string, now time.Time) (Execution, error) {
 	if e.State != ExecutionNone {
 		return e, ErrNotStartable
@@ -97,7 +95,7 @@ func (e Execution) Start(owner string, now time.Time) (Execution, error) {
 	return e, nil
 }
 
-// Retry takes over an execution whose process stopped, where a second run is harmless.
+// Retry takes over an interrupted execution that is safe to run again.
 func (e Execution) Retry(owner string, now time.Time) (Execution, error) {
 	if e.State != ExecutionExecuting || e.Effect == Unprotected {
 		return e, ErrNotStartable
@@ -109,7 +107,7 @@ func (e Execution) Retry(owner string, now time.Time) (Execution, error) {
 	return e, nil
 }
 
-// Finish records what the tool answered.
+// Finish records the tool's response.
 func (e Execution) Finish(ok bool, result string, now time.Time) (Execution, error) {
 	if e.State != ExecutionExecuting {
 		return e, ErrNotRunning
@@ -122,14 +120,14 @@ func (e Execution) Finish(ok bool, result string, now time.Time) (Execution, err
 	return e, nil
 }
 
-// Refuse records that the tool was not run after all, and why.
+// Refuse records that the tool was not run, and why.
 func (e Execution) Refuse(why string, now time.Time) (Execution, error) {
 	e, err := e.Finish(false, why, now)
 	e.Unrun = err == nil
 	return e, err
 }
 
-// Lose marks an execution of which nobody knows how it ended.
+// Lose marks a run's outcome as unknown.
 func (e Execution) Lose(why Loss, now time.Time) (Execution, error) {
 	if e.State != ExecutionExecuting {
 		return e, ErrNotRunning
@@ -138,7 +136,7 @@ func (e Execution) Lose(why Loss, now time.Time) (Execution, error) {
 	return e, nil
 }
 
-// Report records what a person found out about an unknown outcome.
+// Report records a person's report about an unknown outcome.
 func (e Execution) Report(happened bool, result string, who PersonID, now time.Time) (Execution, error) {
 	if e.State != ExecutionUnknown {
 		return e, ErrNotUnknown
@@ -151,7 +149,7 @@ func (e Execution) Report(happened bool, result string, who PersonID, now time.T
 	return e, nil
 }
 
-// Leave records who has the model told that nobody knows the outcome. It can still be reported.
+// Leave records who told the model that the outcome is unknown. The outcome can still be reported.
 func (e Execution) Leave(who PersonID) (Execution, error) {
 	if e.State != ExecutionUnknown {
 		return e, ErrNotUnknown
@@ -162,7 +160,7 @@ func (e Execution) Leave(who PersonID) (Execution, error) {
 
 func (e Execution) String() string { return fmt.Sprintf("execution %s of %s", e.ID, e.Tool) }
 
-// Chain names the audit chain of the execution: its request's, or its own where nobody was asked.
+// Chain returns the execution's audit chain: its request's, or its own if it has no request.
 func (e Execution) Chain() string {
 	if e.Request != "" {
 		return e.Request

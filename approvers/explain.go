@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Explain plans a call as [Policy.Plan] does, and says step by step how it came to that.
+// Explain plans a call as [Policy.Plan] does, and also returns the steps that led to the plan.
 func (p *Policy) Explain(c Call) (Plan, []string) {
 	var steps []string
 	plan := p.plan(c, func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) })
 	return plan, steps
 }
 
-// noting takes the steps of a plan down; nil takes none.
-type noting func(format string, args ...any)
+// planTrace records the steps of a plan; nil records nothing.
+type planTrace func(format string, args ...any)
 
-func (n noting) tool(p *Policy, c Call, t ToolPolicy, known bool) {
+func (n planTrace) tool(p *Policy, c Call, t ToolPolicy, known bool) {
 	if n == nil {
 		return
 	}
@@ -55,7 +55,7 @@ func waitsOrRuns(confirm bool) string {
 	return "runs without asking"
 }
 
-func (n noting) rule(i int, rule Rule, matched bool, err error) {
+func (n planTrace) rule(i int, rule Rule, matched bool, err error) {
 	switch {
 	case n == nil:
 	case err != nil:
@@ -67,7 +67,7 @@ func (n noting) rule(i int, rule Rule, matched bool, err error) {
 	}
 }
 
-// adds says what a rule adds to the tool's policy.
+// adds describes the rule's additions to the tool's policy.
 func (r Rule) adds() string {
 	var parts []string
 	if r.Risk != 0 {
@@ -89,13 +89,13 @@ func (r Rule) adds() string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-func (n noting) role(r Role, format string, args ...any) {
+func (n planTrace) role(r Role, format string, args ...any) {
 	if n != nil {
 		n("%s (%s) "+format+".", append([]any{r.Name, r.Title}, args...)...)
 	}
 }
 
-func (n noting) verdict(p *Policy, plan Plan, t ToolPolicy) {
+func (n planTrace) verdict(p *Policy, plan Plan, t ToolPolicy) {
 	if n == nil {
 		return
 	}

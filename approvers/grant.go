@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. It can be seen and
-// taken back at any time, and is used up in the executor.
+// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see and
+// revoke it at any time. Each run under it uses one of its calls.
 type Grant struct {
 	ID           string        `json:"id"`
 	Version      uint64        `json:"version"`
 	State        GrantState    `json:"state"`
 	Agent        string        `json:"agent"`
-	Conversation string        `json:"conversation,omitempty"` // empty: all of the agent's
+	Conversation string        `json:"conversation,omitempty"` // empty: all conversations of the agent
 	Tool         string        `json:"tool"`
-	ToolHash     string        `json:"tool_hash"`         // of the definition that it was given for
-	Args         []string      `json:"args"`              // the names that a call has: those of the call that it was given on, no more and no fewer
-	Secrets      []string      `json:"secrets,omitempty"` // arguments that are masked where it is shown
+	ToolHash     string        `json:"tool_hash"`         // of the tool definition that it was given for
+	Args         []string      `json:"args"`              // the exact set of argument names that a call must have
+	Secrets      []string      `json:"secrets,omitempty"` // arguments that are masked when the grant is shown
 	Bounds       []Bound       `json:"bounds,omitempty"`
 	Request      string        `json:"request,omitempty"`    // the request on whose card it was given
-	OfferedTo    string        `json:"offered_to,omitempty"` // the role whose people may take up an offer
-	Row          int           `json:"row,omitempty"`        // for an offer: how many calls in a row were approved as they were
+	OfferedTo    string        `json:"offered_to,omitempty"` // the role whose people may accept an offer
+	Row          int           `json:"row,omitempty"`        // for an offer: the number of consecutive calls that were approved unchanged
 	Approved     []Signer      `json:"approved,omitempty"`   // for an offer: who approved them
 	By           PersonID      `json:"by,omitempty"`         // who granted it
 	Name         string        `json:"name,omitempty"`
 	Role         string        `json:"role,omitempty"` // the role that gave the authority
 	At           time.Time     `json:"at"`
 	Until        time.Time     `json:"until"`
-	Within       time.Duration `json:"within"` // how long it holds once it is taken up
+	Within       time.Duration `json:"within"` // how long it is valid once it is accepted
 	Uses         int           `json:"uses"`
 	Left         int           `json:"left"`
 	ClosedBy     PersonID      `json:"closed_by,omitempty"` // who revoked, declined or replaced it
@@ -36,33 +36,34 @@ type Grant struct {
 	ClosedAt     time.Time     `json:"closed_at,omitzero"`
 }
 
-// Signer is somebody who approved.
+// Signer is a person who approved.
 type Signer struct {
 	ID   PersonID `json:"id"`
 	Name string   `json:"name"`
 }
 
-// GrantState is where a grant stands. See docs/states.md.
+// GrantState is the state of a grant. See docs/states.md.
 type GrantState string
 
 // The states of a grant.
 const (
-	GrantOffered  GrantState = "offered" // proposed by the bot; nobody has taken it up
+	GrantOffered  GrantState = "offered" // proposed by the bot, not yet accepted
 	GrantLive     GrantState = "live"
 	GrantUsed     GrantState = "used_up"
 	GrantExpired  GrantState = "expired"
 	GrantRevoked  GrantState = "revoked"
-	GrantReplaced GrantState = "replaced" // a newer one like it took its place
+	GrantReplaced GrantState = "replaced" // replaced by a newer grant for the same calls
 	GrantDeclined GrantState = "declined"
 )
 
-// Open reports whether the grant can still come to use.
+// Open reports whether the grant can still be used or accepted.
 func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 
-// ErrGrant says that a grant can't be used as it is.
+// ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at a time. Before it was given it is not either: the clock may have been set back.
+// over reports whether the grant is not in force at a time. It is also not in force before it was given: the clock may
+// have been set back.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
@@ -78,8 +79,8 @@ func (g Grant) Use(now time.Time) (Grant, error) {
 	return g, nil
 }
 
-// Revoke takes a grant back. Whoever gave it can, and the people of the same role.
-func (g Grant) Revoke(in Deciding, who Identity) (Grant, *Denied) {
+// Revoke ends a grant. Its giver and the people of the same role can revoke it.
+func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	if g.State != GrantLive {
 		return g, g.ended()
 	}
@@ -92,8 +93,8 @@ func (g Grant) Revoke(in Deciding, who Identity) (Grant, *Denied) {
 	return g.close(GrantRevoked, who.ID, who.Name, in.Now), nil
 }
 
-// Replace ends a grant whose place a newer one takes: one for the same calls. What is left of both does not add up, so that no more calls run
-// without asking than the policy has for one.
+// Replace ends a grant for which a newer one for the same calls exists. The remaining uses of the two don't add up, so
+// the policy's limit for one grant holds.
 func (g Grant) Replace(by Grant) (Grant, bool) {
 	if g.State != GrantLive || g.ID == by.ID || g.Agent != by.Agent || g.Conversation != by.Conversation || g.Tool != by.Tool || !sameFixed(g.Bounds, by.Bounds) {
 		return g, false
@@ -101,7 +102,7 @@ func (g Grant) Replace(by Grant) (Grant, bool) {
 	return g.close(GrantReplaced, by.By, by.Name, by.At), true
 }
 
-// sameFixed reports whether two grants ask for the same values.
+// sameFixed reports whether two grants fix the same arguments to the same values.
 func sameFixed(a, b []Bound) bool {
 	fixed := func(bounds []Bound) []Bound {
 		return slices.DeleteFunc(slices.Clone(bounds), func(b Bound) bool { return b.AtMost != nil })
@@ -109,7 +110,7 @@ func sameFixed(a, b []Bound) bool {
 	return slices.EqualFunc(fixed(a), fixed(b), func(x, y Bound) bool { return x.Arg == y.Arg && x.holds(y.Equal) })
 }
 
-// Lapse ends a grant or an offer whose time is over. It reports false while it is not.
+// Lapse ends a grant or an offer whose time is over. It returns false if the time is not over.
 func (g Grant) Lapse(now time.Time) (Grant, bool) {
 	if !g.State.Open() || now.Before(g.Until) {
 		return g, false
@@ -117,7 +118,7 @@ func (g Grant) Lapse(now time.Time) (Grant, bool) {
 	return g.close(GrantExpired, "", "", now), true
 }
 
-// ended is the answer to somebody who comes after the grant's end.
+// ended returns the denial for an action after the grant's end.
 func (g Grant) ended() *Denied { return &Denied{Code: DeniedResolved, By: g.ClosedBy, At: g.ClosedAt} }
 
 func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Grant {

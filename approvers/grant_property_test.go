@@ -12,8 +12,9 @@ import (
 	"countersign/approvers"
 )
 
-// TestGrantReachesNoFurther gives grants under random policies and then changes everything around them: the policy, the people, the tool, the time, who
-// asks for what. Whatever a grant lets through, its giver could at that moment have approved alone. -rapid.checks=N runs N times sixty.
+// TestGrantReachesNoFurther gives grants under random policies and then changes everything around them: the policy, the
+// people, the tool, the time, who asks for what. Whatever a grant lets through, its giver could at that moment have
+// approved alone. -rapid.checks=N runs N times sixty.
 func TestGrantReachesNoFurther(t *testing.T) {
 	given, admitted := 0, 0
 	for i := range 60 {
@@ -38,7 +39,7 @@ func oneGrant(t *rapid.T, given, admitted *int) {
 	a := approvers.Allowance{Uses: rapid.IntRange(1, 3).Draw(t, "uses"), Within: time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes")) * time.Minute}
 	var g approvers.Grant
 	for _, who := range rapid.Permutation(people).Draw(t, "givers") {
-		if one, denied := r.Allow(deciding(policy, start), moveBy(r, who, start), a); denied == nil {
+		if one, denied := r.Allow(deciding(policy, start), actionBy(r, who, start), a); denied == nil {
 			g = one
 			break
 		}
@@ -89,7 +90,8 @@ func oneGrant(t *rapid.T, given, admitted *int) {
 	}
 }
 
-// couldApproveAlone opens the request that would have been opened without the grant, lets it escalate to the end, and has the giver approve it.
+// couldApproveAlone opens the request that would have been opened without the grant, lets it escalate to the end, and
+// has the giver approve it.
 func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args string, now time.Time, giver approvers.Identity, g approvers.Grant) {
 	r := openIn(p, c, args)
 	if r.State != approvers.Pending || r.Plan.Risk >= approvers.Critical || len(r.Plan.Stages) != 1 {
@@ -102,9 +104,9 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 		r, _, _ = r.Escalate(deciding(p, at))
 	}
 	r.ExpiresAt = at.Add(time.Hour)
-	m := moveBy(r, giver, at)
+	m := actionBy(r, giver, at)
 	m.Typed = false
-	after, denied := r.Approve(deciding(p, at), m)
+	after, _, denied := r.Approve(deciding(p, at), m)
 	if denied != nil || after.State != approvers.Approved {
 		t.Fatalf("ran without asking, and %s could not have approved it: %v, %s", giver.ID, denied, after.State)
 	}
@@ -117,7 +119,8 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 	}
 }
 
-// withinBounds holds the arguments against the call that the grant was given on, by other means than the code under test.
+// withinBounds holds the arguments against the call that the grant was given on, by other means than the code under
+// test.
 func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approvers.Request, args string) {
 	var was, is struct {
 		Amount   *float64

@@ -72,7 +72,7 @@ var threeMore = approvers.Allowance{Uses: 3, Within: 30 * time.Minute}
 func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers.Identity, a approvers.Allowance) approvers.Grant {
 	t.Helper()
 	r := asked(p, tool, args)
-	g, denied := r.Allow(deciding(p, start), moveBy(r, who, start), a)
+	g, denied := r.Allow(deciding(p, start), actionBy(r, who, start), a)
 	if denied != nil {
 		t.Fatalf("%s could not allow it: %v", who.Name, denied)
 	}
@@ -81,7 +81,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 }
 
 // admits says why a call may not run under a grant, looking at everything that the executor looks at.
-func admits(g approvers.Grant, in approvers.Deciding, c approvers.Call, hash, args string, giver approvers.Identity) string {
+func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {
 		return why
@@ -127,7 +127,7 @@ func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
 	like := callIn("conv_1", "issue_refund", refund)
-	at := func(p *approvers.Policy, d time.Duration) approvers.Deciding { return deciding(p, start.Add(d)) }
+	at := func(p *approvers.Policy, d time.Duration) approvers.DecisionContext { return deciding(p, start.Add(d)) }
 	by := func(ids ...approvers.PersonID) approvers.Call {
 		c := like
 		c.Requesters = ids
@@ -151,7 +151,7 @@ func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	onDuty.Groups = []string{"on-duty"}
 	for name, c := range map[string]struct {
 		g     approvers.Grant
-		in    approvers.Deciding
+		in    approvers.DecisionContext
 		call  approvers.Call
 		hash  string
 		giver approvers.Identity
@@ -226,7 +226,7 @@ func TestGrantOfALead(t *testing.T) {
 		t.Fatal("not escalated")
 	}
 	at := start.Add(15 * time.Minute)
-	g, denied := r.Allow(deciding(p, at), moveBy(r, onLead, at), approvers.Allowance{Uses: 2, Within: time.Hour})
+	g, denied := r.Allow(deciding(p, at), actionBy(r, onLead, at), approvers.Allowance{Uses: 2, Within: time.Hour})
 	if denied != nil || g.Role != "team-lead" {
 		t.Fatalf("%v, as %s", denied, g.Role)
 	}
@@ -265,16 +265,16 @@ func TestAllowIsDenied(t *testing.T) {
 		}
 		return r
 	}
-	stale := moveBy(ask("issue_refund", refund), onLead, start)
+	stale := actionBy(ask("issue_refund", refund), onLead, start)
 	stale.Digest = "of another card"
 	for name, c := range map[string]struct {
 		r    approvers.Request
-		m    approvers.Move
+		m    approvers.Action
 		a    approvers.Allowance
 		code approvers.Code
 	}{
-		"by the asker":         {r: ask("issue_refund", refund), m: approvers.Move{Who: asker}, code: approvers.DeniedSelf},
-		"by a bystander":       {r: ask("issue_refund", refund), m: approvers.Move{Who: bystander}, code: approvers.DeniedNotMember},
+		"by the asker":         {r: ask("issue_refund", refund), m: approvers.Action{Who: asker}, code: approvers.DeniedSelf},
+		"by a bystander":       {r: ask("issue_refund", refund), m: approvers.Action{Who: bystander}, code: approvers.DeniedNotMember},
 		"by nobody":            {r: ask("issue_refund", refund), code: approvers.DeniedUnidentified},
 		"over other arguments": {r: ask("issue_refund", refund), m: stale, code: approvers.DeniedStale},
 		"after the end":        {r: ask("issue_refund", refund, func(r *approvers.Request) { r.State = approvers.Approved }), code: approvers.DeniedResolved},
@@ -295,7 +295,7 @@ func TestAllowIsDenied(t *testing.T) {
 		"up to nothing":        {r: ask("issue_refund", refund), a: approvers.Allowance{Uses: 1, Within: 1, AtMost: atMost(``)}, code: approvers.DeniedNoGrants},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := moveBy(c.r, onLead, start)
+			m := actionBy(c.r, onLead, start)
 			if c.m.Who.ID != "" || c.code == approvers.DeniedUnidentified {
 				m.Who = c.m.Who
 			}
@@ -315,11 +315,11 @@ func TestAllowIsDenied(t *testing.T) {
 func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	p := granting(role("team-lead", func(r *approvers.Role) { r.Lead = "" }))
 	r := asked(p, "issue_refund", refund)
-	r, denied := r.HandOn(deciding(p, start), moveBy(r, onLead, start), onFin1)
+	r, _, denied := r.HandOn(deciding(p, start), actionBy(r, onLead, start), onFin1)
 	if denied != nil {
 		t.Fatal(denied)
 	}
-	_, denied = r.Allow(deciding(p, start), moveBy(r, onFin1, start), threeMore)
+	_, denied = r.Allow(deciding(p, start), actionBy(r, onFin1, start), threeMore)
 	wantDenied(t, denied, approvers.DeniedNoGrants)
 	mustApprove(t, p, r, onFin1, start)
 }
@@ -358,7 +358,7 @@ func TestGrantIsRevoked(t *testing.T) {
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
 	colleague := person("U0007")
 	for name, c := range map[string]struct {
-		in   approvers.Deciding
+		in   approvers.DecisionContext
 		who  approvers.Identity
 		code approvers.Code
 	}{

@@ -14,23 +14,23 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Head states what the journal was at one time. Its text is a checkpoint as c2sp.org/tlog-checkpoint defines it; the lines
-// after the third are ours. It is signed as a note of golang.org/x/mod/sumdb/note.
+// Head is a statement of the journal's content at one time. Its text is a checkpoint as c2sp.org/tlog-checkpoint
+// defines it; the lines after the third are our own extension. It is signed as a note of golang.org/x/mod/sumdb/note.
 type Head struct {
 	Origin string    // names the installation, and its keys
 	Size   uint64    // how many leaves it covers
 	Root   tlog.Hash // over them
 	Number uint64    // from 1, without gaps
 	At     time.Time // to the second
-	Before Sum       // over the whole note of the head before; zero for the first
-	Key    string    // the public key that signs from here on; empty: the one before goes on
-	After  string    // the public key in whose place Key stands; empty: Key is the first
+	Before Sum       // hash of the whole note of the previous head; zero for the first
+	Key    string    // the public key that signs from this head on; empty: the previous one
+	After  string    // the public key that Key replaces; empty: Key is the first
 }
 
-// ErrHead says that a text is not that of a head.
+// ErrHead means that a text is not a signed head.
 var ErrHead = errors.New("this is not a signed head")
 
-// Text is what is signed.
+// Text returns the text to sign.
 func (h Head) Text() string {
 	lines := []string{
 		h.Origin, strconv.FormatUint(h.Size, 10), h.Root.String(),
@@ -48,7 +48,7 @@ func (h Head) Text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// ParseHead reads what Text wrote, and nothing else.
+// ParseHead parses the exact format that Text writes.
 func ParseHead(text string) (h Head, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 6 || lines[len(lines)-1] != "" {
@@ -82,7 +82,7 @@ func ParseHead(text string) (h Head, err error) {
 	return h, nil
 }
 
-// Sign signs the head with one key, or with several where one takes over from another.
+// Sign signs the head with one key, or with several when a new key takes over.
 func (h Head) Sign(keys ...SealKey) (string, error) {
 	signers := make([]note.Signer, len(keys))
 	for i, k := range keys {
@@ -92,7 +92,7 @@ func (h Head) Sign(keys ...SealKey) (string, error) {
 	return string(signed), err
 }
 
-// ReadHead reads a note without holding its signatures against anything.
+// ReadHead parses a note without verifying its signatures.
 func ReadHead(signed string) (Head, error) {
 	_, err := note.Open([]byte(signed), nil)
 	var unverified *note.UnverifiedNoteError
@@ -102,7 +102,7 @@ func ReadHead(signed string) (Head, error) {
 	return ParseHead(unverified.Note.Text)
 }
 
-// OpenHead reads a note that all of the keys signed, and nobody else. So no byte of it can be another.
+// OpenHead parses a note that exactly the given keys signed. Every byte of it is covered by the signatures.
 func OpenHead(signed string, keys ...string) (Head, error) {
 	verifiers := make([]note.Verifier, len(keys))
 	for i, key := range keys {

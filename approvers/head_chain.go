@@ -7,25 +7,26 @@ import (
 
 // HeadChain verifies heads one after the other: their numbers, their links, and who signed them.
 type HeadChain struct {
-	// Named are the public keys that the operator trusts. Without any, the first head's own key is taken on trust.
+	// Named lists the public keys that the operator trusts. If it is empty, the first head's own key is trusted.
 	Named []string
 
-	key  string   // that signs now
-	keys []string // all that did
+	key  string   // the current signing key
+	keys []string // all signing keys
 	last Head
-	sum  Sum // of the last note
+	sum  Sum // hash of the last note
 }
 
-// Key is the public key that signed the last head.
+// Key returns the public key that signed the last head.
 func (c *HeadChain) Key() string { return c.key }
 
-// Keys are all public keys that signed heads.
+// Keys returns all public keys that signed heads.
 func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
 
-// Last is the last head.
+// Last returns the last head.
 func (c *HeadChain) Last() Head { return c.last }
 
-// Next takes the head that is stored as the next one, with its size. The faults say what is wrong with it; the chain goes on with what can be read.
+// Next verifies the head that is stored next, with its size. It returns the faults that it finds, and continues with
+// the data that it could read.
 func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -54,11 +55,11 @@ func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	return h, faults
 }
 
-// signed holds the signatures against the keys that may have made them.
+// signed verifies the signatures against the keys that may have made them.
 func (c *HeadChain) signed(h Head, signed string) error {
 	before := c.key
 	if h.Key != "" {
-		c.key = h.Key // also where it is not to be trusted: the rest is verified all the same
+		c.key = h.Key // even an untrusted key, so that the remaining heads are verified too
 		c.keys = append(c.keys, h.Key)
 	}
 	switch {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// KeptHead is a head that is kept elsewhere than in the store.
+// KeptHead is a copy of a head that is kept outside the store.
 type KeptHead struct {
-	Line int // where it begins
+	Line int // the line that it begins in
 	Note string
-	Cut  bool // it may be only the beginning of a note: nothing comes after it, not even an end
+	Cut  bool // it may be incomplete: no empty line follows it
 }
 
-// Of reports whether it is a note, or the beginning of it.
+// Of reports whether it is a copy of a note, or its beginning if it was cut.
 func (k KeptHead) Of(note string) bool {
 	return k.Note == note || k.Cut && strings.HasPrefix(note, strings.TrimRight(k.Note, "\n"))
 }
@@ -22,12 +22,12 @@ func (k KeptHead) Of(note string) bool {
 // inLine precedes a head that is written as one word.
 const inLine = "countersign-head:"
 
-// InLine writes a note as one word, for logs and messages.
+// InLine encodes a note as one word, for logs and messages.
 func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
 
-// KeptHeads reads heads that are kept elsewhere: notes with an empty line after each, or lines of any kind with words that InLine wrote,
-// of which the rest does not matter. What is neither is a fault, except for a note that was begun by somebody who stopped,
-// and written anew after that.
+// KeptHeads parses heads that are kept outside the store. The text holds notes, each followed by an empty line, or
+// lines of any kind with words that InLine wrote; it ignores the rest of such a line. Everything else is a fault,
+// except an incomplete note at the end of the text or before its complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {
@@ -35,7 +35,7 @@ func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	}
 	for i, k := range all {
 		if i+1 < len(all) && k.Note != all[i+1].Note && strings.HasPrefix(all[i+1].Note, strings.TrimRight(k.Note, "\n")) {
-			continue // begun, and written anew
+			continue // incomplete, and then written again
 		}
 		if _, err := ReadHead(k.Note); err != nil {
 			if !k.Cut {
@@ -51,7 +51,7 @@ func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	return kept, faults
 }
 
-// keptNotes cuts a text at its empty lines, and puts what was signed and the signatures together again.
+// keptNotes splits a text at its empty lines, and joins each signed text with its signatures.
 func keptNotes(text string) (all []KeptHead) {
 	line := 1
 	blocks := strings.Split(text, "\n\n")

@@ -12,20 +12,20 @@ import (
 
 // SealKey is an Ed25519 key that signs heads.
 type SealKey struct {
-	Public string // as others are told it: name, hash and key
+	Public string // the published form: name, hash and key
 	signer note.Signer
 }
 
-// ErrSealKey says that a text is not a key that can sign.
+// ErrSealKey means that a text is not a private signing key.
 var ErrSealKey = errors.New("this is not a private key for signing heads")
 
-// NewSealKey makes a key from the randomness. The text is secret, and all that has to be kept.
+// NewSealKey generates a key from random. The text is secret; it is all that has to be stored.
 func NewSealKey(random io.Reader, origin string) (text string, err error) {
 	text, _, err = note.GenerateKey(random, origin)
 	return text, err
 }
 
-// ParseSealKey reads what NewSealKey made.
+// ParseSealKey parses the text of NewSealKey.
 func ParseSealKey(text string) (SealKey, error) {
 	signer, err := note.NewSigner(text)
 	if err != nil {
@@ -41,10 +41,10 @@ func ParseSealKey(text string) (SealKey, error) {
 	return SealKey{Public: key, signer: signer}, err
 }
 
-// Origin names the installation that the key belongs to.
+// Origin returns the name of the installation that the key belongs to.
 func (k SealKey) Origin() string { return k.signer.Name() }
 
-// CheckPublicKey says whether a text is a public key.
+// CheckPublicKey returns an error if a text is not a public key.
 func CheckPublicKey(key string) error {
 	_, err := note.NewVerifier(key)
 	return err

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Hours are a role's working hours. Outside of them the clocks of its stages stand still.
+// Hours are a role's working hours. Outside of them the clocks of its stages stop.
 type Hours struct {
 	Zone     *time.Location
 	Days     [7]bool       // by time.Weekday
@@ -14,16 +14,16 @@ type Hours struct {
 	Outside  Outside
 }
 
-// Outside says what happens to a request that comes outside of working hours.
+// Outside says what happens to a request that arrives outside of working hours.
 type Outside string
 
-// What happens outside of working hours.
+// The ways to treat such a request.
 const (
 	OutsideWaits     Outside = "wait"     // the clocks stand still until the role works again
 	OutsideEscalates Outside = "escalate" // the lead is told at once
 )
 
-// maxDays bounds how many days are looked at for the next working time: whatever is not over by then goes on without a pause.
+// maxDays limits the search for the next working time. Time that is left then counts without a pause.
 const maxDays = 3 * 366
 
 // Open reports whether the role works at a time.
@@ -35,7 +35,7 @@ func (h *Hours) Open(t time.Time) bool {
 	return works && !t.Before(from) && t.Before(to)
 }
 
-// day is the working time of a date in h's zone.
+// day returns the working time of a date in h's zone.
 func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool) {
 	noon := time.Date(y, m, d, 12, 0, 0, 0, h.Zone) // not midnight, which a change of clocks can leave out
 	if !h.Days[noon.Weekday()] || slices.Contains(h.Holidays, noon.Format(time.DateOnly)) {
@@ -44,7 +44,7 @@ func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool)
 	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
 }
 
-// at is a time of day by the wall clock. One that a change of clocks leaves out is the moment of the change.
+// at returns a time of day by the wall clock. If a change of clocks skips it, at returns the moment of the change.
 func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)
 	asked := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, time.UTC)
@@ -59,7 +59,7 @@ func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	return t
 }
 
-// After is when so much working time will have passed since a time. Without hours, time is working time.
+// After returns when d of working time will have passed since t. Without hours, all time is working time.
 func (h *Hours) After(t time.Time, d time.Duration) time.Time {
 	if h == nil {
 		return t.Add(d)

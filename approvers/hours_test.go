@@ -85,7 +85,8 @@ func TestWorkingTime(t *testing.T) {
 	}
 }
 
-// TestLeftOutHours: a time of day that the change of clocks leaves out is the moment of the change, east and west of Greenwich.
+// TestLeftOutHours: a time of day that the change of clocks leaves out is the moment of the change, east and west of
+// Greenwich.
 func TestLeftOutHours(t *testing.T) {
 	for zoneName, change := range map[string]string{"Europe/Berlin": "2026-03-29T03:00:00+02:00", "America/New_York": "2026-03-08T03:00:00-04:00"} {
 		at := moment(t, change)
@@ -130,7 +131,8 @@ func TestHoursThatNeverCome(t *testing.T) {
 	}
 }
 
-// TestWorkingTimeRises: more working time is never through sooner, whenever it begins; and it is through while the role works.
+// TestWorkingTimeRises: more working time is never through sooner, whenever it begins; and it is through while the role
+// works.
 func TestWorkingTimeRises(t *testing.T) {
 	h := office(t, "Europe/Berlin", 9*hour, 17*hour, "2026-03-31")
 	for at := moment(t, "2026-03-25T00:00:00Z"); at.Before(moment(t, "2026-04-03T00:00:00Z")); at = at.Add(37 * time.Minute) {

@@ -2,19 +2,20 @@ package approvers
 
 import "strings"
 
-// PersonID keys a person on workspace and user: "T0001/U0002". The operator at the command line is "operator:LOGIN".
+// PersonID identifies a person by workspace and user: "T0001/U0002". The operator at the command line is
+// "operator:LOGIN".
 type PersonID string
 
-// Who makes the id of a Slack user. team is the enterprise's id where the workspace belongs to one.
+// Who returns the id of a Slack user. team is the enterprise's id if the workspace belongs to one.
 func Who(team, user string) PersonID { return PersonID(team + "/" + user) }
 
-// operatorPrefix begins the id of whoever acts at the command line.
+// operatorPrefix begins the id of a person who acts at the command line.
 const operatorPrefix = "operator:"
 
-// Operator makes the id of the person who is logged in at the command line.
+// Operator returns the id of the person who is logged in at the command line.
 func Operator(login string) PersonID { return PersonID(operatorPrefix + login) }
 
-// Login is the login in an operator's id; empty for anybody else.
+// Login returns the login in an operator's id, or "" for other ids.
 func (p PersonID) Login() string {
 	login, ok := strings.CutPrefix(string(p), operatorPrefix)
 	if !ok {
@@ -23,7 +24,7 @@ func (p PersonID) Login() string {
 	return login
 }
 
-// User is the Slack user id in a person's id.
+// User returns the Slack user id in a person's id.
 func (p PersonID) User() string {
 	_, user, ok := strings.Cut(string(p), "/")
 	if !ok {
@@ -32,7 +33,7 @@ func (p PersonID) User() string {
 	return user
 }
 
-// Identity is what Slack said of a person just now. Nothing of it comes from a button or a modal.
+// Identity is a person as Slack currently describes them. No field comes from a button or a modal.
 type Identity struct {
 	ID      PersonID
 	Local   string // their user id within one workspace, where the enterprise has another for them; else empty
@@ -68,8 +69,8 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// names reports whether the policy still counts a person among the role's members, as far as it can tell by itself: who is in a user group or
-// has an address is known at the click only.
+// names reports whether the policy still lists a person among the role's members, as far as it can tell without Slack:
+// members by user group or e-mail address are known only at the click.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {
@@ -79,7 +80,7 @@ func (r Role) names(who PersonID) bool {
 	return false
 }
 
-// trouble says why a person can't act at all, whatever their roles.
+// trouble returns why a person can't act at all, whatever their roles, or "".
 func (who Identity) trouble() Code {
 	switch {
 	case who.ID == "":

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// index finds tools, roles and the approvers of a tool without reading the whole policy.
+// index looks up tools, roles and the approvers of a tool without scanning the policy.
 type index struct {
 	tools  map[string]int
 	roles  map[string]int
@@ -13,8 +13,8 @@ type index struct {
 	all    []int            // roles whose list is "*", likewise
 }
 
-// Indexed is the policy with an index, which makes routing fast where there are many tools and approvers. What it says is
-// the same without one. The policy must not be changed afterwards; a changed copy is indexed anew.
+// Indexed returns the policy with an index, which makes routing fast with many tools and approvers and changes no
+// result. The policy must not be changed afterwards; index a changed copy again.
 func (p Policy) Indexed() *Policy {
 	x := &index{tools: map[string]int{}, roles: map[string]int{}, byTool: map[string][]int{}}
 	for i, t := range p.Tools {
@@ -60,8 +60,8 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 	return ToolPolicy{}, false
 }
 
-// covering visits the roles whose tool list has the tool and whose ceiling is at or above a risk, in the order in which routing prefers them:
-// by rising ceiling, then by the order of the file. It stops when visit returns false.
+// covering visits the roles whose tool list has the tool and whose ceiling is at least the risk, in routing order: by
+// rising ceiling, then by file order. It stops when visit returns false.
 func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
 	if x == nil {
@@ -80,7 +80,7 @@ func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	}
 }
 
-// atLeast leaves out the roles whose ceiling is below a risk. They stand by rising ceiling.
+// atLeast returns the roles whose ceiling is at least the risk. The input is sorted by rising ceiling.
 func (p *Policy) atLeast(roles []int, risk Risk) []int {
 	first, _ := slices.BinarySearchFunc(roles, risk, func(i int, risk Risk) int { return cmp.Compare(p.Approvers[i].MaxRisk, risk) })
 	return roles[first:]

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Invite adds one person to the current stage: a colleague handed the request on, or they stand in for somebody who is away. It
-// gives nobody authority. Whoever is invited decides by a role of their own, which is looked at again at the click.
+// Invite adds one person to the current stage: a colleague to whom the request was handed on, or a stand-in for
+// somebody who is away. It gives nobody authority. The invited person decides by one of their own roles, which is
+// checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
-	Role   string    `json:"role"` // the role of theirs that made them a peer
+	Role   string    `json:"role"` // their role that made them a peer
 	By     PersonID  `json:"by"`
 	ByName string    `json:"by_name"`
 	At     time.Time `json:"at"`
@@ -22,9 +23,9 @@ func (r Request) invites(who PersonID) bool {
 	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
 }
 
-// Peer finds the role by which a person could take the place of the current stage's own people: its tool list has the tool, and
-// its ceiling is no lower than the lowest of the stage's roles, and at the last stage no lower than the risk. A stage that asks for a user group
-// asks it of them too.
+// Peer returns the role by which a person could replace the current stage's own people. Its tool list has the tool. Its
+// ceiling is at least the lowest of the stage's roles, and at the last stage at least the risk. If the stage asks for a
+// user group, the person must be in it.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -51,7 +52,7 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	return Role{}, &Denied{Code: DeniedNotPeer, Role: r.title(p), Need: need}
 }
 
-// lowestCeiling is the lowest ceiling among a stage's roles: a peer has one as high.
+// lowestCeiling returns the lowest ceiling among a stage's roles, which a peer needs too.
 func (p *Policy) lowestCeiling(s Stage) Risk {
 	lowest := Critical
 	for _, name := range s.Roles() {
@@ -62,31 +63,31 @@ func (p *Policy) lowestCeiling(s Stage) Risk {
 	return lowest
 }
 
-// HandOn invites a colleague to the current stage. Whoever hands on keeps their own say.
-func (r Request) HandOn(in Deciding, m Move, to Identity) (Request, *Denied) {
+// HandOn invites a colleague to the current stage. The person who hands on can still decide.
+func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
-		return r, denied
+		return r, nil, denied
 	}
 	if _, denied := r.Authority(in.Policy, m.Who); denied != nil {
-		return r, denied
+		return r, nil, denied
 	}
 	if to.ID == m.Who.ID || r.counted(to.ID) || r.invites(to.ID) {
-		return r, &Denied{Code: DeniedAsked}
+		return r, nil, &Denied{Code: DeniedAsked}
 	}
 	role, denied := r.Peer(in.Policy, to)
 	if denied != nil {
-		return r, &Denied{Code: DeniedNotPeer, Role: r.title(in.Policy), Need: denied.Need, Detail: string(denied.Code)}
+		return r, nil, &Denied{Code: DeniedNotPeer, Role: r.title(in.Policy), Need: denied.Need, Detail: string(denied.Code)}
 	}
 	if len(r.Invited) >= maxInvited {
-		return r, &Denied{Code: DeniedFull}
+		return r, nil, &Denied{Code: DeniedFull}
 	}
 	i := Invite{Who: to.ID, Name: to.Name, Role: role.Name, By: m.Who.ID, ByName: m.Who.Name, At: in.Now, Stage: r.Stage}
 	r.Invited = append(slices.Clip(r.Invited), i)
 	r.Handed = append(slices.Clip(r.Handed), i)
-	return r, nil
+	return r, []Event{PersonInvited{Invite: i}}, nil
 }
 
-// handedAt are the people to whom a stage was handed on: one that begins again has them again.
+// handedAt returns the people to whom a stage was handed on. They are invited again when the stage begins again.
 func (r Request) handedAt(stage int) []Invite {
 	var out []Invite
 	for _, i := range r.Handed {
@@ -97,7 +98,7 @@ func (r Request) handedAt(stage int) []Invite {
 	return out
 }
 
-// keepHanded forgets what was handed on at stages that another plan does not have at the same place.
+// keepHanded drops the people invited to stages whose roles changed in the new plan.
 func (r Request) keepHanded(was []Stage) Request {
 	r.Handed = slices.DeleteFunc(slices.Clone(r.Handed), func(i Invite) bool {
 		return i.Stage >= len(was) || i.Stage >= len(r.Plan.Stages) || !r.Plan.Stages[i.Stage].sameRoles(was[i.Stage])
@@ -105,5 +106,5 @@ func (r Request) keepHanded(was []Stage) Request {
 	return r
 }
 
-// maxInvited bounds how many people are added to one stage.
+// maxInvited limits how many people are added to one stage.
 const maxInvited = 20

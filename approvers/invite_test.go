@@ -27,7 +27,7 @@ var (
 
 func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to approvers.Identity) approvers.Request {
 	t.Helper()
-	out, denied := r.HandOn(deciding(p, start), moveBy(r, by, start), to)
+	out, _, denied := r.HandOn(deciding(p, start), actionBy(r, by, start), to)
 	if denied != nil {
 		t.Fatalf("%s could not hand it on to %s: %v (%s)", by.Name, to.Name, denied, denied.Detail)
 	}
@@ -38,7 +38,7 @@ func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to appro
 func TestHandOn(t *testing.T) {
 	p := peers()
 	r := open(t, p, "issue_refund", small)
-	_, denied := r.Approve(deciding(p, start), moveBy(r, onNight, start))
+	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
 	handed := handOn(t, p, r, onLead, onNight)
 	want := approvers.Invite{Who: onNight.ID, Name: onNight.Name, Role: "night-lead", By: onLead.ID, ByName: onLead.Name, At: start}
@@ -54,7 +54,7 @@ func TestHandOn(t *testing.T) {
 	}
 	// The authority is looked at again at the click.
 	p.Approvers[3].MaxRisk = approvers.Medium
-	_, denied = handed.Approve(deciding(p, start), moveBy(handed, onNight, start))
+	_, _, denied = handed.Approve(deciding(p, start), actionBy(handed, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 }
 
@@ -66,35 +66,35 @@ func TestHandOnIsRefused(t *testing.T) {
 	invited := handOn(t, p, r, onLead, onNight)
 	two := open(t, twoLeads(), "issue_refund", small)
 	agreed := mustApprove(t, twoLeads(), two, onFin1, start)
-	late := moveBy(r, onLead, r.ExpiresAt.Add(time.Second))
+	late := actionBy(r, onLead, r.ExpiresAt.Add(time.Second))
 	over := mustApprove(t, p, r, onLead, start)
 	tests := []struct {
 		name   string
 		p      *approvers.Policy
 		r      approvers.Request
-		m      approvers.Move
+		m      approvers.Action
 		to     approvers.Identity
 		code   approvers.Code
 		detail approvers.Code
 	}{
-		{"by somebody who may not decide", p, r, moveBy(r, bystander, start), onNight, approvers.DeniedNotMember, ""},
-		{"by the requester", p, r, moveBy(r, asker, start), onNight, approvers.DeniedSelf, ""},
-		{"to the requester", p, r, moveBy(r, onLead, start), asker, approvers.DeniedNotPeer, approvers.DeniedSelf},
-		{"below the ceiling of the stage", p, r, moveBy(r, onLead, start), onTrainee, approvers.DeniedNotPeer, approvers.DeniedNotPeer},
-		{"to a role without the tool", p, r, moveBy(r, onLead, start), onMail, approvers.DeniedNotPeer, approvers.DeniedNotPeer},
-		{"to nobody's member", p, r, moveBy(r, onLead, start), bystander, approvers.DeniedNotPeer, approvers.DeniedNotPeer},
-		{"to a guest", p, r, moveBy(r, onLead, start), guest, approvers.DeniedNotPeer, approvers.DeniedGuest},
-		{"to a bot", p, r, moveBy(r, onLead, start), bot, approvers.DeniedNotPeer, approvers.DeniedBot},
-		{"to nobody", p, r, moveBy(r, onLead, start), approvers.Identity{}, approvers.DeniedNotPeer, approvers.DeniedUnidentified},
-		{"to oneself", p, r, moveBy(r, onLead, start), onLead, approvers.DeniedAsked, ""},
-		{"twice to the same person", p, invited, moveBy(invited, onLead, start), onNight, approvers.DeniedAsked, ""},
-		{"to somebody who has agreed", twoLeads(), agreed, moveBy(agreed, onLead, start), onFin1, approvers.DeniedAsked, ""},
+		{"by somebody who may not decide", p, r, actionBy(r, bystander, start), onNight, approvers.DeniedNotMember, ""},
+		{"by the requester", p, r, actionBy(r, asker, start), onNight, approvers.DeniedSelf, ""},
+		{"to the requester", p, r, actionBy(r, onLead, start), asker, approvers.DeniedNotPeer, approvers.DeniedSelf},
+		{"below the ceiling of the stage", p, r, actionBy(r, onLead, start), onTrainee, approvers.DeniedNotPeer, approvers.DeniedNotPeer},
+		{"to a role without the tool", p, r, actionBy(r, onLead, start), onMail, approvers.DeniedNotPeer, approvers.DeniedNotPeer},
+		{"to nobody's member", p, r, actionBy(r, onLead, start), bystander, approvers.DeniedNotPeer, approvers.DeniedNotPeer},
+		{"to a guest", p, r, actionBy(r, onLead, start), guest, approvers.DeniedNotPeer, approvers.DeniedGuest},
+		{"to a bot", p, r, actionBy(r, onLead, start), bot, approvers.DeniedNotPeer, approvers.DeniedBot},
+		{"to nobody", p, r, actionBy(r, onLead, start), approvers.Identity{}, approvers.DeniedNotPeer, approvers.DeniedUnidentified},
+		{"to oneself", p, r, actionBy(r, onLead, start), onLead, approvers.DeniedAsked, ""},
+		{"twice to the same person", p, invited, actionBy(invited, onLead, start), onNight, approvers.DeniedAsked, ""},
+		{"to somebody who has agreed", twoLeads(), agreed, actionBy(agreed, onLead, start), onFin1, approvers.DeniedAsked, ""},
 		{"after the deadline", p, r, late, onNight, approvers.DeniedLate, ""},
-		{"once it is decided", p, over, moveBy(over, onLead, start), onNight, approvers.DeniedResolved, ""},
+		{"once it is decided", p, over, actionBy(over, onLead, start), onNight, approvers.DeniedResolved, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			after, denied := tt.r.HandOn(deciding(tt.p, start), tt.m, tt.to)
+			after, _, denied := tt.r.HandOn(deciding(tt.p, start), tt.m, tt.to)
 			wantDenied(t, denied, tt.code)
 			if approvers.Code(denied.Detail) != tt.detail {
 				t.Errorf("because %q; want %q", denied.Detail, tt.detail)
@@ -113,7 +113,8 @@ func twoLeads() *approvers.Policy {
 	return p
 }
 
-// One who is invited is one more who may decide: the stage still wants its number of distinct people, and the next one begins without them.
+// One who is invited is one more who may decide: the stage still wants its number of distinct people, and the next one
+// begins without them.
 func TestHandOnLowersNoQuorum(t *testing.T) {
 	p := peers()
 	p.Tools[5].Rules[0].Stages[0].Quorum = 2
@@ -125,10 +126,10 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	if r = mustApprove(t, p, r, onLead, start); r.Stage != 1 || len(r.Invited) != 0 {
 		t.Fatalf("at stage %d with %d invited; want the second with nobody", r.Stage, len(r.Invited))
 	}
-	_, denied := r.Approve(deciding(p, start), moveBy(r, onNight, start))
+	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
 	// The last stage is bound by the risk: a lead can't stand in for a director.
-	_, denied = r.HandOn(deciding(p, start), moveBy(r, onFin1, start), onTrainee)
+	_, _, denied = r.HandOn(deciding(p, start), actionBy(r, onFin1, start), onTrainee)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Need != approvers.Critical {
 		t.Errorf("needs %s; want critical", denied.Need)
@@ -142,7 +143,7 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	emea := onLead
 	emea.Groups = []string{"emea"}
 	r := open(t, p, "issue_refund", small)
-	_, denied := r.HandOn(deciding(p, start), moveBy(r, emea, start), onNight)
+	_, _, denied := r.HandOn(deciding(p, start), actionBy(r, emea, start), onNight)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Detail != string(approvers.DeniedGroup) {
 		t.Errorf("because %q", denied.Detail)
@@ -150,7 +151,7 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	night := onNight
 	night.Groups = []string{"emea"}
 	r = handOn(t, p, r, emea, night)
-	_, denied = r.Approve(deciding(p, start), moveBy(r, onNight, start)) // who has left the group since
+	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onNight, start)) // who has left the group since
 	wantDenied(t, denied, approvers.DeniedGroup)
 	if r = mustApprove(t, p, r, night, start); r.State != approvers.Approved {
 		t.Errorf("%s", r.State)
@@ -162,7 +163,7 @@ func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()
 	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1
 	r := open(t, p, "issue_refund", small)
-	_, denied := r.HandOn(deciding(p, start), moveBy(r, onFin1, start), onNight)
+	_, _, denied := r.HandOn(deciding(p, start), actionBy(r, onFin1, start), onNight)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Need != approvers.Critical {
 		t.Errorf("needs %s; want critical", denied.Need)
@@ -177,7 +178,7 @@ func TestHandOnHasAnEnd(t *testing.T) {
 	r := open(t, p, "issue_refund", small)
 	for i := range 30 {
 		var denied *approvers.Denied
-		if r, denied = r.HandOn(deciding(p, start), moveBy(r, onLead, start), person(fmt.Sprintf("U1%03d", i))); denied != nil {
+		if r, _, denied = r.HandOn(deciding(p, start), actionBy(r, onLead, start), person(fmt.Sprintf("U1%03d", i))); denied != nil {
 			wantDenied(t, denied, approvers.DeniedFull)
 			if len(r.Invited) != i || i < 10 {
 				t.Errorf("full after %d with %d invited", i, len(r.Invited))

@@ -20,7 +20,7 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%d/%s", l.Count, l.Per)
 }
 
-// Within is the limit's window as people read it: "within an hour".
+// Within returns the limit's window for people: "within an hour".
 func (l Limit) Within() string {
 	switch l.Per {
 	case time.Minute:
@@ -33,7 +33,7 @@ func (l Limit) Within() string {
 	return "within " + l.Per.String()
 }
 
-// looser reports whether l lets more happen than o in some window.
+// looser reports whether l permits more than o in some window.
 func (l Limit) looser(o Limit) bool {
 	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
 }

@@ -2,60 +2,62 @@ package approvers
 
 import "slices"
 
-// An operator acts at the command line, without Slack. They hold no role and are nobody's approver, so they are counted for no stage: they may
-// stop any call, and allow one only where the policy breaks the glass for its tool. They are recorded as themselves.
+// An operator acts at the command line, without Slack. They hold no role and approve for no stage: they may stop any
+// call, but allow one only if the policy allows break glass for its tool. Records name the operator by their login.
 
-// Operates is an operator as they act on requests. Their name says what they are wherever people read it.
+// Operates returns the identity of an operator. Its name marks the person as an operator wherever people read it.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
-// BreakGlass has an operator allow a call, in place of everybody whom the stages that remain would have asked. The policy in force has to
-// allow it for the tool. The approval is bound to the arguments by their digest, and needs a reason, as those who were passed over will want one.
-func (r Request) BreakGlass(in Deciding, m Move) (Request, *Denied) {
+// BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
+// the tool. The approval is bound to the arguments by their digest. A reason is required, for the people who were
+// passed over.
+func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
-		return r, &Denied{Code: DeniedUnidentified}
+		return r, nil, &Denied{Code: DeniedUnidentified}
 	}
 	if denied := r.ready(m); denied != nil {
-		return r, denied
+		return r, nil, denied
 	}
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	switch {
 	case !t.BreakGlass:
-		return r, &Denied{Code: DeniedGlass}
+		return r, nil, &Denied{Code: DeniedBreakGlass}
 	case m.Reason == "":
-		return r, &Denied{Code: DeniedNoReason}
+		return r, nil, &Denied{Code: DeniedNoReason}
 	}
 	d := m.decision(Approve, Role{}, r, in.Now)
 	d.BreakGlass = true
-	r.Decisions = append(slices.Clone(r.Decisions), d)
-	r.Stage = len(r.Plan.Stages) - 1 // what is asked at the stages passed over counts too, should the policy change before the run
-	r = r.close(Approved, m.Who.ID, m.Who.Name, "", "", in.Now)
-	r.RunBy = in.Now.Add(t.RunWithin)
-	return r, nil
+	r, decided := r.decide(d)
+	r.Stage = len(r.Plan.Stages) - 1 // if the policy changes before the run, the stages that were passed over count too
+	r, events := r.approved(in, m, Role{}, decided)
+	return r, events, nil
 }
 
-// Overrule has an operator stop a call, whoever has agreed to it, until its run begins.
-func (r Request) Overrule(in Deciding, m Move) (Request, *Denied) {
+// Overrule records that an operator stops a call before its run begins, even if it was approved.
+func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	switch {
 	case m.Who.ID.Login() == "":
-		return r, &Denied{Code: DeniedUnidentified}
+		return r, nil, &Denied{Code: DeniedUnidentified}
 	case r.State == Consumed:
-		return r, &Denied{Code: DeniedStarted}
+		return r, nil, &Denied{Code: DeniedStarted}
 	case r.State == Approved && m.Reason != "":
-		return r.close(Revoked, m.Who.ID, m.Who.Name, "", m.Reason, in.Now), nil
+		return r.end(Revoked, m.Who.ID, m.Who.Name, "", m.Reason, in.Now)
 	case r.State != Approved:
 		if denied := r.waits(m); denied != nil {
-			return r, denied
+			return r, nil, denied
 		}
 	}
 	if m.Reason == "" {
-		return r, &Denied{Code: DeniedNoReason}
+		return r, nil, &Denied{Code: DeniedNoReason}
 	}
 	m.Digest = r.Digest
-	r.Decisions = append(slices.Clone(r.Decisions), m.decision(Reject, Role{}, r, in.Now))
-	return r.close(Rejected, m.Who.ID, m.Who.Name, "", m.Reason, in.Now), nil
+	r, decided := r.decide(m.decision(Reject, Role{}, r, in.Now))
+	r, events, denied := r.end(Rejected, m.Who.ID, m.Who.Name, "", m.Reason, in.Now)
+	return r, append([]Event{decided}, events...), denied
 }
 
-// BrokenBy is the decision by which an operator allowed the call as it stands; false: people of the stages did, or nobody.
+// BrokenBy returns the operator's decision that allowed the call in its current form. It returns false if there is
+// none.
 func (r Request) BrokenBy() (Decision, bool) {
 	for _, d := range r.Standing() {
 		if d.BreakGlass {
@@ -65,8 +67,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned are the roles whose people are told when the glass is broken: those of every stage, those who were told as leads, and every lead
-// above them.
+// Concerned returns the roles whose people are notified when an operator breaks the glass: the roles of every stage,
+// the leads added by escalation, and every lead above them.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

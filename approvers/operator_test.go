@@ -29,9 +29,9 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 	p := glassy()
 	r := open(t, p, "issue_refund", large)
 	p.Approvers[1].Members = append(p.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "operator:anna"})
-	for name, move := range map[string]func(approvers.Deciding, approvers.Move) (approvers.Request, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
+	for name, move := range map[string]func(approvers.DecisionContext, approvers.Action) (approvers.Request, []approvers.Event, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
 		for _, who := range []approvers.Identity{onLead, asker, {}} {
-			if _, denied := move(deciding(p, start), moveBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
+			if _, _, denied := move(deciding(p, start), actionBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
 				t.Errorf("%s by %q: %v", name, who.ID, denied)
 			}
 		}
@@ -45,7 +45,7 @@ func TestBreakGlass(t *testing.T) {
 	r = mustApprove(t, p, r, onLead, start)
 	r = mustApprove(t, p, r, onFin1, start)
 	at := start.Add(time.Minute)
-	after, denied := r.BreakGlass(deciding(p, at), moveBy(r, operator, at))
+	after, _, denied := r.BreakGlass(deciding(p, at), actionBy(r, operator, at))
 	if denied != nil {
 		t.Fatal(denied)
 	}
@@ -56,13 +56,14 @@ func TestBreakGlass(t *testing.T) {
 	if after.ClosedBy != operator.ID || after.ClosedRole != "" || !after.RunBy.Equal(at.Add(15*time.Minute)) || len(after.Standing()) != 3 {
 		t.Errorf("closed by %s as %q, to be run by %s, %d standing", after.ClosedBy, after.ClosedRole, after.RunBy, len(after.Standing()))
 	}
-	if _, again := after.BreakGlass(deciding(p, at), moveBy(after, operator, at)); again == nil || again.Code != approvers.DeniedResolved {
+	if _, _, again := after.BreakGlass(deciding(p, at), actionBy(after, operator, at)); again == nil || again.Code != approvers.DeniedResolved {
 		t.Errorf("once more: %v", again)
 	}
-	if consumed, denied := after.Recheck(deciding(p, at), nil).Consume(deciding(p, at)); denied != nil || consumed.State != approvers.Consumed {
+	still, _ := after.Recheck(deciding(p, at), nil)
+	if consumed, _, denied := still.Consume(deciding(p, at)); denied != nil || consumed.State != approvers.Consumed {
 		t.Errorf("it does not run: %v", denied)
 	}
-	if revoked, denied := after.Revoke(deciding(p, at), moveBy(after, onFin2, at)); denied != nil || revoked.State != approvers.Revoked {
+	if revoked, _, denied := after.Revoke(deciding(p, at), actionBy(after, onFin2, at)); denied != nil || revoked.State != approvers.Revoked {
 		t.Errorf("the last stage's people can't take it back: %v", denied)
 	}
 	if len(r.Decisions) != 2 || r.State != approvers.Pending {
@@ -75,16 +76,16 @@ func TestBreakGlassIsDenied(t *testing.T) {
 	tests := []struct {
 		name   string
 		policy func(*approvers.Policy)
-		move   func(*approvers.Move)
+		move   func(*approvers.Action)
 		at     time.Duration
 		code   approvers.Code
 	}{
-		{"where the policy does not allow it", func(p *approvers.Policy) { p.Tools[5].BreakGlass = false }, nil, 0, approvers.DeniedGlass},
+		{"where the policy does not allow it", func(p *approvers.Policy) { p.Tools[5].BreakGlass = false }, nil, 0, approvers.DeniedBreakGlass},
 		{"where the agent's override forbids it", func(p *approvers.Policy) {
 			p.Agents[0].Overrides = map[string]approvers.Override{"issue_refund": {Glass: &forbids}}
-		}, nil, 0, approvers.DeniedGlass},
-		{"without a reason", nil, func(m *approvers.Move) { m.Reason = "" }, 0, approvers.DeniedNoReason},
-		{"of other arguments than were shown", nil, func(m *approvers.Move) { m.Digest = "another" }, 0, approvers.DeniedStale},
+		}, nil, 0, approvers.DeniedBreakGlass},
+		{"without a reason", nil, func(m *approvers.Action) { m.Reason = "" }, 0, approvers.DeniedNoReason},
+		{"of other arguments than were shown", nil, func(m *approvers.Action) { m.Digest = "another" }, 0, approvers.DeniedStale},
 		{"after the deadline", nil, nil, 31 * time.Minute, approvers.DeniedLate},
 	}
 	for _, tt := range tests {
@@ -94,11 +95,11 @@ func TestBreakGlassIsDenied(t *testing.T) {
 			if tt.policy != nil {
 				tt.policy(p)
 			}
-			m := moveBy(r, operator, start.Add(tt.at))
+			m := actionBy(r, operator, start.Add(tt.at))
 			if tt.move != nil {
 				tt.move(&m)
 			}
-			after, denied := r.BreakGlass(deciding(p, start.Add(tt.at)), m)
+			after, _, denied := r.BreakGlass(deciding(p, start.Add(tt.at)), m)
 			wantDenied(t, denied, tt.code)
 			if after.State != approvers.Pending || len(after.Decisions) != 0 {
 				t.Errorf("it was denied, and the request is %s with %d decisions", after.State, len(after.Decisions))
@@ -122,7 +123,8 @@ func TestOverridesBreakNoProtectedGlass(t *testing.T) {
 	}
 }
 
-// What an operator allowed waits again where the policy became stricter before it ran: also where it does not break the glass any more.
+// What an operator allowed waits again where the policy became stricter before it ran: also where it does not break the
+// glass any more.
 func TestBrokenGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
 		"no glass":              func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
@@ -130,17 +132,17 @@ func TestBrokenGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	} {
 		p := glassy()
 		r := open(t, p, "issue_refund", large)
-		r, denied := r.BreakGlass(deciding(p, start), moveBy(r, operator, start))
+		r, _, denied := r.BreakGlass(deciding(p, start), actionBy(r, operator, start))
 		if denied != nil {
 			t.Fatal(denied)
 		}
 		now := example()
 		now.Tools[5].BreakGlass, now.Hash = true, "policy-2"
-		if still := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); still.State != approvers.Approved {
+		if still, _ := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); still.State != approvers.Approved {
 			t.Fatalf("%s: under the same policy it is %s", name, still.State)
 		}
 		change(now)
-		if after := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.Standing()) != 0 {
+		if after, _ := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.Standing()) != 0 {
 			t.Errorf("%s: %s with %d standing", name, after.State, len(after.Standing()))
 		}
 	}
@@ -152,7 +154,7 @@ func TestOverrule(t *testing.T) {
 	pending := open(t, p, "issue_refund", large)
 	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // how many people it takes is not the operator's concern
 	pending = mustApprove(t, p, pending, onLead, start)
-	r, denied := pending.Overrule(deciding(p, start), approvers.Move{Who: operator, At: start, Reason: "a flood"})
+	r, _, denied := pending.Overrule(deciding(p, start), approvers.Action{Who: operator, At: start, Reason: "a flood"})
 	if denied != nil || r.State != approvers.Rejected || r.ClosedBy != operator.ID || r.Reason != "a flood" {
 		t.Fatalf("%s by %s: %q, %v", r.State, r.ClosedBy, r.Reason, denied)
 	}
@@ -163,24 +165,24 @@ func TestOverrule(t *testing.T) {
 		t.Errorf("the agent is told %+v", res)
 	}
 	approved := mustApprove(t, p, mustApprove(t, p, pending, onFin1, start), onFin2, start)
-	r, denied = approved.Overrule(deciding(p, start), approvers.Move{Who: operator, At: start, Reason: "a flood"})
+	r, _, denied = approved.Overrule(deciding(p, start), approvers.Action{Who: operator, At: start, Reason: "a flood"})
 	if denied != nil || r.State != approvers.Revoked || r.ClosedBy != operator.ID {
 		t.Fatalf("what was approved: %s by %s, %v", r.State, r.ClosedBy, denied)
 	}
-	consumed, _ := approved.Consume(deciding(p, start))
+	consumed, _, _ := approved.Consume(deciding(p, start))
 	for what, c := range map[string]struct {
 		r    approvers.Request
-		m    approvers.Move
+		m    approvers.Action
 		code approvers.Code
 	}{
-		"what began":           {consumed, approvers.Move{Who: operator, At: start, Reason: "x"}, approvers.DeniedStarted},
-		"what is over":         {r, approvers.Move{Who: operator, At: start, Reason: "x"}, approvers.DeniedResolved},
-		"without a reason":     {pending, approvers.Move{Who: operator, At: start}, approvers.DeniedNoReason},
-		"approved, no reason":  {approved, approvers.Move{Who: operator, At: start}, approvers.DeniedNoReason},
-		"after the deadline":   {pending, approvers.Move{Who: operator, At: start.Add(time.Hour), Reason: "x"}, approvers.DeniedLate},
-		"by somebody of Slack": {pending, approvers.Move{Who: onFin1, At: start, Reason: "x"}, approvers.DeniedUnidentified},
+		"what began":           {consumed, approvers.Action{Who: operator, At: start, Reason: "x"}, approvers.DeniedStarted},
+		"what is over":         {r, approvers.Action{Who: operator, At: start, Reason: "x"}, approvers.DeniedResolved},
+		"without a reason":     {pending, approvers.Action{Who: operator, At: start}, approvers.DeniedNoReason},
+		"approved, no reason":  {approved, approvers.Action{Who: operator, At: start}, approvers.DeniedNoReason},
+		"after the deadline":   {pending, approvers.Action{Who: operator, At: start.Add(time.Hour), Reason: "x"}, approvers.DeniedLate},
+		"by somebody of Slack": {pending, approvers.Action{Who: onFin1, At: start, Reason: "x"}, approvers.DeniedUnidentified},
 	} {
-		after, denied := c.r.Overrule(deciding(p, start), c.m)
+		after, _, denied := c.r.Overrule(deciding(p, start), c.m)
 		wantDenied(t, denied, c.code)
 		if after.State != c.r.State {
 			t.Errorf("%s: it is %s", what, after.State)
@@ -214,7 +216,7 @@ func TestBrokenGlassEarnsNoTrust(t *testing.T) {
 	if row.Row != 1 {
 		t.Fatalf("a usual call makes a row of %d", row.Row)
 	}
-	broken, denied := r.BreakGlass(deciding(p, start), moveBy(r, operator, start))
+	broken, _, denied := r.BreakGlass(deciding(p, start), actionBy(r, operator, start))
 	if denied != nil {
 		t.Fatal(denied)
 	}

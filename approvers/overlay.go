@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// Unpinned says what becomes of a tool whose definition is not the one that the operator has pinned.
+// Unpinned is the treatment of a tool whose definition differs from the pinned one.
 type Unpinned string
 
-// What becomes of such a tool.
+// The treatments of such a tool.
 const (
 	UnpinnedBlocked Unpinned = ""        // nobody may call it
-	UnpinnedUnknown Unpinned = "unknown" // it may be called, as a tool of which nothing is known
+	UnpinnedUnknown Unpinned = "unknown" // it may be called as an unknown tool
 )
 
-// Overlay is what the tools themselves add to the policy: what their sources say of them where the operator trusts that, and which of them are not what the
-// operator looked at. It changes with the tools, and the policy in force with it.
+// Overlay holds the tools' additions to the policy: annotations from trusted sources, and the tools that differ from
+// their pinned definitions. It changes with the tools, and changes the policy in force.
 type Overlay struct {
 	Presumed   map[string]Presumption // tools that the policy does not name
 	Distrusted map[string]string      // why, as a part of a sentence
 }
 
-// Presumption is what a trusted source lets presume of a tool.
+// Presumption is a risk derived from a trusted source's annotations.
 type Presumption struct {
 	Risk Risk
 	Why  string // as a part of a sentence: "its server says that it only reads, and the policy trusts its annotations"
 }
 
-// With is the policy with what the tools add to it. The policy itself stays as it is.
+// With returns a copy of the policy with the overlay.
 func (p *Policy) With(o Overlay) *Policy {
 	out := *p
 	out.overlay = Overlay{Presumed: maps.Clone(o.Presumed), Distrusted: maps.Clone(o.Distrusted)}
@@ -42,19 +42,19 @@ func (p *Policy) With(o Overlay) *Policy {
 	return &out
 }
 
-// File is the hash of the policy file alone. [Policy.Hash] names what the tools add to it too.
+// File returns the hash of the policy file alone. [Policy.Hash] covers the overlay too.
 func (p *Policy) File() string {
 	file, _, _ := strings.Cut(p.Hash, "+")
 	return file
 }
 
-// Distrusts reports whether a tool is planned as one of which nothing is known, because it is not what the operator pinned, and why.
+// Distrusts reports whether a tool is planned as an unknown one because it differs from its pinned definition, and why.
 func (p *Policy) Distrusts(tool string) (why string, ok bool) {
 	why, ok = p.overlay.Distrusted[tool]
 	return why, ok
 }
 
-// Presumes is what the policy takes from a trusted source for a tool that it does not name.
+// Presumes returns the presumption for a tool that the policy does not name.
 func (p *Policy) Presumes(tool string) (Presumption, bool) {
 	_, named := p.tool(tool)
 	_, builtIn := BuiltIn(tool)
@@ -62,7 +62,7 @@ func (p *Policy) Presumes(tool string) (Presumption, bool) {
 	return x, ok && x.Risk != 0 && !named && !builtIn
 }
 
-// hash names the overlay; empty for one that adds nothing.
+// hash returns a hash of the overlay, or "" if it is empty.
 func (o Overlay) hash() string {
 	if len(o.Presumed)+len(o.Distrusted) == 0 {
 		return ""
@@ -77,13 +77,15 @@ func (o Overlay) hash() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// policy is that of a tool that only its source speaks of: what holds for unknown tools, at the risk that the source lets presume. Above low risk people are asked.
+// policy returns the policy of a tool known only from its source: the policy of unknown tools, at the presumed risk.
+// Above low risk, approval is needed.
 func (x Presumption) policy(unknown ToolPolicy) ToolPolicy {
 	unknown.Risk, unknown.Confirm = x.Risk, x.Risk > Low
 	return unknown
 }
 
-// distrusted is the stricter of what the policy says of a tool and what it says of unknown ones, at the highest risk. Nobody may allow it ahead, or for themselves.
+// distrusted returns the stricter of the tool's policy and the policy of unknown tools, at the highest risk, without
+// grants, self-approval or break glass.
 func (t ToolPolicy) distrusted(unknown ToolPolicy) ToolPolicy {
 	t.Risk, t.Confirm = Critical, true
 	t.Stages = unionStages(t.Stages, unknown.Stages)

@@ -123,7 +123,8 @@ func TestDistrusted(t *testing.T) {
 	}
 }
 
-// The hash names what the tools add, so that what waits is looked at again when that changes, and is the file's where they add nothing.
+// The hash names what the tools add, so that what waits is looked at again when that changes, and is the file's where
+// they add nothing.
 func TestOverlayIsPartOfTheHash(t *testing.T) {
 	a, b := overlaid.With(distrusted("a")), overlaid.With(distrusted("b"))
 	low, high := overlaid.With(presumed("a", approvers.Low)), overlaid.With(presumed("a", approvers.High))

@@ -1,7 +1,7 @@
 package approvers
 
-// MayPause says why a person may not stop everything, or let it go on, under the policy as it is now: nil for people of the roles that it
-// names for that.
+// MayPause returns why a person may not pause or resume everything under the current policy, or nil. People of the
+// roles that the policy names for this may.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

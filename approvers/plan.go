@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Call is a tool call as the policy sees it, before anything was decided.
+// Call is a tool call in the form that the policy plans.
 type Call struct {
 	Tool       string
 	Effect     Effect // what a run can do; empty counts as Unprotected
 	Facts      Facts
-	Requesters []PersonID // all who spoke since the last answer
-	Authors    []PersonID // everybody whose words the model was given
+	Requesters []PersonID // everybody who wrote since the last answer
+	Authors    []PersonID // everybody whose messages the model received
 }
 
-// Verdict says how a call may proceed.
+// Verdict says whether a call runs, waits or is refused.
 type Verdict string
 
 // The verdicts.
@@ -22,10 +22,10 @@ const (
 	Auto     Verdict = "auto"     // run without asking
 	Ask      Verdict = "ask"      // wait for the stages
 	Refuse   Verdict = "refuse"   // nobody could allow it
-	Observed Verdict = "observed" // not run, because of the observe mode; Would says what would have been
+	Observed Verdict = "observed" // not run, because of observe mode; see Plan.Would
 )
 
-// Plan is what the policy says of one call: who must allow it, and why.
+// Plan is the policy's result for one call: who must allow it, and why.
 type Plan struct {
 	Verdict    Verdict    `json:"verdict"`
 	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict without the observe mode
@@ -39,10 +39,10 @@ type Plan struct {
 	PolicyHash string     `json:"policy_hash"`
 }
 
-// Plan routes a call. It never fails: what can't be routed is refused.
+// Plan plans a call. It never fails: a call that can't be routed is refused.
 func (p *Policy) Plan(c Call) Plan { return p.plan(c, nil) }
 
-func (p *Policy) plan(c Call, note noting) Plan {
+func (p *Policy) plan(c Call, note planTrace) Plan {
 	t, known := p.Tool(c.Tool, c.Facts.Agent)
 	plan := Plan{Risk: t.Risk, Known: known, SelfOK: t.SelfApproval, PolicyHash: p.Hash}
 	confirm := t.Confirm
@@ -81,7 +81,7 @@ func (p *Policy) plan(c Call, note noting) Plan {
 	return plan
 }
 
-// riskOf says what risk a tool bears, and by whose word.
+// riskOf describes a tool's risk and the source of it.
 func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	why, distrusted := p.Distrusts(tool)
 	x, presumed := p.Presumes(tool)
@@ -96,7 +96,7 @@ func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	return fmt.Sprintf("the policy does not know %s, so it counts as %s risk", tool, t.Risk)
 }
 
-// observe keeps a call with effects from running where the policy only observes.
+// observe prevents a call with effects from running in observe mode.
 func (plan *Plan) observe(t ToolPolicy, c Call) {
 	if t.Mode != Observe || c.Effect == ReadOnly {
 		return
@@ -105,13 +105,14 @@ func (plan *Plan) observe(t ToolPolicy, c Call) {
 	plan.why("the policy only observes %s: nothing with effects is run", c.Tool)
 }
 
-// AskFor turns an automatic plan into one that waits, for a call that went over its automatic-run limit.
+// AskFor plans a call that exceeded its automatic-run limit: it needs approval.
 func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	return p.askAnyway(c, fmt.Sprintf("more than %s automatic runs in this conversation", limit))
 }
 
-// AskAgain plans a call of which nobody knows whether an earlier run happened: people are asked, also where it would run without asking.
-func (p *Policy) AskAgain(c Call) Plan {
+// RetryPlan plans a repeated call when the outcome of an earlier run is unknown. It needs approval, even if the policy
+// would run it automatically.
+func (p *Policy) RetryPlan(c Call) Plan {
 	return p.askAnyway(c, "nobody knows whether an earlier run of it happened")
 }
 
@@ -127,16 +128,16 @@ func (p *Policy) askAnyway(c Call, why string) Plan {
 	return plan
 }
 
-// askAfterEdit has somebody asked about an edited call that the policy would let run: the call that was proposed had to wait. The tool's own
-// stages hold, as they do above its automatic runs: an edit takes nobody's place.
+// askAfterEdit requires approval for an edited call that the policy would run automatically, because the proposed call
+// needed approval. The tool's own stages apply.
 func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.Verdict = Ask
 	plan.why("its arguments were edited while it waited")
 	plan.route(p, t.Name, t.Stages, nil)
 }
 
-// route fills in the stages: the ones that the policy names, or the lowest sufficient ceiling.
-func (plan *Plan) route(p *Policy, tool string, named []Stage, note noting) {
+// route fills in the stages: those named in the policy, or the role with the lowest sufficient ceiling.
+func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)
 		plan.why("the policy names the stages: %s", stageList(p, plan.Stages))
@@ -148,7 +149,7 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note noting) {
 	plan.Routed = true
 	found, lowest := false, plan.Risk
 	if note != nil {
-		lowest = Low // who explains it names those who are passed over, too
+		lowest = Low // an explanation also names the roles that were passed over
 	}
 	p.covering(tool, lowest, func(r Role) bool {
 		switch {
@@ -169,7 +170,7 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note noting) {
 	}
 }
 
-// resolve fills in the roles of stages that name only a user group: its people decide by the roles that they hold.
+// resolve fills in the roles of stages that name only a user group. The group's people decide by their own roles.
 func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	out := slices.Clone(stages)
 	for i, s := range out {
@@ -192,9 +193,9 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	return out
 }
 
-// unsatisfiable says why named stages can never be passed, or "".
+// unsatisfiable returns why the named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
-	able := make([]Stage, 0, len(plan.Stages)) // without the roles whose people don't count
+	able := make([]Stage, 0, len(plan.Stages)) // the stages without the roles whose people don't count
 	for i, s := range plan.Stages {
 		roles, problem := plan.able(p, tool, i, s)
 		if problem != "" {
@@ -209,7 +210,7 @@ func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	return ""
 }
 
-// able lists the roles whose people can pass a stage. Where there are none, or not enough people, it says so.
+// able returns the roles whose people can pass a stage. The second result says why there are too few people, or is "".
 func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, problem string) {
 	for _, name := range s.Roles() {
 		r, ok := p.Role(name)
@@ -253,7 +254,8 @@ func (plan *Plan) why(format string, args ...any) {
 	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied: never write into a shared array
 }
 
-// Union is the stricter of two plans, part by part: what a waiting call has to pass when the policy changed meanwhile.
+// Union combines two plans, taking the stricter value of each part. It gives the requirements for a waiting call after
+// a policy change.
 func (plan Plan) Union(p *Policy, now Plan) Plan {
 	if now.PolicyHash == plan.PolicyHash {
 		return plan
@@ -281,11 +283,11 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 	return out
 }
 
-// ChangedMeanwhile is the reason that stands between the reasons of the first plan and those that came since.
+// ChangedMeanwhile separates the reasons of the first plan from the later ones.
 const ChangedMeanwhile = "the policy changed while this waited"
 
-// unionReasons appends what is new, so that the reasons don't pile up however often the policy changes. The last of them stays last: for what is
-// refused it says why.
+// unionReasons appends the new reasons without repeating any, however often the policy changes. The last reason stays
+// last, because it explains a refusal.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
 	if !slices.Contains(was, ChangedMeanwhile) {

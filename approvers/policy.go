@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Policy is the operator's policy file as plain values, checked and compiled by package config.
-// It is never changed after it was made; a reload makes a new one.
+// Policy is the operator's policy file as plain values, checked and compiled by package config. It is immutable; a
+// reload makes a new one.
 type Policy struct {
 	Hash        string // SHA-256 of the file's bytes, in hex, and of what the tools add to it if they do: names the version in plans and in the audit
 	Mode        Mode   // Observe: for the whole bot
@@ -16,85 +16,86 @@ type Policy struct {
 	Approvers   []Role       // in file order, which breaks routing ties
 	Agents      []Agent      // in file order
 	NeverLoosen []string     // tools whose policy no agent's override makes looser, or "*"
-	// EmailDomains are in lower case: somebody whom the policy names by an e-mail address counts as that member if Slack has it confirmed, and it is
-	// at one of these domains. None: nobody does.
+	// EmailDomains are in lower case. A member named by e-mail address counts only if Slack has confirmed the address
+	// and it is at one of these domains. Empty: no address counts.
 	EmailDomains []string
-	// SharedChannels are those in which cards may stand although people of other organisations are in them, as #name or by id.
+	// SharedChannels are the channels, as #name or id, that may show cards although people of other organisations are
+	// in them.
 	SharedChannels []string
 	Caps           Caps
 	Budgets        Budgets
-	PausedBy       []string // roles whose people may pause everything and let it go on; the operator may in any case
+	PausedBy       []string // roles whose people may pause and resume everything; the operator always may
 	Retention      Retention
 	Audit          AuditPost
 	index          *index  // see Indexed
 	overlay        Overlay // see With
 }
 
-// Mode says whether calls with effects run at all.
+// Mode says whether calls with effects run.
 type Mode string
 
-// The modes. In observe mode nothing with effects runs: people see who would have been asked.
+// The modes. In observe mode no call with effects runs, and people see who would have been asked.
 const (
 	Enforce Mode = ""
 	Observe Mode = "observe"
 )
 
-// CountsEmail reports whether an address of one of the policy's members counts as a name for whoever has it.
+// CountsEmail reports whether an e-mail address in the policy can identify a member.
 func (p *Policy) CountsEmail(address string) bool {
 	_, domain, ok := strings.Cut(strings.ToLower(address), "@")
 	return ok && slices.Contains(p.EmailDomains, domain)
 }
 
-// Names reports whether the policy names a channel, as #name or by id: for cards, or as one in which an agent answers.
+// Names reports whether the policy names a channel, as #name or id: for cards, for heads, or for an agent.
 func (p *Policy) Names(channel string) bool {
 	return p.Audit.Channel == channel || slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
 		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
 }
 
-// Caps bound how much is put before people. Zero: no cap.
+// Caps limit the number of requests put before people. Zero: no cap.
 type Caps struct {
 	Requester Limit // requests that one person causes; beyond it each asks for a typed value
-	Approver  int   // open cards at one place; what comes on top waits in line, and asks for a typed value
+	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
 }
 
-// Retention says how long things are kept after their last change. Zero: for ever.
+// Retention says how long data is kept after its last change. Zero: forever.
 type Retention struct {
 	Conversations time.Duration // what people wrote, arguments, results and what was shown, the audit's payloads included
 	Records       time.Duration // the audit's records; at least as long as Conversations
 }
 
-// AuditPost says where in Slack signed heads of the history are posted. No channel: nowhere.
+// AuditPost configures the Slack posts of signed heads. Without a channel nothing is posted.
 type AuditPost struct {
 	Channel string
-	Every   time.Duration // at most one message in so long, and none while nothing new was sealed
+	Every   time.Duration // at most one message per interval, and none without new records
 }
 
-// Budgets bound what one person may use up on a day (UTC). Zero: no bound.
+// Budgets limit one person's usage per day (UTC). Zero: no limit.
 type Budgets struct {
 	Tokens int // of the model, in and out
 	Calls  int // of tools
 }
 
-// Defaults apply wherever a tool says nothing else.
+// Defaults apply to tools that set no value of their own.
 type Defaults struct {
 	ExpiresAfter  time.Duration // a request that nobody decided is rejected after this
 	EscalateAfter time.Duration // the lead is told after this
 	RunWithin     time.Duration // an approved call that did not start within this expires
 	RemindAfter   time.Duration // those who have not decided are reminded this often; zero: never
 	Reminders     int           // at most so many times a stage
-	Repeat        int           // how often the escalation chain is gone through again once it has ended
+	Repeat        int           // how often the escalation chain is repeated after its end
 	OnExpiry      OnExpiry
-	UnknownTool   ToolPolicy // what governs a tool that the policy does not name
-	UnpinnedTools Unpinned   // what becomes of a tool that is not what the operator pinned
+	UnknownTool   ToolPolicy // the policy of tools that the policy file does not name
+	UnpinnedTools Unpinned   // the treatment of tools that differ from their pinned definition
 }
 
-// ToolPolicy is what the operator says of one tool.
+// ToolPolicy is the operator's policy for one tool.
 type ToolPolicy struct {
 	Name          string
 	Risk          Risk
 	Confirm       bool    // wait for a countersignature
 	WithPreview   bool    // show a preview even where the policy gives no text for it
-	NoPreview     bool    // not even the one that the tool makes itself
+	NoPreview     bool    // show none, not even the one that the tool makes
 	Preview       Preview // zero: none
 	MaxAuto       Limit   // automatic runs allowed per conversation; beyond it the call waits. Zero: no limit
 	Rules         []Rule
@@ -123,22 +124,23 @@ const (
 	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again, until the chain ends: then it is rejected
 )
 
-// GrantTerms are what an approver may grant at most for a tool.
+// GrantTerms limit the grants that approvers may give for a tool.
 type GrantTerms struct {
 	Uses   int           // calls
 	Within time.Duration // how long
 	AtMost []string      // arguments that a grant bounds from above; they are numbers
-	Same   []string      // arguments that have to be as in the call that the grant was given on
+	Same   []string      // arguments that must equal those of the call that the grant was given on
 }
 
 // Allowed reports whether the policy allows grants at all.
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
-// Preview makes a readable statement of what a call would do. Text is the policy's own template; By is the tool that is asked beside it, or instead.
+// Preview describes a call for people. Text is the policy's own template; By is a tool that makes a preview in
+// addition, or instead.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
-	By     Foreteller
+	By     PreviewSource
 }
 
 // Limit is a count in a sliding window of time: 5/h.
@@ -161,7 +163,7 @@ type Condition struct {
 	Eval func(Facts) (bool, error)
 }
 
-// Facts are all that a condition can read.
+// Facts are the inputs of a condition.
 type Facts struct {
 	Args         map[string]any
 	Requester    string // user id of the person who asked last
@@ -177,18 +179,18 @@ type ConversationFacts struct {
 	DM      bool
 }
 
-// Stage is one level of approval: who, and how many distinct people of theirs.
+// Stage is one approval level: the roles that decide it, and how many distinct people must approve.
 type Stage struct {
 	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
 	Or            []string      `json:"or,omitempty"`             // further roles whose people count
-	Group         string        `json:"group,omitempty"`          // a user group: of the roles' people only those in it count
+	Group         string        `json:"group,omitempty"`          // a user group: only people of the roles who are also in it count
 	Quorum        int           `json:"quorum"`                   // at least 1
-	Rejects       int           `json:"rejects,omitempty"`        // so many rejections end the request; 0 is 1
+	Rejects       int           `json:"rejects,omitempty"`        // the number of rejections that ends the request; 0 means 1
 	ExpiresAfter  time.Duration `json:"expires_after,omitempty"`  // zero: the tool's
 	EscalateAfter time.Duration `json:"escalate_after,omitempty"` // zero: the tool's
 }
 
-// Roles are the roles whose people count at the stage.
+// Roles returns the roles whose people count at the stage.
 func (s Stage) Roles() []string { return append([]string{s.Approver}, s.Or...) }
 
 // Role is an approver: a named group of people with a ceiling and a list of tools.
@@ -230,17 +232,17 @@ type Agent struct {
 	Channels    []string // "#name" or channel ids where it may be asked; "*" for all; empty: direct messages only
 	NoDM        bool     // direct messages are off
 	AllowGuests bool
-	Tools       []string // what the model is offered: names, or "*"
+	Tools       []string // the tools offered to the model: names, or "*"
 	Overrides   map[string]Override
 	MaxSteps    int      // model calls in a turn
 	Budgets     *Budgets // nil: the policy's
-	Prompts     []Prompt // what people are offered to ask for, at most MaxPrompts
+	Prompts     []Prompt // suggested prompts, at most MaxPrompts
 }
 
-// Prompt is something that people can ask for with one click.
+// Prompt is a suggested message that a person sends with one click.
 type Prompt struct {
-	Title   string // what they read
-	Message string // what they then say
+	Title   string // the label
+	Message string // the message that is sent
 }
 
 // MaxPrompts is how many prompts Slack shows.
@@ -253,11 +255,11 @@ type Override struct {
 	MaxAuto *Limit
 	Stages  []Stage
 	Mode    *Mode
-	Glass   *bool // breaks the glass for the tool, or not
+	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool finds the tool's policy for an agent. ok is false for a tool that the policy does not name: then the policy of unknown tools is returned, or
-// what its source lets presume. What is distrusted is the strictest of all, whoever says otherwise.
+// Tool returns the tool's policy for an agent. For a tool that the policy does not name, ok is false and the policy is
+// that of unknown tools, or the one presumed from its source. A distrusted tool gets the strictest policy in any case.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -286,7 +288,7 @@ func (p *Policy) neverLoosens(tool string) bool {
 	return slices.Contains(p.NeverLoosen, tool) || slices.Contains(p.NeverLoosen, "*")
 }
 
-// apply replaces parts of a tool's policy. What is protected only gets stricter.
+// apply replaces parts of a tool's policy. A protected policy only gets stricter.
 func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	was := t
 	if o.Risk != 0 {
@@ -323,8 +325,8 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	return t
 }
 
-// ReadsNumbers reports whether a rule or a preview computes with the arguments, in float64: then numbers that float64 would change
-// must not get that far.
+// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. Numbers that float64 would change
+// must then be refused.
 func (t ToolPolicy) ReadsNumbers() bool { return len(t.Rules) > 0 || t.Preview.Render != nil }
 
 func (t ToolPolicy) withDefaults(d Defaults) ToolPolicy {

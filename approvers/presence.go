@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Presence is what is known of one of a stage's people just now.
+// Presence is the current availability of one of a stage's people.
 type Presence struct {
 	Who        Identity
 	QuietUntil time.Time // do-not-disturb; zero: can be disturbed
 	Away       bool
-	StandIn    *Presence // for somebody who is away: who stands in, if anybody does
+	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here is the person, or the first in the line of those who stand in who is not away; nil if nobody is here.
+// here returns the person, or the first stand-in in the chain who is not away, or nil.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -21,13 +21,13 @@ func (p *Presence) here() *Presence {
 	return p
 }
 
-// decided reports whether the person has had their say on the current stage, or can't be counted any more.
+// decided reports whether the person has decided the current stage, or can no longer be counted.
 func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
-// TurnOf is since when a person may decide the current stage, where they may and have not: as one of its own people, because it was handed on to
-// them, or since escalation added their role.
+// TurnOf returns since when a person may decide the current stage: since it began, since it was handed on to them, or
+// since escalation added their role. It returns false if they may not decide, or have.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -63,19 +63,13 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 	return denied == nil && !r.decided(who.ID)
 }
 
-// Mustered is what came of looking at who can be reached.
-type Mustered struct {
-	Invited []Invite  // who was added to the stage
-	Again   time.Time // when to look again, because nobody works now; zero: no need to
-}
-
-// Muster looks at who of the stage's people can be reached now. Whoever stands in for somebody away is invited, if they have the
-// authority of a peer; where nobody at all can be reached, the lead is told without waiting. Outside of working hours nobody
-// has to be reachable: it is looked at again when the first role works.
-func (r Request) Muster(in Deciding, people []Presence) (Request, Mustered) {
-	var out Mustered
+// ResolveAvailability checks which of the stage's people can be reached now. It invites stand-ins who have the
+// authority of a peer. If nobody can be reached, it makes the escalation due. Outside of working hours it sets the next
+// check to the time when the first role works.
+func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
+	var events []Event
 	if r.State != Pending || r.late(in.Now) {
-		return r, out
+		return r, nil
 	}
 	reached := false
 	for i := range people {
@@ -87,27 +81,27 @@ func (r Request) Muster(in Deciding, people []Presence) (Request, Mustered) {
 			continue
 		}
 		if invite, ok := r.standIn(in, people[i].Who, here.Who); ok {
-			out.Invited = append(out.Invited, invite)
+			events = append(events, PersonInvited{Invite: invite})
 			r.Invited = append(r.Invited[:len(r.Invited):len(r.Invited)], invite)
 		}
 		reached = reached || !here.QuietUntil.After(in.Now) && r.awaits(in.Policy, here.Who)
 	}
 	if reached {
-		return r, out
+		return r, append(events, AvailabilityResolved{})
 	}
 	if opens := r.worked(in, r.Roles(), 0); opens.After(in.Now) {
-		out.Again = opens
-		return r, out
+		return r, append(events, AvailabilityResolved{RecheckAt: opens})
 	}
 	if _, up := r.nextLead(in.Policy); up && r.EscalateAt.After(in.Now) {
 		r.EscalateAt = in.Now
+		events = append(events, LeadCalled{})
 	}
-	return r, out
+	return r, append(events, AvailabilityResolved{})
 }
 
-// standIn is the invitation of somebody who stands in for one of the stage's people. It reports false for those who need none,
-// because they are of the stage already, and for those who have no authority of their own.
-func (r Request) standIn(in Deciding, away, here Identity) (Invite, bool) {
+// standIn returns the invitation of a stand-in for one of the stage's people. It returns false for people who are
+// already part of the stage and for people without authority of their own.
+func (r Request) standIn(in DecisionContext, away, here Identity) (Invite, bool) {
 	if here.ID == away.ID || r.counted(here.ID) || len(r.Invited) >= maxInvited {
 		return Invite{}, false
 	}

@@ -28,7 +28,7 @@ func away(who approvers.Identity, standIn ...approvers.Presence) approvers.Prese
 	return p
 }
 
-func TestMuster(t *testing.T) {
+func TestResolveAvailability(t *testing.T) {
 	second := person("U0005") // another team lead
 	stranger := person("U0300")
 	p := policyWith(func(p *approvers.Policy) {
@@ -59,9 +59,9 @@ func TestMuster(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := open(t, p, "issue_refund", `{"amount":1}`)
-			after, m := r.Muster(deciding(p, at), tt.people)
+			after, m := r.ResolveAvailability(deciding(p, at), tt.people)
 			var invited []string
-			for _, i := range m.Invited {
+			for _, i := range invites(m) {
 				invited = append(invited, i.Name+" for "+i.ByName+" by "+i.Role)
 				if !i.Away || !i.At.Equal(at) {
 					t.Errorf("%+v", i)
@@ -73,9 +73,9 @@ func TestMuster(t *testing.T) {
 			if up := after.EscalateAt.Equal(at); up != tt.up {
 				t.Errorf("goes up at once: %t; want %t", up, tt.up)
 			}
-			again, n := after.Muster(deciding(p, at), append(tt.people, here(identities(after.Invited)...)...))
-			if len(n.Invited) != 0 || len(again.Invited) != len(after.Invited) {
-				t.Errorf("mustered once more, it invites %v", n.Invited)
+			again, n := after.ResolveAvailability(deciding(p, at), append(tt.people, here(identities(after.Invited)...)...))
+			if len(invites(n)) != 0 || len(again.Invited) != len(after.Invited) {
+				t.Errorf("mustered once more, it invites %v", invites(n))
 			}
 		})
 	}
@@ -92,9 +92,9 @@ func identities(invited []approvers.Invite) (out []approvers.Identity) {
 func TestAStandInOfTheStage(t *testing.T) {
 	p := policyWith()
 	r := open(t, p, "cancel_account", `{}`)
-	after, m := r.Muster(deciding(p, start), []approvers.Presence{away(onFin1, here(onFin2)[0]), here(onFin2)[0]})
-	if len(m.Invited) != 0 || after.EscalateAt.Equal(start) {
-		t.Errorf("invited %v, escalates at %s", m.Invited, after.EscalateAt)
+	after, m := r.ResolveAvailability(deciding(p, start), []approvers.Presence{away(onFin1, here(onFin2)[0]), here(onFin2)[0]})
+	if len(invites(m)) != 0 || after.EscalateAt.Equal(start) {
+		t.Errorf("invited %v, escalates at %s", invites(m), after.EscalateAt)
 	}
 }
 
@@ -111,15 +111,15 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 		return who
 	}
 	r := open(t, p, "issue_refund", `{"amount":1}`)
-	if _, m := r.Muster(deciding(p, start), []approvers.Presence{away(oncall("U0002", "oncall"), here(oncall("U0005"))[0])}); len(m.Invited) != 0 {
-		t.Errorf("invited %v, who is not in the group", m.Invited)
+	if _, m := r.ResolveAvailability(deciding(p, start), []approvers.Presence{away(oncall("U0002", "oncall"), here(oncall("U0005"))[0])}); len(invites(m)) != 0 {
+		t.Errorf("invited %v, who is not in the group", invites(m))
 	}
-	after, m := r.Muster(deciding(p, start), []approvers.Presence{away(oncall("U0002", "oncall"), here(oncall("U0005", "oncall"))[0])})
-	if len(m.Invited) != 1 {
+	after, m := r.ResolveAvailability(deciding(p, start), []approvers.Presence{away(oncall("U0002", "oncall"), here(oncall("U0005", "oncall"))[0])})
+	if len(invites(m)) != 1 {
 		t.Fatal("a peer in the group was not invited")
 	}
 	at := start.Add(time.Minute)
-	_, denied := after.Approve(deciding(p, at), moveBy(after, oncall("U0005"), at)) // out of the group by then
+	_, _, denied := after.Approve(deciding(p, at), actionBy(after, oncall("U0005"), at)) // out of the group by then
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
@@ -129,13 +129,13 @@ func TestMusterOutsideOfWorkingHours(t *testing.T) {
 	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
 	r := openAt(t, p, night)
 	asleep := []approvers.Presence{quiet(onSupport, night.Add(9*hour))}
-	after, m := r.Muster(deciding(p, night), asleep)
-	if !m.Again.Equal(opens) || after.EscalateAt.Equal(night) {
-		t.Errorf("looked at again at %s, escalates at %s; want at %s, and no sooner than the policy says", m.Again, after.EscalateAt, opens)
+	after, m := r.ResolveAvailability(deciding(p, night), asleep)
+	if !recheckAt(m).Equal(opens) || after.EscalateAt.Equal(night) {
+		t.Errorf("looked at again at %s, escalates at %s; want at %s, and no sooner than the policy says", recheckAt(m), after.EscalateAt, opens)
 	}
-	after, m = after.Muster(deciding(p, opens), []approvers.Presence{away(onSupport)})
-	if !m.Again.IsZero() || !after.EscalateAt.Equal(opens) {
-		t.Errorf("in the morning nobody is here: looked at again at %s, escalates at %s", m.Again, after.EscalateAt)
+	after, m = after.ResolveAvailability(deciding(p, opens), []approvers.Presence{away(onSupport)})
+	if !recheckAt(m).IsZero() || !after.EscalateAt.Equal(opens) {
+		t.Errorf("in the morning nobody is here: looked at again at %s, escalates at %s", recheckAt(m), after.EscalateAt)
 	}
 }
 
@@ -143,13 +143,14 @@ func TestMusterOutsideOfWorkingHours(t *testing.T) {
 func TestMusterWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
-	after, _ := r.Muster(deciding(p, start), []approvers.Presence{away(onFin1), away(onFin2)})
+	after, _ := r.ResolveAvailability(deciding(p, start), []approvers.Presence{away(onFin1), away(onFin2)})
 	if !after.EscalateAt.Equal(r.EscalateAt) {
 		t.Errorf("escalates at %s; was %s", after.EscalateAt, r.EscalateAt)
 	}
 }
 
-// TestSomebodyWhoseSayIsHad is not waited for: with one of two approvals given and the other person away, the lead is told.
+// TestSomebodyWhoseSayIsHad is not waited for: with one of two approvals given and the other person away, the lead is
+// told.
 func TestSomebodyWhoseSayIsHad(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")
@@ -159,7 +160,7 @@ func TestSomebodyWhoseSayIsHad(t *testing.T) {
 	r := open(t, p, "issue_refund", `{"amount":1}`)
 	at := start.Add(time.Minute)
 	r = mustApprove(t, p, r, onLead, at)
-	if after, _ := r.Muster(deciding(p, at), []approvers.Presence{here(onLead)[0], away(person("U0005"))}); !after.EscalateAt.Equal(at) {
+	if after, _ := r.ResolveAvailability(deciding(p, at), []approvers.Presence{here(onLead)[0], away(person("U0005"))}); !after.EscalateAt.Equal(at) {
 		t.Errorf("escalates at %s; want at once", after.EscalateAt)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// account is what was done about a request and what it has to pass, by the account's own reading (DESIGN.md sections 1, 3 and 4; docs/adr 3, 5
-// and 6). It asks nothing of the code under test.
-type account struct {
+// decisionOracle is what was done about a request and what it has to pass, by the account's own reading of
+// docs/policy.md and docs/adr (3, 5 and 6). It asks nothing of the code under test.
+type decisionOracle struct {
 	call    approvers.Call
 	need    reading
 	hash    string // of the policy that need is for
@@ -33,12 +33,13 @@ type word struct {
 }
 
 // begin begins a stage.
-func (a *account) begin(stage int) {
+func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
 
-// anew begins the stages again: what was said so far counts no more. Stages that are for the same people as they were remain handed on.
-func (a *account) anew(was []approvers.Stage) {
+// anew begins the stages again: what was said so far counts no more. Stages that are for the same people as they were
+// remain handed on.
+func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
 			delete(a.handed, i)
@@ -48,22 +49,22 @@ func (a *account) anew(was []approvers.Stage) {
 	a.begin(0)
 }
 
-func (a *account) current() approvers.Stage { return a.need.stages[a.stage] }
+func (a *decisionOracle) current() approvers.Stage { return a.need.stages[a.stage] }
 
-func (a *account) last() bool { return a.stage == len(a.need.stages)-1 }
+func (a *decisionOracle) last() bool { return a.stage == len(a.need.stages)-1 }
 
 // counted reports whether a person has approved, at whichever stage.
-func (a *account) counted(who approvers.PersonID) bool {
+func (a *decisionOracle) counted(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who })
 }
 
 // agreedBefore reports whether a person has approved an earlier stage.
-func (a *account) agreedBefore(who approvers.PersonID) bool {
+func (a *decisionOracle) agreedBefore(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who && w.stage < a.stage })
 }
 
 // said lists who approved a stage, or rejected it.
-func (a *account) said(stage int, yes bool) (out []approvers.PersonID) {
+func (a *decisionOracle) said(stage int, yes bool) (out []approvers.PersonID) {
 	for _, w := range a.words {
 		if w.stage == stage && w.yes == yes {
 			out = append(out, w.who)
@@ -73,12 +74,12 @@ func (a *account) said(stage int, yes bool) (out []approvers.PersonID) {
 	return out
 }
 
-func (a *account) rejected(who approvers.PersonID) bool {
+func (a *decisionOracle) rejected(who approvers.PersonID) bool {
 	return slices.Contains(a.said(a.stage, false), who)
 }
 
 // say notes somebody's word at the current stage: the last one counts.
-func (a *account) say(said word) {
+func (a *decisionOracle) say(said word) {
 	said.stage = a.stage
 	a.words = append(slices.DeleteFunc(slices.Clone(a.words), func(w word) bool { return w.who == said.who && w.stage == a.stage }), said)
 	yes := said.yes
@@ -106,7 +107,7 @@ func holds(r approvers.Role, who approvers.Identity) bool {
 }
 
 // can are the roles by which somebody could decide the current stage if they were asked, whoever is asked.
-func (a *account) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
+func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
 		return nil
 	}
@@ -118,9 +119,9 @@ func (a *account) can(p *approvers.Policy, who approvers.Identity) (out []approv
 	return out
 }
 
-// may are the roles by which somebody may decide the current stage: the stage's own, in its user group if it names one; those of the leads
-// who were told; and of those who were invited, the roles of a peer.
-func (a *account) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
+// may are the roles by which somebody may decide the current stage: the stage's own, in its user group if it names one;
+// those of the leads who were told; and of those who were invited, the roles of a peer.
+func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
 		own := slices.Contains(rolesOf(s), r.Name) && (s.Group == "" || slices.Contains(who.Groups, s.Group))
@@ -134,8 +135,9 @@ func (a *account) may(p *approvers.Policy, who approvers.Identity) (out []approv
 	return out
 }
 
-// peer are the roles by which somebody could take the place of the stage's own people: with a ceiling no lower than theirs.
-func (a *account) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
+// peer are the roles by which somebody could take the place of the stage's own people: with a ceiling no lower than
+// theirs.
+func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
 	s := a.current()
 	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
 		return nil
@@ -154,7 +156,8 @@ func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
 	return out
 }
 
-// above are all leads of a stage's roles, and their leads, for each role from the nearest up, with its end marked by an empty name.
+// above are all leads of a stage's roles, and their leads, for each role from the nearest up, with its end marked by an
+// empty name.
 func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	find := func(name string) int {
 		return slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
@@ -170,8 +173,9 @@ func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	return out
 }
 
-// up are the leads who could be told next: of each of the stage's roles the nearest one who was not told and could decide the stage.
-func (a *account) up(p *approvers.Policy) (out []string) {
+// up are the leads who could be told next: of each of the stage's roles the nearest one who was not told and could
+// decide the stage.
+func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	s, found := a.current(), false
 	for _, name := range above(p, s) {
 		i := slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
@@ -187,7 +191,7 @@ func (a *account) up(p *approvers.Policy) (out []string) {
 }
 
 // policyIs holds what waits against the policy as it is now: it has to pass both.
-func (a *account) policyIs(p *approvers.Policy) {
+func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	if a.hash == p.Hash || a.state != approvers.Pending && a.state != approvers.Approved {
 		return
 	}
@@ -207,8 +211,9 @@ func (a *account) policyIs(p *approvers.Policy) {
 	}
 }
 
-// stands reports whether an approval counts under a policy that came after it: whoever gave it may still decide, as far as that is known without them.
-func (a *account) stands(p *approvers.Policy, w word) bool {
+// stands reports whether an approval counts under a policy that came after it: whoever gave it may still decide, as far
+// as that is known without them.
+func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass
 	}

@@ -11,10 +11,11 @@ import (
 	"countersign/approvers"
 )
 
-// drawMove is somebody's move, received some minutes ago and perhaps on a card that shows other arguments. valid says whether it came in time.
-func (w *world) drawMove(t *rapid.T) (who approvers.Identity, m approvers.Move, valid, fresh bool) {
+// drawMove is somebody's move, received some minutes ago and perhaps on a card that shows other arguments. valid says
+// whether it came in time.
+func (w *propertyFixture) drawMove(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
 	who = one(t, "who", w.people...)
-	m = moveBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
+	m = actionBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
 	m.Typed, m.Partly = !oneIn(t, 5, "not typed"), oneIn(t, 8, "partly")
 	fresh = true
 	if oneIn(t, 10, "stale") {
@@ -24,7 +25,7 @@ func (w *world) drawMove(t *rapid.T) (who approvers.Identity, m approvers.Move, 
 }
 
 // typing reports whether an approval has to be typed.
-func (w *world) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
+func (w *propertyFixture) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
 
 // agree fails the test where the code under test and the account differ about whether a move is allowed.
 func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
@@ -40,10 +41,10 @@ func highest(roles []approvers.Role) (out approvers.Risk) {
 	return out
 }
 
-func (w *world) approve(t *rapid.T) {
+func (w *propertyFixture) approve(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, fresh := w.drawMove(t)
-	after, denied := w.r.Approve(w.deciding(), m)
+	after, _, denied := w.r.Approve(w.deciding(), m)
 	if !valid || !fresh {
 		agree(t, "approve", who, denied, false)
 		return
@@ -57,12 +58,12 @@ func (w *world) approve(t *rapid.T) {
 }
 
 // given notes an approval. It was given in one of the roles that give the authority for it.
-func (w *world) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
+func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
 		t.Fatalf("%s approved as %+v; the account says as one of %v", who.ID, d, roles)
 	}
-	w.account.say(word{who: who.ID, yes: true, ceiling: highest(roles), role: d.Role})
+	w.decisionOracle.say(word{who: who.ID, yes: true, ceiling: highest(roles), role: d.Role})
 	if w.state != approvers.Approved {
 		return
 	}
@@ -72,13 +73,13 @@ func (w *world) given(t *rapid.T, after approvers.Request, who approvers.Identit
 	}
 }
 
-func (w *world) reject(t *rapid.T) {
+func (w *propertyFixture) reject(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, fresh := w.drawMove(t)
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
 	}
-	after, denied := w.r.Reject(w.deciding(), m)
+	after, _, denied := w.r.Reject(w.deciding(), m)
 	if !valid || !fresh {
 		agree(t, "reject", who, denied, false)
 		return
@@ -86,17 +87,17 @@ func (w *world) reject(t *rapid.T) {
 	agree(t, "reject", who, denied, len(w.may(w.policy, who)) > 0 && !w.rejected(who.ID) && m.Reason != "" &&
 		(w.current().Rejects <= 1 || !w.agreedBefore(who.ID)) && len(w.r.Decisions) < approvers.MaxDecisions)
 	if denied == nil {
-		w.account.say(word{who: who.ID})
+		w.decisionOracle.say(word{who: who.ID})
 	}
 	w.settle(t, after)
 }
 
-func (w *world) modify(t *rapid.T) {
+func (w *propertyFixture) modify(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, fresh := w.drawMove(t)
 	w.edits++
 	before, args := w.r, drawArgs(t)
-	after, denied := before.Modify(w.deciding(), m, edited(w.policy, before, fmt.Sprint("exec_", w.edits+1), args))
+	after, _, denied := before.Modify(w.deciding(), m, edited(w.policy, before, fmt.Sprint("exec_", w.edits+1), args))
 	if !valid || !fresh {
 		agree(t, "modify", who, denied, false)
 		return
@@ -126,8 +127,9 @@ func (w *world) modify(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// editedNeed is what an edited call has to pass. One that would run by itself goes to people all the same: the call that was proposed waited.
-func (w *world) editedNeed(call approvers.Call) reading {
+// editedNeed is what an edited call has to pass. One that would run by itself goes to people all the same: the call
+// that was proposed waited.
+func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)
 	if need.verdict == approvers.Auto {
 		need = need.waitingFor(w.policy, call.Tool, settings(w.policy, call.Tool, call.Facts.Agent).Stages)
@@ -143,13 +145,13 @@ func valuesOf(args string) map[string]any {
 	return values
 }
 
-func (w *world) withdraw(t *rapid.T) {
+func (w *propertyFixture) withdraw(t *rapid.T) {
 	if !oneIn(t, 2, "rarely") {
 		return
 	}
 	who := one(t, "who", w.people...)
 	waiting := oneIn(t, 4, "waits behind it")
-	after, denied := w.r.Withdraw(w.deciding(), who, waiting, "")
+	after, _, denied := w.r.Withdraw(w.deciding(), who, waiting, "")
 	want := w.open() && who.ID != "" && !who.Deleted && (waiting || slices.Contains(w.call.Requesters, who.ID))
 	agree(t, "withdraw", who, denied, want)
 	if want {
@@ -159,16 +161,18 @@ func (w *world) withdraw(t *rapid.T) {
 }
 
 // open reports whether it can still come to a run.
-func (w *world) open() bool { return w.state == approvers.Pending || w.state == approvers.Approved }
+func (w *propertyFixture) open() bool {
+	return w.state == approvers.Pending || w.state == approvers.Approved
+}
 
 // revoke takes an approval back: whoever approved can, and once all is approved whoever could still decide.
-func (w *world) revoke(t *rapid.T) {
+func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawMove(t)
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
 	}
-	after, denied := w.r.Revoke(w.deciding(), m)
+	after, _, denied := w.r.Revoke(w.deciding(), m)
 	want := w.open() && full(who) && m.Reason != "" && (w.counted(who.ID) || w.state == approvers.Approved && len(w.may(w.policy, who)) > 0)
 	agree(t, "revoke", who, denied, want)
 	if want {
@@ -177,7 +181,7 @@ func (w *world) revoke(t *rapid.T) {
 	w.settle(t, after)
 }
 
-func (w *world) changePolicy(t *rapid.T) {
+func (w *propertyFixture) changePolicy(t *rapid.T) {
 	w.policies++
 	if oneIn(t, 3, "another one") {
 		w.policy = drawPolicy(t, w.policies)
@@ -186,11 +190,11 @@ func (w *world) changePolicy(t *rapid.T) {
 	w.policy, _ = stricter(t, w.policy, w.policies)
 }
 
-func (w *world) void(t *rapid.T) {
+func (w *propertyFixture) void(t *rapid.T) {
 	if !oneIn(t, 5, "rarely") {
 		return
 	}
-	after, denied := w.r.Void(w.deciding(), "the definition of the tool changed")
+	after, _, denied := w.r.Void(w.deciding(), "the definition of the tool changed")
 	if (denied == nil) != w.open() {
 		t.Fatalf("a %s request was voided: %v", w.state, denied)
 	}
@@ -201,13 +205,14 @@ func (w *world) void(t *rapid.T) {
 }
 
 // run does what the executor does: it holds the approval against the policy of now, and uses it up.
-func (w *world) run(t *rapid.T) {
+func (w *propertyFixture) run(t *rapid.T) {
 	if w.state == approvers.Approved {
 		w.policyIs(w.policy)
 	}
-	w.settle(t, w.r.Recheck(w.deciding(), w.call.Facts.Args))
+	rechecked, _ := w.r.Recheck(w.deciding(), w.call.Facts.Args)
+	w.settle(t, rechecked)
 	w.check(t)
-	after, denied := w.r.Consume(w.deciding())
+	after, _, denied := w.r.Consume(w.deciding())
 	want := w.state == approvers.Approved && w.now.Before(w.runBy)
 	if want && w.broken() && !settings(w.policy, w.call.Tool, w.call.Facts.Agent).BreakGlass {
 		t.Fatal("an operator's approval ran although the policy does not break the glass")

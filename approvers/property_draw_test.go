@@ -30,8 +30,8 @@ func drawRisk(t *rapid.T, label string) approvers.Risk {
 	return approvers.Risk(rapid.IntRange(int(approvers.Low), int(approvers.Critical)).Draw(t, label))
 }
 
-// drawPolicy is a random policy with two tools and up to four roles. Some are nonsense: stages that nobody can pass, leads that go round in a
-// circle, roles that stages name and that there are not.
+// drawPolicy is a random policy with two tools and up to four roles. Some are nonsense: stages that nobody can pass,
+// leads that go round in a circle, roles that stages name and that there are not.
 func drawPolicy(t *rapid.T, n int) *approvers.Policy {
 	d := drawTool(t)
 	p := &approvers.Policy{Hash: fmt.Sprint("policy-", n), Defaults: approvers.Defaults{

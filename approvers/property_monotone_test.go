@@ -11,14 +11,16 @@ import (
 	"countersign/approvers"
 )
 
-// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one thing at a time: a higher risk, one more rule or stage, a larger quorum,
-// fewer rejections that end it, a lower ceiling, a shorter list, one member or role less, confirmation, no self approval, never_loosen, observing, a tool
-// that is not what was pinned.
-// What runs by itself, and what some people let through by approving, is let through by the policy before, too, in some order of the same people.
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one thing at a time: a higher risk, one
+// more rule or stage, a larger quorum, fewer rejections that end it, a lower ceiling, a shorter list, one member or
+// role less, confirmation, no self approval, never_loosen, observing, a tool that is not what was pinned. What runs by
+// itself, and what some people let through by approving, is let through by the policy before, too, in some order of the
+// same people.
 //
-// The ceiling binds the last stage only, and routing asks others where a ceiling is lowered. So where another stage is last, or the policy before named none,
-// the same people in their places do not do; then they have to be enough for every stage of the policy before, and one of them to have had the authority for
-// the call's risk. -rapid.checks=N runs N times twenty.
+// The ceiling binds the last stage only, and routing asks others where a ceiling is lowered. So where another stage is
+// last, or the policy before named none, the same people in their places do not do; then they have to be enough for
+// every stage of the policy before, and one of them to have had the authority for the call's risk. -rapid.checks=N runs
+// N times twenty.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -53,7 +55,8 @@ type trial struct {
 	people []approvers.Identity
 	up     bool // everybody above is told before anybody decides
 
-	// unasked says that Slack was not asked about people's groups and addresses since the policy changed: nobody clicked again.
+	// unasked says that Slack was not asked about people's groups and addresses since the policy changed: nobody clicked
+	// again.
 	unasked bool
 }
 
@@ -63,7 +66,8 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 		Facts: approvers.AskFacts{Asker: c.call.Requesters[0], Requesters: c.call.Requesters, Authors: c.call.Authors}, Plan: p.Plan(c.call),
 	}
 	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
-	return c.told(p, approvers.Open(deciding(p, start), r))
+	r, _ = approvers.Open(deciding(p, start), r)
+	return c.told(p, r)
 }
 
 // told has all leads told, where they are to be. It takes no time.
@@ -83,7 +87,7 @@ func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request
 
 // approve has somebody approve, if they may.
 func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.Identity) (approvers.Request, bool) {
-	after, denied := r.Approve(deciding(p, start), moveBy(r, who, start))
+	after, _, denied := r.Approve(deciding(p, start), actionBy(r, who, start))
 	return c.told(p, after), denied == nil
 }
 
@@ -154,8 +158,8 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 	return false
 }
 
-// enough fails the test where people who let a call through are not enough for every stage that a policy names, or none of them has the authority
-// for its risk, or one of them asked for it. It is the account's own reading.
+// enough fails the test where people who let a call through are not enough for every stage that a policy names, or none
+// of them has the authority for its risk, or one of them asked for it. It is the account's own reading.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {
@@ -197,7 +201,7 @@ func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 
 // asked are the roles whose people may come to decide a stage that is not the last.
 func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
-	a := account{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
+	a := decisionOracle{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
 	if s.Approver == "" {
 		a.need.stages[0] = groupAlone(p, c.call.Tool, s, false, 0)
 	}
@@ -223,9 +227,9 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 		r, _ = c.approve(p, r, who)
 	}
 	if r.State == approvers.Approved {
-		r = r.Recheck(deciding(q, start), c.call.Facts.Args)
+		r, _ = r.Recheck(deciding(q, start), c.call.Facts.Args)
 	} else {
-		r = r.Refresh(deciding(q, start), c.call.Facts.Args)
+		r, _ = r.Refresh(deciding(q, start), c.call.Facts.Args)
 	}
 	r = c.allTry(q, c.told(q, r))
 	if r.State != approvers.Approved {
@@ -239,7 +243,8 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	}
 }
 
-// against has people approve and reject in one order under both policies, of which the second takes fewer rejections: it lets nothing more through.
+// against has people approve and reject in one order under both policies, of which the second takes fewer rejections:
+// it lets nothing more through.
 func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return
@@ -252,7 +257,7 @@ func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 			r *approvers.Request
 		}{{p, &before}, {q, &now}} {
 			if no {
-				*side.r, _ = side.r.Reject(deciding(side.p, start), moveBy(*side.r, who, start))
+				*side.r, _, _ = side.r.Reject(deciding(side.p, start), actionBy(*side.r, who, start))
 			} else {
 				*side.r, _ = c.approve(side.p, *side.r, who)
 			}

@@ -9,12 +9,12 @@ import (
 )
 
 // broken reports whether an operator allowed the call as it stands.
-func (w *world) broken() bool {
+func (w *propertyFixture) broken() bool {
 	return slices.ContainsFunc(w.words, func(said word) bool { return said.glass })
 }
 
 // drawOperator is an operator, or somebody of Slack who tries to be one.
-func (w *world) drawOperator(t *rapid.T) approvers.Identity {
+func (w *propertyFixture) drawOperator(t *rapid.T) approvers.Identity {
 	return one(t, "operator", append(slices.Clone(w.people), approvers.Operates(approvers.Operator("anna")), approvers.Operates(approvers.Operator("ben")), approvers.Identity{})...)
 }
 
@@ -22,7 +22,7 @@ func operates(who approvers.Identity) bool {
 	return who.ID == "operator:anna" || who.ID == "operator:ben"
 }
 
-func (w *world) breakGlass(t *rapid.T) {
+func (w *propertyFixture) breakGlass(t *rapid.T) {
 	if !oneIn(t, 3, "glass") {
 		return
 	}
@@ -32,7 +32,7 @@ func (w *world) breakGlass(t *rapid.T) {
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
 	}
-	after, denied := w.r.BreakGlass(w.deciding(), m)
+	after, _, denied := w.r.BreakGlass(w.deciding(), m)
 	want := valid && fresh && operates(m.Who) && m.Reason != "" && settings(w.policy, w.call.Tool, w.call.Facts.Agent).BreakGlass
 	agree(t, "glass", m.Who, denied, want)
 	if want {
@@ -46,7 +46,7 @@ func (w *world) breakGlass(t *rapid.T) {
 	w.settle(t, after)
 }
 
-func (w *world) overrule(t *rapid.T) {
+func (w *propertyFixture) overrule(t *rapid.T) {
 	if !oneIn(t, 5, "overrule") {
 		return
 	}
@@ -56,7 +56,7 @@ func (w *world) overrule(t *rapid.T) {
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
 	}
-	after, denied := w.r.Overrule(w.deciding(), m)
+	after, _, denied := w.r.Overrule(w.deciding(), m)
 	want := (valid || w.state == approvers.Approved) && operates(m.Who) && m.Reason != ""
 	agree(t, "overrule", m.Who, denied, want)
 	if want {

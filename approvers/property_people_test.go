@@ -10,8 +10,9 @@ import (
 	"countersign/approvers"
 )
 
-// decidedNothing fails the test where something that adds people, or says something, changed what was decided or what has to be passed.
-func (w *world) decidedNothing(t *rapid.T, what string, after approvers.Request) {
+// decidedNothing fails the test where something that adds people, or says something, changed what was decided or what
+// has to be passed.
+func (w *propertyFixture) decidedNothing(t *rapid.T, what string, after approvers.Request) {
 	if after.State != w.r.State || after.Stage != w.r.Stage || after.Digest != w.r.Digest ||
 		!reflect.DeepEqual(after.Plan, w.r.Plan) || !reflect.DeepEqual(after.Decisions, w.r.Decisions) {
 		t.Fatalf("%s changed the stage, the plan or the decisions:\n%+v\n%+v", what, w.r, after)
@@ -19,18 +20,18 @@ func (w *world) decidedNothing(t *rapid.T, what string, after approvers.Request)
 }
 
 // sameClocks fails the test where a clock was moved.
-func (w *world) sameClocks(t *rapid.T, what string, after approvers.Request) {
+func (w *propertyFixture) sameClocks(t *rapid.T, what string, after approvers.Request) {
 	if !after.ExpiresAt.Equal(w.r.ExpiresAt) || !after.EscalateAt.Equal(w.r.EscalateAt) || !after.RemindNext().Equal(w.r.RemindNext()) {
 		t.Fatalf("%s moved a clock:\n%+v\n%+v", what, w.r, after)
 	}
 }
 
 // handOn hands the request on to a colleague, who becomes one of the stage's people.
-func (w *world) handOn(t *rapid.T) {
+func (w *propertyFixture) handOn(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawMove(t)
 	to := one(t, "to", w.people...)
-	after, denied := w.r.HandOn(w.deciding(), m, to)
+	after, _, denied := w.r.HandOn(w.deciding(), m, to)
 	if !valid {
 		agree(t, "hand on", who, denied, false)
 		return
@@ -46,11 +47,11 @@ func (w *world) handOn(t *rapid.T) {
 }
 
 // say has an approver ask or comment: whoever may decide, or whose approval counts.
-func (w *world) say(t *rapid.T) {
+func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawMove(t)
 	kind := one(t, "kind", approvers.Question, approvers.Comment)
-	after, denied := w.r.Say(w.deciding(), m, kind)
+	after, _, denied := w.r.Say(w.deciding(), m, kind)
 	want := valid && (len(w.may(w.policy, who)) > 0 || full(who) && w.counted(who.ID))
 	if denied == nil || denied.Code != approvers.DeniedFull { // how much fits on a card is a matter of its own
 		agree(t, "say", who, denied, want)
@@ -61,21 +62,22 @@ func (w *world) say(t *rapid.T) {
 }
 
 // reply has a requester answer a question, once.
-func (w *world) reply(t *rapid.T) {
+func (w *propertyFixture) reply(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawMove(t)
 	question := rapid.IntRange(0, 3).Draw(t, "question")
 	open := question < len(w.r.Remarks) && w.r.Remarks[question].Kind == approvers.Question &&
 		!slices.ContainsFunc(w.r.Remarks, func(m approvers.Remark) bool { return m.Kind == approvers.Answer && m.To == question })
-	after, denied := w.r.Reply(w.deciding(), m, question)
+	after, _, denied := w.r.Reply(w.deciding(), m, question)
 	agree(t, "reply", who, denied, valid && open && who.ID != "" && !who.Deleted && slices.Contains(w.call.Requesters, who.ID))
 	w.decidedNothing(t, "replying", after)
 	w.sameClocks(t, "replying", after)
 	w.settle(t, after)
 }
 
-// drawPresence says of everybody, once, whether they are away, who stands in, and until when they don't want to be disturbed.
-func (w *world) drawPresence(t *rapid.T) (out []approvers.Presence) {
+// drawPresence says of everybody, once, whether they are away, who stands in, and until when they don't want to be
+// disturbed.
+func (w *propertyFixture) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	seen := map[approvers.PersonID]bool{}
 	for _, who := range w.people {
 		if seen[who.ID] || who.ID == "" {
@@ -92,7 +94,7 @@ func (w *world) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	return out
 }
 
-func (w *world) drawHere(t *rapid.T, who approvers.Identity) approvers.Presence {
+func (w *propertyFixture) drawHere(t *rapid.T, who approvers.Identity) approvers.Presence {
 	p := approvers.Presence{Who: who}
 	switch rapid.IntRange(0, 3).Draw(t, "presence") {
 	case 1:
@@ -104,19 +106,19 @@ func (w *world) drawHere(t *rapid.T, who approvers.Identity) approvers.Presence 
 }
 
 // awaited reports whether somebody may decide the stage and has said nothing of it yet.
-func (w *world) awaited(who approvers.Identity) bool {
+func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// muster looks at who can be reached. Whoever stands in joins the stage by a role of their own; where nobody is here, the lead is told at once, or when
-// somebody works again.
-func (w *world) muster(t *rapid.T) {
+// muster looks at who can be reached. Whoever stands in joins the stage by a role of their own; where nobody is here,
+// the lead is told at once, or when somebody works again.
+func (w *propertyFixture) muster(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)
 	late := !w.now.Before(w.r.ExpiresAt)
-	after, found := w.r.Muster(w.deciding(), people)
+	after, found := w.r.ResolveAvailability(w.deciding(), people)
 	if w.state != approvers.Pending || late {
-		if len(found.Invited) > 0 || !found.Again.IsZero() || !reflect.DeepEqual(after, w.r) {
+		if len(invites(found)) > 0 || !recheckAt(found).IsZero() || !reflect.DeepEqual(after, w.r) {
 			t.Fatalf("mustered a %s request, late %t: %+v", w.state, late, found)
 		}
 		return
@@ -139,8 +141,8 @@ func (w *world) muster(t *rapid.T) {
 		}
 		reached = reached || !here.QuietUntil.After(w.now) && w.awaited(here.Who)
 	}
-	if len(found.Invited) != len(invited) {
-		t.Fatalf("invited %+v; the account says %v", found.Invited, invited)
+	if len(invites(found)) != len(invited) {
+		t.Fatalf("invited %+v; the account says %v", invites(found), invited)
 	}
 	w.decidedNothing(t, "mustering", after)
 	works := w.worksNow(w.asked())
@@ -150,8 +152,8 @@ func (w *world) muster(t *rapid.T) {
 		t.Fatalf("reached %t, at work %t, leads %v: the escalation went from %s to %s", reached, works, w.up(w.policy), w.r.EscalateAt, after.EscalateAt)
 	case atOnce && after.EscalateAt.After(w.now):
 		t.Fatalf("nobody can be reached, and the lead is told at %s", after.EscalateAt)
-	case (!reached && !works) != found.Again.After(w.now) || !found.Again.IsZero() && !found.Again.After(w.now):
-		t.Fatalf("reached %t, at work %t, and it is looked at again at %s", reached, works, found.Again)
+	case (!reached && !works) != recheckAt(found).After(w.now) || !recheckAt(found).IsZero() && !recheckAt(found).After(w.now):
+		t.Fatalf("reached %t, at work %t, and it is looked at again at %s", reached, works, recheckAt(found))
 	}
 	w.r.EscalateAt = after.EscalateAt
 	w.sameClocks(t, "mustering", after)

@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// reading is what a call has to pass under a policy, as DESIGN.md (sections 1, 3 and 5) and docs/adr (3 and 4) say it. It is kept
-// apart from the code under test: it uses none of its functions.
+// reading is what a call has to pass under a policy, as docs/policy.md and docs/adr (3 and 4) say it.
+// It is kept apart from the code under test: it uses none of its functions.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
@@ -44,7 +44,8 @@ func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	return t
 }
 
-// overridden has an agent's override in place of the tool's own settings; of one that is protected, only what is stricter.
+// overridden has an agent's override in place of the tool's own settings; of one that is protected, only what is
+// stricter.
 func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) approvers.ToolPolicy {
 	if o.Risk != 0 && (!protected || o.Risk > t.Risk) {
 		t.Risk = o.Risk
@@ -79,7 +80,8 @@ func read(p *approvers.Policy, c approvers.Call) reading {
 	return out
 }
 
-// gather puts together what the tool's policy and all rules that match say of a call: whether it waits, and which stages are named.
+// gather puts together what the tool's policy and all rules that match say of a call: whether it waits, and which
+// stages are named.
 func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, named []approvers.Stage) {
 	t := settings(p, c.Tool, c.Facts.Agent)
 	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval}
@@ -154,7 +156,8 @@ func alike(a, b approvers.Stage) bool {
 	return a.Group == b.Group && slices.Equal(slices.Sorted(slices.Values(rolesOf(a))), slices.Sorted(slices.Values(rolesOf(b))))
 }
 
-// together is the union of stages in their order: of two alike, one from each, the larger quorum, the fewer rejections, the shorter times.
+// together is the union of stages in their order: of two alike, one from each, the larger quorum, the fewer rejections,
+// the shorter times.
 func together(a, b []approvers.Stage) []approvers.Stage {
 	out, left := slices.Clone(a), slices.Clone(b)
 	for i := range out {
@@ -186,8 +189,8 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether there could be people who pass all stages, each counted once. Who is in a user group or has an address is known at the
-// click only, so a role that names one could have anybody.
+// possible reports whether there could be people who pass all stages, each counted once. Who is in a user group or has
+// an address is known at the click only, so a role that names one could have anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {

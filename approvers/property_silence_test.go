@@ -9,13 +9,14 @@ import (
 	"countersign/approvers"
 )
 
-// TestSilenceEndsEveryRequest brings a request into a random state, and then lets nothing happen but time: each timer is handled when it is due, in any
-// order. Every request ends, within a time and a number of steps that follow from the policy, and none is approved by silence. That no timer is left in the
-// past by its own handling is looked at where it is handled. -rapid.checks=N runs N times twenty.
+// TestSilenceEndsEveryRequest brings a request into a random state, and then lets nothing happen but time: each timer
+// is handled when it is due, in any order. Every request ends, within a time and a number of steps that follow from the
+// policy, and none is approved by silence. That no timer is left in the past by its own handling is looked at where it
+// is handled. -rapid.checks=N runs N times twenty.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newPropertyFixture(t)
 		events := []func(*rapid.T){w.approve, w.approve, w.reject, w.modify, w.handOn, w.muster, w.remind, w.escalate, w.expire, w.pass, w.changePolicy}
 		for range rapid.IntRange(0, 12).Draw(t, "events") {
 			if w.over() {
@@ -36,7 +37,7 @@ func TestSilenceEndsEveryRequest(t *testing.T) {
 }
 
 // silence lets time pass until nothing is due any more.
-func (w *world) silence(t *rapid.T) {
+func (w *propertyFixture) silence(t *rapid.T) {
 	if !w.open() {
 		return
 	}
@@ -65,7 +66,7 @@ func (w *world) silence(t *rapid.T) {
 }
 
 // nextDue is when the next timer is due; zero: never.
-func (w *world) nextDue(again time.Time) (due time.Time) {
+func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	timers := []time.Time{w.runBy}
 	if w.state == approvers.Pending {
 		timers = []time.Time{w.r.ExpiresAt, w.r.EscalateAt, w.r.RemindNext(), again}
@@ -79,14 +80,15 @@ func (w *world) nextDue(again time.Time) (due time.Time) {
 }
 
 // musterAgain looks at who can be reached, and says when to look again.
-func (w *world) musterAgain(t *rapid.T) time.Time {
-	_, found := w.r.Muster(w.deciding(), nil)
+func (w *propertyFixture) musterAgain(t *rapid.T) time.Time {
+	_, found := w.r.ResolveAvailability(w.deciding(), nil)
 	w.muster(t)
-	return found.Again
+	return recheckAt(found)
 }
 
-// longest bounds how long a request can wait that nobody does anything about. Silence passes no stage; it gives each lead the stage's time anew.
-func (w *world) longest() time.Duration {
+// longest bounds how long a request can wait that nobody does anything about. Silence passes no stage; it gives each
+// lead the stage's time anew.
+func (w *propertyFixture) longest() time.Duration {
 	if w.state != approvers.Pending {
 		return w.runBy.Sub(w.now) + time.Second
 	}
@@ -101,9 +103,9 @@ func (w *world) longest() time.Duration {
 	return time.Duration(1+len(w.policy.Approvers))*slowest + max(0, w.r.ExpiresAt.Sub(w.now))
 }
 
-// steps bounds how often anything is due until then: each lead once, each round and reminder once, whoever is in do-not-disturb once for each of these,
-// and when people come to work.
-func (w *world) steps() int {
+// steps bounds how often anything is due until then: each lead once, each round and reminder once, whoever is in
+// do-not-disturb once for each of these, and when people come to work.
+func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)
 	return 3 + 2*told + told*len(w.people) + len(w.policy.Approvers)

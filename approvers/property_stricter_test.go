@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// stricter is a policy with one thing made stricter, and what that is. Where there is nothing of the kind to make stricter the policy
-// says the same as before.
+// stricter is a policy with one thing made stricter, and what that is. Where there is nothing of the kind to make
+// stricter the policy says the same as before.
 func stricter(t *rapid.T, was *approvers.Policy, n int) (*approvers.Policy, string) {
 	p := copied(was)
 	p.Hash = fmt.Sprint("policy-", n)

@@ -15,13 +15,14 @@ import (
 	"countersign/approvers"
 )
 
-// TestEveryOrderOfEvents drives one request through random events by random people under random policies, and holds every step against an account
-// that is kept apart from the code under test: who could decide, whose word counts, what has to be passed, who was told, and when each clock is
-// through. -rapid.checks=N runs N times twenty. docs/figures.md says how often it was run.
+// TestEveryOrderOfEvents drives one request through random events by random people under random policies, and holds
+// every step against an account that is kept apart from the code under test: who could decide, whose word counts, what
+// has to be passed, who was told, and when each clock is through. -rapid.checks=N runs N times twenty. docs/figures.md
+// says how often it was run.
 func TestEveryOrderOfEvents(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newPropertyFixture(t)
 		defer func() { ends.count(w) }()
 		if w.over() {
 			return
@@ -79,7 +80,7 @@ type census struct {
 	of map[string]int
 }
 
-func (c *census) count(w *world) { c.add(string(w.r.State)) }
+func (c *census) count(w *propertyFixture) { c.add(string(w.r.State)) }
 
 func (c *census) add(what string) {
 	c.mu.Lock()
@@ -99,9 +100,9 @@ func (c *census) String() string {
 	return fmt.Sprintf("runs=%d%s", all, text)
 }
 
-// world is one request with its surroundings, and the account of what happened to it.
-type world struct {
-	account
+// propertyFixture is one request with its surroundings, and the account of what happened to it.
+type propertyFixture struct {
+	decisionOracle
 	policy   *approvers.Policy
 	policies int
 	people   []approvers.Identity
@@ -110,9 +111,9 @@ type world struct {
 	r        approvers.Request
 }
 
-// newWorld proposes a call.
-func newWorld(t *rapid.T) *world {
-	w := &world{policy: drawPolicy(t, 0), people: drawPeople(t)}
+// newPropertyFixture proposes a call.
+func newPropertyFixture(t *rapid.T) *propertyFixture {
+	w := &propertyFixture{policy: drawPolicy(t, 0), people: drawPeople(t)}
 	w.now = start.Add(one(t, "begins", 0, 8*time.Hour, 25*24*time.Hour+5*time.Hour)) // Monday morning, the evening, and the Friday before clocks change
 	args := drawArgs(t)
 	w.call = drawCall(t, args)
@@ -136,7 +137,7 @@ func newWorld(t *rapid.T) *world {
 	if oneIn(t, 6, "above a cap") {
 		w.r.StepUp = "many at once"
 	}
-	w.r = approvers.Open(w.deciding(), w.r)
+	w.r, _ = approvers.Open(w.deciding(), w.r)
 	w.state, w.begun, w.handed = approvers.Pending, true, map[int][]approvers.PersonID{}
 	if w.need.verdict == approvers.Refuse {
 		w.state = approvers.Refused
@@ -146,7 +147,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 // over reports whether nothing waits from the beginning.
-func (w *world) over() bool { return w.state != approvers.Pending }
+func (w *propertyFixture) over() bool { return w.state != approvers.Pending }
 
 func drawCall(t *rapid.T, args string) approvers.Call {
 	ids := rapid.Custom(func(t *rapid.T) approvers.PersonID {
@@ -160,16 +161,17 @@ func drawCall(t *rapid.T, args string) approvers.Call {
 	return call
 }
 
-func (w *world) deciding() approvers.Deciding { return deciding(w.policy, w.now) }
+func (w *propertyFixture) deciding() approvers.DecisionContext { return deciding(w.policy, w.now) }
 
-// refresh does what the desk does before every move.
-func (w *world) refresh(t *rapid.T) {
+// refresh does what the workflow does before every move.
+func (w *propertyFixture) refresh(t *rapid.T) {
 	if w.r.State != approvers.Pending {
 		return
 	}
 	before := w.r
 	w.policyIs(w.policy)
-	w.settle(t, w.r.Refresh(w.deciding(), w.call.Facts.Args))
+	refreshed, _ := w.r.Refresh(w.deciding(), w.call.Facts.Args)
+	w.settle(t, refreshed)
 	if waits := w.state == approvers.Pending && !w.begun; waits && (!w.r.ExpiresAt.Equal(before.ExpiresAt) || !sooner(w.r.EscalateAt, before.EscalateAt)) {
 		t.Fatalf("a policy that changed moved the deadline from %s to %s, the escalation from %s to %s", before.ExpiresAt, w.r.ExpiresAt, before.EscalateAt, w.r.EscalateAt)
 	}
@@ -186,7 +188,7 @@ var next = map[approvers.State][]approvers.State{
 }
 
 // settle takes a step's result over, if the states allow it.
-func (w *world) settle(t *rapid.T, after approvers.Request) {
+func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 	was := w.r
 	if after.State != was.State && !slices.Contains(next[was.State], after.State) {
 		t.Fatalf("%s became %s", was.State, after.State)
@@ -198,7 +200,7 @@ func (w *world) settle(t *rapid.T, after approvers.Request) {
 }
 
 // check holds the request against the account.
-func (w *world) check(t *rapid.T) {
+func (w *propertyFixture) check(t *rapid.T) {
 	r := w.r
 	if r.State != w.state {
 		t.Fatalf("%s; the account says %s", r.State, w.state)
@@ -223,7 +225,7 @@ func (w *world) check(t *rapid.T) {
 }
 
 // checkPending holds a stage that waits against the account.
-func (w *world) checkPending(t *rapid.T) {
+func (w *propertyFixture) checkPending(t *rapid.T) {
 	var invited []approvers.PersonID
 	for _, i := range w.r.Invited {
 		invited = append(invited, i.Who)
@@ -238,7 +240,7 @@ func (w *world) checkPending(t *rapid.T) {
 }
 
 // checkPassed holds what was let through against what matters in the end, whatever way it took.
-func (w *world) checkPassed(t *rapid.T) {
+func (w *propertyFixture) checkPassed(t *rapid.T) {
 	if w.broken() {
 		return // an operator stands for the others
 	}

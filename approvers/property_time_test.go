@@ -10,12 +10,12 @@ import (
 	"countersign/approvers"
 )
 
-func (w *world) pass(t *rapid.T) {
+func (w *propertyFixture) pass(t *rapid.T) {
 	w.now = w.now.Add(one(t, "pass", time.Minute, 3*time.Minute, 10*time.Minute, 20*time.Minute, time.Hour, 14*time.Hour))
 }
 
 // times are the tool's settings with what the current stage says of its own time.
-func (w *world) times() approvers.ToolPolicy {
+func (w *propertyFixture) times() approvers.ToolPolicy {
 	t := settings(w.policy, w.call.Tool, w.call.Facts.Agent)
 	if s := w.current(); s.ExpiresAfter > 0 {
 		t.ExpiresAfter = s.ExpiresAfter
@@ -27,10 +27,10 @@ func (w *world) times() approvers.ToolPolicy {
 }
 
 // asked are the roles who were asked: the stage's own, and the leads who were told.
-func (w *world) asked() []string { return append(rolesOf(w.current()), w.leads...) }
+func (w *propertyFixture) asked() []string { return append(rolesOf(w.current()), w.leads...) }
 
 // roles finds the roles of these names that there are.
-func (w *world) roles(names []string) (out []approvers.Role) {
+func (w *propertyFixture) roles(names []string) (out []approvers.Role) {
 	for _, r := range w.policy.Approvers {
 		if slices.Contains(names, r.Name) {
 			out = append(out, r)
@@ -50,7 +50,7 @@ func atWork(h *approvers.Hours, at time.Time) bool {
 }
 
 // worksNow reports whether one of the roles works; where there are none, nobody has hours to keep.
-func (w *world) worksNow(names []string) bool {
+func (w *propertyFixture) worksNow(names []string) bool {
 	roles := w.roles(names)
 	return len(roles) == 0 || slices.ContainsFunc(roles, func(r approvers.Role) bool { return atWork(r.Hours, w.now) })
 }
@@ -70,8 +70,9 @@ func worked(h *approvers.Hours, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// through reports whether at a time so much working time has passed since now, for whichever of the roles is through first, and not sooner.
-func (w *world) through(names []string, at time.Time, d time.Duration) bool {
+// through reports whether at a time so much working time has passed since now, for whichever of the roles is through
+// first, and not sooner.
+func (w *propertyFixture) through(names []string, at time.Time, d time.Duration) bool {
 	roles := w.roles(names)
 	if len(roles) == 0 {
 		return at.Equal(w.now.Add(d))
@@ -88,7 +89,7 @@ func (w *world) through(names []string, at time.Time, d time.Duration) bool {
 }
 
 // checkBegun holds the clocks of a stage that has just begun against the account.
-func (w *world) checkBegun(t *rapid.T) {
+func (w *propertyFixture) checkBegun(t *rapid.T) {
 	times, r := w.times(), w.r
 	if !r.StageAt.Equal(w.now) || !w.through(w.asked(), r.ExpiresAt, times.ExpiresAfter) {
 		t.Fatalf("a stage of %v that began at %s (%s) with %s has its deadline at %s", w.asked(), w.now, r.StageAt, times.ExpiresAfter, r.ExpiresAt)
@@ -99,9 +100,9 @@ func (w *world) checkBegun(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// checkEscalation holds the time of the next escalation against the account: at once where those who were told last don't work and their roles send what
-// comes then to the lead; never where nobody is left to tell.
-func (w *world) checkEscalation(t *rapid.T) {
+// checkEscalation holds the time of the next escalation against the account: at once where those who were told last
+// don't work and their roles send what comes then to the lead; never where nobody is left to tell.
+func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
 	told := rolesOf(w.current())
@@ -121,7 +122,7 @@ func (w *world) checkEscalation(t *rapid.T) {
 	}
 }
 
-func (w *world) escalate(t *rapid.T) {
+func (w *propertyFixture) escalate(t *rapid.T) {
 	due := w.state == approvers.Pending && !w.r.EscalateAt.IsZero() && !w.now.Before(w.r.EscalateAt) && w.now.Before(w.r.ExpiresAt)
 	after, told, ok := w.r.Escalate(w.deciding())
 	if !due {
@@ -132,25 +133,26 @@ func (w *world) escalate(t *rapid.T) {
 	}
 	up := w.up(w.policy)
 	again := len(up) == 0 && w.r.Rounds < w.times().Repeat
-	if ok != (len(up) > 0 || again) || told.Again != again || len(up) > 0 && !slices.Contains(up, told.Lead.Name) {
-		t.Fatalf("escalated %t to %q, again %t; the account says one of %v, again %t", ok, told.Lead.Name, told.Again, up, again)
+	if ok != (len(up) > 0 || again) || escalation(told).Again != again || len(up) > 0 && !slices.Contains(up, escalation(told).Lead.Name) {
+		t.Fatalf("escalated %t to %q, again %t; the account says one of %v, again %t", ok, escalation(told).Lead.Name, escalation(told).Again, up, again)
 	}
 	w.decidedNothing(t, "escalation", after)
 	if !after.ExpiresAt.Equal(w.r.ExpiresAt) {
 		t.Fatal("escalation moved the deadline")
 	}
 	if len(up) > 0 {
-		w.leads = append(w.leads, told.Lead.Name)
+		w.leads = append(w.leads, escalation(told).Lead.Name)
 	}
 	w.settle(t, after)
 	w.checkEscalation(t)
 }
 
-// expire is what happens at a deadline. A stage that silence sends up goes to the next lead with its time anew, until there is none.
-func (w *world) expire(t *rapid.T) {
+// expire is what happens at a deadline. A stage that silence sends up goes to the next lead with its time anew, until
+// there is none.
+func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)
-	after, ok := w.r.Expire(w.deciding())
+	after, _, ok := w.r.Expire(w.deciding())
 	if ok != due {
 		t.Fatalf("expired %t at %s with deadlines %s and %s in state %s", ok, w.now, w.r.ExpiresAt, w.runBy, w.state)
 	}
@@ -173,7 +175,7 @@ func (w *world) expire(t *rapid.T) {
 }
 
 // remind has those told once more who have said nothing yet, are here, and may be disturbed.
-func (w *world) remind(t *rapid.T) {
+func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r
 	due := w.state == approvers.Pending && !r.RemindNext().IsZero() && !w.now.Before(r.RemindNext()) && w.now.Before(r.ExpiresAt)
@@ -186,9 +188,9 @@ func (w *world) remind(t *rapid.T) {
 	}
 	all := !r.RemindAt.IsZero() && !w.now.Before(r.RemindAt)
 	for _, p := range people {
-		i := slices.IndexFunc(r.Owed, func(o approvers.Owed) bool { return o.Who == p.Who.ID })
-		want := w.awaited(p.Who) && !p.Away && !p.QuietUntil.After(w.now) && (all || i >= 0 && !r.Owed[i].At.After(w.now))
-		if got := slices.ContainsFunc(told, func(o approvers.Identity) bool { return o.ID == p.Who.ID }); got != want {
+		i := slices.IndexFunc(r.DeferredReminders, func(o approvers.DeferredReminder) bool { return o.Who == p.Who.ID })
+		want := w.awaited(p.Who) && !p.Away && !p.QuietUntil.After(w.now) && (all || i >= 0 && !r.DeferredReminders[i].At.After(w.now))
+		if got := slices.ContainsFunc(reminded(told), func(o approvers.Identity) bool { return o.ID == p.Who.ID }); got != want {
 			t.Fatalf("%s was reminded: %t; the account says %t", p.Who.ID, got, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // says is a move with words.
-func says(r approvers.Request, who approvers.Identity, text string) approvers.Move {
-	m := moveBy(r, who, start)
+func says(r approvers.Request, who approvers.Identity, text string) approvers.Action {
+	m := actionBy(r, who, start)
 	m.Reason = text
 	return m
 }
@@ -19,7 +19,7 @@ func says(r approvers.Request, who approvers.Identity, text string) approvers.Mo
 func TestQuestionAndAnswer(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", small)
-	asked, denied := r.Say(deciding(p, start.Add(time.Minute)), says(r, onLead, "why so much?"), approvers.Question)
+	asked, _, denied := r.Say(deciding(p, start.Add(time.Minute)), says(r, onLead, "why so much?"), approvers.Question)
 	if denied != nil || len(r.Remarks) != 0 {
 		t.Fatalf("%v; the request that it came from has %d remarks", denied, len(r.Remarks))
 	}
@@ -30,18 +30,18 @@ func TestQuestionAndAnswer(t *testing.T) {
 	if !asked.ExpiresAt.Equal(r.ExpiresAt) || !asked.EscalateAt.Equal(r.EscalateAt) || asked.State != approvers.Pending || len(asked.Decisions) != 0 {
 		t.Error("a question stopped a clock, or decided something")
 	}
-	answered, denied := asked.Reply(deciding(p, start.Add(2*time.Minute)), says(asked, asker, "shipping is in it"), 0)
+	answered, _, denied := asked.Reply(deciding(p, start.Add(2*time.Minute)), says(asked, asker, "shipping is in it"), 0)
 	if denied != nil || !answered.Answered(0) || answered.Remarks[1].Kind != approvers.Answer || answered.Remarks[1].Role != "" {
 		t.Fatalf("%+v, %v", answered.Remarks, denied)
 	}
-	_, denied = answered.Reply(deciding(p, start), says(answered, asker, "and more"), 0)
+	_, _, denied = answered.Reply(deciding(p, start), says(answered, asker, "and more"), 0)
 	wantDenied(t, denied, approvers.DeniedNothing)
 }
 
 func TestWhoMaySay(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)
-	asked, denied := r.Say(deciding(p, start), says(r, onLead, "why?"), approvers.Question)
+	asked, _, denied := r.Say(deciding(p, start), says(r, onLead, "why?"), approvers.Question)
 	if denied != nil {
 		t.Fatal(denied)
 	}
@@ -52,7 +52,7 @@ func TestWhoMaySay(t *testing.T) {
 	gone.Deleted = true
 	deactivated := onLead
 	deactivated.Deleted = true
-	over, _ := asked.Withdraw(deciding(p, start), asker, false, "")
+	over, _, _ := asked.Withdraw(deciding(p, start), asker, false, "")
 	tests := []struct {
 		name string
 		do   func() *approvers.Denied
@@ -92,12 +92,12 @@ func TestWhoMaySay(t *testing.T) {
 	}
 }
 
-func say(p *approvers.Policy, r approvers.Request, m approvers.Move, kind approvers.RemarkKind) func() *approvers.Denied {
-	return func() *approvers.Denied { _, d := r.Say(deciding(p, start), m, kind); return d }
+func say(p *approvers.Policy, r approvers.Request, m approvers.Action, kind approvers.RemarkKind) func() *approvers.Denied {
+	return func() *approvers.Denied { _, _, d := r.Say(deciding(p, start), m, kind); return d }
 }
 
-func reply(p *approvers.Policy, r approvers.Request, m approvers.Move, question int) func() *approvers.Denied {
-	return func() *approvers.Denied { _, d := r.Reply(deciding(p, start), m, question); return d }
+func reply(p *approvers.Policy, r approvers.Request, m approvers.Action, question int) func() *approvers.Denied {
+	return func() *approvers.Denied { _, _, d := r.Reply(deciding(p, start), m, question); return d }
 }
 
 // A card holds so many remarks and no more, but every question that was put can be answered.
@@ -108,19 +108,19 @@ func TestTheLastPlacesAreKeptForAnswers(t *testing.T) {
 			r := open(t, p, "issue_refund", small)
 			var denied *approvers.Denied
 			for i := range comments {
-				if r, denied = r.Say(deciding(p, start), says(r, onLead, fmt.Sprint("comment ", i)), approvers.Comment); denied != nil {
+				if r, _, denied = r.Say(deciding(p, start), says(r, onLead, fmt.Sprint("comment ", i)), approvers.Comment); denied != nil {
 					t.Fatal(denied)
 				}
 			}
 			for denied == nil { // as many questions as fit
-				r, denied = r.Say(deciding(p, start), says(r, onLead, "and?"), approvers.Question)
+				r, _, denied = r.Say(deciding(p, start), says(r, onLead, "and?"), approvers.Question)
 			}
 			wantDenied(t, denied, approvers.DeniedFull)
 			for i := range r.Remarks {
 				if r.Remarks[i].Kind != approvers.Question {
 					continue
 				}
-				if r, denied = r.Reply(deciding(p, start), says(r, asker, "so"), i); denied != nil {
+				if r, _, denied = r.Reply(deciding(p, start), says(r, asker, "so"), i); denied != nil {
 					t.Fatalf("question %d can't be answered: %v", i, denied)
 				}
 			}

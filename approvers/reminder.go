@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Owed is a reminder that waits for the end of somebody's do-not-disturb.
-type Owed struct {
+// DeferredReminder is a reminder that waits for the end of somebody's do-not-disturb.
+type DeferredReminder struct {
 	Who PersonID  `json:"who"`
 	At  time.Time `json:"at"`
 }
 
-// reminds reports whether the policy has the current stage's people reminded, or reminded again.
-func (r Request) reminds(in Deciding) bool {
+// reminds reports whether the policy has another reminder for the current stage's people.
+func (r Request) reminds(in DecisionContext) bool {
 	t := r.times(in)
 	return t.RemindAfter > 0 && r.Reminded < t.Reminders
 }
 
-// nextReminder is when those who have not decided are reminded next; zero: not any more.
-func (r Request) nextReminder(in Deciding) time.Time {
+// nextReminder returns the time of the next reminder for people who have not decided, or zero.
+func (r Request) nextReminder(in DecisionContext) time.Time {
 	if !r.reminds(in) {
 		return time.Time{}
 	}
@@ -29,16 +29,17 @@ func (r Request) nextReminder(in Deciding) time.Time {
 	return at
 }
 
-// RemindNext is when somebody is reminded next: all who have not decided, or one whose do-not-disturb ends. Zero: nobody any more.
+// RemindNext returns when the next reminder is due: for everybody who has not decided, or for one person whose
+// do-not-disturb ends. Zero: none.
 func (r Request) RemindNext() time.Time {
 	next := r.RemindAt
-	for _, o := range r.Owed {
+	for _, o := range r.DeferredReminders {
 		next = earlier(next, o.At)
 	}
 	return next
 }
 
-// earlier is the earlier of two times, where zero is none.
+// earlier returns the earlier of two times; zero means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -46,10 +47,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind says which of the stage's people are reminded now: of those who have not decided and are here, all when a reminder is due or the
-// escalation chain has ended once more, and otherwise those whose do-not-disturb has ended since. Whoever is in do-not-disturb
-// is owed it until that ends. It reports false while nothing is due.
-func (r Request) Remind(in Deciding, people []Presence) (Request, []Identity, bool) {
+// Remind returns the people to remind now, in a ReminderDue event: those who are present and have not decided. If a
+// reminder is due or the escalation chain has ended once more, these are all of them; otherwise those whose
+// do-not-disturb has ended. The reminder of a person in do-not-disturb is deferred until its end. Remind returns false
+// if nothing is due.
+func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
 		return r, nil, false
@@ -63,21 +65,21 @@ func (r Request) Remind(in Deciding, people []Presence) (Request, []Identity, bo
 		}
 		r.RemindAt = r.nextReminder(in)
 	}
-	before := r.Owed
-	r.Owed = nil
+	before := r.DeferredReminders
+	r.DeferredReminders = nil
 	var told []Identity
 	for _, p := range people {
-		i := slices.IndexFunc(before, func(o Owed) bool { return o.Who == p.Who.ID })
+		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
 		switch {
 		case p.Away || !r.awaits(in.Policy, p.Who):
 		case !all && i < 0:
 		case !all && before[i].At.After(in.Now):
-			r.Owed = append(r.Owed, before[i])
+			r.DeferredReminders = append(r.DeferredReminders, before[i])
 		case p.QuietUntil.After(in.Now):
-			r.Owed = append(r.Owed, Owed{Who: p.Who.ID, At: p.QuietUntil})
+			r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: p.Who.ID, At: p.QuietUntil})
 		default:
 			told = append(told, p.Who)
 		}
 	}
-	return r, told, true
+	return r, []Event{ReminderDue{People: told}}, true
 }

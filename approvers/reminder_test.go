@@ -8,9 +8,9 @@ import (
 	"countersign/approvers"
 )
 
-func names(people []approvers.Identity) []string {
+func names(events []approvers.Event) []string {
 	out := []string{}
-	for _, p := range people {
+	for _, p := range reminded(events) {
 		out = append(out, p.Name)
 	}
 	return out
@@ -48,7 +48,7 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	r := open(t, p, "cancel_account", `{}`)
 	at := start.Add(8 * time.Minute)
 	r = mustApprove(t, p, r, onFin1, at)
-	r, denied := r.Reject(deciding(p, at), moveBy(r, onFin2, at))
+	r, _, denied := r.Reject(deciding(p, at), actionBy(r, onFin2, at))
 	if denied != nil {
 		t.Fatal(denied)
 	}
@@ -68,7 +68,7 @@ func TestDoNotDisturb(t *testing.T) {
 		t.Fatalf("reminded %v, next at %s; want U0003, and the other at %s", names(told), r.RemindNext(), ends)
 	}
 	r, told, due := r.Remind(deciding(p, ends), []approvers.Presence{here(onFin1)[0], quiet(onFin2, later)})
-	if !due || len(told) != 0 || !r.RemindNext().Equal(later) {
+	if !due || len(reminded(told)) != 0 || !r.RemindNext().Equal(later) {
 		t.Fatalf("extended: reminded %v, next at %s", names(told), r.RemindNext())
 	}
 	end, told, due := r.Remind(deciding(p, later), here(onFin1, onFin2))
@@ -77,12 +77,12 @@ func TestDoNotDisturb(t *testing.T) {
 	}
 	// Who has decided meanwhile, or is away by then, is owed nothing.
 	for _, p2 := range [][]approvers.Presence{{away(onFin2)}, nil} {
-		if end, told, _ := r.Remind(deciding(p, later), p2); len(told) != 0 || !end.RemindNext().IsZero() {
+		if end, told, _ := r.Remind(deciding(p, later), p2); len(reminded(told)) != 0 || !end.RemindNext().IsZero() {
 			t.Errorf("reminded %v, next at %s", names(told), end.RemindNext())
 		}
 	}
-	if done, denied := r.Withdraw(deciding(p, at), asker, false, ""); denied != nil || !done.RemindNext().IsZero() {
-		t.Errorf("withdrawn, and %v are still owed a reminder", done.Owed)
+	if done, _, denied := r.Withdraw(deciding(p, at), asker, false, ""); denied != nil || !done.RemindNext().IsZero() {
+		t.Errorf("withdrawn, and %v are still owed a reminder", done.DeferredReminders)
 	}
 }
 
@@ -109,15 +109,15 @@ func TestARoundIsNoReminder(t *testing.T) {
 	r := open(t, p, "cancel_account", `{}`)
 	at := start.Add(10 * time.Minute)
 	r, e, _ := r.Escalate(deciding(p, at))
-	if !e.Again {
+	if !escalation(e).Again {
 		t.Fatal("not told again")
 	}
 	r, told, due := r.Remind(deciding(p, at), here(onFin1, onFin2))
-	if !due || len(told) != 2 || r.Reminded != 0 || !r.RemindAt.Equal(at.Add(25*time.Minute)) {
+	if !due || len(reminded(told)) != 2 || r.Reminded != 0 || !r.RemindAt.Equal(at.Add(25*time.Minute)) {
 		t.Fatalf("told %v, %d reminders used up, next at %s", names(told), r.Reminded, r.RemindAt)
 	}
 	r, told, _ = r.Remind(deciding(p, r.RemindAt), here(onFin1))
-	if len(told) != 1 || r.Reminded != 1 || !r.RemindAt.IsZero() {
+	if len(reminded(told)) != 1 || r.Reminded != 1 || !r.RemindAt.IsZero() {
 		t.Errorf("told %v, %d reminders, next at %s", names(told), r.Reminded, r.RemindAt)
 	}
 }

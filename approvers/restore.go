@@ -2,33 +2,35 @@ package approvers
 
 import "time"
 
-// A store that is put back from a backup remembers nothing of what happened since the backup was made. What was open then may have been decided and run
-// meanwhile, so nothing of it may be decided or run again: it ends, and everybody is told that somebody has to check.
+// A store that is restored from a backup lacks everything since the backup. Calls that were open then may have been
+// decided and run since. So none of them is decided or run again: they end, and people are told that somebody has to
+// check.
 
-// LostTrack says of what was open when a backup was made why it ended.
+// LostTrack returns the reason for ending everything that was open when the backup was made.
 func LostTrack(taken time.Time) string {
 	return "the bot's data was put back from a backup of " + taken.UTC().Format("2006-01-02 15:04:05 UTC") +
 		"; what happened after that is not known here, so it may have been decided, and run: check before it is asked for again"
 }
 
-// lostGuidance is what the model can do about such a call.
+// lostGuidance is the advice to the model about such a call.
 const lostGuidance = "It is not known whether it was run. Do not call it again; tell the person that somebody has to check first."
 
-// LostResult is what the model is told of a call that was open, and that nobody was asked about.
+// LostResult is the model's result for a call that was open without a request.
 func LostResult(tool string, taken time.Time) Result {
 	return Result{Status: OutcomeVoided, Tool: tool, Reason: LostTrack(taken), Guidance: lostGuidance}
 }
 
-// Lose ends an open request of a store that was put back from a backup, which was made at the given time.
-func (r Request) Lose(in Deciding, taken time.Time) (Request, *Denied) {
-	r, denied := r.Void(in, LostTrack(taken))
+// Lose ends an open request after the store was restored from a backup taken at the given time.
+func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *Denied) {
+	r, events, denied := r.Void(in, LostTrack(taken))
 	if denied == nil {
 		r.Lost = true
 	}
-	return r, denied
+	return r, events, denied
 }
 
-// Lose ends a grant of a store that was put back from a backup: how often it was used since is not known. An offer ends as if it were declined.
+// Lose ends a grant after the store was restored from a backup, because its later uses are not known. An offer is
+// declined.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

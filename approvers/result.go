@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Outcome is what the model is told of one tool call. Every call gets exactly one.
+// Outcome is the result of one tool call for the model. Every call gets exactly one.
 type Outcome string
 
 // The outcomes of a tool call.
@@ -24,8 +24,8 @@ const (
 	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
 )
 
-// Result is the structured tool result of everything but a plain success. It teaches: the
-// model learns what happened, who decided in which role, and what it can do next.
+// Result is the structured tool result of every call except a plain success. It tells the model the outcome, the
+// deciding role, and the possible next steps.
 type Result struct {
 	Status    Outcome         `json:"status"`
 	Tool      string          `json:"tool"`
@@ -43,7 +43,7 @@ type Modified struct {
 	Why  string          `json:"why,omitempty"`
 }
 
-// modified is what the model is told of a request's edits; nil where there are none.
+// modified describes a request's edits for the model, or returns nil.
 func (r *Request) modified(p *Policy) *Modified {
 	if r == nil || len(r.Edits) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (r *Request) modified(p *Policy) *Modified {
 	return &Modified{By: strings.Join(by, " and "), Args: r.Edits[len(r.Edits)-1].After, Why: strings.Join(why, "; ")}
 }
 
-// Text is the result as the model receives it.
+// Text returns the result as the model receives it.
 func (r Result) Text() string {
 	b, err := json.Marshal(r)
 	if err != nil { // only a Result field that isn't JSON can cause it
@@ -74,7 +74,7 @@ func (r Result) Text() string {
 	return string(b)
 }
 
-// guidance says what the model can do next, per outcome.
+// guidance is the advice to the model for each outcome.
 var guidance = map[Outcome]string{
 	OutcomeRejected:  "It was not run. Do not ask for the same call again; take the reason into account and offer the person an alternative.",
 	OutcomeExpired:   "It was not run, because nobody decided or it could not start in time. Tell the person, and ask whether to request it again later.",
@@ -107,14 +107,15 @@ func (r Request) ClosedResult(p *Policy) Result {
 	if out.Modified = r.modified(p); out.Modified != nil {
 		out.Guidance += changedBefore
 	}
-	out.Guidance += r.Again.doubt()
+	out.Guidance += r.Retry.earlierRunNote()
 	return out
 }
 
-// changedBefore is added to the guidance for a call that did not run as it was asked for, nor as it was changed.
+// changedBefore is added to the guidance for an edited call that did not run.
 const changedBefore = " Before that its arguments had been changed, as modified says: it is the changed call that this is about."
 
-// reported is the result of a run whose end only a person knows. It says so: the words are theirs, not the tool's.
+// reported returns the result of a run whose outcome a person reported. It says that the words are theirs, not the
+// tool's.
 func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
 		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",
@@ -129,10 +130,10 @@ func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	return res.Status, res.Text()
 }
 
-// RunResult is the result of a finished execution as the model receives it: the tool's own
-// answer where nobody changed anything, a structured one otherwise.
+// RunResult returns the result of a finished execution for the model: the tool's own response if nobody edited the
+// call, a structured result otherwise.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
-	m, doubt := r.modified(p), r.doubt()
+	m, doubt := r.modified(p), r.earlierRunNote()
 	switch {
 	case e.State == ExecutionUnknown:
 		return OutcomeUnknown, unfinished(e, OutcomeUnknown, "it was started, and nobody could tell how it ended", m, doubt)
@@ -155,7 +156,7 @@ func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	return OutcomeExecuted, out.Text()
 }
 
-// unfinished is the result of a run that did not come to a good end.
+// unfinished returns the result of a run that failed or whose outcome is unknown.
 func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt string) string {
 	out := NewResult(status, e.Tool, reason, "")
 	if out.Modified = m; m != nil {

@@ -76,19 +76,20 @@ func reportedBy(e approvers.Execution) approvers.Execution {
 	return e
 }
 
-// What was changed before a call was rejected, or expired, is told too: the model must not take the reason for one of its own arguments.
+// What was changed before a call was rejected, or expired, is told too: the model must not take the reason for one of
+// its own arguments.
 func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)
-	r, denied := r.Modify(deciding(p, start), moveBy(r, onLead, start), edited(p, r, "exec_2", `{"amount":901}`))
+	r, _, denied := r.Modify(deciding(p, start), actionBy(r, onLead, start), edited(p, r, "exec_2", `{"amount":901}`))
 	if denied != nil || r.State != approvers.Pending {
 		t.Fatalf("%s, %v", r.State, denied)
 	}
-	rejected, denied := r.Reject(deciding(p, start), moveBy(r, onFin1, start))
+	rejected, _, denied := r.Reject(deciding(p, start), actionBy(r, onFin1, start))
 	if denied != nil {
 		t.Fatal(denied)
 	}
-	expired, _ := r.Expire(deciding(p, start.Add(time.Hour)))
+	expired, _, _ := r.Expire(deciding(p, start.Add(time.Hour)))
 	for _, r := range []approvers.Request{rejected, expired} {
 		text := r.ClosedResult(p).Text()
 		for _, part := range []string{`"modified":{"by":"Team Lead","args":{"amount":901},"why":"because"}`, "the changed call that this is about"} {

@@ -190,14 +190,14 @@ func TestAgentFor(t *testing.T) {
 		{Name: "any", Channels: []string{"*"}},
 	}
 	tests := []struct {
-		place approvers.Place
+		place approvers.ChannelRef
 		want  string
 	}{
-		{approvers.Place{Channel: "C0OPS"}, "ops"},
-		{approvers.Place{Channel: "C1", Name: "support"}, "support"},
-		{approvers.Place{Channel: "C2", Name: "random"}, "any"},
-		{approvers.Place{Channel: "D1", DM: true}, "support"}, // the first that takes direct messages
-		{approvers.Place{Channel: "C3", Name: ""}, "any"},     // an unknown name never equals "#"
+		{approvers.ChannelRef{Channel: "C0OPS"}, "ops"},
+		{approvers.ChannelRef{Channel: "C1", Name: "support"}, "support"},
+		{approvers.ChannelRef{Channel: "C2", Name: "random"}, "any"},
+		{approvers.ChannelRef{Channel: "D1", DM: true}, "support"}, // the first that takes direct messages
+		{approvers.ChannelRef{Channel: "C3", Name: ""}, "any"},     // an unknown name never equals "#"
 	}
 	for _, tt := range tests {
 		if got, ok := p.AgentFor(tt.place); !ok || got.Name != tt.want {
@@ -205,7 +205,7 @@ func TestAgentFor(t *testing.T) {
 		}
 	}
 	p.Agents = p.Agents[:1]
-	if got, ok := p.AgentFor(approvers.Place{Channel: "D1", DM: true}); ok {
+	if got, ok := p.AgentFor(approvers.ChannelRef{Channel: "D1", DM: true}); ok {
 		t.Errorf("%q answers a direct message though it takes none", got.Name)
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Secret arguments are named by their path: names joined by points, through lists and objects alike. "card.number" is the number of card, and of each card where
-// card is a list; what lies below a secret is secret too, and "*" is every argument.
+// Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the number of
+// card, or of each element if card is a list. Everything below a secret is secret too. "*" means all arguments.
 
-// SecretPaths names the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true, or "format": "password".
+// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
+// or "format": "password".
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -21,13 +22,13 @@ func SecretPaths(schema json.RawMessage) []string {
 	return slices.Compact(w.found)
 }
 
-// schemaWalk goes through a schema.
+// schemaWalk collects the secret paths of a schema.
 type schemaWalk struct {
 	root  any
 	found []string
 }
 
-// maxSchemaDepth ends the walk through a schema that refers to itself. What lies deeper is masked with what holds it.
+// maxSchemaDepth limits the walk through a recursive schema. Everything deeper is masked together with its parent.
 const maxSchemaDepth = 32
 
 func (w *schemaWalk) walk(schema any, path []string, depth int) {
@@ -70,7 +71,7 @@ func (w *schemaWalk) walk(schema any, path []string, depth int) {
 	}
 }
 
-// at finds what a reference within the schema names; nil for any other.
+// at resolves a reference within the schema; it returns nil for any other.
 func (w *schemaWalk) at(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -107,7 +108,7 @@ func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }
 
-// MaskValues replaces the secret values of decoded arguments, for whatever makes a text of them that many people read.
+// MaskValues replaces the secret values of decoded arguments, for texts that many people can read.
 func MaskValues(args map[string]any, secrets []string) map[string]any {
 	if len(secrets) == 0 {
 		return args
@@ -116,7 +117,7 @@ func MaskValues(args map[string]any, secrets []string) map[string]any {
 	return masked
 }
 
-// MaskedValue stands in texts where a secret value would.
+// MaskedValue replaces a secret value in texts.
 const MaskedValue = "(masked)"
 
 func maskValue(v any, secrets []string, path string) any {

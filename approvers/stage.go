@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sameRoles reports whether two stages are passed by the same people, in whichever order their roles are named.
+// sameRoles reports whether two stages have the same roles, in any order, and the same group.
 func (s Stage) sameRoles(o Stage) bool {
 	if s.Group != o.Group || len(s.Or) != len(o.Or) {
 		return false
@@ -19,13 +19,19 @@ func (s Stage) sameRoles(o Stage) bool {
 	return !slices.ContainsFunc(o.Roles(), func(name string) bool { return !slices.Contains(roles, name) })
 }
 
+// AsksLike reports whether two stages name the same roles, in the same order, and the same group.
+func (s Stage) AsksLike(o Stage) bool {
+	return s.Group == o.Group && slices.Equal(s.Roles(), o.Roles())
+}
+
 // Equal reports whether two stages ask for the same.
 func (s Stage) Equal(o Stage) bool {
 	return s.sameRoles(o) && s.Quorum == o.Quorum && max(s.Rejects, 1) == max(o.Rejects, 1) &&
 		s.ExpiresAfter == o.ExpiresAfter && s.EscalateAfter == o.EscalateAfter
 }
 
-// String is the stage as fixtures and the audit write it: "team-lead", "2 x finance-director", "a or b in @group".
+// String returns the stage in the form of fixtures and the audit: "team-lead", "2 x finance-director", "a or b in
+// @group".
 func (s Stage) String() string {
 	text := strings.Join(s.Roles(), " or ")
 	if s.Group != "" {
@@ -37,7 +43,7 @@ func (s Stage) String() string {
 	return text
 }
 
-// Title names the stage for people: its roles' titles, and the group that they have to be in.
+// Title returns the stage's name for people: its roles' titles, and the required group.
 func (s Stage) Title(p *Policy) string {
 	const most = 3
 	roles := s.Roles()
@@ -58,7 +64,8 @@ func (s Stage) Title(p *Policy) string {
 	return "@" + s.Group + " (" + title + ")"
 }
 
-// unionStages keeps a's order, appends what only b has, and takes the stricter of what both have. Two stages of one list stay two, whoever they are for.
+// unionStages keeps a's order, appends the stages that only b has, and takes the stricter of common ones. Two stages of
+// one list are never merged.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -80,7 +87,7 @@ func unionStages(a, b []Stage) []Stage {
 	return out
 }
 
-// sooner is the shorter of two times, where zero says nothing.
+// sooner returns the shorter of two durations; zero means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -103,8 +110,8 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people are the user ids of roles' members who are not barred, so many at most. open says that there may be more: groups and addresses are
-// resolved at the click, so a role that has any counts as able.
+// people returns user ids of the roles' members who are not barred, at most most. open means that there may be more:
+// groups and addresses are resolved at the click, so a role that has any is assumed to be able.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)
@@ -123,14 +130,14 @@ func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []stri
 	return ids, false
 }
 
-// canFill reports whether the roles could give n distinct people who are not barred.
+// canFill reports whether the roles have n distinct people who are not barred.
 func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	ids, open := p.people(roles, n, barred)
 	return open || len(ids) >= n
 }
 
-// distinct reports whether all stages together can be passed by people who count once each: it finds each place of each quorum
-// somebody of its own, by augmenting paths.
+// distinct reports whether distinct people can pass all stages together. It assigns a person to each place of each
+// quorum, by augmenting paths.
 func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 	taken := map[string]int{} // person → place
 	var able [][]string       // place → people

@@ -7,7 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestSameStage: the order in which a stage's roles are named makes no other stage of it, so that the larger quorum holds for both.
+// TestSameStage: the order in which a stage's roles are named makes no other stage of it, so that the larger quorum
+// holds for both.
 func TestSameStage(t *testing.T) {
 	either := func(quorum int, group string, roles ...string) approvers.Stage {
 		return approvers.Stage{Approver: roles[0], Or: roles[1:], Group: group, Quorum: quorum}
@@ -51,7 +52,8 @@ func TestSameStage(t *testing.T) {
 	}
 }
 
-// TestTwoStagesOfOneListStayTwo: of two lists the stages that are alike are one, but two of one list are two, for two people.
+// TestTwoStagesOfOneListStayTwo: of two lists the stages that are alike are one, but two of one list are two, for two
+// people.
 func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	once := approvers.Stage{Approver: "finance-director", Quorum: 1}
 	p := staged(once)
@@ -59,10 +61,11 @@ func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	r := open(t, p, "issue_refund", small)
 	wantStages(t, r, "finance-director", "finance-director")
 	r = mustApprove(t, p, r, onFin1, start)
-	_, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onFin1, start))
 	wantDenied(t, denied, approvers.DeniedCounted)
 
 	waits := open(t, staged(once), "issue_refund", small)
 	p.Hash = "policy-2"
-	wantStages(t, waits.Refresh(deciding(p, start), callOf("issue_refund", small).Facts.Args), "finance-director", "finance-director")
+	waits, _ = waits.Refresh(deciding(p, start), callOf("issue_refund", small).Facts.Args)
+	wantStages(t, waits, "finance-director", "finance-director")
 }

@@ -15,7 +15,7 @@ func staged(stages ...approvers.Stage) *approvers.Policy {
 
 func mustReject(t testing.TB, p *approvers.Policy, r approvers.Request, who approvers.Identity) approvers.Request {
 	t.Helper()
-	out, denied := r.Reject(deciding(p, start), moveBy(r, who, start))
+	out, _, denied := r.Reject(deciding(p, start), actionBy(r, who, start))
 	if denied != nil {
 		t.Fatalf("%s could not reject: %v", who.Name, denied)
 	}
@@ -30,9 +30,9 @@ func TestSeveralRoles(t *testing.T) {
 	if r.State != approvers.Pending || r.At(0) != 1 {
 		t.Fatalf("%s with %d", r.State, r.At(0))
 	}
-	_, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onFin1, start))
 	wantDenied(t, denied, approvers.DeniedCounted)
-	_, denied = r.Approve(deciding(p, start), moveBy(r, onSupport, start))
+	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onSupport, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
 	if denied.Role != "Team Lead or Finance Director" {
 		t.Errorf("told to ask %q", denied.Role)
@@ -47,7 +47,7 @@ func TestSeveralRolesEachHaveTheirCeiling(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1})
 	p.Tools[5].Risk = approvers.Critical
 	r := open(t, p, "issue_refund", small)
-	_, denied := r.Approve(deciding(p, start), moveBy(r, onLead, start))
+	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onLead, start))
 	wantDenied(t, denied, approvers.DeniedCeiling)
 	if r = mustApprove(t, p, r, onFin1, start); r.State != approvers.Approved {
 		t.Errorf("%s", r.State)
@@ -62,12 +62,12 @@ func TestStageOfAGroup(t *testing.T) {
 	t.Run("with a role, it narrows the role", func(t *testing.T) {
 		p := staged(approvers.Stage{Approver: "finance-director", Group: "emea", Quorum: 1})
 		r := open(t, p, "issue_refund", small)
-		_, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+		_, _, denied := r.Approve(deciding(p, start), actionBy(r, onFin1, start))
 		wantDenied(t, denied, approvers.DeniedGroup)
 		if denied.Role != "@emea (Finance Director)" {
 			t.Errorf("told to ask %q", denied.Role)
 		}
-		_, denied = r.Approve(deciding(p, start), moveBy(r, in(bystander, "emea"), start)) // the group alone gives no authority
+		_, _, denied = r.Approve(deciding(p, start), actionBy(r, in(bystander, "emea"), start)) // the group alone gives no authority
 		wantDenied(t, denied, approvers.DeniedNotMember)
 		if r = mustApprove(t, p, r, in(onFin1, "apac", "emea"), start); r.ClosedRole != "finance-director" {
 			t.Errorf("%s as %s", r.State, r.ClosedRole)
@@ -80,7 +80,7 @@ func TestStageOfAGroup(t *testing.T) {
 		if title := r.Plan.Stages[0].Title(p); title != "@emea (Team Lead or Finance Director)" {
 			t.Errorf("it is called %q", title)
 		}
-		_, denied := r.Approve(deciding(p, start), moveBy(r, in(onSupport, "emea"), start))
+		_, _, denied := r.Approve(deciding(p, start), actionBy(r, in(onSupport, "emea"), start))
 		wantDenied(t, denied, approvers.DeniedNotMember)
 		if r = mustApprove(t, p, r, in(onLead, "emea"), start); r.ClosedRole != "team-lead" {
 			t.Errorf("%s as %s", r.State, r.ClosedRole)
@@ -90,8 +90,8 @@ func TestStageOfAGroup(t *testing.T) {
 		p := staged(approvers.Stage{Approver: "team-lead", Group: "emea", Quorum: 1})
 		r := open(t, p, "issue_refund", small)
 		r, up, due := r.Escalate(deciding(p, r.EscalateAt))
-		if !due || up.Lead.Name != "finance-director" {
-			t.Fatalf("%t to %q", due, up.Lead.Name)
+		if !due || escalation(up).Lead.Name != "finance-director" {
+			t.Fatalf("%t to %q", due, escalation(up).Lead.Name)
 		}
 		if r = mustApprove(t, p, r, onFin1, start); r.State != approvers.Approved {
 			t.Errorf("%s", r.State)
@@ -107,7 +107,7 @@ func TestRejectsOfSeveral(t *testing.T) {
 		t.Fatalf("%s (%q) with %d against", one.State, one.Reason, len(one.Against(0)))
 	}
 	t.Run("the same person counts once", func(t *testing.T) {
-		_, denied := one.Reject(deciding(p, start), moveBy(one, onLead, start))
+		_, _, denied := one.Reject(deciding(p, start), actionBy(one, onLead, start))
 		wantDenied(t, denied, approvers.DeniedCounted)
 		if denied.State != approvers.Rejected {
 			t.Error("it does not say that a rejection counts already")
@@ -135,7 +135,7 @@ func TestRejectsOfSeveral(t *testing.T) {
 		}
 	})
 	t.Run("an edit drops what was said of the old arguments", func(t *testing.T) {
-		r, denied := one.Modify(deciding(p, start), moveBy(one, onFin1, start), edited(p, one, "exec_2", `{"amount":20}`))
+		r, _, denied := one.Modify(deciding(p, start), actionBy(one, onFin1, start), edited(p, one, "exec_2", `{"amount":20}`))
 		if denied != nil || len(r.Against(0)) != 0 || r.At(0) != 1 {
 			t.Fatalf("%d against, %d for, %v", len(r.Against(0)), r.At(0), denied)
 		}
@@ -154,33 +154,33 @@ func TestRejectsOfSeveral(t *testing.T) {
 	})
 }
 
-// TestForAndAgainst: where several rejections are needed, nobody is for the call at one stage and against it at the next, and nobody changes
-// their mind for ever.
+// TestForAndAgainst: where several rejections are needed, nobody is for the call at one stage and against it at the
+// next, and nobody changes their mind for ever.
 func TestForAndAgainst(t *testing.T) {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too
 	p.Approvers[2].Members = users("U0003", "U0004", "U0005")
 	p.Tools[5].Rules[0].Stages[1].Rejects = 2
 	r := open(t, p, "issue_refund", large)
-	r, denied := r.Approve(deciding(p, start), moveBy(r, onFin1, start))
+	r, _, denied := r.Approve(deciding(p, start), actionBy(r, onFin1, start))
 	if denied != nil || r.Stage != 1 {
 		t.Fatalf("stage %d, %v", r.Stage, denied)
 	}
-	_, denied = r.Reject(deciding(p, start), moveBy(r, onFin1, start))
+	_, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin1, start))
 	wantDenied(t, denied, approvers.DeniedCounted)
-	if taken, denied := r.Revoke(deciding(p, start), moveBy(r, onFin1, start)); denied != nil || taken.State != approvers.Revoked {
+	if taken, _, denied := r.Revoke(deciding(p, start), actionBy(r, onFin1, start)); denied != nil || taken.State != approvers.Revoked {
 		t.Errorf("taking it back: %s, %v", taken.State, denied)
 	}
 	for i := len(r.Decisions); i < approvers.MaxDecisions; i++ {
 		if i%2 == 1 {
-			r, denied = r.Approve(deciding(p, start), moveBy(r, onFin2, start))
+			r, _, denied = r.Approve(deciding(p, start), actionBy(r, onFin2, start))
 		} else {
-			r, denied = r.Reject(deciding(p, start), moveBy(r, onFin2, start))
+			r, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin2, start))
 		}
 		if denied != nil {
 			t.Fatalf("change %d: %v", i, denied)
 		}
 	}
-	_, denied = r.Reject(deciding(p, start), moveBy(r, onFin2, start))
+	_, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin2, start))
 	wantDenied(t, denied, approvers.DeniedFull)
 }

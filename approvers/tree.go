@@ -6,22 +6,22 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// TreeHash is a hash of the tree: of a leaf, a subtree, or everything.
+// TreeHash is a hash in the tree: of a leaf, a subtree, or the root.
 type TreeHash = tlog.Hash
 
-// Tree is the tree of RFC 6962 over the journal, as far as the next leaves need it: the roots of the largest whole subtrees, from
-// the left. So a leaf costs one hash or two, however many there were before.
+// Tree is the RFC 6962 tree over the journal, reduced to the state for appending: the roots of the largest complete
+// subtrees, from the left. Appending a leaf costs one or two hashes on average.
 type Tree struct {
 	Size  uint64      `json:"size"`
 	Roots []tlog.Hash `json:"roots"`
 }
 
-// LeafHash is the leaf that a record is: a hash over the record's own.
+// LeafHash returns the leaf hash of a record, computed from the record's hash.
 func LeafHash(sum Sum) tlog.Hash { return tlog.RecordHash(sum[:]) }
 
 // Add appends a leaf.
 func (t *Tree) Add(leaf tlog.Hash) {
-	for n := t.Size; n&1 == 1; n >>= 1 { // each 1 at the end is a subtree that this leaf makes whole with its neighbour
+	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 is a subtree that this leaf completes together with its neighbour
 		last := len(t.Roots) - 1
 		leaf = tlog.NodeHash(t.Roots[last], leaf)
 		t.Roots = t.Roots[:last]
@@ -30,15 +30,15 @@ func (t *Tree) Add(leaf tlog.Hash) {
 	t.Size++
 }
 
-// Root is the root over all leaves so far.
+// Root returns the root hash of all leaves so far.
 func (t *Tree) Root() (tlog.Hash, error) {
 	return tlog.TreeHash(int64(t.Size), tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) { return t.Roots, nil }))
 }
 
-// Leaves reads n leaves from a number on.
+// Leaves reads n leaves, starting at a number.
 type Leaves func(from, n uint64) ([]tlog.Hash, error)
 
-// ReadHashes computes the roots of whole subtrees, which tlog names by numbers, from their leaves.
+// ReadHashes computes the roots of complete subtrees, which tlog identifies by index, from their leaves.
 func (l Leaves) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	out := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {
@@ -65,13 +65,13 @@ func (l Leaves) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 // leafPage is how many leaves are read at a time.
 const leafPage = 4096
 
-// Inclusion is the proof that a head covers a record: RFC 6962 calls it an audit path.
+// Inclusion proves that a head covers a record. RFC 6962 calls it an audit path.
 type Inclusion struct {
 	Leaf uint64
 	Path tlog.RecordProof
 }
 
-// Prove makes the proofs that the tree of a size has some leaves, in their order.
+// Prove returns the proofs that the tree of the given size contains the leaves, in their order.
 func Prove(size uint64, leaves Leaves, of ...uint64) ([]Inclusion, error) {
 	r := remembered{leaves, map[int64]tlog.Hash{}}
 	out := make([]Inclusion, len(of))
@@ -85,7 +85,7 @@ func Prove(size uint64, leaves Leaves, of ...uint64) ([]Inclusion, error) {
 	return out, nil
 }
 
-// remembered reads each hash once: the paths of several leaves have the largest subtrees in common.
+// remembered caches hashes: the paths of several leaves share the largest subtrees.
 type remembered struct {
 	leaves Leaves
 	known  map[int64]tlog.Hash
@@ -112,12 +112,7 @@ func (r remembered) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return out, nil
 }
 
-// Check holds a record's hash against a head.
+// Check verifies that the head covers a record with this hash.
 func (i Inclusion) Check(h Head, sum Sum) error {
 	return tlog.CheckRecord(i.Path, int64(h.Size), h.Root, int64(i.Leaf), LeafHash(sum))
-}
-
-// ProveGrowth makes the proof that the tree of a size begins with the tree of a smaller size.
-func ProveGrowth(from, to uint64, leaves Leaves) (tlog.TreeProof, error) {
-	return tlog.ProveTree(int64(to), int64(from), leaves)
 }

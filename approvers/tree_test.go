@@ -9,7 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// leavesOf are n leaves, and the roots of the trees over the first 0, 1, … n of them, as RFC 6962 defines them word for word.
+// leavesOf are n leaves, and the roots of the trees over the first 0, 1, … n of them, as RFC 6962 defines them word for
+// word.
 func leavesOf(t *testing.T, n int) (sums []approvers.Sum, leaves []tlog.Hash, roots []tlog.Hash) {
 	t.Helper()
 	for i := range n {
@@ -85,7 +86,7 @@ func TestInclusion(t *testing.T) {
 				t.Fatalf("leaf %d of %d: the proof holds for another head", leaf, size)
 			}
 		}
-		growth, err := approvers.ProveGrowth(uint64(1+size/2), uint64(size), among(leaves))
+		growth, err := tlog.ProveTree(int64(size), int64(1+size/2), among(leaves))
 		if err != nil {
 			t.Fatal(err)
 		}

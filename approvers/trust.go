@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trust is a row of calls of a tool by an agent that were alike, were approved as they were and went well, one after the other: what the bot proposes
-// a grant from. The zero value is no row.
+// Trust counts consecutive calls of a tool by an agent that were alike, were approved unchanged and succeeded. The bot
+// proposes a grant from such a row. The zero value is an empty row.
 type Trust struct {
 	Row      int        `json:"row"`
 	ToolHash string     `json:"tool_hash,omitempty"`
@@ -17,15 +17,16 @@ type Trust struct {
 	Approved []Signer   `json:"approved,omitempty"`
 }
 
-// OfferHolds is how long an offer can be taken up.
+// OfferHolds is how long an offer can be accepted.
 const OfferHolds = 24 * time.Hour
 
-// maxSigners bounds how many people an offer names.
+// maxSigners limits how many people an offer names.
 const maxSigners = 20
 
-// Grow adds a call that was approved and went well to the row. When the row is as long as the policy asks for it returns the grant to offer, and the row
-// starts anew. A call that no grant could have stood for leaves the row as it is; one that is not like the others begins a new one.
-func (t Trust) Grow(in Deciding, r Request) (Trust, Grant, bool) {
+// Grow adds an approved and successful call to the row. When the row has the length that the policy asks for, Grow
+// returns the grant to offer and starts a new row. A call that can't be granted leaves the row unchanged. A call that
+// differs from the row starts a new one.
+func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)
 	switch {
@@ -55,15 +56,15 @@ func (t Trust) Grow(in Deciding, r Request) (Trust, Grant, bool) {
 	}, true
 }
 
-// Trusts reports whether the policy has a grant proposed once a tool proved itself.
+// Trusts reports whether the policy proposes grants for the tool after a row of approvals.
 func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
 
-// asItWas reports whether nobody changed or rejected the call before it was approved, by those whom the stages ask.
+// asItWas reports whether the stages' people approved the call without an edit or a rejection.
 func (r Request) asItWas() bool {
 	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
 
-// add counts one call: in the row if it is like the others, or as the first of a new one.
+// add counts one call: in the row if it is like the others, otherwise as the first of a new row.
 func (t Trust) add(one Trust) Trust {
 	if t.ToolHash != one.ToolHash || !t.Terms.equal(one.Terms) || !slices.Equal(t.Args, one.Args) || !sameFixed(t.Bounds, one.Bounds) {
 		one.Row = 1
@@ -91,8 +92,8 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo is the role that may take an offer up: the lead of the role that approved last, as far up as it takes to allow calls of the row,
-// or that role itself where there is no such lead.
+// offeredTo returns the role that may accept an offer: the nearest lead of the role that approved last whose authority
+// covers the row, or that role itself if there is no such lead.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)

@@ -13,7 +13,7 @@ import (
 func ran(t testing.TB, p *approvers.Policy, tool, args string, who approvers.Identity) approvers.Request {
 	t.Helper()
 	r := mustApprove(t, p, asked(p, tool, args), who, start)
-	r, denied := r.Consume(deciding(p, start))
+	r, _, denied := r.Consume(deciding(p, start))
 	if denied != nil {
 		t.Fatal(denied)
 	}
@@ -142,7 +142,7 @@ func TestOfferIsAnswered(t *testing.T) {
 		t.Error("an offer that nobody took up was used")
 	}
 	at := start.Add(time.Hour)
-	move := func(who approvers.Identity) approvers.Move { return approvers.Move{Who: who, At: at} }
+	move := func(who approvers.Identity) approvers.Action { return approvers.Action{Who: who, At: at} }
 	_, denied := g.Revoke(deciding(p, at), onFin1)
 	wantDenied(t, denied, approvers.DeniedResolved)
 	_, denied = g.Accept(deciding(p, at), move(onLead), "tool-1")
@@ -159,7 +159,7 @@ func TestOfferIsAnswered(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedCeiling)
 	_, denied = g.Accept(deciding(granting(role("finance-director", func(r *approvers.Role) { r.CanApprove = nil })), at), move(onFin1), "tool-1")
 	wantDenied(t, denied, approvers.DeniedTool)
-	_, denied = g.Accept(deciding(p, at), approvers.Move{Who: onFin1, At: g.Until}, "tool-1")
+	_, denied = g.Accept(deciding(p, at), approvers.Action{Who: onFin1, At: g.Until}, "tool-1")
 	wantDenied(t, denied, approvers.DeniedResolved)
 
 	taken, denied := g.Accept(deciding(p, at), move(onFin1), "tool-1")

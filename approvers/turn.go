@@ -5,66 +5,67 @@ import (
 	"time"
 )
 
-// TurnState is where a turn stands. See docs/states.md.
+// TurnState is the state of a turn. See docs/states.md.
 type TurnState string
 
 // The states of a turn.
 const (
 	TurnQueued   TurnState = "queued"   // waits for its first model call
-	TurnThinking TurnState = "thinking" // a model call is due or under way
+	TurnThinking TurnState = "thinking" // a model call is due or running
 	TurnWaiting  TurnState = "waiting"  // at least one call of the step has no result yet
 	TurnAnswered TurnState = "answered"
 	TurnStopped  TurnState = "stopped" // it failed, was stopped, or ran out of steps
 )
 
-// Turn is the way from a person's message to the agent's answer.
+// Turn is the processing of a person's message up to the agent's answer.
 type Turn struct {
 	ID           string     `json:"id"`
 	Version      uint64     `json:"version"`
 	Conversation string     `json:"conversation"`
 	Agent        string     `json:"agent"`
 	State        TurnState  `json:"state"`
-	Step         int        `json:"step"`       // model calls that gave a step or an answer so far
+	Step         int        `json:"step"`       // model calls that returned a step or an answer so far
 	Failures     int        `json:"failures"`   // model calls that failed since the last step
-	Requesters   []PersonID `json:"requesters"` // all who spoke since the last answer
+	Requesters   []PersonID `json:"requesters"` // everybody who wrote since the last answer
 	CreatedAt    time.Time  `json:"created_at"`
 	EndedAt      time.Time  `json:"ended_at,omitzero"`
 	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when it stopped
 	CanRetry     bool       `json:"can_retry,omitempty"`
-	Ratings      []Rating   `json:"ratings,omitempty"` // what people thought of its answer, each person's last opinion
-	Halted       string     `json:"halted,omitempty"`  // the sentence with which it stops once its calls have ended, because somebody stopped it
+	Feedback     []Feedback `json:"ratings,omitempty"` // the latest feedback of each person
+	Halted       string     `json:"halted,omitempty"`  // the sentence for people when it was stopped; it ends once its calls have ended
 }
 
-// Rating is what one person thought of an answer.
-type Rating struct {
+// Feedback is one person's rating of an answer.
+type Feedback struct {
 	By   PersonID  `json:"by"`
 	Good bool      `json:"good"`
 	At   time.Time `json:"at"`
 }
 
-// maxRatings is of how many people a turn keeps what they thought.
-const maxRatings = 200
+// maxFeedback limits how many people's feedback a turn keeps.
+const maxFeedback = 200
 
-// Rate notes what a person thought of the turn's answer, and returns what they thought before; nil: nothing. ok is false where no more fit.
-func (t Turn) Rate(who PersonID, good bool, now time.Time) (after Turn, before *bool, ok bool) {
-	t.Ratings = append([]Rating(nil), t.Ratings...)
-	for i, r := range t.Ratings {
+// AddFeedback records a person's rating of the answer. before is their earlier rating, or nil. ok is false if the limit
+// is reached.
+func (t Turn) AddFeedback(who PersonID, good bool, now time.Time) (after Turn, before *bool, ok bool) {
+	t.Feedback = append([]Feedback(nil), t.Feedback...)
+	for i, r := range t.Feedback {
 		if r.By == who {
-			t.Ratings[i] = Rating{By: who, Good: good, At: now}
+			t.Feedback[i] = Feedback{By: who, Good: good, At: now}
 			return t, &r.Good, true
 		}
 	}
-	if len(t.Ratings) == maxRatings {
+	if len(t.Feedback) == maxFeedback {
 		return t, nil, false
 	}
-	t.Ratings = append(t.Ratings, Rating{By: who, Good: good, At: now})
+	t.Feedback = append(t.Feedback, Feedback{By: who, Good: good, At: now})
 	return t, nil, true
 }
 
-// ErrTurnState says that the turn is not in a state that allows the move.
+// ErrTurnState means that the turn's state does not allow the transition.
 var ErrTurnState = errors.New("the turn is not in a state that allows this")
 
-// Think moves a turn that is queued or has all its results to its next model call.
+// Think starts the next model call of a turn that is queued or has all its results.
 func (t Turn) Think() (Turn, error) {
 	if t.State != TurnQueued && t.State != TurnWaiting {
 		return t, ErrTurnState
@@ -91,7 +92,7 @@ func (t Turn) Answer(now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// Stop ends a turn that can't go on. A thinking turn may be retried by a person where canRetry says so.
+// Stop ends a turn with a problem. If canRetry is true, a person may retry it.
 func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	if t.State == TurnAnswered || t.State == TurnStopped {
 		return t, ErrTurnState
@@ -100,7 +101,7 @@ func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// Halt has a waiting turn stop, with a sentence for people, once every call of its step has its result.
+// Halt marks a waiting turn to stop, with a sentence for people, once every call of its step has its result.
 func (t Turn) Halt(problem string) (Turn, error) {
 	if t.State != TurnWaiting {
 		return t, ErrTurnState
@@ -109,7 +110,7 @@ func (t Turn) Halt(problem string) (Turn, error) {
 	return t, nil
 }
 
-// Again takes up a stopped turn where it stood.
+// Again resumes a stopped turn where it stood.
 func (t Turn) Again() (Turn, error) {
 	if t.State != TurnStopped || !t.CanRetry {
 		return t, ErrTurnState

@@ -10,9 +10,11 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
 )
 
-// profile is what the model may be told of a person.
+// profile is the information about a person that the model receives.
 type profile struct {
 	Name      string `json:"name"`
 	FullName  string `json:"full_name,omitempty"`
@@ -22,15 +24,16 @@ type profile struct {
 	Locale    string `json:"locale,omitempty"`
 }
 
-// About tells what Slack knows of a person, as JSON: name, title, time zone and language. Addresses and numbers are left out.
+// About returns what Slack knows about a person, as JSON: name, title, time zone and language. It omits e-mail
+// addresses and phone numbers.
 func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error) {
 	if who == "" {
 		return "", fmt.Errorf("nobody in particular asked for this")
 	}
-	u, err := b.profiles.get(who.User(), false, func() (slack.User, error) {
+	u, err := b.profiles.Get(who.User(), false, func() (slack.User, error) {
 		u, err := b.api.GetUserInfoContext(ctx, who.User(), slack.GetUserInfoOptionIncludeLocale(true))
 		if err != nil {
-			return slack.User{}, fmt.Errorf("users.info: %w", slow(err))
+			return slack.User{}, fmt.Errorf("users.info: %w", slackapi.WithDelay(err))
 		}
 		return *u, nil
 	})
@@ -39,7 +42,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 		return "", fmt.Errorf("Slack could not be asked about the person just now")
 	}
 	p := profile{
-		Name: calledName(u), FullName: u.Profile.RealName, Title: strings.TrimSpace(u.Profile.Title), TimeZone: u.TZ, Locale: u.Locale,
+		Name: directory.CalledName(u), FullName: u.Profile.RealName, Title: strings.TrimSpace(u.Profile.Title), TimeZone: u.TZ, Locale: u.Locale,
 	}
 	if zone, err := time.LoadLocation(u.TZ); err == nil && u.TZ != "" {
 		p.LocalTime = b.Now().In(zone).Format("Monday, 2 January 2006, 15:04")

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/bot/render"
 )
 
-// wrongForms are submissions that can't come of a form as the bot drew it, and those of people who may not.
+// wrongForms are submissions that no form of the bot can produce, and submissions by people without permission.
 func wrongForms() []attack {
-	meta := func(change func(*siege, target, *formMark)) func(*siege, target) string {
-		return func(s *siege, t target) string {
-			f, err := readFormMark(s.filled(t, 0))
+	meta := func(change func(*attackHarness, target, *render.FormToken)) func(*attackHarness, target) string {
+		return func(s *attackHarness, t target) string {
+			f, err := render.ParseFormToken(s.filled(t, 0))
 			if err != nil {
 				s.t.Fatal(err)
 			}
@@ -18,65 +19,65 @@ func wrongForms() []attack {
 			return f.String()
 		}
 	}
-	why := map[string]string{fieldReason: "no"}
+	why := map[string]string{render.FieldReason: "no"}
 	critical := func(name, typed string) attack {
-		return attack{name, "", "must be exactly", func(s *siege) (target, string, string) {
+		return attack{name, "", "must be exactly", func(s *attackHarness) (target, string, string) {
 			t := s.critical()
-			return t, "U0002", s.send(t.form("U0002", actTyped, s.filled(t, 0), map[string]string{fieldTyped: strings.ReplaceAll(typed, "ORDER", t.order)}))
+			return t, "U0002", s.send(t.form("U0002", render.ActTyped, s.filled(t, 0), map[string]string{render.FieldTyped: strings.ReplaceAll(typed, "ORDER", t.order)}))
 		}}
 	}
 	edits := func(name, words, args string) attack {
-		return attack{name, "", words, func(s *siege) (target, string, string) {
+		return attack{name, "", words, func(s *attackHarness) (target, string, string) {
 			t := s.address()
-			return t, "U0001", s.send(t.form("U0001", actModify, s.filled(t, 0), map[string]string{fieldRaw: strings.ReplaceAll(args, "ORDER", t.order)}))
+			return t, "U0001", s.send(t.form("U0001", render.ActModify, s.filled(t, 0), map[string]string{render.FieldRaw: strings.ReplaceAll(args, "ORDER", t.order)}))
 		}}
 	}
 	return []attack{
-		submitted("metadata that is none", "U0002", actReject, "", madeUp, func(*siege, target) string { return "reject everything" }, why),
-		submitted("metadata of another print", "U0002", actReject, approvers.DeniedUnrecorded, anew, meta(func(_ *siege, _ target, f *formMark) { f.Print = "feedfacefeedface" }), why),
-		submitted("metadata of no request", "U0002", actReject, approvers.DeniedForged, madeUp, meta(func(_ *siege, _ target, f *formMark) { f.Ref = "req_none" }), why),
-		submitted("metadata of another request", "U0002", actReject, approvers.DeniedForged, madeUp, meta(func(s *siege, _ target, f *formMark) { f.Ref = s.refund().Ref }), why),
-		submitted("metadata of another card", "U0002", actReject, approvers.DeniedForged, madeUp, meta(func(s *siege, _ target, f *formMark) { f.Surface = s.refund().Surface }), why),
+		submitted("metadata that is none", "U0002", render.ActReject, "", madeUp, func(*attackHarness, target) string { return "reject everything" }, why),
+		submitted("metadata of another print", "U0002", render.ActReject, approvers.DeniedUnrecorded, anew, meta(func(_ *attackHarness, _ target, f *render.FormToken) { f.Print = "feedfacefeedface" }), why),
+		submitted("metadata of no request", "U0002", render.ActReject, approvers.DeniedForged, madeUp, meta(func(_ *attackHarness, _ target, f *render.FormToken) { f.Ref = "req_none" }), why),
+		submitted("metadata of another request", "U0002", render.ActReject, approvers.DeniedForged, madeUp, meta(func(s *attackHarness, _ target, f *render.FormToken) { f.Ref = s.refund().Ref }), why),
+		submitted("metadata of another card", "U0002", render.ActReject, approvers.DeniedForged, madeUp, meta(func(s *attackHarness, _ target, f *render.FormToken) { f.Message = s.refund().Message }), why),
 		submitted("a form that nobody drew", "U0002", "approve_at_once", approvers.DeniedForged, madeUp, asDrawn, why),
-		submitted("a form for what is no form", "U0002", actApprove, approvers.DeniedForged, madeUp, asDrawn, why),
-		submitted("a rejection without a reason", "U0002", actReject, "", "Say why", asDrawn, noReason),
-		submitted("a rejection by somebody else", "U0001", actReject, approvers.DeniedNotMember, noMember, asDrawn, why),
-		submitted("a rejection by a guest", "U0900", actReject, approvers.DeniedGuest, "Guests can't decide", asDrawn, why),
-		submitted("a rejection by the requester", "U0100", actReject, approvers.DeniedSelf, "you asked for this", asDrawn, why),
-		submitted("a change by somebody else", "U0001", actModify, approvers.DeniedNotMember, noMember, asDrawn, map[string]string{"arg.amount": "4"}),
-		submitted("a grant that the policy does not allow", "U0002", actAllow, "", "A whole number", asDrawn, map[string]string{fieldUses: "5"}),
-		submitted("taken back by somebody who did not approve", "U0002", actTakeBack, approvers.DeniedNotApprover, "whose approval counts", asDrawn, why),
-		submitted("handed on by somebody who may not", "U0001", actHandOn, approvers.DeniedNotMember, noMember, asDrawn, map[string]string{fieldColleague: "U0003"}),
-		{"a form of another workspace", approvers.DeniedWorkspace, "another workspace", func(s *siege) (target, string, string) {
+		submitted("a form for what is no form", "U0002", render.ActApprove, approvers.DeniedForged, madeUp, asDrawn, why),
+		submitted("a rejection without a reason", "U0002", render.ActReject, "", "Say why", asDrawn, noReason),
+		submitted("a rejection by somebody else", "U0001", render.ActReject, approvers.DeniedNotMember, noMember, asDrawn, why),
+		submitted("a rejection by a guest", "U0900", render.ActReject, approvers.DeniedGuest, "Guests can't decide", asDrawn, why),
+		submitted("a rejection by the requester", "U0100", render.ActReject, approvers.DeniedSelf, "you asked for this", asDrawn, why),
+		submitted("a change by somebody else", "U0001", render.ActModify, approvers.DeniedNotMember, noMember, asDrawn, map[string]string{"arg.amount": "4"}),
+		submitted("a grant that the policy does not allow", "U0002", render.ActAllow, "", "A whole number", asDrawn, map[string]string{render.FieldUses: "5"}),
+		submitted("taken back by somebody who did not approve", "U0002", render.ActTakeBack, approvers.DeniedNotApprover, "whose approval counts", asDrawn, why),
+		submitted("handed on by somebody who may not", "U0001", render.ActHandOn, approvers.DeniedNotMember, noMember, asDrawn, map[string]string{render.FieldColleague: "U0003"}),
+		{"a form of another workspace", approvers.DeniedWorkspace, "another workspace", func(s *attackHarness) (target, string, string) {
 			t := s.refund()
-			return t, "U0002", s.send(t.form("U0002", actReject, s.filled(t, 0), why).and("team", payload{"id": "T0999"}))
+			return t, "U0002", s.send(t.form("U0002", render.ActReject, s.filled(t, 0), why).and("team", payload{"id": "T0999"}))
 		}},
-		{"a form of another app", approvers.DeniedWorkspace, "another workspace", func(s *siege) (target, string, string) {
+		{"a form of another app", approvers.DeniedWorkspace, "another workspace", func(s *attackHarness) (target, string, string) {
 			t := s.refund()
-			return t, "U0002", s.send(t.form("U0002", actReject, s.filled(t, 0), why).and("api_app_id", "A9999"))
+			return t, "U0002", s.send(t.form("U0002", render.ActReject, s.filled(t, 0), why).and("api_app_id", "A9999"))
 		}},
-		{"all arguments approved from the first page", approvers.DeniedUnseen, "can't show all arguments", func(s *siege) (target, string, string) {
+		{"all arguments approved from the first page", approvers.DeniedUnseen, "can't show all arguments", func(s *attackHarness) (target, string, string) {
 			t := s.long()
-			return t, "U0002", s.send(t.form("U0002", actArguments, s.filled(t, 0), nil))
+			return t, "U0002", s.send(t.form("U0002", render.ActArguments, s.filled(t, 0), nil))
 		}},
-		{"what the card can't show whole, approved from the card", approvers.DeniedForged, madeUp, func(s *siege) (target, string, string) {
+		{"what the card can't show whole, approved from the card", approvers.DeniedForged, madeUp, func(s *attackHarness) (target, string, string) {
 			t := s.long()
-			return t, "U0002", s.send(t.press("U0002", actApprove))
+			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
-		{"all arguments of another execution", approvers.DeniedStale, "the arguments were changed", func(s *siege) (target, string, string) {
+		{"all arguments of another execution", approvers.DeniedStale, "the arguments were changed", func(s *attackHarness) (target, string, string) {
 			t, other := s.refund(), s.refund()
-			f, _ := readFormMark(s.filled(t, 99))
-			g, _ := readFormMark(s.filled(other, 0))
+			f, _ := render.ParseFormToken(s.filled(t, 99))
+			g, _ := render.ParseFormToken(s.filled(other, 0))
 			f.Execution = g.Execution
-			return t, "U0002", s.send(t.form("U0002", actArguments, f.String(), nil))
+			return t, "U0002", s.send(t.form("U0002", render.ActArguments, f.String(), nil))
 		}},
-		{"a critical call by a plain click", approvers.DeniedForged, madeUp, func(s *siege) (target, string, string) {
+		{"a critical call by a plain click", approvers.DeniedForged, madeUp, func(s *attackHarness) (target, string, string) {
 			t := s.critical()
-			return t, "U0002", s.send(t.press("U0002", actApprove))
+			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
-		{"a critical call by the form of all arguments", "", "must be exactly", func(s *siege) (target, string, string) {
+		{"a critical call by the form of all arguments", "", "must be exactly", func(s *attackHarness) (target, string, string) {
 			t := s.critical()
-			return t, "U0002", s.send(t.form("U0002", actArguments, s.filled(t, 0), nil))
+			return t, "U0002", s.send(t.form("U0002", render.ActArguments, s.filled(t, 0), nil))
 		}},
 		critical("nothing typed", ""),
 		critical("something else typed", "ORD-9999"),

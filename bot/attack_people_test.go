@@ -5,13 +5,14 @@ import (
 	"net/url"
 
 	"countersign/approvers"
-	"countersign/internal/workspace"
+	"countersign/bot/render"
+	"countersign/internal/demo/workspace"
 )
 
-// wrongPeople are clicks of those who may not, some of whom could a moment ago.
+// wrongPeople are clicks by people without permission, some of whom had it a moment ago.
 func wrongPeople() []attack {
 	turned := func(name string, change, back workspace.UserChange, code approvers.Code, words string) attack {
-		return by(name, "U0002", code, words, func(s *siege) {
+		return by(name, "U0002", code, words, func(s *attackHarness) {
 			if err := s.slack.ChangeUser("U0002", change); err != nil {
 				s.t.Fatal(err)
 			}
@@ -23,13 +24,13 @@ func wrongPeople() []attack {
 		})
 	}
 	answers := func(name, method, answer string) attack {
-		return by(name, "U0002", approvers.DeniedUnidentified, "Slack could not tell who clicked", func(s *siege) {
+		return by(name, "U0002", approvers.DeniedUnidentified, "Slack could not tell who clicked", func(s *attackHarness) {
 			s.tap.answering(method, func(url.Values) string { return answer })
 			s.restore = func() { s.tap.answering(method, nil) }
 		})
 	}
 	policy := func(name string, code approvers.Code, words string, change func(*approvers.Policy)) attack {
-		return by(name, "U0002", code, words, func(s *siege) {
+		return by(name, "U0002", code, words, func(s *attackHarness) {
 			was := s.policy
 			s.changes(change)
 			s.restore = func() { s.decree(was) }
@@ -68,9 +69,9 @@ func wrongPeople() []attack {
 			p.Tools[toolIndex(p, "issue_refund")].Risk = approvers.Critical
 			p.Tools[toolIndex(p, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 		}),
-		{"somebody who left the user group a second ago", approvers.DeniedNotMember, noMember, func(s *siege) (target, string, string) {
+		{"somebody who left the user group a second ago", approvers.DeniedNotMember, noMember, func(s *attackHarness) (target, string, string) {
 			t := s.address()
-			if _, err := s.bot.clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil); err != nil { // remembered
+			if _, err := s.bot.users.Clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil); err != nil { // now cached
 				s.t.Fatal(err)
 			}
 			if err := s.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
@@ -86,40 +87,40 @@ func wrongPeople() []attack {
 				s.t.Fatal(err)
 			}
 			s.until("Slack has told of it", func() bool {
-				who, err := s.bot.clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil)
+				who, err := s.bot.users.Clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil)
 				return err == nil && len(who.Groups) == 0 && who.Email == ""
 			})
-			return t, "U0101", s.send(t.press("U0101", actApprove))
+			return t, "U0101", s.send(t.press("U0101", render.ActApprove))
 		}},
-		{"a member by an address that is not confirmed", approvers.DeniedNotMember, noMember, func(s *siege) (target, string, string) {
+		{"a member by an address that is not confirmed", approvers.DeniedNotMember, noMember, func(s *attackHarness) (target, string, string) {
 			t := s.address()
 			s.tap.answering("users.info", person(func(u, profile map[string]any) {
 				profile["email"], u["is_email_confirmed"] = "support-oncall@example.com", false
 			}))
-			s.bot.people.users.forget("")
-			s.restore = func() { s.tap.answering("users.info", nil); s.bot.people.users.forget("") }
-			return t, "U0002", s.send(t.press("U0002", actApprove))
+			s.bot.users.Forget()
+			s.restore = func() { s.tap.answering("users.info", nil); s.bot.users.Forget() }
+			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
-		{"the user groups can't be read", approvers.DeniedUnidentified, "Slack could not tell who clicked", func(s *siege) (target, string, string) {
+		{"the user groups can't be read", approvers.DeniedUnidentified, "Slack could not tell who clicked", func(s *attackHarness) (target, string, string) {
 			t := s.address()
 			s.tap.answering("usergroups.list", func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
-			s.bot.people.ids.forget("")
+			s.bot.users.Forget()
 			s.restore = func() { s.tap.answering("usergroups.list", nil) }
-			return t, "U0101", s.send(t.press("U0101", actApprove))
+			return t, "U0101", s.send(t.press("U0101", render.ActApprove))
 		}},
-		{"one person for two of the quorum", approvers.DeniedCounted, "counts already", func(s *siege) (target, string, string) {
+		{"one person for two of the quorum", approvers.DeniedCounted, "counts already", func(s *attackHarness) (target, string, string) {
 			s.stages(approvers.Stage{Approver: "finance-director", Quorum: 2})
 			t := s.refund()
-			s.decides(t, "U0003", actApprove)
-			return t, "U0003", s.send(t.press("U0003", actApprove))
+			s.decides(t, "U0003", render.ActApprove)
+			return t, "U0003", s.send(t.press("U0003", render.ActApprove))
 		}},
-		{"one person in two roles for two stages", approvers.DeniedCounted, "counts already", func(s *siege) (target, string, string) {
+		{"one person in two roles for two stages", approvers.DeniedCounted, "counts already", func(s *attackHarness) (target, string, string) {
 			s.stages(approvers.Stage{Approver: "team-lead", Quorum: 1}, approvers.Stage{Approver: "finance-director", Quorum: 1})
 			t := s.refund()
-			s.decides(t, "U0002", actApprove)
-			return t, "U0002", s.send(t.press("U0002", actApprove))
+			s.decides(t, "U0002", render.ActApprove)
+			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
-		{"a stand-in of a stand-in without the role", approvers.DeniedNotMember, noMember, func(s *siege) (target, string, string) {
+		{"a stand-in of a stand-in without the role", approvers.DeniedNotMember, noMember, func(s *attackHarness) (target, string, string) {
 			s.commands("teo", "#support-approvals", "away for 2 hours, delegate to @ingrid")
 			s.commands("ingrid", "#support-approvals", "away for 2 hours, delegate to @priya")
 			s.restore = func() {
@@ -128,13 +129,13 @@ func wrongPeople() []attack {
 				s.quiet()
 			}
 			t := s.refund()
-			return t, "U0101", s.send(t.press("U0101", actApprove))
+			return t, "U0101", s.send(t.press("U0101", render.ActApprove))
 		}},
-		{"a withdrawal by somebody else", approvers.DeniedNotRequester, "only somebody who asked", func(s *siege) (target, string, string) {
+		{"a withdrawal by somebody else", approvers.DeniedNotRequester, "only somebody who asked", func(s *attackHarness) (target, string, string) {
 			t := s.refund()
 			step := s.finds("sam", "#support", t.root, "Waits for")
-			asked := s.buttonOn("C0001", step, actWithdraw)
-			return t, "U0001", s.send(t.press("U0001", actWithdraw).with(asked.String()).at("C0001", step.TS))
+			asked := s.buttonOn("C0001", step, render.ActWithdraw)
+			return t, "U0001", s.send(t.press("U0001", render.ActWithdraw).with(asked.String()).at("C0001", step.TS))
 		}},
 	}
 }

@@ -8,72 +8,74 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/bottest"
+	"countersign/bot/render"
 )
 
-// attack is one thing that somebody could try so that something is decided that must not be.
+// attack is one attempt to cause a decision that must not happen.
 type attack struct {
 	name  string
-	code  approvers.Code // with which the attempt is in the history of the target; empty: a fault in a form, which stays open, or nothing that exists is named
-	words string         // what the attacker is told
-	// try attacks, and returns the target and who attacked. What a form answers at once it returns too.
-	try func(*siege) (t target, attacker, answer string)
+	code  approvers.Code // code of the recorded attempt; empty: an error in a form that stays open, or a reference to nothing
+	words string         // told to the attacker
+	// try attacks, and returns the target, the attacker, and the immediate answer of a form.
+	try func(*attackHarness) (t target, attacker, answer string)
 }
 
-// click is an attack by one click on the card of a refund.
-func (s *siege) click(user, action string, change func(payload, target)) (target, string, string) {
+// click attacks by one click on the card of a refund.
+func (s *attackHarness) click(user, action string, change func(payload, target)) (target, string, string) {
 	t := s.refund()
 	p := t.press(user, action)
 	change(p, t)
 	return t, user, s.send(p)
 }
 
-// value is an attack by a button whose value was made up.
-func value(name string, code approvers.Code, words string, change func(s *siege, t target) string) attack {
-	return attack{name, code, words, func(s *siege) (target, string, string) {
+// value is an attack with a forged button value.
+func value(name string, code approvers.Code, words string, change func(s *attackHarness, t target) string) attack {
+	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
-		return t, "U0002", s.send(t.press("U0002", actApprove).with(change(s, t)))
+		return t, "U0002", s.send(t.press("U0002", render.ActApprove).with(change(s, t)))
 	}}
 }
 
-// forging is value for one whose mark differs.
-func forging(name string, code approvers.Code, words string, change func(s *siege, m *mark)) attack {
-	return value(name, code, words, func(s *siege, t target) string {
-		change(s, &t.mark)
+// forging is an attack with a changed button token.
+func forging(name string, code approvers.Code, words string, change func(s *attackHarness, m *render.ButtonToken)) attack {
+	return value(name, code, words, func(s *attackHarness, t target) string {
+		change(s, &t.ButtonToken)
 		return t.String()
 	})
 }
 
-// by is an attack by somebody who may not.
-func by(name, user string, code approvers.Code, words string, before func(*siege)) attack {
-	return attack{name, code, words, func(s *siege) (target, string, string) {
+// by is an attack by a person without permission.
+func by(name, user string, code approvers.Code, words string, before func(*attackHarness)) attack {
+	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
 		if before != nil {
 			before(s)
 		}
-		return t, user, s.send(t.press(user, actApprove))
+		return t, user, s.send(t.press(user, render.ActApprove))
 	}}
 }
 
-// after is an attack on what is over.
-func after(name string, words string, end func(s *siege, t target)) attack {
-	return attack{name, approvers.DeniedResolved, words, func(s *siege) (target, string, string) {
+// after is an attack on a request that has ended.
+func after(name string, words string, end func(s *attackHarness, t target)) attack {
+	return attack{name, approvers.DeniedResolved, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
 		end(s, t)
 		s.quiet()
-		return t, "U0002", s.send(t.press("U0002", actApprove))
+		return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 	}}
 }
 
-// submitted is an attack by a form on a refund.
-func submitted(name, user, callback string, code approvers.Code, words string, metadata func(*siege, target) string, values map[string]string) attack {
-	return attack{name, code, words, func(s *siege) (target, string, string) {
+// submitted is an attack by a form about a refund.
+func submitted(name, user, callback string, code approvers.Code, words string, metadata func(*attackHarness, target) string, values map[string]string) attack {
+	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
 		return t, user, s.send(t.form(user, callback, metadata(s, t), values))
 	}}
 }
 
-func asDrawn(s *siege, t target) string { return s.filled(t, 0) }
+func asDrawn(s *attackHarness, t target) string { return s.filled(t, 0) }
 
 const (
 	madeUp   = "nothing that I put there"
@@ -83,44 +85,44 @@ const (
 	noMember = "you are not a member of that role"
 )
 
-var noReason = map[string]string{fieldReason: ""}
+var noReason = map[string]string{render.FieldReason: ""}
 
-// attacks are all of them, by what is forged, copied, late, or done by the wrong person.
+// attacks returns all attacks: forged, copied, late, or by the wrong person.
 func attacks() []attack {
 	out := []attack{
-		forging("another print", approvers.DeniedUnrecorded, anew, func(_ *siege, m *mark) { m.Print = "0000000000000000" }),
-		forging("a version that is still to come", approvers.DeniedUnrecorded, anew, func(_ *siege, m *mark) { m.Post += 7 }),
-		forging("version 0", approvers.DeniedUnrecorded, anew, func(_ *siege, m *mark) { m.Post = 0 }),
-		forging("another request", approvers.DeniedForged, madeUp, func(s *siege, m *mark) { m.Ref = s.refund().Ref }),
-		forging("another card of the same kind", approvers.DeniedForged, madeUp, func(s *siege, m *mark) { m.Surface = s.refund().Surface }),
-		forging("no such card", approvers.DeniedNotFound, "don't know this request", func(_ *siege, m *mark) { m.Surface = "s_none" }),
-		forging("no such request", approvers.DeniedForged, madeUp, func(_ *siege, m *mark) { m.Ref = "req_none" }),
-		forging("letters of another alphabet", approvers.DeniedForged, madeUp, func(_ *siege, m *mark) { m.Ref = strings.Replace(m.Ref, "e", "е", 1) }),
-		forging("letters of another case", approvers.DeniedForged, madeUp, func(_ *siege, m *mark) { m.Ref = strings.ToUpper(m.Ref) }),
-		value("no mark", "", madeUp, func(*siege, target) string { return "approve everything" }),
-		value("an empty value", "", madeUp, func(*siege, target) string { return "" }),
-		value("a mark and more", "", madeUp, func(_ *siege, t target) string { return t.String() + " approve" }),
-		value("a mark and a line feed", "", madeUp, func(_ *siege, t target) string { return t.String() + "\n" }),
-		value("a negative version", "", madeUp, func(_ *siege, t target) string { return t.Ref + " " + t.Surface + " -1 " + t.Print }),
-		value("a huge value", "", madeUp, func(*siege, target) string { return strings.Repeat("req ", 100_000) }),
-		value("a value with a quotation mark", "", madeUp, func(_ *siege, t target) string {
-			return t.Ref + ` ` + t.Surface + ` ` + fmt.Sprint(t.Post) + ` "` + t.Print
+		forging("another print", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *render.ButtonToken) { m.Print = "0000000000000000" }),
+		forging("a version that is still to come", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *render.ButtonToken) { m.Post += 7 }),
+		forging("version 0", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *render.ButtonToken) { m.Post = 0 }),
+		forging("another request", approvers.DeniedForged, madeUp, func(s *attackHarness, m *render.ButtonToken) { m.Ref = s.refund().Ref }),
+		forging("another card of the same kind", approvers.DeniedForged, madeUp, func(s *attackHarness, m *render.ButtonToken) { m.Message = s.refund().Message }),
+		forging("no such card", approvers.DeniedNotFound, "don't know this request", func(_ *attackHarness, m *render.ButtonToken) { m.Message = "s_none" }),
+		forging("no such request", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = "req_none" }),
+		forging("letters of another alphabet", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = strings.Replace(m.Ref, "e", "е", 1) }),
+		forging("letters of another case", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = strings.ToUpper(m.Ref) }),
+		value("no mark", "", madeUp, func(*attackHarness, target) string { return "approve everything" }),
+		value("an empty value", "", madeUp, func(*attackHarness, target) string { return "" }),
+		value("a mark and more", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + " approve" }),
+		value("a mark and a line feed", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + "\n" }),
+		value("a negative version", "", madeUp, func(_ *attackHarness, t target) string { return t.Ref + " " + t.Message + " -1 " + t.Print }),
+		value("a huge value", "", madeUp, func(*attackHarness, target) string { return strings.Repeat("req ", 100_000) }),
+		value("a value with a quotation mark", "", madeUp, func(_ *attackHarness, t target) string {
+			return t.Ref + ` ` + t.Message + ` ` + fmt.Sprint(t.Post) + ` "` + t.Print
 		}),
-		{"the mark of another card", approvers.DeniedCopied, aCopy, func(s *siege) (target, string, string) {
+		{"the mark of another card", approvers.DeniedCopied, aCopy, func(s *attackHarness) (target, string, string) {
 			t, other := s.refund(), s.refund()
-			return other, "U0002", s.send(t.press("U0002", actApprove).with(other.String()))
+			return other, "U0002", s.send(t.press("U0002", render.ActApprove).with(other.String()))
 		}},
 	}
 	for action, name := range map[string]string{
-		"approve_now": "an action that is not known", actTyped: "an action of critical cards", actApproveAll: "an action of bundles", actResume: "an action of a pause",
-		actAccept: "an action of grants", actTryAgain: "an action of turns", actHappened: "an action of unknown outcomes", actChoose + "0": "an action of questions",
+		"approve_now": "an action that is not known", render.ActTyped: "an action of critical cards", render.ActApproveAll: "an action of bundles", render.ActResume: "an action of a pause",
+		render.ActAccept: "an action of grants", render.ActTryAgain: "an action of turns", render.ActHappened: "an action of unknown outcomes", render.ActChoose + "0": "an action of questions",
 	} {
-		out = append(out, attack{name, approvers.DeniedForged, madeUp, func(s *siege) (target, string, string) {
+		out = append(out, attack{name, approvers.DeniedForged, madeUp, func(s *attackHarness) (target, string, string) {
 			return s.click("U0002", action, func(payload, target) {})
 		}})
 	}
 	place := func(name string, code approvers.Code, words string, change func(payload, target)) attack {
-		return attack{name, code, words, func(s *siege) (target, string, string) { return s.click("U0002", actApprove, change) }}
+		return attack{name, code, words, func(s *attackHarness) (target, string, string) { return s.click("U0002", render.ActApprove, change) }}
 	}
 	out = append(out,
 		place("another message", approvers.DeniedCopied, aCopy, func(p payload, t target) { p.at(t.channel, "1.1") }),
@@ -139,54 +141,54 @@ func attacks() []attack {
 			p.and("team", nil).and("enterprise", payload{"id": "E0001"})
 		}),
 		place("another app", approvers.DeniedWorkspace, "another workspace", func(p payload, _ target) { p.and("api_app_id", "A9999") }),
-		after("a click after the approval", tooLate, func(s *siege, t target) { s.decides(t, "U0002", actApprove) }),
-		after("a click after the rejection", tooLate, func(s *siege, t target) {
-			s.send(t.form("U0002", actReject, s.filled(t, 0), map[string]string{fieldReason: "no"}))
+		after("a click after the approval", tooLate, func(s *attackHarness, t target) { s.decides(t, "U0002", render.ActApprove) }),
+		after("a click after the rejection", tooLate, func(s *attackHarness, t target) {
+			s.send(t.form("U0002", render.ActReject, s.filled(t, 0), map[string]string{render.FieldReason: "no"}))
 		}),
-		after("a click after the withdrawal", tooLate, func(s *siege, t target) { s.withdraws(t) }),
-		after("a click after the tool changed", tooLate, func(s *siege, t target) {
+		after("a click after the withdrawal", tooLate, func(s *attackHarness, t target) { s.withdraws(t) }),
+		after("a click after the tool changed", tooLate, func(s *attackHarness, t target) {
 			changed := s.tools["issue_refund"]
 			was := changed
 			changed.Hash = "another"
 			s.tools["issue_refund"] = changed
 			s.t.Cleanup(func() { s.tools["issue_refund"] = was })
-			s.decides(t, "U0002", actApprove)
+			s.decides(t, "U0002", render.ActApprove)
 			s.tools["issue_refund"] = was
 		}),
-		attack{"a click after the time was over", approvers.DeniedResolved, tooLate, func(s *siege) (target, string, string) {
+		attack{"a click after the time was over", approvers.DeniedResolved, tooLate, func(s *attackHarness) (target, string, string) {
 			was := s.policy
 			s.changes(func(p *approvers.Policy) { p.Defaults.ExpiresAfter = 200 * time.Millisecond })
 			s.restore = func() { s.decree(was) }
 			t := s.refund()
 			s.until("its time is over", func() bool {
-				r, err := s.desk.Request(context.Background(), t.Ref)
+				r, err := s.workflow.Request(context.Background(), t.Ref)
 				return err == nil && r.State == approvers.Expired
 			})
-			return t, "U0002", s.send(t.press("U0002", actApprove))
+			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
-		after("a click after the operator's rejection", tooLate, func(s *siege, t target) {
-			if _, err := s.desk.Overrule(context.Background(), desk.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
+		after("a click after the operator's rejection", tooLate, func(s *attackHarness, t target) {
+			if _, err := s.workflow.Overrule(context.Background(), workflow.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
 				s.t.Fatal(err)
 			}
 		}),
-		attack{"a card from before the arguments were changed", approvers.DeniedStale, "the arguments were changed", func(s *siege) (target, string, string) {
+		attack{"a card from before the arguments were changed", approvers.DeniedStale, "the arguments were changed", func(s *attackHarness) (target, string, string) {
 			s.stages(approvers.Stage{Approver: "team-lead", Quorum: 1}, approvers.Stage{Approver: "finance-director", Quorum: 1})
 			t := s.refund()
-			s.send(t.form("U0002", actModify, s.filled(t, 0), map[string]string{"arg.amount": "4"}))
+			s.send(t.form("U0002", render.ActModify, s.filled(t, 0), map[string]string{"arg.amount": "4"}))
 			s.quiet()
-			return t, "U0003", s.send(t.press("U0003", actApprove))
+			return t, "U0003", s.send(t.press("U0003", render.ActApprove))
 		}},
 	)
 	out = append(out, wrongPeople()...)
 	return append(out, wrongForms()...)
 }
 
-// Every attack changes nothing; its attacker is told why, and whoever reads the history of what was attacked finds it.
+// No attack changes anything. The attacker is told why, and the target's history records the attempt.
 func TestAttacks(t *testing.T) {
-	s := newSiege(t, func(w *workbench) {
-		w.tools["update_shipping_address"] = tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // edited as JSON
+	s := newAttackHarness(t, func(h *harness) {
+		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // edited as JSON
 		for _, user := range []string{"U0900", "U0901", "U0902", "U0903", "U0904"} {
-			w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: user})
+			h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: user})
 		}
 	})
 	suite := s.t

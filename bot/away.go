@@ -3,36 +3,38 @@ package bot
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
+	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
 )
 
-// away notes when somebody is away, or says whether they are.
-func (b *Bot) away(ctx context.Context, c command, text string) (*page, error) {
-	u, err := b.user(ctx, c.User, false)
+// away records an absence, or shows the current one.
+func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
+	u, err := b.users.User(ctx, c.User, false)
 	if err != nil {
 		return nil, err
 	}
-	reads := reader{zone: zoneOf(u), locale: u.Locale}
-	policy := b.Desk.Policy()
+	reads := render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
+	policy := b.Workflow.Policy()
 	who, err := b.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
 	if text == "" {
-		a, err := b.Desk.Absence(ctx, who.ID)
+		a, err := b.Workflow.Absence(ctx, who.ID)
 		if err != nil {
 			return nil, err
 		}
-		return paragraph(b.whetherAway(a, policy, c, reads)...), nil
+		return render.Paragraph(b.whetherAway(a, policy, c, reads)...), nil
 	}
-	said, err := readLeave(text, b.Now().In(reads.zone))
+	said, err := parseAway(text, b.Now().In(reads.Zone))
 	if err != nil {
 		return nil, err
 	}
-	m := desk.Departure{Inbox: c.inbox, Who: who, From: said.from, Until: said.until}
+	m := workflow.Departure{Inbox: c.inbox, Who: who, From: said.from, Until: said.until}
 	if said.delegate != "" {
 		delegate, err := b.member(ctx, said.delegate, policy)
 		if err != nil {
@@ -40,91 +42,122 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*page, error) {
 		}
 		m.Delegate = &delegate
 	}
-	a, err := b.Desk.SetAway(ctx, m)
+	a, err := b.Workflow.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		return paragraph(deniedLeave(denied)), nil
+		return render.Paragraph(render.DeniedLeave(denied)), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return paragraph(b.whetherAway(a, policy, c, reads)...), nil
+	return render.Paragraph(b.whetherAway(a, policy, c, reads)...), nil
 }
 
-// back ends somebody's absence.
-func (b *Bot) back(ctx context.Context, c command, _ string) (*page, error) {
-	who, err := b.who(ctx, c.User, false)
+// back ends a person's absence.
+func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+	who, err := b.users.Who(ctx, c.User, false)
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.Desk.Back(ctx, c.inbox, who)
+	_, err = b.Workflow.Back(ctx, c.inbox, who)
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
-		return paragraph(say("You were not away, as far as I know.")), nil
+		return render.Paragraph(render.Say("You were not away, as far as I know.")), nil
 	case err != nil:
 		return nil, err
 	}
-	return paragraph(say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
+	return render.Paragraph(render.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
 }
 
-// offsetName names a zone of which only the distance from UTC is known, in seconds.
-func offsetName(seconds int) string {
-	sign := '+'
-	if seconds < 0 {
-		sign, seconds = '-', -seconds
-	}
-	return fmt.Sprintf("UTC%c%02d:%02d", sign, seconds/3600, seconds/60%60)
-}
-
-// whetherAway says when somebody is away, in words, and who stands in.
-func (b *Bot) whetherAway(a approvers.Absence, p *approvers.Policy, c command, reads reader) []*prose {
+// whetherAway describes an absence and its stand-in.
+func (b *Bot) whetherAway(a approvers.Absence, p *approvers.Policy, c command, reads render.Reader) []*render.RichText {
 	now := b.Now()
 	if a.Over(now) {
-		return []*prose{say("You are not away. To say that you are, write ").code(c.Command + " away until monday").say(".")}
+		return []*render.RichText{render.Say("You are not away. To say that you are, write ").Code(c.Command + " away until monday").Say(".")}
 	}
-	line := say("🌴 You are away ")
+	line := render.Say("🌴 You are away ")
 	if !a.During(now) {
-		line = say("🌴 You will be away ").say("from ").strong(reads.spoken(a.From)).say(" ")
+		line = render.Say("🌴 You will be away ").Say("from ").Strong(reads.Spoken(a.From)).Say(" ")
 	}
-	line.say("until ").strong(reads.spoken(a.Until)).say(". From then on you are asked again.")
-	out := []*prose{line}
+	line.Say("until ").Strong(reads.Spoken(a.Until)).Say(". From then on you are asked again.")
+	out := []*render.RichText{line}
 	if a.Delegate == "" {
-		out = append(out, say("Nobody stands in for you: what waits for you goes to the others of your roles, and where nobody else is here, to the lead at once. "+
+		out = append(out, render.Say("Nobody stands in for you: what waits for you goes to the others of your roles, and where nobody else is here, to the lead at once. "+
 			"To name somebody, add “, delegate to @colleague”."))
 	} else {
-		out = append(out, new(prose).person(a.Delegate, a.DelegateName).say(" stands in for you, and is told so. They decide in their own name, by their own roles:"))
-		out = append(out, coverage(p, a.Covers, "they", "theirs")...)
+		out = append(out, new(render.RichText).Person(a.Delegate, a.DelegateName).Say(" stands in for you, and is told so. They decide in their own name, by their own roles:"))
+		out = append(out, render.Coverage(p, a.Covers, "they", "theirs")...)
 		if len(a.Covers) == 0 {
-			out = append(out, say("You hold no role that decides anything, so nothing comes to them because of it."))
+			out = append(out, render.Say("You hold no role that decides anything, so nothing comes to them because of it."))
 		}
 	}
-	return append(out, new(prose).code(c.Command+" back").say(" ends it."))
+	return append(out, new(render.RichText).Code(c.Command+" back").Say(" ends it."))
 }
 
-// deniedLeave says why an absence was not noted.
-func deniedLeave(d *approvers.Denied) *prose {
-	if d.Code == approvers.DeniedDates {
-		return say("Nothing was changed: the time has to end after it begins, after now, and within two years.")
+// departureIn reads the submitted form.
+func (b *Bot) departureIn(ctx context.Context, i interaction) (m workflow.Departure, faults map[string]string, err error) {
+	faults = map[string]string{}
+	at := func(field string) time.Time {
+		seconds, err := strconv.ParseInt(i.filled(field), 10, 64)
+		if err != nil {
+			faults[field] = "Choose a day and a time."
+		}
+		return time.Unix(seconds, 0)
 	}
-	if d.Code == approvers.DeniedGuest {
-		return say("Guests decide nothing here, so nothing waits for you.")
+	m.From, m.Until = at(render.FieldFrom), at(render.FieldUntil)
+	policy := b.Workflow.Policy()
+	if m.Who, err = b.member(ctx, i.User.ID, policy); err != nil {
+		return m, nil, err
 	}
-	if d.Code != approvers.DeniedStandIn {
-		return say("I can only take this from members of this workspace.")
+	if user := i.filled(render.FieldColleague); user != "" {
+		delegate, err := b.member(ctx, user, policy)
+		if err != nil {
+			return m, nil, err
+		}
+		m.Delegate = &delegate
 	}
-	out := say("Nothing was changed: ")
-	if d.By != "" {
-		out.person(d.By, "")
-	} else {
-		out.say("whom you named")
+	if len(faults) > 0 {
+		return m, faults, nil
 	}
-	return out.say(" can't stand in: " + map[approvers.Code]string{
-		approvers.DeniedSelf:         "that is you. Name somebody else.",
-		approvers.DeniedBot:          "that is no person.",
-		approvers.DeniedGuest:        "guests can't decide anything.",
-		approvers.DeniedForeign:      "they are not a member of this workspace.",
-		approvers.DeniedDeactivated:  "that account is deactivated.",
-		approvers.DeniedUnidentified: "Slack does not know them.",
-	}[approvers.Code(d.Detail)])
+	_, denied := approvers.Leave(approvers.DecisionContext{Policy: policy, Now: b.Now()}, m.Who, m.From, m.Until, m.Delegate)
+	switch {
+	case denied == nil:
+	case denied.Code == approvers.DeniedStandIn:
+		faults[render.FieldColleague] = "They can't stand in. Choose another full member of this workspace, not yourself."
+	default:
+		faults[render.FieldUntil] = "The time has to end after it begins, after now, and within two years."
+	}
+	return m, faults, nil
+}
+
+func (b *Bot) examineAway(ctx context.Context, i interaction) (map[string]string, error) {
+	_, faults, err := b.departureIn(ctx, i)
+	return faults, err
+}
+
+// submitAway records the absence.
+func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c workflow.Click) error {
+	m, _, err := b.departureIn(ctx, i)
+	if err != nil {
+		return err
+	}
+	m.Inbox = c.Inbox
+	_, err = b.Workflow.SetAway(ctx, m)
+	var denied *approvers.Denied
+	if errors.As(err, &denied) {
+		b.replyEphemeral(ctx, r, render.DeniedLeave(denied))
+		return nil
+	}
+	return err
+}
+
+func (b *Bot) backClicked(ctx context.Context, r ephemeralReply, c workflow.Click) error {
+	_, err := b.Workflow.Back(ctx, c.Inbox, c.Who)
+	var denied *approvers.Denied
+	if errors.As(err, &denied) {
+		b.replyEphemeral(ctx, r, render.Say("You were not away, as far as I know."))
+		return nil
+	}
+	return err
 }

@@ -15,58 +15,60 @@ import (
 	"github.com/slack-go/slack"
 	"golang.org/x/sync/singleflight"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
 )
 
-// Config is what a bot works with. BotToken, Desk, Tools and Log are required, and AppToken for Socket Mode, or Listen and SigningSecret for Slack's requests
-// over HTTP.
+// Config configures a bot. BotToken, Workflow, Tools and Log are required. Socket Mode also needs AppToken; requests
+// over HTTP need Listen and SigningSecret.
 type Config struct {
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
-	// Listen opens where Slack's requests over HTTP come in. nil: Socket Mode.
+	// Listen opens the listener for Slack's requests over HTTP. nil: Socket Mode.
 	Listen        func() (net.Listener, error)
-	SigningSecret string // with which Slack signs its requests over HTTP
-	APIURL        string // Web API base with its final slash; empty: Slack's
-	Desk          *desk.Desk
-	Tools         desk.Tools // for the forms of Modify…
+	SigningSecret string // secret with which Slack signs its requests over HTTP
+	APIURL        string // Web API base URL with its final slash; empty: Slack's
+	Workflow      Workflow
+	Tools         workflow.Tools // for the forms of Modify…
 	Log           *slog.Logger
 	Now           func() time.Time // nil: time.Now
-	HTTP          *http.Client     // nil: one with a timeout. Sockets are dialled as it dials
-	// Unlimited says that this Slack has no rate limits, as a local workspace: one is kept only once it has refused something because of it.
+	HTTP          *http.Client     // nil: a client with a timeout. Sockets use the same proxy
+	// Unlimited disables Slack's published rate limits, for a local workspace. A limit then applies only after a refusal.
 	Unlimited bool
-	Count     func(Call) // is told of each call of the Web API; nil: nobody counts
-	// CountRequest is told the status with which each request over HTTP was answered; nil: nobody counts.
+	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
+	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
 }
 
-// Bot is the Slack edge. It is safe for use by many goroutines.
+// Bot is the Slack edge. It is safe for concurrent use.
 type Bot struct {
 	Config
-	api      *slack.Client
-	governor *governor
-	self     once[self]
-	people   *people
-	places   *places
-	// profiles are what the model may be told of people.
-	profiles *memory[slack.User]
+	api      *slackapi.Client
+	self     fetchedOnce[directory.Self]
+	users    *directory.Users
+	channels *directory.Channels
+	// profiles caches the profiles that the model receives.
+	profiles *directory.Cache[slack.User]
 	forms    forms
-	inOrder  clockwork
-	// connected notes which connections to Slack are up.
-	connected connections
-	intake    intake         // of requests over HTTP
-	side      sync.WaitGroup // loading views, and what is told beside a delivery, under way
-	unheard   unheard
-	posts     posts // whose fate is not recorded
-	drafts    drafts
-	readings  readings
-	shows     keyed
-	noStreams refusalNote
-	noFiles   refusalNote
-	statuses  statuses
-	looks     looks
+	inOrder  receiptClock
+	// connected tracks which connections to Slack are up.
+	connected       connections
+	intake          intake         // of requests over HTTP
+	side            sync.WaitGroup // background work: opening loading views, and notices beside a delivery
+	diskFullNotices diskFullNotices
+	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded
+	replaced        replacing
+	drafts          drafts
+	progress        runProgresses
+	shows           keyed
+	noStreams       refusalNote
+	noFiles         refusalNote
+	statuses        statuses
+	viewedChannels  viewedChannels
 }
 
-// New makes a bot. It talks to nobody yet.
+// New returns a bot. It makes no calls.
 func New(c Config) *Bot {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -79,43 +81,31 @@ func New(c Config) *Bot {
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	b := &Bot{Config: c}
-	b.governor = newGovernor(c)
-	b.governor.contact.probe = func(ctx context.Context) error {
-		_, err := b.api.AuthTestContext(withErrand(ctx, errand{probe: true}))
-		return err
-	}
-	b.governor.contact.back = func() {
-		b.connected.again()
-		b.Desk.Wake()
-	}
-	governed := *c.HTTP
-	governed.Transport = fitter{b.governor, c.Log}
-	b.api = slack.New(c.BotToken, slack.OptionHTTPClient(&governed), slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(c.APIURL))
-	b.people = newPeople(b.api, c.Now)
-	b.places = newPlaces(b.api, c.Now)
-	b.profiles = newMemory[slack.User](c.Now, trusted)
+	b.api = slackapi.New(slackapi.Options{
+		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
+		Recovered: func() {
+			b.connected.again()
+			b.Workflow.Wake()
+		},
+	})
+	b.users = directory.NewUsers(directory.UsersOptions{
+		API: b.api.Client, Self: b.whoAmI, Log: c.Log, Now: c.Now,
+		CountsEmail: func(address string) bool { return b.Workflow.Policy().CountsEmail(address) },
+	})
+	b.channels = directory.NewChannels(b.api.Client, c.Now)
+	b.profiles = directory.NewCache[slack.User](c.Now, directory.IdentityTTL)
 	return b
 }
 
-// self is who the bot is in its workspace.
-type self struct {
-	User       string // the bot's own user id
-	Bot        string
-	App        string // empty where Slack does not say
-	Team       string
-	Enterprise string
-	URL        string // the workspace's, with its final slash
-}
-
-// whoAmI asks Slack once who the bot is.
-func (b *Bot) whoAmI(ctx context.Context) (self, error) {
-	return b.self.get(func() (self, error) {
+// whoAmI returns the bot's identity. It asks Slack once.
+func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
+	return b.self.get(func() (directory.Self, error) {
 		a, err := b.api.AuthTestContext(ctx)
 		if err != nil {
-			return self{}, fmt.Errorf("auth.test: %w", slow(err))
+			return directory.Self{}, fmt.Errorf("auth.test: %w", slackapi.WithDelay(err))
 		}
 		if a.UserID == "" || a.TeamID == "" {
-			return self{}, errors.New("auth.test: Slack did not say who the bot is; is SLACK_BOT_TOKEN a bot token (xoxb-…)?")
+			return directory.Self{}, errors.New("auth.test: Slack did not say who the bot is; is SLACK_BOT_TOKEN a bot token (xoxb-…)?")
 		}
 		url := a.URL
 		if url != "" && !strings.HasSuffix(url, "/") {
@@ -123,31 +113,32 @@ func (b *Bot) whoAmI(ctx context.Context) (self, error) {
 		}
 		app, err := b.appID(ctx, a.BotID)
 		if err != nil {
-			return self{}, err
+			return directory.Self{}, err
 		}
-		return self{User: a.UserID, Bot: a.BotID, App: app, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
+		return directory.Self{User: a.UserID, Bot: a.BotID, App: app, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
 	})
 }
 
-// appID asks Slack whose app a bot is; empty where Slack does not say it to this bot.
+// appID returns the ID of a bot's app. It is empty if Slack does not provide it to this bot.
 func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
 	if err == nil {
 		return info.AppID, nil
 	}
-	if code := errorCode(err); code == "missing_scope" || code == "unknown_method" || code == "bot_not_found" {
+	if code := slackapi.ErrorCode(err); code == "missing_scope" || code == "unknown_method" || code == "bot_not_found" {
 		return "", nil
 	}
-	return "", fmt.Errorf("bots.info: %w", slow(err))
+	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
 }
 
-// ErrToken says that Slack refuses a token for good. The wrapping error says which, and where to find the right one.
+// ErrToken says that Slack refuses a token permanently. The wrapping error names the token and where to find the right
+// one.
 var ErrToken = errors.New("Slack refuses a token")
 
-// Check asks Slack whether the tokens are good. Its error says what to do.
+// Check verifies the tokens with Slack. Its error says what to do.
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
-	if code := errorCode(err); refusedTokens[code] {
+	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) {
 		return fmt.Errorf("%w: the bot token (%s). Set SLACK_BOT_TOKEN to the Bot User OAuth Token of the app's \"OAuth & Permissions\" page", ErrToken, code)
 	}
 	if err != nil {
@@ -156,25 +147,25 @@ func (b *Bot) Check(ctx context.Context) error {
 	if b.overHTTP() {
 		return nil
 	}
-	_, _, err = b.api.StartSocketModeContext(ctx) // only asks for an address; Run is who connects
+	_, _, err = b.api.StartSocketModeContext(ctx) // only requests an address; Run connects
 	return appToken(err)
 }
 
-// appToken is the error of an app token that Slack refuses, or nil: what else may be wrong passes, and is tried again.
+// appToken returns the error for an app token that Slack refuses, or nil. Other errors are transient and retried.
 func appToken(err error) error {
-	if code := errorCode(err); refusedTokens[code] || code == "missing_scope" {
+	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) || code == "missing_scope" {
 		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, code)
 	}
 	return nil
 }
 
-// once holds a value that is fetched until it was fetched successfully.
-type once[T any] struct {
+// fetchedOnce fetches a value until it succeeds once, and then keeps it.
+type fetchedOnce[T any] struct {
 	fetching singleflight.Group
 	v        atomic.Pointer[T]
 }
 
-func (o *once[T]) get(fetch func() (T, error)) (T, error) {
+func (o *fetchedOnce[T]) get(fetch func() (T, error)) (T, error) {
 	if v, ok := o.known(); ok {
 		return v, nil
 	}
@@ -188,22 +179,22 @@ func (o *once[T]) get(fetch func() (T, error)) (T, error) {
 	return v.(T), err
 }
 
-// known is the value, if it was fetched already. It never waits.
-func (o *once[T]) known() (v T, ok bool) {
+// known returns the value if it has been fetched. It never waits.
+func (o *fetchedOnce[T]) known() (v T, ok bool) {
 	if p := o.v.Load(); p != nil {
 		return *p, true
 	}
 	return v, false
 }
 
-// clockwork gives each delivery its own receipt time, in the order of arrival: timers of one lane are handled in order of it. A clock that
-// was set back is followed: nothing that comes in may seem to come later than it does.
-type clockwork struct {
+// receiptClock gives each delivery its own receipt time, in order of arrival. Timers of one lane are handled in that
+// order. If the system clock is set back, the receipt times follow, so that no delivery appears later than it is.
+type receiptClock struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (c *clockwork) next(now time.Time) time.Time {
+func (c *receiptClock) next(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now = now.UTC().Truncate(time.Microsecond)

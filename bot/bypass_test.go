@@ -10,41 +10,47 @@ import (
 	"testing"
 )
 
-// makers are the client's functions that make text of a string. They are called where texts are rendered, and nowhere else.
+// makers are the client's functions that make text from strings, with the only files that may call them.
 var makers = map[string][]string{
-	"NewTextBlockObject":                 {"page.go"},
-	"NewRichTextSectionTextElement":      {"page.go", "prose.go", "inline.go", "markdown.go"},
-	"NewRichTextSectionLinkElement":      {"prose.go", "inline.go"},
-	"NewRichTextSectionUserElement":      {"prose.go"},
-	"NewRichTextSectionUserGroupElement": {"prose.go"},
+	"NewTextBlockObject":                 {"render/blocks.go"},
+	"NewRichTextSectionTextElement":      {"render/blocks.go", "render/rich_text.go", "render/markdown_inline.go", "render/markdown.go"},
+	"NewRichTextSectionLinkElement":      {"render/rich_text.go", "render/markdown_inline.go"},
+	"NewRichTextSectionUserElement":      {"render/rich_text.go"},
+	"NewRichTextSectionUserGroupElement": {"render/rich_text.go"},
 	"NewRichTextSectionBroadcastElement": nil,
 	"NewRichTextSectionChannelElement":   nil,
 	"NewMarkdownBlock":                   nil,
 }
 
-// writers take text as it stands: what others wrote has to have passed through Visible.
+// writers add text unchanged, so text from others must have passed through Visible. Exported and unexported names are
+// treated as equal.
 var writers = map[string]bool{
 	"say": true, "strong": true, "soft": true, "code": true, "headline": true, "exact": true, "quoted": true, "small": true, "plainText": true, "button": true, "confirm": true,
 }
 
-// foreign are the fields that hold what people, models and tools wrote.
+// foreign lists the fields with text from people, models and tools.
 var foreign = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "AskerName": true, "Reason": true, "Result": true, "Args": true, "ClosedName": true, "Detail": true, "Problem": true,
 	"Description": true, "DelegateName": true, "AuthorName": true, "LastError": true,
 }
 
-// cleaners give back only what can be seen.
+// cleaners return only visible text.
 var cleaners = map[string]bool{
-	"Visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "ArgumentText": true, "maskedText": true, "resultText": true, "inWords": true, "person": true, "titleOf": true,
+	"visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "argumentText": true, "maskedText": true, "resultText": true, "inWords": true, "person": true, "roleTitle": true,
 }
 
-// No block's text is made of what somebody wrote but through the one place that makes all of it visible.
+// Text from others reaches a block only through the functions that make it visible.
 func TestNothingBypassesVisible(t *testing.T) {
 	files := token.NewFileSet()
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	below, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths = append(paths, below...)
 	made, written := 0, 0
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -62,11 +68,11 @@ func TestNothingBypassesVisible(t *testing.T) {
 			called := calledFunction(call)
 			if where, is := makers[called]; is {
 				made++
-				if !slices.Contains(where, path) {
+				if !slices.Contains(where, filepath.ToSlash(path)) {
 					t.Errorf("%s: %s is called outside of the files that render text", files.Position(call.Pos()), called)
 				}
 			}
-			if writers[called] {
+			if writers[unexported(called)] && !ofDomain(call) {
 				written++
 				for _, arg := range call.Args {
 					for _, field := range uncleaned(arg) {
@@ -99,13 +105,31 @@ func calledFunction(call *ast.CallExpr) string {
 	return ""
 }
 
-// uncleaned lists the fields in an expression that hold what others wrote and pass through no cleaner there. What is only compared is not shown.
+// ofDomain reports whether a call is one of package approvers, such as the conversion approvers.Code.
+func ofDomain(call *ast.CallExpr) bool {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == "approvers"
+}
+
+func unexported(name string) string {
+	if name == "" {
+		return ""
+	}
+	return strings.ToLower(name[:1]) + name[1:]
+}
+
+// uncleaned returns the fields in an expression that contain text from others and pass through no cleaner there. A
+// field that is only compared is not shown.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			return !cleaners[calledFunction(n)]
-		case *ast.IndexExpr: // picks one of our own texts
+			return !cleaners[unexported(calledFunction(n))]
+		case *ast.IndexExpr: // selects one of our own texts
 			return false
 		case *ast.BinaryExpr:
 			return n.Op == token.ADD

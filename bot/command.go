@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"strings"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
 	"countersign/store"
 )
 
-// command is a slash command as Slack delivers it.
+// command is a slash command as delivered by Slack.
 type command struct {
 	Command     string `json:"command"`
 	Text        string `json:"text"`
@@ -24,15 +25,15 @@ type command struct {
 	inbox       string
 }
 
-// subcommand is one thing that the slash command does. run answers whoever typed it: text is what follows the subcommand's name. What changes
-// something closes the delivery in the transaction that changes it.
+// subcommand is one function of the slash command. run returns the answer to its user; text follows the subcommand's
+// name. A subcommand that changes something closes the delivery in the same transaction.
 type subcommand struct {
 	name  string
-	usage []string // as typed, each with what it does
-	run   func(b *Bot, ctx context.Context, c command, text string) (*page, error)
+	usage []string // as typed, each with its effect
+	run   func(b *Bot, ctx context.Context, c command, text string) (*render.BlockBuilder, error)
 }
 
-// subcommands in the order in which help lists them.
+// subcommands returns the subcommands in the order of the help text.
 func subcommands() []subcommand {
 	return []subcommand{
 		{name: "pending", run: (*Bot).pending, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
@@ -60,13 +61,13 @@ func readCommand(raw []byte) (c command, err error) {
 	if err := json.Unmarshal(raw, &c); err != nil || c.User == "" {
 		return c, fmt.Errorf("%w: a slash command without its person", errPayload)
 	}
-	return c, nil
+	return c, c.shaped()
 }
 
-// lane keeps what one person does in order: their commands among their clicks.
+// lane keeps a person's commands and clicks in order.
 func (c command) lane() string { return personLane(c.User) }
 
-// commanded answers a slash command: what somebody can tell the bot about themselves. What they want done they say in their own words.
+// commanded answers a slash command. Commands concern the person and the approvals; requests to the agent are messages.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
 	if err != nil {
@@ -80,15 +81,15 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Desk.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, desk.ErrHandled) {
+	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return err
 	}
-	b.whisper(ctx, whisper{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
+	b.sendEphemeral(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
 	return nil
 }
 
-// obey runs the subcommand that was typed, and returns what to answer.
-func (b *Bot) obey(ctx context.Context, c command) (*page, error) {
+// obey runs a subcommand and returns the answer.
+func (b *Bot) obey(ctx context.Context, c command) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {
@@ -98,24 +99,24 @@ func (b *Bot) obey(ctx context.Context, c command) (*page, error) {
 		answer, err := s.run(b, ctx, c, strings.TrimSpace(rest))
 		var u unclear
 		if errors.As(err, &u) {
-			return paragraph(say("Nothing was changed. ").say(u.Error())), nil
+			return render.Paragraph(render.Say("Nothing was changed. ").Say(u.Error())), nil
 		}
 		return answer, err
 	}
 	if first == "" || first == "help" {
-		return paragraph(c.help()...), nil
+		return render.Paragraph(c.help()...), nil
 	}
-	return paragraph(append([]*prose{say("I don't know “" + Visible(clip(first, maxNameShown)) + "”.")}, c.help()...)...), nil
+	return render.Paragraph(append([]*render.RichText{render.Say("I don't know “" + render.Visible(render.Clip(first, render.MaxNameShown)) + "”.")}, c.help()...)...), nil
 }
 
-// help lists what can be typed.
-func (c command) help() []*prose {
-	var out []*prose
+// help lists the subcommands.
+func (c command) help() []*render.RichText {
+	var out []*render.RichText
 	for _, s := range subcommands() {
 		for _, u := range s.usage {
 			typed, does, _ := strings.Cut(u, " · ")
-			out = append(out, new(prose).code(c.Command+" "+typed).say(" "+does))
+			out = append(out, new(render.RichText).Code(c.Command+" "+typed).Say(" "+does))
 		}
 	}
-	return append(out, say("For everything else mention me in a channel where I answer, or write to me in a direct message, and say what you need in your own words."))
+	return append(out, render.Say("For everything else mention me in a channel where I answer, or write to me in a direct message, and say what you need in your own words."))
 }

@@ -10,155 +10,156 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/workspace"
+	"countersign/bot/render"
+	"countersign/internal/demo/workspace"
 )
 
-// Modify… has a field for each argument; what wasn't touched keeps its bytes, and the card shows what changed.
+// Modify… has a field for each argument. Unchanged arguments keep their bytes, and the card shows the changes.
 func TestModify(t *testing.T) {
-	w := newWorkbench(t)
-	root := w.says("sam", "#support", `@bot call issue_refund { "order_id" : "ORD-123", "amount":49.990, "currency":"USD", "lines":[{"sku": "A"}] }`)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.clicks("teo", "#support-approvals", card, actModify)
-	form := w.opened("teo", actModify)
-	out := w.submits("teo", form, map[string]any{})
+	h := newHarness(t)
+	root := h.says("sam", "#support", `@bot call issue_refund { "order_id" : "ORD-123", "amount":49.990, "currency":"USD", "lines":[{"sku": "A"}] }`)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActModify)
+	form := h.opened("teo", render.ActModify)
+	out := h.submits("teo", form, map[string]any{})
 	if out["error"] != "view_errors" || !strings.Contains(fmt.Sprint(out["errors"]), "Nothing was changed") {
 		t.Fatalf("a form without a change was taken: %v", out)
 	}
-	out = w.submits("teo", form, map[string]any{"arg.lines": "[{]"})
+	out = h.submits("teo", form, map[string]any{"arg.lines": "[{]"})
 	if errs := fmt.Sprint(out["errors"]); !strings.Contains(errs, "arg.lines") || !strings.Contains(errs, "not valid JSON") {
 		t.Fatalf("broken JSON was taken: %v", out)
 	}
-	if out := w.submits("teo", form, map[string]any{"arg.amount": "39.99", "arg.currency": "1", "arg.lines": `[{"sku": "A"}]`, fieldReason: "without shipping"}); out["ok"] != true {
+	if out := h.submits("teo", form, map[string]any{"arg.amount": "39.99", "arg.currency": "1", "arg.lines": `[{"sku": "A"}]`, render.FieldReason: "without shipping"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	done := w.finds("teo", "#support-approvals", "", "Approved by", "Changed by", "without shipping", "- amount: 49.990", "+ amount: 39.99", "It ran")
+	done := h.finds("teo", "#support-approvals", "", "Approved by", "Changed by", "without shipping", "- amount: 49.990", "+ amount: 39.99", "It ran")
 	if done.TS != card.TS {
 		t.Error("the card is another message")
 	}
-	w.finds("sam", "#support", root, "results: executed", "changed the arguments before approving")
+	h.finds("sam", "#support", root, "results: executed", "changed the arguments before approving")
 	want := `issue_refund { "order_id" : "ORD-123", "amount":39.99, "currency":"EUR", "lines":[{"sku": "A"}] }`
-	if got := w.runs(); len(got) != 1 || got[0] != want {
+	if got := h.runs(); len(got) != 1 || got[0] != want {
 		t.Errorf("ran %q, want %q", got, want)
 	}
 }
 
-// The tool's schema has the last word, beside the field that it names.
+// The tool's schema is checked last. Its error appears beside the field that it names.
 func TestModifySchemaFault(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		tool := w.tools["issue_refund"]
+	h := newHarness(t, func(h *harness) {
+		tool := h.tools["issue_refund"]
 		tool.Schema = json.RawMessage(`{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"}}}`) // without the limits that Slack would enforce
-		w.tools["issue_refund"] = tool
+		h.tools["issue_refund"] = tool
 	})
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.clicks("teo", "#support-approvals", card, actModify)
-	form := w.opened("teo", actModify)
-	out := w.submits("teo", form, map[string]any{"arg.amount": "9999"})
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActModify)
+	form := h.opened("teo", render.ActModify)
+	out := h.submits("teo", form, map[string]any{"arg.amount": "9999"})
 	errs, _ := out["errors"].(map[string]any)
 	if errs["arg.amount"] != "must be between 0.01 and 5000" || errs["arg.order_id"] != "is odd" {
 		t.Errorf("%v", out)
 	}
-	out = w.submits("teo", form, map[string]any{"arg.amount": "12.5"})
+	out = h.submits("teo", form, map[string]any{"arg.amount": "12.5"})
 	if out["ok"] != true {
 		t.Errorf("%v", out)
 	}
-	w.finds("teo", "#support-approvals", "", "It ran")
+	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Everybody who may not decide is told why, and nothing runs.
+// A person who may not decide is told why, and nothing runs.
 func TestDeniedClicks(t *testing.T) {
-	w := newWorkbench(t)
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	for user, words := range map[string]string{
 		"ada":    "you are not a member of that role",
 		"ingrid": "you are not a member of that role",
 	} {
-		w.clicks(user, "#support-approvals", card, actApprove)
-		w.finds(user, "#support-approvals", "", words)
+		h.clicks(user, "#support-approvals", card, render.ActApprove)
+		h.finds(user, "#support-approvals", "", words)
 	}
-	if err := w.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(true)}); err != nil {
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	w.clicks("teo", "#support-approvals", card, actApprove) // he was a full member a moment ago
-	w.finds("teo", "#support-approvals", "", "Guests can't decide")
-	w.clicks("teo", "#support-approvals", card, actReject)
-	w.until("the form says so too", func() bool {
-		return strings.Contains(fmt.Sprint(w.call("GET", "/people/teo/views", nil)), "Guests can't decide")
+	h.clicks("teo", "#support-approvals", card, render.ActApprove) // he was a full member until now
+	h.finds("teo", "#support-approvals", "", "Guests can't decide")
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.until("the form says so too", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Guests can't decide")
 	})
-	if got := w.runs(); len(got) != 0 {
+	if got := h.runs(); len(got) != 0 {
 		t.Errorf("ran %q", got)
 	}
 }
 
 // A requester who is an approver is told that somebody else has to decide.
 func TestNoSelfApproval(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
+	h := newHarness(t, func(h *harness) {
+		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
-	w.says("teo", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("teo", "#support-approvals", "", "you asked for this")
-	w.clicks("ada", "#support-approvals", card, actApprove)
-	w.finds("ada", "#support-approvals", "", "It ran")
+	h.says("teo", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "you asked for this")
+	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.finds("ada", "#support-approvals", "", "It ran")
 }
 
-// A user group gives authority as it is at the click: whoever left it a moment ago is refused.
+// A user group gives authority according to its members at the click: a person who has just left it is refused.
 func TestGroupAtTheClick(t *testing.T) {
-	w := newWorkbench(t)
-	w.says("sam", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)
-	card := w.finds("ada", "#support-approvals", "", "Waits for Support Agent")
-	if err := w.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
+	h := newHarness(t)
+	h.says("sam", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)
+	card := h.finds("ada", "#support-approvals", "", "Waits for Support Agent")
+	if err := h.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
 		t.Fatal(err)
 	}
-	// On call by e-mail address, though not in the group any more. What was known of the group is forgotten when Slack tells of the change.
-	w.until("Priya is out of the group", func() bool {
-		who, err := w.bot.clicker(context.Background(), "U0101", w.policy, "update_shipping_address", approvers.Medium, nil)
+	// She is on call by e-mail address, but no longer in the group. The cached group is invalidated by Slack's event.
+	h.until("Priya is out of the group", func() bool {
+		who, err := h.bot.users.Clicker(context.Background(), "U0101", h.policy, "update_shipping_address", approvers.Medium, nil)
 		return err == nil && len(who.Groups) == 0 && who.Email == "support-oncall@example.com"
 	})
-	who, err := w.bot.clicker(context.Background(), "U0001", w.policy, "update_shipping_address", approvers.Medium, nil)
+	who, err := h.bot.users.Clicker(context.Background(), "U0001", h.policy, "update_shipping_address", approvers.Medium, nil)
 	if err != nil || len(who.Groups) != 1 {
 		t.Errorf("%+v, %v", who, err)
 	}
-	w.clicks("ada", "#support-approvals", card, actApprove)
-	w.finds("ada", "#support-approvals", "", "It ran")
+	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.finds("ada", "#support-approvals", "", "It ran")
 }
 
-// Where Slack can't say who clicked, the click is refused, and its sender is told so.
+// If Slack can't say who clicked, the click is refused, and the person is told.
 func TestFailsClosedWithoutIdentity(t *testing.T) {
-	w := newWorkbench(t)
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultServerError, Method: "users.info", Times: clickTries + 1}); err != nil {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultServerError, Method: "users.info", Times: clickTries + 1}); err != nil {
 		t.Fatal(err)
 	}
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("teo", "#support-approvals", "", "Slack could not tell who clicked")
-	if got := w.runs(); len(got) != 0 {
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "Slack could not tell who clicked")
+	if got := h.runs(); len(got) != 0 {
 		t.Errorf("ran %q", got)
 	}
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("teo", "#support-approvals", "", "It ran")
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Two people click at once: one wins, the other is told who it was.
+// If two people click at once, one wins, and the other is told who it was.
 func TestTwoClickers(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
+	h := newHarness(t, func(h *harness) {
+		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	var both sync.WaitGroup
 	for _, user := range []string{"teo", "ada"} {
-		both.Go(func() { w.clicks(user, "#support-approvals", card, actApprove) })
+		both.Go(func() { h.clicks(user, "#support-approvals", card, render.ActApprove) })
 	}
 	both.Wait()
-	w.finds("teo", "#support-approvals", "", "It ran")
-	w.until("the other is told", func() bool {
+	h.finds("teo", "#support-approvals", "", "It ran")
+	h.until("the other is told", func() bool {
 		told := 0
 		for _, user := range []string{"teo", "ada"} {
-			for _, p := range w.sees(user, "#support-approvals", "") {
+			for _, p := range h.sees(user, "#support-approvals", "") {
 				if p.Ephemeral && strings.Contains(p.Text, "Too late: <@U") && strings.Contains(p.Text, "approved this") {
 					told++
 				}
@@ -166,138 +167,138 @@ func TestTwoClickers(t *testing.T) {
 		}
 		return told == 1
 	})
-	if got := w.runs(); len(got) != 1 {
+	if got := h.runs(); len(got) != 1 {
 		t.Errorf("ran %q", got)
 	}
 }
 
 // A form that was opened before somebody else decided changes nothing.
 func TestFormLosesTheRace(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
+	h := newHarness(t, func(h *harness) {
+		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.clicks("ada", "#support-approvals", card, actReject)
-	form := w.opened("ada", actReject)
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("teo", "#support-approvals", "", "It ran")
-	if out := w.submits("ada", form, map[string]any{fieldReason: "no"}); out["ok"] != true {
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("ada", "#support-approvals", card, render.ActReject)
+	form := h.opened("ada", render.ActReject)
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "It ran")
+	if out := h.submits("ada", form, map[string]any{render.FieldReason: "no"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	w.finds("ada", "#support-approvals", "", "Too late: <@U0002>", "approved this")
+	h.finds("ada", "#support-approvals", "", "Too late: <@U0002>", "approved this")
 }
 
-// What is critical asks for a typed value, goes through its stages, and each person counts once.
+// A critical call requires a typed value and passes through its stages; each person counts once.
 func TestCriticalStages(t *testing.T) {
-	w := newWorkbench(t)
-	root := w.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
-	card := w.finds("teo", "#support-approvals", "", "Stage 1 of 2", "Team Lead")
+	h := newHarness(t)
+	root := h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
+	card := h.finds("teo", "#support-approvals", "", "Stage 1 of 2", "Team Lead")
 	approve := func(user, channel string, p posted) {
-		w.clicks(user, channel, p, actTyped)
-		form := w.opened(user, actTyped)
-		if out := w.submits(user, form, map[string]any{fieldTyped: "C-78"}); out["error"] != "view_errors" {
+		h.clicks(user, channel, p, render.ActTyped)
+		form := h.opened(user, render.ActTyped)
+		if out := h.submits(user, form, map[string]any{render.FieldTyped: "C-78"}); out["error"] != "view_errors" {
 			t.Fatalf("another value was taken: %v", out)
 		}
-		if out := w.submits(user, form, map[string]any{fieldTyped: " C-77 "}); out["ok"] != true {
+		if out := h.submits(user, form, map[string]any{render.FieldTyped: " C-77 "}); out["ok"] != true {
 			t.Fatalf("%v", out)
 		}
 	}
-	if card.has(actApprove) {
+	if card.has(render.ActApprove) {
 		t.Error("a critical card has a plain Approve")
 	}
 	approve("teo", "#support-approvals", card)
-	ingrid := w.finds("ingrid", "U0BOT", "", "Stage 2 of 2", "0 of 2 agreed")
+	ingrid := h.finds("ingrid", "U0BOT", "", "Stage 2 of 2", "0 of 2 agreed")
 	approve("ingrid", "U0BOT", ingrid)
-	if ingrid = w.finds("ingrid", "U0BOT", "", "1 of 2 agreed", "You have agreed"); ingrid.has(actTyped) {
+	if ingrid = h.finds("ingrid", "U0BOT", "", "1 of 2 agreed", "You have agreed"); ingrid.has(render.ActTyped) {
 		t.Error("who has agreed can agree again")
 	}
-	kenji := w.finds("kenji", "U0BOT", "", "1 of 2 agreed")
+	kenji := h.finds("kenji", "U0BOT", "", "1 of 2 agreed")
 	approve("kenji", "U0BOT", kenji)
 	for _, at := range [][2]string{{"teo", "#support-approvals"}, {"ingrid", "U0BOT"}, {"kenji", "U0BOT"}} {
-		if p := w.finds(at[0], at[1], "", "Approved by", "It ran"); strings.Contains(p.raw, `"button"`) {
+		if p := h.finds(at[0], at[1], "", "Approved by", "It ran"); strings.Contains(p.raw, `"button"`) {
 			t.Errorf("%s still sees a live button", at[0])
 		}
 	}
-	w.finds("sam", "#support", root, "results: executed")
+	h.finds("sam", "#support", root, "results: executed")
 }
 
-// Arguments that don't fit on a card are opened whole, page by page, and approved from the last page.
+// Arguments that do not fit on a card open page by page, and are approved on the last page.
 func TestLongArguments(t *testing.T) {
-	w := newWorkbench(t)
+	h := newHarness(t)
 	body := strings.Repeat("A long line of an e-mail that nobody reads. ", 700)
-	w.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-123","amount":1,"reason":"`+body+`"}`)
-	card := w.finds("teo", "#support-approvals", "", "Cut here")
-	if card.has(actApprove) || !card.has(actArguments) {
+	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-123","amount":1,"reason":"`+body+`"}`)
+	card := h.finds("teo", "#support-approvals", "", "Cut here")
+	if card.has(render.ActApprove) || !card.has(render.ActArguments) {
 		t.Fatal("the card can be approved without having been read")
 	}
-	w.clicks("teo", "#support-approvals", card, actArguments)
-	form := w.opened("teo", actArguments)
+	h.clicks("teo", "#support-approvals", card, render.ActArguments)
+	form := h.opened("teo", render.ActArguments)
 	for page := 1; form["submit"] == nil; page++ {
 		if page > 6 {
 			t.Fatal("there is no last page")
 		}
-		out := w.call("POST", "/people/teo/actions", map[string]any{"view_id": form["id"], "action_id": actPage + "_next"})
+		out := h.call("POST", "/people/teo/actions", map[string]any{"view_id": form["id"], "action_id": render.ActPage + "_next"})
 		if out["ok"] != true {
 			t.Fatalf("page %d can't be turned: %v", page, out)
 		}
 		next := fmt.Sprintf("Page %d of", page+1)
-		w.until(next, func() bool {
-			form = w.opened("teo", actArguments)
+		h.until(next, func() bool {
+			form = h.opened("teo", render.ActArguments)
 			return strings.Contains(fmt.Sprint(form["blocks"]), next)
 		})
 	}
-	if out := w.submits("teo", form, nil); out["ok"] != true {
+	if out := h.submits("teo", form, nil); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	w.finds("teo", "#support-approvals", "", "It ran")
+	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Nobody acts: the lead gets the whole card, and may decide.
+// If nobody acts, the lead gets the whole card, and may decide.
 func TestEscalation(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) { w.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
-	w.says("sam", "#support", refundCall)
-	card := w.finds("kenji", "U0BOT", "", "Nobody has decided yet", "Finance Director", "ORD-123")
-	w.clicks("kenji", "U0BOT", card, actApprove)
-	w.finds("kenji", "U0BOT", "", "Approved by <@U0004> (Finance Director)", "It ran")
-	w.finds("ingrid", "U0BOT", "", "Approved by <@U0004> (Finance Director)")
-	w.finds("teo", "#support-approvals", "", "Approved by <@U0004> (Finance Director)")
+	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
+	h.says("sam", "#support", refundCall)
+	card := h.finds("kenji", "U0BOT", "", "Nobody has decided yet", "Finance Director", "ORD-123")
+	h.clicks("kenji", "U0BOT", card, render.ActApprove)
+	h.finds("kenji", "U0BOT", "", "Approved by <@U0004> (Finance Director)", "It ran")
+	h.finds("ingrid", "U0BOT", "", "Approved by <@U0004> (Finance Director)")
+	h.finds("teo", "#support-approvals", "", "Approved by <@U0004> (Finance Director)")
 }
 
-// Silence rejects.
+// A request that nobody decides is rejected.
 func TestExpiry(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) { w.policy.Defaults.ExpiresAfter = 150 * time.Millisecond })
-	root := w.says("sam", "#support", refundCall)
-	p := w.finds("teo", "#support-approvals", "", "Expired")
+	h := newHarness(t, func(h *harness) { h.policy.Defaults.ExpiresAfter = 150 * time.Millisecond })
+	root := h.says("sam", "#support", refundCall)
+	p := h.finds("teo", "#support-approvals", "", "Expired")
 	if strings.Contains(p.raw, `"button"`) {
 		t.Error("an expired card has buttons")
 	}
-	w.finds("sam", "#support", root, "Expired")
-	w.finds("sam", "#support", root, "results: expired")
+	h.finds("sam", "#support", root, "Expired")
+	h.finds("sam", "#support", root, "results: expired")
 }
 
-// A person's click counts for the version that was clicked: after an edit it does not.
+// A click counts for the clicked version, and not after an edit.
 func TestStaleCard(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		w.policy.Approvers[1].Members = append(w.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
-		w.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+	h := newHarness(t, func(h *harness) {
+		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
+		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
 	})
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Stage 1 of 2")
-	w.quiet()
-	was := w.buttonOn("C0002", card, actApprove)
-	w.clicks("teo", "#support-approvals", card, actReject)
-	old := w.opened("teo", actReject)
-	w.clicks("ada", "#support-approvals", card, actModify)
-	edit := w.opened("ada", actModify)
-	if out := w.submits("ada", edit, map[string]any{"arg.amount": "10"}); out["ok"] != true {
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Stage 1 of 2")
+	h.quiet()
+	was := h.buttonOn("C0002", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	old := h.opened("teo", render.ActReject)
+	h.clicks("ada", "#support-approvals", card, render.ActModify)
+	edit := h.opened("ada", render.ActModify)
+	if out := h.submits("ada", edit, map[string]any{"arg.amount": "10"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	w.finds("teo", "#support-approvals", "", "Stage 2 of 2", "+ amount: 10")
-	if out := w.submits("teo", old, map[string]any{fieldReason: "late"}); out["ok"] != true {
+	h.finds("teo", "#support-approvals", "", "Stage 2 of 2", "+ amount: 10")
+	if out := h.submits("teo", old, map[string]any{render.FieldReason: "late"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	w.finds("teo", "#support-approvals", "", "the arguments were changed after the card that you clicked was drawn")
-	w.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, actApprove, was.String()})
-	w.until("both are recorded", func() bool { return strings.Count(strings.Join(w.denials(was.Ref), "\n"), "stale ") == 2 })
+	h.finds("teo", "#support-approvals", "", "the arguments were changed after the card that you clicked was drawn")
+	h.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, was.String()})
+	h.until("both are recorded", func() bool { return strings.Count(strings.Join(h.denials(was.Ref), "\n"), "stale ") == 2 })
 }

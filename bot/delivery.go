@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// These are the parts of Slack's payloads that the bot reads. They are its own, so that a block or a field that is new to
-// the client library never makes a whole delivery unreadable.
+// The bot declares the parts of Slack's payloads that it reads. A new block or field that the client library does not
+// know therefore can't make a whole delivery unreadable.
 
 // envelope is the outer part of an event.
 type envelope struct {
@@ -29,49 +29,49 @@ type envelope struct {
 	Authorizations    []struct {
 		Team       string `json:"team_id"`
 		Enterprise string `json:"enterprise_id"`
-	} `json:"authorizations"` // where the app hears it
-	LimitedSince int64 `json:"minute_rate_limited"` // of eventsLimited: the minute in which it began, in Unix seconds
+	} `json:"authorizations"` // installations of the app that receive the event
+	LimitedSince int64 `json:"minute_rate_limited"` // for eventsLimited: the minute in which it began, in Unix seconds
 }
 
-// eventsLimited says that Slack sends no events for a while. It bears none.
+// eventsLimited says that Slack temporarily sends no events. It contains no event.
 const eventsLimited = "app_rate_limited"
 
-// What an interaction may be, besides a click.
+// Types of interactions other than clicks.
 const (
 	interactionForm       = "view_submission"
 	interactionShortcut   = "message_action"   // an entry of a message's menu
 	interactionSuggestion = "block_suggestion" // a menu asks for its options
 )
 
-// event is the inner part.
+// event is the inner part of an event.
 type event struct {
 	Type        string          `json:"type"`
 	Subtype     string          `json:"subtype"`
-	User        json.RawMessage `json:"user"` // an id, or the whole user
+	User        json.RawMessage `json:"user"` // an id, or the whole user object
 	BotID       string          `json:"bot_id"`
 	Text        string          `json:"text"`
 	TS          string          `json:"ts"`
 	ThreadTS    string          `json:"thread_ts"`
 	At          string          `json:"event_ts"`
-	Channel     json.RawMessage `json:"channel"` // an id, or the whole channel
+	Channel     json.RawMessage `json:"channel"` // an id, or the whole channel object
 	ChannelType string          `json:"channel_type"`
 	Edited      struct {
 		TS string `json:"ts"`
 	} `json:"edited"`
-	Message    *event          `json:"message"`          // of message_changed: as it is now
-	Previous   *event          `json:"previous_message"` // of message_changed and message_deleted: as it was
+	Message    *event          `json:"message"`          // for message_changed: the current version
+	Previous   *event          `json:"previous_message"` // for message_changed and message_deleted: the previous version
 	DeletedTS  string          `json:"deleted_ts"`
-	Tab        string          `json:"tab"` // of app_home_opened
+	Tab        string          `json:"tab"` // for app_home_opened
 	Files      []attachment    `json:"files"`
 	Assistant  assistantThread `json:"assistant_thread"`
-	Context    appContext      `json:"context"`     // what they look at: of app_context_changed and app_home_opened
-	AppContext appContext      `json:"app_context"` // the same, of a direct message
+	Context    appContext      `json:"context"`     // the viewed channel, for app_context_changed and app_home_opened
+	AppContext appContext      `json:"app_context"` // the same, for direct messages
 }
 
 func (e event) userID() string    { return idIn(e.User) }
 func (e event) channelID() string { return idIn(e.Channel) }
 
-// idIn reads an id that stands alone or inside an object.
+// idIn reads an id, either plain or inside an object.
 func idIn(raw json.RawMessage) string {
 	var id string
 	if json.Unmarshal(raw, &id) == nil {
@@ -86,19 +86,19 @@ func idIn(raw json.RawMessage) string {
 	return whole.ID
 }
 
-// interaction is a click or a submitted form.
+// interaction is a click, a form or a shortcut.
 type interaction struct {
-	Type        string   `json:"type"`
-	App         string   `json:"api_app_id"`
-	TriggerID   string   `json:"trigger_id"`
-	Callback    string   `json:"callback_id"` // of a shortcut
-	ResponseURL string   `json:"response_url"`
-	User        named    `json:"user"`
-	Team        named    `json:"team"`
-	Enterprise  named    `json:"enterprise"`
-	Channel     named    `json:"channel"`
-	Actions     []action `json:"actions"`
-	View        view     `json:"view"`
+	Type        string    `json:"type"`
+	App         string    `json:"api_app_id"`
+	TriggerID   string    `json:"trigger_id"`
+	Callback    string    `json:"callback_id"` // for shortcuts
+	ResponseURL string    `json:"response_url"`
+	User        named     `json:"user"`
+	Team        named     `json:"team"`
+	Enterprise  named     `json:"enterprise"`
+	Channel     named     `json:"channel"`
+	Actions     []action  `json:"actions"`
+	View        modalView `json:"view"`
 	Posted      struct {
 		TS       string `json:"ts"`
 		ThreadTS string `json:"thread_ts"`
@@ -113,7 +113,7 @@ type named struct {
 	ID string `json:"id"`
 }
 
-// action is what was clicked.
+// action is the clicked element.
 type action struct {
 	ActionID string `json:"action_id"`
 	BlockID  string `json:"block_id"`
@@ -121,8 +121,8 @@ type action struct {
 	ActionTS string `json:"action_ts"`
 }
 
-// view is the modal that was submitted or clicked in.
-type view struct {
+// modalView is the view that was submitted or clicked in.
+type modalView struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"` // modal or home
 	Hash       string `json:"hash"`
@@ -134,10 +134,18 @@ type view struct {
 	} `json:"state"`
 }
 
-// modal reports whether it is a form, and not somebody's Home tab.
-func (v view) modal() bool { return v.ID != "" && v.Type != "home" }
+// modal reports whether the view is a form, and not a Home tab.
+func (v modalView) modal() bool { return v.ID != "" && v.Type != "home" }
 
-// input is what was filled in.
+// answers returns the value of a block.
+func (v modalView) answers(block string) (text string, present bool) {
+	for _, in := range v.State.Values[block] {
+		return in.text(), true
+	}
+	return "", false
+}
+
+// input is the state of one input.
 type input struct {
 	Type     string  `json:"type"`
 	Value    *string `json:"value"`
@@ -152,7 +160,7 @@ type input struct {
 	} `json:"selected_options"`
 }
 
-// text is what was filled in, as text; empty where nothing was.
+// text returns the value of an input as text. It is empty if there is none.
 func (i input) text() string {
 	switch {
 	case i.Value != nil:
@@ -173,7 +181,7 @@ func (i input) text() string {
 	return strings.Join(chosen, ",")
 }
 
-// message is the channel and ts of the message that was clicked.
+// message returns the channel and ts of the clicked message.
 func (i interaction) message() (channel, ts string) {
 	channel, ts = i.Container.Channel, i.Container.Message
 	if channel == "" {
@@ -198,7 +206,7 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// readInteraction reads an interaction. Over HTTP it comes in a form field, over a socket as it is; raw is the JSON.
+// readInteraction parses an interaction. raw is the JSON: the form field's value over HTTP, the payload over a socket.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return i, fmt.Errorf("%w: %w", errPayload, err)
@@ -206,11 +214,11 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	if i.Type == "" || i.User.ID == "" {
 		return i, fmt.Errorf("%w: no type or no user in it", errPayload)
 	}
-	return i, nil
+	return i, i.shaped()
 }
 
-// deliveryID names a delivery, so that the same one is known when it comes again: events by Slack's id, everything else by
-// what makes it unique.
+// deliveryID returns an ID that identifies repeated deliveries. For events parts is Slack's id; otherwise it is the
+// fields that make the delivery unique.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
@@ -227,7 +235,7 @@ func (i interaction) id(raw []byte) string {
 	return deliveryID(store.InboxInteraction, parts...)
 }
 
-// lane keeps what belongs together in order: the messages of one thread, and what one person does.
+// lane keeps related deliveries in order: the messages of one thread, and the actions of one person.
 func (e envelope) lane() string {
 	if e.Event.homeOpened() {
 		return personLane(e.Event.userID())
@@ -239,7 +247,7 @@ func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
 
-// lane keeps one person's clicks in order.
+// lane keeps a person's clicks in order.
 func (i interaction) lane() string { return personLane(i.User.ID) }
 
 func personLane(user string) string { return "person:" + user }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/bot/render"
 	"countersign/store"
 )
 
@@ -46,7 +47,7 @@ func TestForUs(t *testing.T) {
 	}
 }
 
-// A click is known again when it is delivered twice; another click is another one.
+// A repeated delivery of a click has the same id; another click has another id.
 func TestInteractionIDs(t *testing.T) {
 	click := `{"type":"block_actions","trigger_id":"1.2.x","user":{"id":"U1"},"actions":[{"action_id":"approve","action_ts":"7.7","value":"v"}]}`
 	id := func(raw string) string {
@@ -69,9 +70,9 @@ func TestInteractionIDs(t *testing.T) {
 	}
 }
 
-// What can't be read is set aside once, and never tried for ever.
+// A delivery that can't be read is set aside once, and not retried.
 func TestPoison(t *testing.T) {
-	w := newWorkbench(t)
+	h := newHarness(t)
 	n := 0
 	for kind, payloads := range map[store.InboxKind][]string{
 		store.InboxEvent:       {``, `{`, `[]`, `{"event":7}`, `{"event":{}}`},
@@ -79,19 +80,19 @@ func TestPoison(t *testing.T) {
 		store.InboxCommand:     {`/x`, `null`},
 	} {
 		for _, p := range payloads {
-			if _, err := w.bot.receive(t.Context(), kind, []byte(p), time.Now()); err != nil {
+			if _, err := h.bot.receive(t.Context(), kind, []byte(p), time.Now()); err != nil {
 				t.Errorf("%s %q: %v", kind, p, err)
 			}
 			n++
 		}
 	}
-	w.until("all were set aside, or refused", func() bool {
-		log := w.log.String()
-		return len(unhandled(t, w)) == 0 && strings.Count(log, "a delivery was set aside")+strings.Count(log, "a click was refused") >= n-1
+	h.until("all were set aside, or refused", func() bool {
+		log := h.log.String()
+		return len(unhandled(t, h)) == 0 && strings.Count(log, "a delivery was set aside")+strings.Count(log, "a click was refused") >= n-1
 	})
 }
 
-// FuzzReadPayloads reads the edge whatever could come; it takes it or leaves it, and never falls over.
+// FuzzReadPayloads passes arbitrary payloads to the edge, which accepts or rejects them without panicking.
 func FuzzReadPayloads(f *testing.F) {
 	f.Add(mention)
 	f.Add(`{"type":"view_submission","user":{"id":"U"},"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":null}}}}}}`)
@@ -107,7 +108,7 @@ func FuzzReadPayloads(f *testing.F) {
 		}
 		formOf(i)
 		i.message()
-		i.filled(fieldReason)
+		i.filled(render.FieldReason)
 		if slim, err := i.slim([]byte(raw + strings.Repeat(" ", 9<<10))); err == nil {
 			again, err := readInteraction(slim)
 			if err != nil || again.id(slim) != i.id([]byte(raw)) && i.TriggerID != "" {

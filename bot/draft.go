@@ -5,19 +5,22 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"countersign/bot/slackapi"
 )
 
-// This file shows what a model is writing while it writes it. None of it counts: the desk's draft says where it stands, and what the step becomes takes its place. So
-// whatever goes wrong here is left, and at the end there is one message with all of the answer.
+// This file shows the model's text while it is written. The text is provisional: the workflow's draft record has its
+// position, and the finished step replaces it. Errors here are therefore ignored; at the end there is one message with
+// the whole answer.
 
-// How a draft is shown. A model that is through before the first of these has its answer posted at once, as a whole.
+// Timing of drafts. If the model finishes before draftAfter, the answer is posted at once as a whole.
 const (
-	draftAfter  = time.Second     // after its first words
-	appendEvery = time.Second     // each is a call of chat.appendStream
-	updateEvery = 3 * time.Second // each is a call of chat.update, of which Slack takes half as many
+	draftAfter  = time.Second     // after the first words
+	appendEvery = time.Second     // interval of chat.appendStream
+	updateEvery = 3 * time.Second // interval of chat.update, which Slack accepts half as often
 )
 
-// Draft shows a step while the model writes it. It is made for one model call, and Close has to be called when that is over.
+// Draft shows a step while the model writes it. It belongs to one model call. Close must be called when the call ends.
 type Draft struct {
 	b    *Bot
 	turn string
@@ -27,24 +30,24 @@ type Draft struct {
 	text  string
 	begun bool
 
-	news chan struct{} // rings when there is more text
+	news chan struct{} // signals that there is more text
 	quit chan struct{}
 	once sync.Once
-	done chan struct{} // closed when Slack is asked nothing any more, and what it was asked is recorded
+	done chan struct{} // closed when the last call to Slack is complete and recorded
 }
 
-// drafts are those that are being written, by turn.
+// drafts holds the current drafts, by turn.
 type drafts struct {
 	mu    sync.Mutex
 	under map[string]*Draft
 }
 
-// Draft begins to show what a model writes in a step of a turn. Nothing is shown until it has written something for a while.
+// Draft starts a draft for a step of a turn. Nothing is shown until the model has been writing for a while.
 func (b *Bot) Draft(turn string, step int) *Draft {
 	return &Draft{b: b, turn: turn, step: step, news: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Write says what the model has written so far, all of it. It never waits.
+// Write sets the text that the model has written so far. It never blocks.
 func (d *Draft) Write(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +63,7 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends it: nothing more of it is shown. It waits for what Slack is being asked, and until that is recorded.
+// Close ends the draft: nothing more is shown. It waits until the call under way is complete and recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
 	d.mu.Lock()
@@ -77,7 +80,7 @@ func (d *Draft) soFar() string {
 	return d.text
 }
 
-// add notes a draft. An earlier one of the turn has been closed.
+// add registers a draft. An earlier draft of the turn is already closed.
 func (ds *drafts) add(d *Draft) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -95,7 +98,7 @@ func (ds *drafts) remove(d *Draft) {
 	}
 }
 
-// end ends the draft of a turn, and waits until it is recorded what became of it. It reports whether there was one.
+// end ends the draft of a turn and waits until its outcome is recorded. It reports whether there was a draft.
 func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 	ds.mu.Lock()
 	d := ds.under[turn]
@@ -115,12 +118,12 @@ func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 // errNoUse says that nothing more of a draft can be shown.
 var errNoUse = errors.New("the draft is not shown any further")
 
-// work shows what there is, as often as Slack takes it, until the draft is closed or there is no use in it.
+// work shows the text, as often as Slack accepts it, until the draft is closed or can't be shown any more.
 func (d *Draft) work() {
 	defer d.b.drafts.remove(d)
 	defer close(d.done)
-	ctx := withErrand(context.Background(), errand{precedence: last})
-	pen := pen{b: d.b, turn: d.turn, step: d.step}
+	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityLast, WillChange: true})
+	pen := streamWriter{b: d.b, turn: d.turn, step: d.step}
 	for wait := draftAfter; d.rest(wait); {
 		var err error
 		wait, err = pen.write(ctx, d.soFar())
@@ -133,7 +136,7 @@ func (d *Draft) work() {
 	}
 }
 
-// rest waits for a while and then for news. It reports false when the draft is closed.
+// rest waits for the given time and then for new text. It reports false when the draft is closed.
 func (d *Draft) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -14,18 +14,21 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
 )
 
-// Examiner asks Slack how the app is set up. It changes nothing, and opens no socket: what Slack sent through one would be missed by the bot that runs.
+// Examiner asks Slack how the app is set up. It changes nothing and opens no socket, because the running bot would miss
+// the events sent through that socket.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client
 	appToken string
 	heads    *headers
-	self     self
+	self     directory.Self
 }
 
-// NewExaminer makes an examiner that uses the client's tokens, and Slack's address unless apiURL names another.
+// NewExaminer returns an examiner with the given tokens. An empty apiURL means Slack's address.
 func NewExaminer(botToken, appToken, apiURL string) *Examiner {
 	if apiURL == "" {
 		apiURL = slack.APIURL
@@ -37,10 +40,10 @@ func NewExaminer(botToken, appToken, apiURL string) *Examiner {
 	return e
 }
 
-// maxAsked is how often the examiner asks again where Slack asks to wait: the bot that runs uses up the same limits.
+// maxAsked is how often the examiner retries when Slack asks it to wait. The running bot shares the same limits.
 const maxAsked = 5
 
-// headers remembers what Slack says in the headers of its answers.
+// headers records the response headers of Slack.
 type headers struct {
 	mu     sync.Mutex
 	scopes []string
@@ -48,7 +51,7 @@ type headers struct {
 	dated  bool
 }
 
-// RoundTrip makes a call and notes the headers of its answer.
+// RoundTrip makes a call and records the headers of its response.
 func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := http.DefaultTransport.RoundTrip(req)
@@ -57,28 +60,28 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if scopes := resp.Header.Get("X-OAuth-Scopes"); scopes != "" && method(req) == "auth.test" { // of the app-level token other answers tell
+	if scopes := resp.Header.Get("X-OAuth-Scopes"); scopes != "" && slackapi.MethodOf(req) == "auth.test" { // other responses are about the app-level token
 		t.scopes = strings.Split(strings.ReplaceAll(scopes, " ", ""), ",")
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && !t.dated {
 		took := time.Since(began)
-		t.skew, t.dated = began.Add(took/2).Sub(date.Add(time.Second/2)), true // the header tells whole seconds
+		t.skew, t.dated = began.Add(took/2).Sub(date.Add(time.Second/2)), true // the header has whole seconds
 	}
 	return resp, nil
 }
 
-// Installation is the app as it is installed.
+// Installation describes the app as installed.
 type Installation struct {
 	Team, TeamID string
 	User, UserID string // the bot's own
-	App          string // its id; empty where Slack does not say
+	App          string // its id; empty if Slack does not provide it
 	Scopes       []string
 	Skew         time.Duration // how far this machine's clock is ahead of Slack's
-	Dated        bool          // Slack said what time it is
-	Took         time.Duration // one call and its answer
+	Dated        bool          // Slack's response had a date
+	Took         time.Duration // duration of one call
 }
 
-// Installation asks who the bot is, and what it may.
+// Installation asks Slack who the bot is and which scopes it has.
 func (e *Examiner) Installation(ctx context.Context) (Installation, error) {
 	began := time.Now()
 	a, err := e.api.AuthTestContext(ctx)
@@ -86,7 +89,7 @@ func (e *Examiner) Installation(ctx context.Context) (Installation, error) {
 		return Installation{}, err
 	}
 	in := Installation{Team: a.Team, TeamID: a.TeamID, User: a.User, UserID: a.UserID, Took: time.Since(began)}
-	e.self = self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID}
+	e.self = directory.Self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID}
 	if b, err := e.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: a.BotID}); err == nil {
 		in.App = b.AppID
 	}
@@ -96,7 +99,7 @@ func (e *Examiner) Installation(ctx context.Context) (Installation, error) {
 	return in, nil
 }
 
-// TokenApp is the id of the app that the app-level token was made for: it is a part of the token.
+// TokenApp returns the ID of the app that the app-level token belongs to. It is part of the token.
 func (e *Examiner) TokenApp() string {
 	parts := strings.Split(e.appToken, "-")
 	if len(parts) < 4 || !strings.HasPrefix(parts[2], "A") {
@@ -105,7 +108,7 @@ func (e *Examiner) TokenApp() string {
 	return parts[2]
 }
 
-// Socket asks for the address of a socket, and whether anybody listens there. It does not open it.
+// Socket requests the address of a socket, and checks that its host can be reached. It does not open the socket.
 func (e *Examiner) Socket(ctx context.Context) error {
 	_, address, err := e.api.StartSocketModeContext(ctx)
 	if err != nil {
@@ -127,70 +130,72 @@ func (e *Examiner) Socket(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSocketHost, err)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)) // whatever it answers: it is there
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)) // any response shows that the host can be reached
 	return resp.Body.Close()
 }
 
-// ErrSocketHost says that the machine to which sockets are opened can't be reached.
+// ErrSocketHost says that the host of Slack's sockets can't be reached.
 var ErrSocketHost = errors.New("the address of Slack's sockets can't be reached")
 
-// Channel is a channel as the bot sees it.
+// Channel is a channel that the bot can see.
 type Channel struct {
 	ID, Name                          string
 	Private, Member, Archived, Shared bool
 }
 
-// Channels asks for all channels that the bot can see, those in the archive too.
+// Channels returns all channels that the bot can see, including archived ones.
 func (e *Examiner) Channels(ctx context.Context) ([]Channel, error) {
 	var out []Channel
 	query := slack.GetConversationsParameters{Limit: 1000, Types: []string{"public_channel", "private_channel"}}
-	err := eachChannel(ctx, e.api, query, func(c slack.Channel) {
+	err := directory.EachChannel(ctx, e.api, query, func(c slack.Channel) {
 		out = append(out, Channel{ID: c.ID, Name: c.Name, Private: c.IsPrivate, Member: c.IsMember, Archived: c.IsArchived, Shared: c.IsExtShared || c.IsPendingExtShared})
 	})
 	return out, err
 }
 
-// Person asks who a user is; somebody whom Slack does not know has no ID. Only an address that Slack has confirmed is told.
+// Person returns a user's identity. A user whom Slack does not know has no ID. Only a confirmed e-mail address is
+// included.
 func (e *Examiner) Person(ctx context.Context, user string) (approvers.Identity, error) {
 	u, err := e.api.GetUserInfoContext(ctx, user)
 	return e.identified(u, err)
 }
 
-// PersonAt asks whose e-mail address it is. Slack does not tell of deactivated accounts.
+// PersonAt returns the identity for an e-mail address. Slack does not include deactivated accounts.
 func (e *Examiner) PersonAt(ctx context.Context, email string) (approvers.Identity, error) {
 	u, err := e.api.GetUserByEmailContext(ctx, email)
 	return e.identified(u, err)
 }
 
 func (e *Examiner) identified(u *slack.User, err error) (approvers.Identity, error) {
-	switch errorCode(err) {
+	switch slackapi.ErrorCode(err) {
 	case "user_not_found", "user_not_visible", "users_not_found":
 		return approvers.Identity{}, nil
 	}
 	if err != nil {
 		return approvers.Identity{}, err
 	}
-	who := identity(e.self, *u)
+	who := directory.Identity(e.self, *u)
 	if !u.IsEmailConfirmed {
 		who.Email = ""
 	}
 	return who, nil
 }
 
-// Groups asks for the ids of all user groups, by id and by handle.
+// Groups returns the IDs of all user groups, by id and by handle.
 func (e *Examiner) Groups(ctx context.Context) (map[string]string, error) {
-	return groupIDs(ctx, e.api)
+	return directory.GroupIDs(ctx, e.api)
 }
 
-// Members asks for the ids of a user group's members.
+// Members returns the IDs of a user group's members.
 func (e *Examiner) Members(ctx context.Context, group string) ([]string, error) {
 	return e.api.GetUserGroupMembersContext(ctx, group)
 }
 
-// RefusesToken reports whether an error says that Slack refuses the token for good.
-func RefusesToken(err error) bool { return refusedTokens[errorCode(err)] }
+// RefusesToken reports whether an error says that Slack refuses the token permanently.
+func RefusesToken(err error) bool { return slackapi.IsTokenRefusal(slackapi.ErrorCode(err)) }
 
-// SlackCode is Slack's code in an error, such as missing_scope; empty for errors that are not Slack's answer. scope is the one that is missing.
+// SlackCode returns Slack's code in an error, such as missing_scope. It is empty for an error that is not a response of
+// Slack. scope is the missing scope.
 func SlackCode(err error) (code, scope string) {
 	var answer slack.SlackErrorResponse
 	if !errors.As(err, &answer) {

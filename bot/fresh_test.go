@@ -6,16 +6,18 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/bot/render"
 )
 
-// From high risk on Slack is asked anew at each click; below that an answer of the last minute does, unless the policy changed since, or arguments are changed.
+// From high risk on Slack is asked at each click. Below that an answer of the last minute suffices, unless the policy
+// has changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
-	s := newSiege(t)
+	s := newAttackHarness(t)
 	var asked atomic.Int32
 	s.tap.answering("users.info", func(url.Values) string { asked.Add(1); return "" })
 	times := func(what string, p payload, want bool) {
 		t.Helper()
-		if _, err := s.bot.user(t.Context(), p["user"].(payload)["id"].(string), false); err != nil { // remembered
+		if _, err := s.bot.users.User(t.Context(), p["user"].(payload)["id"].(string), false); err != nil { // now cached
 			t.Fatal(err)
 		}
 		s.quiet()
@@ -26,11 +28,11 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 			t.Errorf("%s: asked anew: %t, want %t", what, again, want)
 		}
 	}
-	stranger := "U0004" // is refused, so that the request stays as it is
-	times("medium risk", s.address().press(stranger, actApprove), false)
-	times("high risk", s.refund().press(stranger, actApprove), true)
+	stranger := "U0004" // is refused, so the request stays unchanged
+	times("medium risk", s.address().press(stranger, render.ActApprove), false)
+	times("high risk", s.refund().press(stranger, render.ActApprove), true)
 	address := s.address()
-	times("a change", address.form(stranger, actModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
+	times("a change", address.form(stranger, render.ActModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
 	s.changes(func(p *approvers.Policy) { p.Caps.Approver = 500 })
-	times("medium risk, by another policy", address.press(stranger, actApprove), true)
+	times("medium risk, by another policy", address.press(stranger, render.ActApprove), true)
 }

@@ -6,21 +6,23 @@ import (
 	"fmt"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
 )
 
-// Giver asks Slack who gave a grant is now. Each run under the grant asks: anew from high risk on, as for a click.
-func (b *Bot) Giver(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
-	policy := b.Desk.Policy()
+// GrantOwner returns the current identity of a grant's owner. Each run under the grant calls it. From high risk on the
+// answer is fresh, as for a click.
+func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
+	policy := b.Workflow.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)
-	return b.clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
+	return b.users.Clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
 }
 
-// actOnGrant does what a button on a grant stands for.
-func (b *Bot) actOnGrant(ctx context.Context, w whisper, s seen, action string, c desk.Click) error {
-	c.Grant = s.mark.Ref
-	act := map[string]func(context.Context, desk.Click) (approvers.Grant, error){
-		actRevoke: b.Desk.RevokeGrant, actAccept: b.Desk.AcceptGrant, actDecline: b.Desk.DeclineGrant,
+// actOnGrant performs the action of a button on a grant.
+func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
+	c.Grant = s.Token.Ref
+	act := map[string]func(context.Context, workflow.Click) (approvers.Grant, error){
+		render.ActRevoke: b.Workflow.RevokeGrant, render.ActAccept: b.Workflow.AcceptGrant, render.ActDecline: b.Workflow.DeclineGrant,
 	}[action]
 	if act == nil {
 		return fmt.Errorf("%w: no button on a grant does %q", errPayload, action)
@@ -30,33 +32,40 @@ func (b *Bot) actOnGrant(ctx context.Context, w whisper, s seen, action string, 
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.tell(ctx, w, deniedGrant(d, g, s.Policy))
+	b.replyEphemeral(ctx, r, deniedGrant(d, g, s.Policy))
 	return nil
 }
 
-// deniedGrant says to somebody why their click on a grant changed nothing.
-func deniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *prose {
+// deniedGrant tells a person why their click on a grant changed nothing.
+func deniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *render.RichText {
 	switch d.Code {
 	case approvers.DeniedNotMember:
 		if g.State == approvers.GrantOffered {
-			return say("Nothing was changed: this is offered to ").strong(name(titleOf(p, d.Role))).say(", and you are not a member of that role.")
+			return render.Say("Nothing was changed: this is offered to ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(", and you are not a member of that role.")
 		}
-		return say("Nothing was changed: only ").person(g.By, g.Name).say(" and people of ").strong(name(titleOf(p, d.Role))).say(" can take this back.")
+		return render.Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(" can take this back.")
 	case approvers.DeniedResolved:
-		out := say("Too late: ")
+		out := render.Say("Too late: ")
 		switch {
 		case g.State == approvers.GrantLive:
-			return out.person(g.By, g.Name).say(" accepted this ").at(g.At, dayTime).say(". Your click changed nothing.")
+			return out.Person(g.By, g.Name).Say(" accepted this ").At(g.At, render.DayTime).Say(". Your click changed nothing.")
 		case d.By != "":
-			return out.person(d.By, g.ClosedName).say(" ended this ").at(d.At, dayTime).say(". Your click changed nothing.")
+			return out.Person(d.By, g.ClosedName).Say(" ended this ").At(d.At, render.DayTime).Say(". Your click changed nothing.")
 		}
-		return out.say("this has ended by itself. Your click changed nothing.")
+		return out.Say("this has ended by itself. Your click changed nothing.")
 	case approvers.DeniedNotFound:
-		return say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
+		return render.Say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedTool:
-		return say("Nothing was changed: ").strong(name(titleOf(p, d.Role))).say(" may not allow this tool any more, by the policy's list.")
+		return render.Say("Nothing was changed: ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(" may not allow this tool any more, by the policy's list.")
 	case approvers.DeniedCeiling:
-		return say("Nothing was changed: this tool is ").strong(d.Need.String()).say(" risk now, which is above what ").strong(name(titleOf(p, d.Role))).say(" may allow.")
+		return render.Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, which is above what ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(" may allow.")
 	}
-	return denied(d, nil, p)
+	return render.Denied(d, nil, p)
+}
+
+// submitAllowance approves a call and grants further ones.
+func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // errors can only come from a changed policy; the workflow reports and records them
+	r, err := b.Workflow.GrantMore(ctx, c, a)
+	return b.answerClick(ctx, w, &r, s.Policy, err)
 }

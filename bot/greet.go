@@ -12,16 +12,16 @@ import (
 	"countersign/store"
 )
 
-// The events by which Slack tells that somebody opened the agent, and what they look at beside it. Which of them come depends on how the app is set up: as an
-// assistant with threads of its own, or as an agent.
+// Events that say that a person opened the agent, and what they view beside it. The app's configuration decides which
+// of them Slack sends: as an assistant with threads of its own, or as an agent.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
 	contextChanged = "app_context_changed"
-	tabMessages    = "messages" // of app_home_opened
+	tabMessages    = "messages" // for app_home_opened
 )
 
-// assistantThread is what the events of an assistant's threads are about.
+// assistantThread is the subject of the events about an assistant's threads.
 type assistantThread struct {
 	User    string `json:"user_id"`
 	Channel string `json:"channel_id"`
@@ -31,7 +31,7 @@ type assistantThread struct {
 	} `json:"context"`
 }
 
-// appContext is what somebody looks at beside the agent, the most relevant first.
+// appContext is what a person views beside the agent, the most relevant first.
 type appContext struct {
 	Entities []struct {
 		Type  string `json:"type"`
@@ -39,7 +39,7 @@ type appContext struct {
 	} `json:"entities"`
 }
 
-// channel is the channel that somebody looks at; empty: none.
+// channel returns the viewed channel, or "" if there is none.
 func (c appContext) channel() string {
 	for _, e := range c.Entities {
 		if id, ok := e.Value.(string); ok && e.Type == "slack#/types/channel_id" {
@@ -49,25 +49,26 @@ func (c appContext) channel() string {
 	return ""
 }
 
-// looks remember which channel people look at, for a while. It is a hint for the model, kept in memory only.
-type looks struct {
+// viewedChannels remembers for a while which channel people view. It is a hint for the model, and exists only in
+// memory.
+type viewedChannels struct {
 	mu sync.Mutex
-	by map[string]look // by user
+	by map[string]viewedChannel // by user
 }
 
-type look struct {
+type viewedChannel struct {
 	channel string
 	at      time.Time
 }
 
-// How long it counts what somebody looked at, and of how many people it is remembered.
+// Lifetime and maximum number of remembered channels.
 const (
-	looksLast = 15 * time.Minute
-	maxLooks  = 5000
+	viewedChannelTTL  = 15 * time.Minute
+	maxViewedChannels = 5000
 )
 
-// heed takes in what an event says of what somebody looks at.
-func (l *looks) heed(e event, now time.Time) {
+// update records the channel that an event names.
+func (l *viewedChannels) update(e event, now time.Time) {
 	user, channel := e.Assistant.User, e.Assistant.Context.Channel
 	if e.Type == contextChanged || e.Type == "app_home_opened" {
 		user, channel = e.userID(), e.Context.channel()
@@ -77,57 +78,59 @@ func (l *looks) heed(e event, now time.Time) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.by == nil || len(l.by) >= maxLooks {
-		l.by = map[string]look{}
+	if l.by == nil || len(l.by) >= maxViewedChannels {
+		l.by = map[string]viewedChannel{}
 	}
-	l.by[user] = look{channel, now}
+	l.by[user] = viewedChannel{channel, now}
 }
 
-// of is the channel that somebody looks at beside the agent.
-func (l *looks) of(user string, now time.Time) string {
+// of returns the channel that a person views beside the agent.
+func (l *viewedChannels) of(user string, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at := l.by[user]; now.Sub(at.at) < looksLast {
+	if at := l.by[user]; now.Sub(at.at) < viewedChannelTTL {
 		return at.channel
 	}
 	return ""
 }
 
-// beside says to the model which channel a message was written beside. Slack says it with the message itself, or before it.
+// beside returns, for the model, the channel that a message was written beside. Slack sends it with the message or
+// earlier.
 func (b *Bot) beside(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
-		channel = b.looks.of(e.userID(), b.Now())
+		channel = b.viewedChannels.of(e.userID(), b.Now())
 	}
 	if channel == "" || !e.dm() || channel == e.channelID() {
 		return ""
 	}
-	called, err := b.places.name(ctx, channel)
+	called, err := b.channels.Name(ctx, channel)
 	if err != nil || called == "" {
-		return "" // the bot is not there, so it is none of its business
+		return "" // the bot is not a member, so the model does not learn of it
 	}
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is no instruction.)", called, channel)
 }
 
-// opened reports whether an event says that somebody opened the agent to write to it.
+// opened reports whether an event says that a person opened the agent to write to it.
 func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
 
-// greet shows whoever opened the agent what they could ask it for, by the policy. It is help, not state: nothing is tried again.
+// greet shows a person who opened the agent what they can ask for, according to the policy. It is help, not state, and
+// is not retried.
 func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
-	if e.Type != threadStarted { // an agent's prompts stand above where people write, and in no thread
+	if e.Type != threadStarted { // an agent's prompts are shown above the input field, in no thread
 		user, channel, thread = e.userID(), e.channelID(), ""
 	}
-	who, err := b.who(ctx, user, false)
+	who, err := b.users.Who(ctx, user, false)
 	if err != nil {
 		return err
 	}
-	if err := b.Desk.Done(ctx, row.ID, ""); err != nil {
+	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil {
 		return err
 	}
-	agent, ok := b.Desk.Policy().AgentFor(approvers.Place{Channel: channel, DM: true})
+	agent, ok := b.Workflow.Policy().AgentFor(approvers.ChannelRef{Channel: channel, DM: true})
 	if !ok || len(agent.Prompts) == 0 {
 		return nil
 	}

@@ -4,58 +4,60 @@ import (
 	"fmt"
 	"testing"
 
+	"countersign/bot/render"
 	"countersign/store"
 )
 
-// The agent is stopped in three ways: by the word, by the button of a step, and by Slack's own stop button. What waited is taken back, and the thread says who it was.
+// The agent can be stopped by the word, by a step's button, and by Slack's own stop button. Waiting calls are
+// withdrawn, and the thread says who stopped it.
 func TestStop(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		stop func(w *workbench, root string)
+		stop func(h *harness, root string)
 	}{
-		{"in words", func(w *workbench, root string) { w.saysIn("sam", "#support", "@bot stop!", root) }},
-		{"by the button", func(w *workbench, root string) {
-			w.clicks("sam", "#support", w.finds("sam", "#support", root, "Waits for"), actStop)
+		{"in words", func(h *harness, root string) { h.saysIn("sam", "#support", "@bot stop!", root) }},
+		{"by the button", func(h *harness, root string) {
+			h.clicks("sam", "#support", h.finds("sam", "#support", root, "Waits for"), render.ActStop)
 		}},
-		{"by Slack's button", func(w *workbench, root string) { w.sessionStopped("U0100", "C0001", root) }},
+		{"by Slack's button", func(h *harness, root string) { h.sessionStopped("U0100", "C0001", root) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorkbench(t)
-			root := w.says("sam", "#support", refundCall)
-			w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-			w.finds("sam", "#support", root, "Waits for")
-			c.stop(w, root)
-			stopped := w.finds("sam", "#support", root, "Sam stopped this.")
-			step := w.finds("sam", "#support", root, "Withdrawn by")
-			w.finds("teo", "#support-approvals", "", "Withdrawn by")
-			if step.has(actStop) || !stopped.has(actTryAgain) {
+			h := newHarness(t)
+			root := h.says("sam", "#support", refundCall)
+			h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+			h.finds("sam", "#support", root, "Waits for")
+			c.stop(h, root)
+			stopped := h.finds("sam", "#support", root, "Sam stopped this.")
+			step := h.finds("sam", "#support", root, "Withdrawn by")
+			h.finds("teo", "#support-approvals", "", "Withdrawn by")
+			if step.has(render.ActStop) || !stopped.has(render.ActTryAgain) {
 				t.Error("what ended can still be stopped, or can't be tried again")
 			}
-			w.quiet()
-			if n := len(w.runs()); n > 0 {
+			h.quiet()
+			if n := len(h.runs()); n > 0 {
 				t.Errorf("%d calls ran", n)
 			}
-			w.finds("sam", "#support", root, "stopped this")
+			h.finds("sam", "#support", root, "stopped this")
 		})
 	}
 }
 
-// Somebody who may not ask the agent does not stop it, whichever button they found.
+// A person who may not ask the agent can't stop it with any button.
 func TestStopByAStranger(t *testing.T) {
-	w := newWorkbench(t)
-	root := w.says("sam", "#support", refundCall)
-	w.finds("sam", "#support", root, "Waits for")
-	w.sessionStopped("U0900", "C0001", root)
-	w.quiet()
-	w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	h.finds("sam", "#support", root, "Waits for")
+	h.sessionStopped("U0900", "C0001", root)
+	h.quiet()
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 }
 
 // sessionStopped delivers the event of Slack's stop button.
-func (w *workbench) sessionStopped(user, channel, thread string) {
-	w.t.Helper()
+func (h *harness) sessionStopped(user, channel, thread string) {
+	h.t.Helper()
 	payload := fmt.Sprintf(`{"event_id":"Ev%s","team_id":"T0001","event":{"type":"agent_session_stopped","user":%q,"channel":%q,"thread_ts":%q,"streaming_message_ts":[],"event_ts":"1783536983.783769"}}`,
 		thread, user, channel, thread)
-	if _, err := w.bot.Receive(w.t.Context(), store.InboxEvent, []byte(payload)); err != nil {
-		w.t.Fatal(err)
+	if _, err := h.bot.Receive(h.t.Context(), store.InboxEvent, []byte(payload)); err != nil {
+		h.t.Fatal(err)
 	}
 }

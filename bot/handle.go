@@ -7,20 +7,24 @@ import (
 	"runtime/debug"
 	"time"
 
-	"countersign/approvers/desk"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
 	"countersign/internal/redact"
 	"countersign/store"
 )
 
-// How long a delivery is tried. Clicks end sooner: their sender waits for an answer, and can click again.
+// Maximum number of tries of a delivery. Clicks have fewer tries: their sender waits for an answer, and can click
+// again.
 const (
 	clickTries = 3
-	maxTries   = 40 // with the agenda's backoff some twenty minutes; while Slack is down it is kept
+	maxTries   = 40 // about twenty minutes with the backoff of the scheduler; during an outage of Slack the delivery is kept
 )
 
-// Handle works on one delivery of the inbox. It always ends: a delivery that can't be handled is set aside with a note.
+// Handle processes one delivery of the inbox. Every delivery ends: one that can't be handled is set aside with a note.
 func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
-	row, err := b.Desk.Inbox(ctx, t.Ref)
+	row, err := b.Workflow.Inbox(ctx, t.Ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return b.setAside(ctx, t, "the inbox row is gone", err)
 	}
@@ -33,19 +37,22 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 			err = b.setAside(ctx, t, "handling it panicked", fmt.Errorf("panic: %v", p))
 		}
 	}()
-	rank := urgent
+	if n := b.Workflow.Deadly(row.ID); n > 0 {
+		return b.abandon(ctx, row, n)
+	}
+	rank := slackapi.PriorityUrgent
 	if row.Kind == store.InboxEvent {
-		rank = plain
+		rank = slackapi.PriorityNormal
 	}
 	err = b.handle(dueFor(ctx, rank, t), t, row)
 	switch {
-	case err == nil, errors.Is(err, desk.ErrHandled), errors.Is(err, desk.ErrNotDue):
+	case err == nil, errors.Is(err, workflow.ErrHandled), errors.Is(err, workflow.ErrNotDue):
 		return nil
 	case ctx.Err() != nil:
 		return err
-	case errors.Is(err, errPayload), errors.Is(err, errMark):
+	case errors.Is(err, errPayload), errors.Is(err, render.ErrButtonToken):
 		return b.setAside(ctx, t, redact.Error(err), err)
-	case t.Tries >= maxTries && !isPutOff(err):
+	case t.Tries >= maxTries && !slackapi.IsPutOff(err):
 		return b.setAside(ctx, t, "it failed too often", err)
 	}
 	return err
@@ -58,14 +65,17 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		if err != nil {
 			return err
 		}
+		if err := e.shaped(); err != nil {
+			return err
+		}
 		if err := b.here(ctx, e.origin()); err != nil {
 			return b.elsewhere(ctx, row, err)
 		}
 		switch {
 		case e.Event.homeOpened():
 			return b.openedHome(ctx, row, e.Event)
-		case b.aboutPlace(e.Event):
-			return b.movePlace(ctx, row, e.Event)
+		case b.aboutChannel(e.Event):
+			return b.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():
 			if e.Event.opened() {
 				return b.greet(ctx, row, e.Event)
@@ -74,7 +84,7 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		case e.Event.deletion():
 			return b.deleted(ctx, row, e)
 		}
-		return b.hear(ctx, row, e)
+		return b.receiveMessage(ctx, row, e)
 	case store.InboxInteraction:
 		i, err := readInteraction(row.Payload)
 		if err != nil {
@@ -94,27 +104,61 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 	return b.setAside(ctx, store.Timer{Ref: row.ID}, "nothing handles deliveries of the kind "+string(row.Kind), nil)
 }
 
-// delivered is the inbox row of a click.
+// delivered identifies the inbox row of an interaction, with its receipt time and tries.
 type delivered struct {
 	id    string
 	at    time.Time
 	tries int
 }
 
-// elsewhere closes a delivery that is not for the bot. Why else it is not known where it is from passes.
+// elsewhere closes a delivery that is not for the bot. Other errors are returned for another try.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err
 	}
 	b.Log.Warn("a delivery was set aside", "inbox", row.ID, "why", err)
-	return b.Desk.Done(ctx, row.ID, redact.Error(err))
+	return b.Workflow.Done(ctx, row.ID, redact.Error(err))
 }
 
-// setAside ends a delivery without handling it.
+// abandon sets aside a delivery that repeatedly crashed the process, and tells its sender.
+func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
+	r := senderOf(row)
+	b.Log.Error("a delivery was set aside: the process died again and again while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
+	err := b.Workflow.Abandon(ctx, row.ID, r.user)
+	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil && r.user != "" {
+		b.replyEphemeral(ctx, r, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
+	}
+	return err
+}
+
+// senderOf returns the sender of a delivery and where they are. It parses only the fields needed for that.
+func senderOf(row store.Inbox) (r ephemeralReply) {
+	switch row.Kind {
+	case store.InboxEvent:
+		if e, err := readEnvelope(row.Payload); err == nil {
+			r = ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
+		}
+	case store.InboxInteraction:
+		if i, err := readInteraction(row.Payload); err == nil {
+			channel, _ := i.message()
+			r = ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
+		}
+	case store.InboxCommand:
+		if c, err := readCommand(row.Payload); err == nil {
+			r = ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}
+		}
+	}
+	return r
+}
+
+// setAside closes a delivery without handling it.
 func (b *Bot) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
 	b.Log.Error("a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
-	err := b.Desk.Done(ctx, t.Ref, note)
-	if errors.Is(err, desk.ErrHandled) || errors.Is(err, store.ErrNotFound) {
+	err := b.Workflow.Done(ctx, t.Ref, note)
+	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err

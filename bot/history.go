@@ -6,29 +6,32 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/bot/directory"
+	"countersign/bot/render"
 	"countersign/store"
 )
 
-// maxHistory is how many requests one page of somebody's history lists.
+// maxHistory is the number of requests on a page of a person's history.
 const maxHistory = 10
 
-// history answers /countersign history: what somebody asked for or had a say in, newest first; or what has happened to one request.
-func (b *Bot) history(ctx context.Context, c command, text string) (*page, error) {
+// history answers /countersign history: the person's own requests and those they decided on, newest first; or the
+// history of one request.
+func (b *Bot) history(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	named, rest, _ := strings.Cut(text, " ")
 	page, isPage := pageIn(named)
 	if named == "" {
 		page, isPage = 0, true
 	}
-	view, err := b.sceneFor(ctx, c.User)
+	v, err := b.viewFor(ctx, c.User)
 	if err != nil {
 		return nil, err
 	}
-	who, err := b.member(ctx, c.User, view.Policy)
+	who, err := b.member(ctx, c.User, v.Policy)
 	if err != nil {
 		return nil, err
 	}
 	if isPage {
-		return b.historyOf(ctx, view, c, who, page)
+		return b.historyOf(ctx, v, c, who, page)
 	}
 	ids, err := b.requestsNamed(ctx, named)
 	if err != nil {
@@ -38,26 +41,26 @@ func (b *Bot) history(ctx context.Context, c command, text string) (*page, error
 		return nil, notClear("I don't know that request. Write %s history for yours, with their ids, or give the link of a card.", c.Command)
 	}
 	page, _ = pageIn(strings.TrimSpace(rest))
-	return b.historyOfRequest(ctx, view, c, who, ids[0], page)
+	return b.historyOfRequest(ctx, v, c, who, ids[0], page)
 }
 
-// pageIn reads a page as people count: from 1.
+// pageIn parses a page number, which people count from 1.
 func pageIn(s string) (page int, ok bool) {
 	n, err := strconv.Atoi(s)
 	return max(0, n-1), err == nil && n > 0 && n < 1_000_000
 }
 
-func (b *Bot) historyOf(ctx context.Context, view scene, c command, who approvers.Identity, nth int) (*page, error) {
+func (b *Bot) historyOf(ctx context.Context, v render.View, c command, who approvers.Identity, nth int) (*render.BlockBuilder, error) {
 	var before store.RequestCursor
 	var list []approvers.Request
-	for at := range nth + 1 { // each page is found from the one before
+	for at := range nth + 1 { // each page is found from the previous one
 		var err error
-		if list, err = b.Desk.Past(ctx, who.ID, before, maxHistory+1); err != nil {
+		if list, err = b.Workflow.RequestsOf(ctx, who.ID, before, maxHistory+1); err != nil {
 			return nil, err
 		}
 		if len(list) <= maxHistory {
 			if at < nth {
-				return paragraph(say("There is no page " + itoa(nth+1) + ": the last one is page " + itoa(at+1) + ".")), nil
+				return render.Paragraph(render.Say("There is no page " + strconv.Itoa(nth+1) + ": the last one is page " + strconv.Itoa(at+1) + ".")), nil
 			}
 			break
 		}
@@ -65,43 +68,43 @@ func (b *Bot) historyOf(ctx context.Context, view scene, c command, who approver
 		before = store.RequestCursor{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	if len(list) == 0 {
-		return paragraph(say("You have asked for nothing that people had to allow, and decided nothing.")), nil
+		return render.Paragraph(render.Say("You have asked for nothing that people had to allow, and decided nothing.")), nil
 	}
-	p := new(page)
+	p := new(render.BlockBuilder)
 	title := "What you asked for or had a say in, newest first:"
 	if nth > 0 {
-		title = "What you asked for or had a say in, page " + itoa(nth+1) + ":"
+		title = "What you asked for or had a say in, page " + strconv.Itoa(nth+1) + ":"
 	}
-	p.para(new(prose).strong(title))
+	p.Para(new(render.RichText).Strong(title))
 	for i, r := range list {
 		if i == maxHistory {
-			p.para(say("There is more: ").code(c.Command + " history " + itoa(nth+2)))
+			p.Para(render.Say("There is more: ").Code(c.Command + " history " + strconv.Itoa(nth+2)))
 			break
 		}
-		p.para(view.inHistory(r, who.ID).say(" · ").code(r.ID))
+		p.Para(v.HistoryLine(r, who.ID).Say(" · ").Code(r.ID))
 	}
-	p.para(new(prose).code(c.Command + " history " + list[0].ID).say(" says what has happened to one of them."))
+	p.Para(new(render.RichText).Code(c.Command + " history " + list[0].ID).Say(" says what has happened to one of them."))
 	return p, nil
 }
 
-func (b *Bot) historyOfRequest(ctx context.Context, view scene, c command, who approvers.Identity, id string, nth int) (*page, error) {
-	r, err := b.Desk.Request(ctx, id)
+func (b *Bot) historyOfRequest(ctx context.Context, v render.View, c command, who approvers.Identity, id string, nth int) (*render.BlockBuilder, error) {
+	r, err := b.Workflow.Request(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if !concerns(r, who, view.Policy) || barred(who) {
-		return paragraph(say("That request is between those who asked for it and those who may decide it.")), nil
+	if !concerns(r, who, v.Policy) || directory.Barred(who) {
+		return render.Paragraph(render.Say("That request is between those who asked for it and those who may decide it.")), nil
 	}
-	records, err := b.Desk.Chain(ctx, id)
+	records, err := b.Workflow.Chain(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	lines, pages := newest(view.happened(records), nth)
-	p := new(page)
-	p.para(view.inHistory(r, who.ID))
-	p.para(lines...)
+	lines, pages := render.Newest(v.Timeline(records), nth)
+	p := new(render.BlockBuilder)
+	p.Para(v.HistoryLine(r, who.ID))
+	p.Para(lines...)
 	if nth+1 < pages {
-		p.para(say("What came before: ").code(c.Command + " history " + id + " " + itoa(nth+2)))
+		p.Para(render.Say("What came before: ").Code(c.Command + " history " + id + " " + strconv.Itoa(nth+2)))
 	}
 	return p, nil
 }

@@ -16,17 +16,19 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// requestPaths are where Slack's requests come in. What a request is is read from its body, which is signed; its path, which is not, has to agree.
+// requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body; the path, which
+// is not signed, must match it.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
-// What a request may be. Slack gives up after 3 s; strangers get no more time or room than the largest delivery over a bad line needs.
+// Limits of requests. Slack gives up after 3 s. Unknown senders get no more time or space than the largest delivery
+// needs over a bad connection.
 const (
 	headerWait  = 5 * time.Second
 	requestWait = 10 * time.Second // headers and body
 	answerWait  = 20 * time.Second
 	idleWait    = 2 * time.Minute
 	maxHeaders  = 16 << 10
-	maxRequest  = 2 << 20 // a view of 250 KB with its message, as JSON with escapes inside of a form
+	maxRequest  = 2 << 20 // a view of 250 KB with its message, as JSON escaped within a form
 	storeWait   = 10 * time.Second
 	stopWait    = 3 * time.Second
 )
@@ -36,7 +38,7 @@ const (
 	typeForm = "application/x-www-form-urlencoded"
 )
 
-// serveRequests takes Slack's requests over HTTP until ctx ends, and those under way to their end.
+// serveRequests serves Slack's requests over HTTP until ctx ends. It completes the requests that have begun.
 func (b *Bot) serveRequests(ctx context.Context) error {
 	l, err := b.Listen()
 	if err != nil {
@@ -59,7 +61,7 @@ func (b *Bot) serveRequests(ctx context.Context) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
 	defer cancel()
 	if srv.Shutdown(stopping) != nil {
-		_ = srv.Close() // of whoever is still sending nothing was taken in
+		_ = srv.Close() // nothing was stored of requests that are still incomplete
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		b.Log.Warn("the server for Slack's requests did not end in good order", "error", err)
@@ -68,13 +70,14 @@ func (b *Bot) serveRequests(ctx context.Context) error {
 	return nil
 }
 
-// requests takes Slack's requests over HTTP.
+// requests handles Slack's requests over HTTP.
 type requests struct{ b *Bot }
 
-// answer is what a request is answered with. An error's text is its status and no more: whoever sent it need not learn what was wrong.
+// answer is the response to a request. An error response contains only the status, so that an unknown sender does not
+// learn what was wrong.
 type answer struct {
 	status  int
-	payload any // nil: nothing
+	payload any // nil: empty body
 }
 
 func (q requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -103,10 +106,10 @@ func (q requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", typeJSON+"; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(body) // Slack has gone: it delivers again what it can
+	_, _ = w.Write(body) // if Slack has gone, it redelivers events
 }
 
-// answer decides about a request. Until its signature is known to be Slack's, nothing of it is believed.
+// answer decides how to respond to a request. It trusts nothing in the request before the signature is verified.
 func (q requests) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
 		return answer{status: http.StatusNotFound}
@@ -137,13 +140,14 @@ func (q requests) answer(w http.ResponseWriter, r *http.Request) answer {
 	return q.deliver(r, kind, body)
 }
 
-// looksAtTLS is how Slack looks now and then at the certificate of a command's URL: without a signature, and nothing in it is a command.
+// looksAtTLS reports whether a request is Slack's occasional check of the certificate of a command's URL. Such a
+// request has no signature, and contains no command.
 func looksAtTLS(r *http.Request) bool {
 	r.Body = http.MaxBytesReader(nil, r.Body, 1<<10)
 	return r.ParseForm() == nil && r.PostForm.Get("ssl_check") == "1"
 }
 
-// unread is the status of a body that could not be read.
+// unread returns the status for a body that could not be read.
 func unread(err error) int {
 	var large *http.MaxBytesError
 	switch {
@@ -155,12 +159,13 @@ func unread(err error) int {
 	return http.StatusBadRequest
 }
 
-// stranger refuses a request that is not Slack's, or not one of now. The operator is told of those that claim to be.
+// stranger rejects a request that is not from Slack, or whose time is too far off. The operator is told about those
+// that claim to be from Slack.
 func (q requests) stranger(cause error) answer {
 	why := "its signature does not fit: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
 	case errors.Is(cause, slack.ErrMissingHeaders):
-		return answer{status: http.StatusUnauthorized} // the noise of any public address
+		return answer{status: http.StatusUnauthorized} // ordinary noise at a public address
 	case errors.Is(cause, slack.ErrExpiredTimestamp):
 		why = "its time is more than five minutes off: is this machine's clock right?"
 	}
@@ -170,7 +175,7 @@ func (q requests) stranger(cause error) answer {
 	return answer{status: http.StatusUnauthorized}
 }
 
-// deliver takes in a request of Slack's. It is acknowledged when it is durable, and not before.
+// deliver receives a request. It acknowledges the request only when it is durable.
 func (q requests) deliver(r *http.Request, kind string, body []byte) answer {
 	d, err := readRequest(kind, body)
 	if err != nil {
@@ -185,7 +190,7 @@ func (q requests) deliver(r *http.Request, kind string, body []byte) answer {
 		q.b.Log.Info("Slack has verified the URL for events")
 		return answer{http.StatusOK, map[string]string{"challenge": d.challenge}}
 	}
-	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // it may be the only one that arrives
+	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // it may be the first to arrive
 		q.b.Log.Info("Slack delivers again what was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
 	if d.once && !q.b.intake.first(nameOf(r, body), time.Now()) {
@@ -196,7 +201,7 @@ func (q requests) deliver(r *http.Request, kind string, body []byte) answer {
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	defer q.b.intake.leave()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // also where Slack has gone meanwhile
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // also if Slack has closed the connection
 	defer cancel()
 	a, err := q.b.receive(ctx, d.kind, d.payload, q.b.inOrder.next(q.b.Now()))
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"countersign/store"
 )
 
-// request is a signed request of Slack's, read.
+// request is a parsed signed request from Slack.
 type request struct {
-	path      string // where it belongs
+	path      string // the path that it must have come by
 	kind      store.InboxKind
-	payload   []byte // as a socket would have brought it
-	challenge string // to be repeated: Slack asks whether this is the URL for its events
-	once      bool   // it does something, and Slack sends it once
+	payload   []byte // in the form that a socket would deliver
+	challenge string // to be returned: Slack verifies the URL for its events
+	once      bool   // it has an effect, and Slack sends it only once
 }
 
 var errRequest = errors.New("the request is of no kind that Slack sends")
 
-// readRequest reads what a request is: an event is JSON, a command is a form, everything else is JSON in a form's field.
+// readRequest parses a request: events are JSON, commands are a form, and the rest is JSON in a form field.
 func readRequest(kind string, body []byte) (request, error) {
 	if kind == typeJSON {
 		return readEventRequest(body)
@@ -71,7 +71,7 @@ func readInteractionRequest(payload []byte) (request, error) {
 	if err := json.Unmarshal(payload, &outer); err != nil {
 		return request{}, fmt.Errorf("%w: %w", errRequest, err)
 	}
-	if outer.Type == interactionSuggestion { // asked with every letter that somebody types
+	if outer.Type == interactionSuggestion { // sent for each typed character
 		return request{path: OptionsPath, kind: store.InboxInteraction, payload: payload}, nil
 	}
 	return request{path: InteractionsPath, kind: store.InboxInteraction, payload: payload, once: true}, nil

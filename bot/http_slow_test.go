@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
 	"countersign/store"
 )
 
@@ -42,7 +42,8 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Whoever sends slowly, or nothing, is hung up on: headers have five seconds, a whole request ten, and a connection that waits two minutes. The bot's end waits for nobody.
+// Whoever sends slowly, or nothing, is hung up on: headers have five seconds, a whole request ten, and a connection
+// that waits two minutes. The bot's end waits for nobody.
 func TestSlowSenders(t *testing.T) {
 	head := "POST " + EventsPath + " HTTP/1.1\r\nHost: bot\r\nContent-Type: application/json\r\nX-Slack-Signature: v0=" + strings.Repeat("0", 64) + "\r\n"
 	for name, c := range map[string]struct {
@@ -96,31 +97,32 @@ func TestSlowSenders(t *testing.T) {
 	}
 }
 
-// An event that could not be stored is not acknowledged, and the retry, which Slack marks as one, is what is heard of it.
+// An event that could not be stored is not acknowledged, and the retry, which Slack marks as one, is what is heard of
+// it.
 func TestRetryIsHeard(t *testing.T) {
 	disk := &cramped{}
-	w := newWorkbench(t, overHTTP, func(w *workbench) {
-		w.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }
+	h := newHarness(t, overHTTP, func(h *harness) {
+		h.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }
 	})
 	event := asEvent(strings.NewReplacer("T1", "T0001", "U1", "U0100", "C1", "C0001", "UBOT", "U0BOT", " hi", " call search_orders {}").Replace(mention))
 	disk.full.Store(true)
-	if status, _ := w.sends(event); status != http.StatusServiceUnavailable {
+	if status, _ := h.sends(event); status != http.StatusServiceUnavailable {
 		t.Errorf("what could not be stored is answered with %d", status)
 	}
 	click := asClick(`{"type":"block_actions","trigger_id":"1.2.3","user":{"id":"U0002"},"team":{"id":"T0001"},"actions":[{"action_id":"approve","value":"x"}]}`)
-	if status, _ := w.sends(click); status != http.StatusServiceUnavailable {
+	if status, _ := h.sends(click); status != http.StatusServiceUnavailable {
 		t.Errorf("a click that could not be stored is answered with %d", status)
 	}
 	disk.full.Store(false)
-	if status, _ := w.sends(click); status != http.StatusConflict {
+	if status, _ := h.sends(click); status != http.StatusConflict {
 		t.Errorf("the same click again is answered with %d", status)
 	}
 	event.headers = http.Header{"X-Slack-Retry-Num": {"1"}, "X-Slack-Retry-Reason": {"http_error"}}
-	if status, _ := w.sends(event); status != http.StatusOK {
+	if status, _ := h.sends(event); status != http.StatusOK {
 		t.Errorf("the retry is answered with %d", status)
 	}
-	w.until("what it asks for has run", func() bool { return len(w.runs()) == 1 })
-	if !strings.Contains(w.log.String(), "Slack delivers again what was not acknowledged in time") {
+	h.until("what it asks for has run", func() bool { return len(h.runs()) == 1 })
+	if !strings.Contains(h.log.String(), "Slack delivers again what was not acknowledged in time") {
 		t.Error("the log does not tell of the retry")
 	}
 }

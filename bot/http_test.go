@@ -18,7 +18,8 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/workspace"
+	"countersign/bot/render"
+	"countersign/internal/demo/workspace"
 	"countersign/store"
 )
 
@@ -53,26 +54,26 @@ func (s sending) request(address string) (*http.Request, error) {
 }
 
 // sends sends a request to the bot and returns the status and the text of its answer.
-func (w *workbench) sends(s sending) (int, string) {
-	w.t.Helper()
-	r, err := s.request(w.address)
+func (h *harness) sends(s sending) (int, string) {
+	h.t.Helper()
+	r, err := s.request(h.address)
 	if err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		w.t.Error(err)
+		h.t.Error(err)
 		return 0, ""
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		w.t.Error(err)
+		h.t.Error(err)
 	}
 	return resp.StatusCode, string(text)
 }
 
-func overHTTP(w *workbench) { w.overHTTP = true }
+func overHTTP(h *harness) { h.overHTTP = true }
 
 // asEvent, asClick and asCommand are requests as Slack would send them now.
 func asEvent(body string) sending {
@@ -95,37 +96,39 @@ func asCommand(text string) sending {
 	return s
 }
 
-// approval is Teo's click on Approve of the card in #support-approvals, as Slack would deliver it. change changes its payload.
-func (w *workbench) approval(card posted, trigger string, change func(map[string]any)) sending {
-	w.t.Helper()
+// approval is Teo's click on Approve of the card in #support-approvals, as Slack would deliver it. change changes its
+// payload.
+func (h *harness) approval(card posted, trigger string, change func(map[string]any)) sending {
+	h.t.Helper()
 	payload := map[string]any{
 		"type": "block_actions", "trigger_id": trigger, "api_app_id": "A0001", "team": map[string]any{"id": "T0001"}, "user": map[string]any{"id": "U0002"},
 		"container": map[string]any{"channel_id": "C0002", "message_ts": card.TS},
-		"actions":   []any{map[string]any{"action_id": actApprove, "value": w.buttonOn("C0002", card, actApprove).String()}},
+		"actions":   []any{map[string]any{"action_id": render.ActApprove, "value": h.buttonOn("C0002", card, render.ActApprove).String()}},
 	}
 	if change != nil {
 		change(payload)
 	}
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	return asClick(string(raw))
 }
 
-// Whatever is not a request of Slack's of now is refused with a status that docs/transports.md names, and a text that tells nothing; whatever is signed and not for the
-// bot is taken and harmless. Nothing of it is decided, and it says no word that was not there before.
+// Whatever is not a request of Slack's of now is refused with a status that docs/transports.md names, and a text that
+// tells nothing; whatever is signed and not for the bot is taken and harmless. Nothing of it is decided, and it says no
+// word that was not there before.
 func TestStrangersOverHTTP(t *testing.T) {
-	w := newWorkbench(t, overHTTP)
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.quiet()
-	request := w.buttonOn("C0002", card, actApprove).Ref
-	good := w.approval(card, "1.1.1", nil)
+	h := newHarness(t, overHTTP)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	request := h.buttonOn("C0002", card, render.ActApprove).Ref
+	good := h.approval(card, "1.1.1", nil)
 	n := 0
 	fresh := func(change func(map[string]any)) sending { // no two are the same request
 		n++
-		return w.approval(card, fmt.Sprint("7.7.", n), change)
+		return h.approval(card, fmt.Sprint("7.7.", n), change)
 	}
 	with := func(change func(*sending)) sending {
 		s := fresh(nil)
@@ -199,7 +202,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 		"events are held back": {asEvent(`{"type":"app_rate_limited","team_id":"T0001","minute_rate_limited":1518467820,"api_app_id":"A0001"}`), 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, text := w.sends(c.sent)
+			status, text := h.sends(c.sent)
 			want := ""
 			if c.status >= 400 && c.sent.method != http.MethodHead {
 				want = http.StatusText(c.status)
@@ -209,58 +212,60 @@ func TestStrangersOverHTTP(t *testing.T) {
 			}
 		})
 	}
-	w.quiet()
-	if r, err := w.desk.Request(t.Context(), request); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 || len(w.runs()) != 0 {
-		t.Errorf("the request is %s with %d decisions, %v; ran %q", r.State, len(r.Decisions), err, w.runs())
+	h.quiet()
+	if r, err := h.workflow.Request(t.Context(), request); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 || len(h.runs()) != 0 {
+		t.Errorf("the request is %s with %d decisions, %v; ran %q", r.State, len(r.Decisions), err, h.runs())
 	}
-	if log := w.log.String(); strings.Contains(log, "panic") || strings.Contains(log, workspace.DemoSigningSecret) {
+	if log := h.log.String(); strings.Contains(log, "panic") || strings.Contains(log, workspace.DemoSigningSecret) {
 		t.Error("something panicked, or the secret was written into the log")
 	}
-	if status, _ := w.sends(good); status != http.StatusOK {
+	if status, _ := h.sends(good); status != http.StatusOK {
 		t.Fatalf("Slack's own request is answered with %d", status)
 	}
-	w.finds("teo", "#support-approvals", "", "Approved by", "It ran")
+	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 }
 
-// Slack asks three things that are answered at once: whether this is the URL for events, whether its certificate is good, and what a menu offers.
+// Slack asks three things that are answered at once: whether this is the URL for events, whether its certificate is
+// good, and what a menu offers.
 func TestAnsweredAtOnce(t *testing.T) {
-	w := newWorkbench(t, overHTTP)
-	if status, text := w.sends(asEvent(`{"type":"url_verification","token":"x","challenge":"3eZbrw1a<b>"}`)); status != 200 || text != `{"challenge":"3eZbrw1a\u003cb\u003e"}` {
+	h := newHarness(t, overHTTP)
+	if status, text := h.sends(asEvent(`{"type":"url_verification","token":"x","challenge":"3eZbrw1a<b>"}`)); status != 200 || text != `{"challenge":"3eZbrw1a\u003cb\u003e"}` {
 		t.Errorf("a challenge is answered with %d %s", status, text)
 	}
 	look := sending{method: http.MethodPost, path: CommandsPath, kind: "application/x-www-form-urlencoded", body: "ssl_check=1&token=x", headers: http.Header{"X-Slack-Signature": nil}}
-	if status, text := w.sends(look); status != 200 || text != "" {
+	if status, text := h.sends(look); status != 200 || text != "" {
 		t.Errorf("a look at the certificate is answered with %d %s", status, text)
 	}
 	look.body = "ssl_check=1&command=%2Fcountersign&text=pause&user_id=U0003"
-	if status, _ := w.sends(look); status != 200 || len(unhandled(t, w)) != 0 {
+	if status, _ := h.sends(look); status != 200 || len(unhandled(t, h)) != 0 {
 		t.Errorf("what came with a look at the certificate was taken in: %d", status)
 	}
 	menu := asClick(`{"type":"block_suggestion","user":{"id":"U0001"},"team":{"id":"T0001"},"action_id":"x","value":"a"}`)
 	menu.path = OptionsPath
 	for range 2 { // typed twice in the same second
-		if status, text := w.sends(menu); status != 200 || text != `{"options":[]}` {
+		if status, text := h.sends(menu); status != 200 || text != `{"options":[]}` {
 			t.Errorf("a menu is answered with %d %s", status, text)
 		}
 	}
 }
 
-// A request that is sent a second time changes nothing: not at once, not with its signature written otherwise, and not to a new process.
+// A request that is sent a second time changes nothing: not at once, not with its signature written otherwise, and not
+// to a new process.
 func TestReplay(t *testing.T) {
-	w := newWorkbench(t, overHTTP)
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.quiet()
-	m := w.buttonOn("C0002", card, actReject)
-	r, err := w.desk.Request(t.Context(), m.Ref)
+	h := newHarness(t, overHTTP)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	m := h.buttonOn("C0002", card, render.ActReject)
+	r, err := h.workflow.Request(t.Context(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	form := func(reason string) string {
 		raw, err := json.Marshal(map[string]any{
 			"type": "view_submission", "trigger_id": "1.2.3", "user": map[string]string{"id": "U0002"}, "team": map[string]string{"id": "T0001"},
-			"view": map[string]any{"id": "V1", "callback_id": actReject, "private_metadata": formMark{mark: m, Execution: r.Execution}.String(), "state": map[string]any{
-				"values": map[string]any{fieldReason: map[string]any{fieldReason: map[string]string{"type": "plain_text_input", "value": reason}}}}},
+			"view": map[string]any{"id": "V1", "callback_id": render.ActReject, "private_metadata": render.FormToken{ButtonToken: m, Execution: r.Execution}.String(), "state": map[string]any{
+				"values": map[string]any{render.FieldReason: map[string]any{render.FieldReason: map[string]string{"type": "plain_text_input", "value": reason}}}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -268,20 +273,20 @@ func TestReplay(t *testing.T) {
 		return string(raw)
 	}
 	refused := asClick(form(" ")) // one and the same form, but for its words: it stands for one that was refused and is not any more
-	if status, text := w.sends(refused); status != 200 || !strings.Contains(text, `"response_action":"errors"`) {
+	if status, text := h.sends(refused); status != 200 || !strings.Contains(text, `"response_action":"errors"`) {
 		t.Fatalf("a form without a reason is answered with %d %s", status, text)
 	}
 	event := asEvent(strings.NewReplacer("T1", "T0001", "U1", "U0100", "C1", "C0001", "UBOT", "U0BOT", " hi", " call search_orders {}").Replace(mention))
 	command := asCommand("away until 2030-01-02")
-	click := w.approval(card, "4.5.6", nil)
+	click := h.approval(card, "4.5.6", nil)
 	for name, s := range map[string]sending{"an event": event, "a command": command, "a click": click} {
-		if status, _ := w.sends(s); status != 200 {
+		if status, _ := h.sends(s); status != 200 {
 			t.Fatalf("%s is answered with %d", name, status)
 		}
 	}
-	w.finds("teo", "#support-approvals", "", "Approved by", "It ran")
-	w.quiet()
-	was := w.account()
+	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
+	h.quiet()
+	was := h.account()
 	replayed := func(when string, want map[string]int) {
 		t.Helper()
 		shouted := click
@@ -290,58 +295,58 @@ func TestReplay(t *testing.T) {
 			name string
 			s    sending
 		}{{"an event", event}, {"a command", command}, {"a click", click}, {"a click in capitals", shouted}, {"a form", refused}} {
-			if status, _ := w.sends(again.s); status != want[again.name] {
+			if status, _ := h.sends(again.s); status != want[again.name] {
 				t.Errorf("%s: %s is answered with %d; want %d", when, again.name, status, want[again.name])
 			}
 		}
-		answer, err := w.bot.receive(t.Context(), store.InboxInteraction, []byte(form("now it has one")), time.Now())
+		answer, err := h.bot.receive(t.Context(), store.InboxInteraction, []byte(form("now it has one")), time.Now())
 		if said, _ := answer.payload.(map[string]any); err != nil || said["response_action"] != "errors" {
 			t.Errorf("%s: a form that was refused is answered with %v, %v", when, answer.payload, err)
 		}
-		w.quiet()
-		if now := w.account(); now != was {
+		h.quiet()
+		if now := h.account(); now != was {
 			t.Errorf("%s: it changed\n%s\ninto\n%s", when, was, now)
 		}
 	}
 	replayed("at once", map[string]int{"an event": 200, "a command": 409, "a click": 409, "a click in capitals": 409, "a form": 409})
-	w.stop()
-	w.start()
+	h.stop()
+	h.start()
 	replayed("to a new process", map[string]int{"an event": 200, "a command": 200, "a click": 200, "a click in capitals": 409, "a form": 200})
 }
 
 // account is what there is of deliveries, decisions and messages.
-func (w *workbench) account() string {
-	w.t.Helper()
+func (h *harness) account() string {
+	h.t.Helper()
 	var out bytes.Buffer
 	for _, channel := range []string{"#support", "#support-approvals", "U0BOT"} {
 		for _, who := range []string{"sam", "teo", "ada"} {
 			if channel == "#support-approvals" && who == "sam" {
 				continue
 			}
-			fmt.Fprintf(&out, "%s sees %d messages in %s\n", who, len(w.sees(who, channel, "")), channel)
+			fmt.Fprintf(&out, "%s sees %d messages in %s\n", who, len(h.sees(who, channel, "")), channel)
 		}
 	}
-	away, err := w.desk.Away(w.t.Context())
+	away, err := h.workflow.Away(h.t.Context())
 	if err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	fmt.Fprintf(&out, "%d away, ran %q, %d to do\n", len(away), w.runs(), len(unhandled(w.t, w)))
+	fmt.Fprintf(&out, "%d away, ran %q, %d to do\n", len(away), h.runs(), len(unhandled(h.t, h)))
 	return out.String()
 }
 
 // The same delivery many times in the same instant is one.
 func TestSameRequestAtOnce(t *testing.T) {
-	w := newWorkbench(t, overHTTP)
-	root := w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.quiet()
-	request := w.buttonOn("C0002", card, actApprove).Ref
-	click := w.approval(card, "1.1.1", nil)
+	h := newHarness(t, overHTTP)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	request := h.buttonOn("C0002", card, render.ActApprove).Ref
+	click := h.approval(card, "1.1.1", nil)
 	event := asEvent(fmt.Sprintf(`{"type":"event_callback","api_app_id":"A0001","team_id":"T0001","event_id":"Ev7","event":{"type":"message","user":"U0100","text":"and more","ts":"%s","thread_ts":"%s","channel":"C0001","channel_type":"channel"}}`, "9999999999.000001", root))
 	var sending sync.WaitGroup
 	var mu sync.Mutex
 	statuses := map[string]int{}
-	for name, s := range map[string]func() (int, string){"click": func() (int, string) { return w.sends(click) }, "event": func() (int, string) { return w.sends(event) }} {
+	for name, s := range map[string]func() (int, string){"click": func() (int, string) { return h.sends(click) }, "event": func() (int, string) { return h.sends(event) }} {
 		for range 16 {
 			sending.Go(func() {
 				status, _ := s()
@@ -355,13 +360,13 @@ func TestSameRequestAtOnce(t *testing.T) {
 	if want := map[string]int{"click 200": 1, "click 409": 15, "event 200": 16}; !maps.Equal(statuses, want) {
 		t.Errorf("answered %v; want %v", statuses, want)
 	}
-	w.finds("sam", "#support", root, "results: executed")
-	w.quiet()
-	r, err := w.desk.Request(t.Context(), request)
-	if err != nil || len(r.Decisions) != 1 || len(w.runs()) != 1 {
-		t.Errorf("%d decisions, %v; ran %q", len(r.Decisions), err, w.runs())
+	h.finds("sam", "#support", root, "results: executed")
+	h.quiet()
+	r, err := h.workflow.Request(t.Context(), request)
+	if err != nil || len(r.Decisions) != 1 || len(h.runs()) != 1 {
+		t.Errorf("%d decisions, %v; ran %q", len(r.Decisions), err, h.runs())
 	}
-	if denied := strings.Count(w.log.String(), "a click was refused"); denied != 0 {
+	if denied := strings.Count(h.log.String(), "a click was refused"); denied != 0 {
 		t.Errorf("%d clicks came twice", denied)
 	}
 }

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// intake is what the bot knows of Slack's requests over HTTP.
+// intake tracks Slack's requests over HTTP.
 type intake struct {
 	mu       sync.Mutex
 	isOpen   bool
-	under    sync.WaitGroup // deliveries that are being stored
-	last     time.Time      // when the last request of Slack's came
-	turned   int            // requests that claimed to be Slack's and were not, since then
-	why      string         // the last of them was refused
-	untold   int            // how many of them the operator was not told of
+	under    sync.WaitGroup // deliveries being stored
+	last     time.Time      // time of the last request from Slack
+	turned   int            // requests with invalid signatures since then
+	why      string         // why the last of them was rejected
+	untold   int            // how many of them have not been reported to the operator
 	told     time.Time
-	seen     [2]map[[sha256.Size]byte]bool // requests of the last ten minutes or so, the newer ones first
-	seenFrom time.Time                     // since when the newer ones are noted
+	seen     [2]map[[sha256.Size]byte]bool // requests of about the last ten minutes, newer half first
+	seenFrom time.Time                     // start of the newer half
 }
 
-// open lets deliveries in.
+// open starts accepting deliveries.
 func (k *intake) open() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.isOpen = true
 }
 
-// shut lets none in any more, and waits for those that are.
+// shut stops accepting deliveries, and waits for those under way.
 func (k *intake) shut() {
 	k.mu.Lock()
 	k.isOpen = false
@@ -44,7 +44,7 @@ func (k *intake) listening() bool {
 	return k.isOpen
 }
 
-// enter reports whether a delivery is let in. One that is has to leave.
+// enter reports whether a delivery is accepted. An accepted one must leave.
 func (k *intake) enter() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,17 +56,18 @@ func (k *intake) enter() bool {
 
 func (k *intake) leave() { k.under.Done() }
 
-// verified notes that Slack's signature was on a request.
+// verified records a request with a valid signature.
 func (k *intake) verified(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last, k.turned = now, 0
 }
 
-// complainAgain is how long the operator is not told again of requests that are not Slack's: anybody can send them.
+// complainAgain is the minimum time between reports to the operator about invalid requests, because anybody can send
+// them.
 const complainAgain = time.Minute
 
-// refused notes a request that is not Slack's, and says of how many the operator is to be told now.
+// refused records an invalid request. It returns how many of them to report to the operator now.
 func (k *intake) refused(now time.Time, why string) (tell int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,10 +81,12 @@ func (k *intake) refused(now time.Time, why string) (tell int) {
 	return tell
 }
 
-// signatureLives is how long a signed request may be taken in after it was first seen: its time may be five minutes ahead, and five minutes old.
+// signatureLives is how long a signed request may be accepted after it was first seen: its timestamp may be five
+// minutes in the future, and five minutes old.
 const signatureLives = 10 * time.Minute
 
-// nameOf names a request by all that Slack's signature is over, whatever the signature's own letters look like.
+// nameOf identifies a request by everything that the signature covers. The spelling of the signature itself does not
+// matter.
 func nameOf(r *http.Request, body []byte) (name [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s:", r.Header.Get("X-Slack-Request-Timestamp"))
@@ -91,7 +94,8 @@ func nameOf(r *http.Request, body []byte) (name [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// first reports whether a request was not seen before, and notes that it is now. A new process has seen none; what an earlier one acknowledged is in the store.
+// first reports whether a request is new, and records it. A new process has seen none, but the store contains what an
+// earlier process acknowledged.
 func (k *intake) first(name [sha256.Size]byte, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -105,8 +109,9 @@ func (k *intake) first(name [sha256.Size]byte, now time.Time) bool {
 	return true
 }
 
-// Heard reports whether Slack's requests arrive, as far as the bot can know: that none came may mean that nothing happened.
-func (b *Bot) Heard() error {
+// Listening reports whether Slack's requests arrive, as far as the bot can know. A lack of requests may mean that
+// nothing happened.
+func (b *Bot) Listening() error {
 	k := &b.intake
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A request is remembered for as long as its signature may be good, whenever the memory was begun anew, and not for ever.
+// A request is remembered for as long as its signature may be good, whenever the memory was begun anew, and not for
+// ever.
 func TestSeenRequests(t *testing.T) {
 	begin := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for at := time.Duration(0); at < 30*time.Minute; at += 30 * time.Second {
@@ -31,12 +32,13 @@ func TestSeenRequests(t *testing.T) {
 	}
 }
 
-// The operator is told of strangers once a minute at most, with how many there were, and sees on /readyz what may be wrong.
+// The operator is told of strangers once a minute at most, with how many there were, and sees on /readyz what may be
+// wrong.
 func TestComplaints(t *testing.T) {
 	b, now := &Bot{}, time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	says := func(want string) {
 		t.Helper()
-		if err := b.Heard(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := b.Listening(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("it says %v; want %q", err, want)
 		}
 	}

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/bot/render"
 )
 
-// Where Slack's requests come in over HTTP, below the bot's public address.
+// Paths of Slack's requests over HTTP, below the bot's public address.
 const (
 	EventsPath       = "/slack/events"
 	InteractionsPath = "/slack/interactions"
@@ -17,21 +18,21 @@ const (
 	OptionsPath      = "/slack/options"
 )
 
-// MaxAppName is how long an app's name may be, in characters (manifest schema: display_information.name).
+// MaxAppName is the maximum length of an app's name in characters (manifest schema: display_information.name).
 const MaxAppName = 35
 
-// ManifestOptions are what differs between one app and another.
+// ManifestOptions are the settings that differ between apps.
 type ManifestOptions struct {
-	Name string // what the app is called
+	Name string // name of the app
 	URL  string // the bot's public address, for requests over HTTP; empty: Socket Mode
-	// Prompts are what people who open the app are offered to ask for, at most approvers.MaxPrompts.
+	// Prompts are suggestions for people who open the app, at most approvers.MaxPrompts.
 	Prompts []approvers.Prompt
 }
 
-// Manifest is what Slack is told of the app, as JSON: version 2 of Slack's manifest schema. What it says of Slack's side holds for this version of
-// the bot: whatever the bot calls and hears is in it, and nothing else is.
+// Manifest returns the app's manifest as JSON, in version 2 of Slack's manifest schema. It declares everything that
+// this version of the bot calls and receives, and nothing else.
 func Manifest(o ManifestOptions) ([]byte, error) {
-	if n := width(o.Name); n == 0 || n > MaxAppName {
+	if n := render.Width(o.Name); n == 0 || n > MaxAppName {
 		return nil, fmt.Errorf("the app's name has %d characters: Slack takes 1 to %d", n, MaxAppName)
 	}
 	var out bytes.Buffer
@@ -106,7 +107,7 @@ type manifestCommand struct {
 	URL         string `json:"url,omitempty"`
 	Description string `json:"description"`
 	Hint        string `json:"usage_hint"`
-	Escape      bool   `json:"should_escape"` // people and channels come with their ids
+	Escape      bool   `json:"should_escape"` // mentions of people and channels include their ids
 }
 
 type manifestSettings struct {
@@ -121,10 +122,10 @@ type manifestSettings struct {
 	} `json:"interactivity"`
 	OrgDeploy     bool `json:"org_deploy_enabled"`
 	Socket        bool `json:"socket_mode_enabled"`
-	TokenRotation bool `json:"token_rotation_enabled"` // the bot takes tokens that last
+	TokenRotation bool `json:"token_rotation_enabled"` // the bot needs tokens that do not expire
 }
 
-// What people read of the app in Slack.
+// Description of the app in Slack.
 const (
 	appShort = "Does what you ask for. What is risky waits until the right people have countersigned it."
 	appLong  = "Write to the app in a channel, in a thread or in a direct message, and say what you need in your own words. It works with your company's tools. " +
@@ -163,7 +164,7 @@ func newManifest(o ManifestOptions) manifest {
 	return m
 }
 
-// commandHint shows what may follow the slash command, while somebody types it.
+// commandHint is Slack's hint on the subcommands of the slash command.
 func commandHint() string {
 	var names []string
 	for _, s := range subcommands() {

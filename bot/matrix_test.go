@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/bot/bottest"
+	"countersign/bot/render"
 	"countersign/store"
 )
 
@@ -24,7 +26,7 @@ type standing struct {
 
 // matrix is one approver who acts on a call of each risk, in every way that there is.
 type matrix struct {
-	*siege
+	*attackHarness
 	identities, refused, allowed int
 }
 
@@ -47,43 +49,43 @@ func crew(p *approvers.Policy) {
 	}
 }
 
-func newMatrix(t *testing.T, adjust ...func(*siege)) *matrix {
-	s := &siege{tap: new(wiretap), before: map[string]string{}}
+func newMatrix(t *testing.T, adjust ...func(*attackHarness)) *matrix {
+	s := &attackHarness{tap: new(recordingTransport), before: map[string]string{}}
 	for _, f := range adjust {
 		f(s)
 	}
-	s.workbench = newWorkbench(t, func(w *workbench) {
-		crew(w.policy)
-		w.http = &http.Client{Timeout: 10 * time.Second, Transport: s.tap}
+	s.harness = newHarness(t, func(h *harness) {
+		crew(h.policy)
+		h.http = &http.Client{Timeout: 10 * time.Second, Transport: s.tap}
 		for _, r := range risks {
-			w.tools["do_"+r.String()] = tool("do_"+r.String(), `{"type":"object"}`, approvers.Idempotent)
+			h.tools["do_"+r.String()] = bottest.Tool("do_"+r.String(), `{"type":"object"}`, approvers.Idempotent)
 		}
 	})
-	return &matrix{siege: s}
+	return &matrix{attackHarness: s}
 }
 
 // put has somebody ask for a call, and waits until it stands everywhere.
 func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	m.t.Helper()
-	button := map[bool]string{true: actTyped, false: actApprove}[risk == approvers.Critical]
+	button := map[bool]string{true: render.ActTyped, false: render.ActApprove}[risk == approvers.Critical]
 	card := m.asks(asker, "do_"+risk.String()+` {"order_id":"ORDER"}`, button)
 	out := map[string]target{"the card": card, "a form": card}
 	m.call("GET", "/people/teo/home", nil)
 	m.until("it stands everywhere", func() bool {
 		err := m.store.View(context.Background(), func(r store.Reader) error {
-			surfaces, err := r.SurfacesOf(card.Ref)
+			messages, err := r.OutboxMessagesOf(card.Ref)
 			if err != nil {
 				return err
 			}
-			for _, c := range surfaces {
-				if c.To == "user:U0002" && c.State == store.SurfaceShown {
+			for _, c := range messages {
+				if c.To == "user:U0002" && c.State == store.OutboxShown {
 					out["a direct message"] = m.at(r, c, card, button)
 				}
 			}
-			home, err := r.SurfacesOf(store.SettingHomes + "/U0002")
+			home, err := r.OutboxMessagesOf(store.SettingHomes + "/U0002")
 			for _, c := range home {
-				if c.Kind == store.SurfaceHome && c.Posts > 0 {
-					out["the Home tab"] = m.at(r, c, card, actReject)
+				if c.Kind == store.OutboxHome && c.Posts > 0 {
+					out["the Home tab"] = m.at(r, c, card, render.ActReject)
 				}
 			}
 			return err
@@ -94,14 +96,14 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	return out
 }
 
-// at is a request on a surface, by one of its buttons there.
-func (m *matrix) at(r store.Reader, c store.Surface, card target, button string) target {
+// at is a request on an outbox message, by one of its buttons there.
+func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button string) target {
 	t := target{order: card.order, channel: c.Channel, ts: c.TS}
 	shown, err := r.Rendering(c.ID, c.Posts)
 	for _, part := range strings.Split(string(shown.Body), `"action_id":"`+button+`","value":"`)[1:] {
 		value, _, _ := strings.Cut(part, `"`)
-		if m, wrong := readMark(value); err == nil && wrong == nil && m.Ref == card.Ref {
-			t.mark = m
+		if m, wrong := render.ParseButtonToken(value); err == nil && wrong == nil && m.Ref == card.Ref {
+			t.ButtonToken = m
 		}
 	}
 	return t
@@ -110,25 +112,25 @@ func (m *matrix) at(r store.Reader, c store.Surface, card target, button string)
 // acts has Teo act on a request: approve it, or reject it where only a form does it.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
-	why := map[string]string{fieldReason: "no"}
-	metadata := formMark{mark: t.mark, Execution: execution}.String()
+	why := map[string]string{render.FieldReason: "no"}
+	metadata := render.FormToken{ButtonToken: t.ButtonToken, Execution: execution}.String()
 	switch {
 	case way == "the Home tab":
-		m.send(t.form("U0002", actReject, metadata, why))
+		m.send(t.form("U0002", render.ActReject, metadata, why))
 	case way == "a form" && risk == approvers.Critical:
-		m.send(t.form("U0002", actTyped, metadata, map[string]string{fieldTyped: t.order}))
+		m.send(t.form("U0002", render.ActTyped, metadata, map[string]string{render.FieldTyped: t.order}))
 	case way == "a form":
-		m.send(t.form("U0002", actReject, metadata, why))
+		m.send(t.form("U0002", render.ActReject, metadata, why))
 	case risk == approvers.Critical:
-		m.send(t.press("U0002", actTyped))
+		m.send(t.press("U0002", render.ActTyped))
 	default:
-		m.send(t.press("U0002", actApprove))
+		m.send(t.press("U0002", render.ActApprove))
 	}
 }
 
 func (m *matrix) execution(t target) string {
 	m.t.Helper()
-	r, err := m.desk.Request(context.Background(), t.Ref)
+	r, err := m.workflow.Request(context.Background(), t.Ref)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -166,7 +168,7 @@ func (m *matrix) try(is standing) {
 		}
 		m.until("they are told", func() bool { return m.tap.times(since, is.words) >= want })
 		since = m.tap.count()
-		r, err := m.desk.Request(context.Background(), t.Ref)
+		r, err := m.workflow.Request(context.Background(), t.Ref)
 		if err != nil || len(r.Decisions) > 0 || r.State == approvers.Rejected {
 			m.t.Errorf("%s, %s risk: it was decided: %+v, %v", is.name, risk, r.Decisions, err)
 		}
@@ -174,7 +176,7 @@ func (m *matrix) try(is standing) {
 	}
 	m.restored()
 	for _, c := range calls {
-		if r, err := m.desk.Request(context.Background(), c["the card"].Ref); err == nil && r.State == approvers.Pending {
+		if r, err := m.workflow.Request(context.Background(), c["the card"].Ref); err == nil && r.State == approvers.Pending {
 			m.ends(c["the card"], asker)
 		}
 	}
@@ -202,7 +204,7 @@ func (m *matrix) may(is standing) {
 			}
 			m.acts(way, t[way], risk, m.execution(t[way]))
 			m.until(is.name+" decides a call of "+risk.String()+" risk by "+way, func() bool {
-				r, err := m.desk.Request(context.Background(), t[way].Ref)
+				r, err := m.workflow.Request(context.Background(), t[way].Ref)
 				return err == nil && len(r.Decisions) == 1
 			})
 			m.restored()
@@ -257,8 +259,8 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 	}
 }
 
-// The identity matrix of SAFETY.md, row 17: whoever may not decide is refused at the click with their own reason, in every way of acting and at every risk;
-// whoever may is not.
+// The identity matrix: whoever may not decide is refused at the click with their own reason, in
+// every way of acting and at every risk; whoever may is not.
 func TestIdentityMatrix(t *testing.T) {
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"
 	nobody := "Slack could not tell who clicked"
@@ -306,7 +308,7 @@ func TestIdentityMatrix(t *testing.T) {
 	m.may(standing{name: "a member"})
 	m.may(standing{name: "a member by their address", strike: byAddress})
 
-	grid := newMatrix(t, func(s *siege) {
+	grid := newMatrix(t, func(s *attackHarness) {
 		s.tap.answering("auth.test", func(url.Values) string {
 			return `{"ok":true,"url":"https://countersign.example/","team":"T","user":"bot","team_id":"T0001","user_id":"U0BOT","bot_id":"B0001","enterprise_id":"E0001"}`
 		})

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// origin is the app that a delivery is for, and the workspaces and enterprises that it is from. A message in a channel that two organisations share names both.
+// origin is the app that a delivery is for, and the workspaces and enterprises that it is from. A message in a channel
+// shared by two organisations names both.
 type origin struct {
 	app         string
 	teams       []string
@@ -28,8 +29,8 @@ func (c command) origin() origin {
 	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
 }
 
-// here makes sure that a delivery is for the bot's own app, from its own workspace or its enterprise. Slack leaves the workspace out where the app is installed for
-// all of an enterprise.
+// here checks that a delivery is for the bot's own app, from its own workspace or enterprise. Slack omits the workspace
+// if the app is installed for a whole enterprise.
 func (b *Bot) here(ctx context.Context, o origin) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

@@ -2,24 +2,27 @@ package bot
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"countersign/approvers/desk"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
-// This file shows how far a run is while it runs: in the message of its step, and in the status of the thread. None of it is stored. The message is changed between
-// two recorded versions of it, with the buttons of the one that is recorded, and the next change of the state takes it away.
+// This file shows the progress of runs in the message of their step and in the thread's status. Progress is not stored.
+// It updates the message between two recorded versions, with the buttons of the recorded one. The next change of the
+// state replaces it.
 
-// How a run's progress is shown. Each is a call of chat.update, and of assistant.threads.setStatus.
+// Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
-	progressAfter = time.Second             // most runs are over by then
-	stepEvery     = 2900 * time.Millisecond // of one message, however many runs it shows; a little less than updateEvery, so that no turn is missed
+	progressAfter = time.Second             // most runs end sooner
+	stepEvery     = 2900 * time.Millisecond // per message, however many runs it shows; slightly less than updateEvery, so that no turn is missed
 )
 
-// Progress shows how far one run is. It is made for one try of it, and Close has to be called when that is over.
+// Progress shows the progress of one try of a run. Close must be called when the try ends.
 type Progress struct {
 	b         *Bot
 	turn      string
@@ -30,23 +33,24 @@ type Progress struct {
 	begun  bool
 	closed bool
 
-	news chan struct{} // rings when there is something new
+	news chan struct{} // signals new progress
 	quit chan struct{}
 }
 
-// Progress begins to show how far a run is. Nothing is shown until the run says something.
+// Progress starts to show the progress of a run. Nothing is shown until the run reports something.
 func (b *Bot) Progress(turn, call, execution string) *Progress {
 	return &Progress{b: b, turn: turn, call: call, execution: execution, news: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// Show says how far the run is: done of total, which is zero where it is not known, and what it is at, in the words of its tool. It never waits, and the newest counts.
+// Show sets the progress: done of total, where 0 means an unknown total, and a text from the tool. It never blocks, and
+// the latest call wins.
 func (p *Progress) Show(done, total float64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
-	p.b.readings.set(p.execution, reading{done: done, total: total, text: text[:min(len(text), 4*maxReadingText)]})
+	p.b.progress.set(p.execution, render.RunProgress{Done: done, Total: total, Text: text[:min(len(text), 4*render.MaxRunProgressText)]})
 	if !p.begun {
 		p.begun = true
 		p.b.side.Go(p.work)
@@ -54,37 +58,34 @@ func (p *Progress) Show(done, total float64, text string) {
 	p.again()
 }
 
-// Close ends it: nothing of it is shown any more, once what Slack is being asked is answered.
+// Close ends it. Nothing more is shown after the call under way.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
 		p.closed = true
-		p.b.readings.forget(p.execution)
+		p.b.progress.forget(p.execution)
 		close(p.quit)
 	}
 }
 
-// work shows what there is, as often as Slack takes it, until the run is over.
+// work shows the progress, as often as Slack accepts it, until the run ends.
 func (p *Progress) work() {
-	ctx := withErrand(context.Background(), errand{precedence: last})
+	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityTransient})
 	for wait := progressAfter; p.rest(wait); {
 		wait = updateEvery
 		shown, err := p.b.showProgress(ctx, p.turn, p.call)
 		if !shown {
 			p.again()
 		}
-		var put later
-		if errors.As(err, &put) {
-			wait = max(wait, put.after)
-		}
+		wait = max(wait, slackapi.RetryDelay(err))
 		if err != nil {
 			p.b.Log.Debug("how far a run is can't be shown for now", "execution", p.execution, "error", err)
 		}
 	}
 }
 
-// rest waits for a while and then for news. It reports false when the run is over.
+// rest waits for the given time and then for new progress. It reports false when the run has ended.
 func (p *Progress) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -101,7 +102,7 @@ func (p *Progress) rest(wait time.Duration) bool {
 	return true
 }
 
-// again has what could not be shown now shown the next time.
+// again schedules another attempt to show the progress.
 func (p *Progress) again() {
 	select {
 	case p.news <- struct{}{}:
@@ -109,30 +110,31 @@ func (p *Progress) again() {
 	}
 }
 
-// showProgress brings what runs say into the message of their step and the status of their thread. It reports false where the message can't be changed for now.
+// showProgress updates the message of the run's step and the status of its thread. It reports false if the message
+// can't be changed now.
 func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
 	b.showStatus(ctx, turn, false)
-	id, err := b.Desk.StepOf(ctx, call)
-	if err != nil || id == "" || !b.shows.try(id) { // where it is being shown anew this moment, what is under way is shown the next time
+	id, err := b.Workflow.StepOf(ctx, call)
+	if err != nil || id == "" || !b.shows.try(id) { // if the message is being redrawn, the progress is shown next time
 		return false, err
 	}
 	defer b.shows.done(id)
-	sight, err := b.Desk.See(ctx, id)
+	vm, err := b.Workflow.View(ctx, id)
 	if err != nil {
 		return false, err
 	}
-	s := sight.Surface
+	s := vm.Message
 	if at, there := b.shows.noted(id); there && b.Now().Sub(at) < stepEvery {
 		return false, nil
 	}
-	if s.State != store.SurfaceShown || s.Want != s.Shown || s.TS == "" || s.Drafted {
+	if s.State != store.OutboxShown || s.Revision != s.ShownRevision || s.TS == "" || s.Drafted {
 		return false, nil
 	}
-	view, err := b.scene(ctx, sight)
+	v, err := b.viewOf(ctx, vm)
 	if err != nil {
 		return false, err
 	}
-	d, fits, err := between(view, b.readings.of(sight.Calls))
+	d, fits, err := render.RedrawProgress(v, b.progress.of(vm.Calls))
 	if err != nil || !fits {
 		return false, err
 	}
@@ -140,30 +142,14 @@ func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, 
 	return true, b.update(ctx, s, d)
 }
 
-// between draws a surface as it is recorded, but for what runs say of themselves: the buttons name the recorded version. It reports false where the state has moved
-// on since that was drawn.
-func between(view scene, say map[string]reading) (drawing, bool, error) {
-	view.readings = nil
-	view.Surface.Posts--
-	_, body, err := draw(view)
-	if err != nil || !desk.Same(view.Surface, body) {
-		return drawing{}, false, err
-	}
-	if view.print, err = view.fingerprint(); err != nil {
-		return drawing{}, false, err
-	}
-	view.readings = say
-	return view.draw(), true, nil
-}
-
-// keyed are surfaces that are being shown, one at a time each, and when those were changed last that say how far a run is.
+// keyed serializes the work on each outbox message, and tracks when progress was last shown on it.
 type keyed struct {
 	mu    sync.Mutex
 	busy  map[string]chan struct{}
 	shown map[string]time.Time
 }
 
-// try takes a surface unless somebody has it.
+// try locks an outbox message, unless it is locked.
 func (k *keyed) try(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,7 +163,7 @@ func (k *keyed) try(id string) bool {
 	return true
 }
 
-// take waits until nobody else has a surface.
+// take waits until it can lock an outbox message.
 func (k *keyed) take(ctx context.Context, id string) error {
 	for !k.try(id) {
 		k.mu.Lock()
@@ -202,7 +188,7 @@ func (k *keyed) done(id string) {
 	delete(k.busy, id)
 }
 
-// note says that a surface shows since then how far a run is.
+// note records that an outbox message shows progress since the given time.
 func (k *keyed) note(id string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -212,7 +198,7 @@ func (k *keyed) note(id string, at time.Time) {
 	k.shown[id] = at
 }
 
-// noted is when a surface was changed last to show how far a run is; false: it shows nothing of that.
+// noted returns when progress was last shown on an outbox message; false if it shows none.
 func (k *keyed) noted(id string) (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -220,9 +206,46 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// over says that a surface shows its recorded version.
+// over records that an outbox message shows its recorded version.
 func (k *keyed) over(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.shown, id)
+}
+
+// runProgresses holds the progress of current runs, by execution. It is the only copy.
+type runProgresses struct {
+	mu sync.Mutex
+	by map[string]render.RunProgress
+}
+
+func (rs *runProgresses) set(execution string, r render.RunProgress) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.by == nil {
+		rs.by = map[string]render.RunProgress{}
+	}
+	rs.by[execution] = r
+}
+
+func (rs *runProgresses) forget(execution string) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	delete(rs.by, execution)
+}
+
+// of returns the progress of the running calls of a step.
+func (rs *runProgresses) of(calls []workflow.CallView) map[string]render.RunProgress {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	out := map[string]render.RunProgress{}
+	for _, c := range calls {
+		if c.Execution == nil || c.Execution.State != approvers.ExecutionExecuting {
+			continue
+		}
+		if r, there := rs.by[c.Execution.ID]; there {
+			out[c.Execution.ID] = r
+		}
+	}
+	return out
 }

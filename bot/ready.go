@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// errNotConnected is what Ready says while no connection to Slack is up.
+// errNotConnected is the error of Ready while no connection to Slack is up.
 var errNotConnected = errors.New("no connection to Slack is up")
 
-// errNotListening is what Ready says while nobody takes Slack's requests.
+// errNotListening is the error of Ready while the bot does not accept Slack's requests.
 var errNotListening = errors.New("nobody listens for Slack's requests")
 
-// Ready reports whether the bot receives from Slack now, and Slack answers.
+// Ready returns nil if the bot can receive from Slack, and Slack answers.
 func (b *Bot) Ready(context.Context) error {
-	if err := b.governor.contact.state(); err != nil {
+	if err := b.api.Available(); err != nil {
 		return err
 	}
 	if b.overHTTP() {
@@ -30,18 +30,18 @@ func (b *Bot) Ready(context.Context) error {
 	return nil
 }
 
-// Worth reports whether there is any use in asking Slack for something now: it answers, or it is time to see whether it does.
-func (b *Bot) Worth() bool { return b.governor.contact.worth() }
+// Worth reports whether calls to Slack may succeed now: Slack answers, or it is time to test whether it does.
+func (b *Bot) Worth() bool { return b.api.Worth() }
 
-// connections notes which of the sockets are up.
+// connections tracks which sockets are up.
 type connections struct {
 	mu    sync.Mutex
 	up    [sockets]bool
-	hurry [sockets]func() // has a socket tried anew at once that has been waiting for longer and longer
-	said  bool            // that there is none
+	hurry [sockets]func() // makes a socket that is backing off retry immediately
+	said  bool            // whether it has been reported that there is none
 }
 
-// set notes whether a socket is up.
+// set records whether a socket is up.
 func (c *connections) set(n int, up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *connections) set(n int, up bool) {
 	c.said = c.said && !up
 }
 
-// none reports, once until there is one, that no socket is up.
+// none reports that no socket is up. It does so once, until there is one again.
 func (c *connections) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,14 +58,14 @@ func (c *connections) none() bool {
 	return first
 }
 
-// tries notes how a socket that is being tried can be hurried.
+// tries registers the function that makes a socket retry immediately.
 func (c *connections) tries(n int, hurry func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hurry[n] = hurry
 }
 
-// again has those tried at once that are not up.
+// again makes the sockets that are down retry immediately.
 func (c *connections) again() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

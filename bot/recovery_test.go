@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/internal/workspace"
+	"countersign/bot/render"
+	"countersign/internal/demo/workspace"
 	"countersign/store"
 )
 
-func botMessages(w *workbench, user, channel, thread string) (out []posted) {
-	for _, p := range w.sees(user, channel, thread) {
+func botMessages(h *harness, user, channel, thread string) (out []posted) {
+	for _, p := range h.sees(user, channel, thread) {
 		if p.User == "U0BOT" && !p.Ephemeral {
 			out = append(out, p)
 		}
@@ -21,43 +22,43 @@ func botMessages(w *workbench, user, channel, thread string) (out []posted) {
 
 // The answer to a post is lost: the message is found again by its metadata, and not posted twice.
 func TestLostPost(t *testing.T) {
-	w := newWorkbench(t)
-	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage", Times: 2}); err != nil {
+	h := newHarness(t)
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage", Times: 2}); err != nil {
 		t.Fatal(err)
 	}
-	root := w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.finds("sam", "#support", root, "Waits for")
-	w.until("the thread links to the card", func() bool {
-		return strings.Contains(w.finds("sam", "#support", root, "Waits for").raw, "See the card")
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.finds("sam", "#support", root, "Waits for")
+	h.until("the thread links to the card", func() bool {
+		return strings.Contains(h.finds("sam", "#support", root, "Waits for").raw, "See the card")
 	})
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("sam", "#support", root, "results: executed")
-	w.finds("teo", "#support-approvals", "", "It ran")
-	if a, b := botMessages(w, "teo", "#support-approvals", ""), botMessages(w, "sam", "#support", root); len(a) != 1 || len(b) != 2 {
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.finds("teo", "#support-approvals", "", "It ran")
+	if a, b := botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root); len(a) != 1 || len(b) != 2 {
 		t.Errorf("%d cards and %d messages in the thread", len(a), len(b))
 	}
 }
 
 // The process goes away and comes back: what waited still waits, and its card still works.
 func TestRestart(t *testing.T) {
-	w := newWorkbench(t)
-	root := w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
-	w.stop()
-	w.start()
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("sam", "#support", root, "results: executed")
-	if p := w.finds("teo", "#support-approvals", "", "It ran"); p.TS != card.TS {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.until("all is shown", func() bool { return len(showing(t, h)) == 0 })
+	h.stop()
+	h.start()
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	if p := h.finds("teo", "#support-approvals", "", "It ran"); p.TS != card.TS {
 		t.Error("the card is another message")
 	}
 }
 
-func showing(t *testing.T, w *workbench) []store.Timer {
+func showing(t *testing.T, h *harness) []store.Timer {
 	t.Helper()
 	var due []store.Timer
-	err := w.store.View(t.Context(), func(r store.Reader) error {
+	err := h.store.View(t.Context(), func(r store.Reader) error {
 		due = nil
 		for _, kind := range store.ShowTimers {
 			timers, err := r.Timers(kind, 100)
@@ -76,27 +77,27 @@ func showing(t *testing.T, w *workbench) []store.Timer {
 
 // A channel that the bot is not in: the card goes to each approver instead.
 func TestUnreachableChannel(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) { w.policy.Approvers[1].Cards = "#finance" })
-	root := w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "U0BOT", "", "Waits for Team Lead")
-	w.clicks("teo", "U0BOT", card, actApprove)
-	w.finds("sam", "#support", root, "results: executed")
-	if !strings.Contains(w.log.String(), "can't write in a channel") {
+	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Cards = "#finance" })
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+	h.clicks("teo", "U0BOT", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	if !strings.Contains(h.log.String(), "can't write in a channel") {
 		t.Error("the operator was not told")
 	}
 }
 
 // A deactivated approver gets no card, and the others do.
 func TestRoleExpandsToPeople(t *testing.T) {
-	w := newWorkbench(t, func(w *workbench) {
-		w.policy.Approvers[2].Members = append(w.policy.Approvers[2].Members,
+	h := newHarness(t, func(h *harness) {
+		h.policy.Approvers[2].Members = append(h.policy.Approvers[2].Members,
 			approvers.Member{Kind: approvers.MemberUser, Value: "U0902"}, approvers.Member{Kind: approvers.MemberUser, Value: "U0904"},
 			approvers.Member{Kind: approvers.MemberEmail, Value: "teo@example.com"}, approvers.Member{Kind: approvers.MemberEmail, Value: "nobody@example.com"},
 			approvers.Member{Kind: approvers.MemberGroup, Value: "support"})
 	})
-	w.says("sam", "#support", `@bot call mystery {}`)
+	h.says("sam", "#support", `@bot call mystery {}`)
 	for _, user := range []string{"ingrid", "kenji", "teo", "ada", "priya"} {
-		w.finds(user, "U0BOT", "", "Run mystery", "The policy does not know this tool.")
+		h.finds(user, "U0BOT", "", "Run mystery", "The policy does not know this tool.")
 	}
 }
 
@@ -106,23 +107,23 @@ func TestUnknownOutcome(t *testing.T) {
 		action string
 		want   string
 	}{
-		"happened": {actHappened, "a person reported that it happened"},
-		"did not":  {actDidNot, "a person reported that it did not happen"},
-		"leave":    {actLeave, "results: unknown"},
+		"happened": {render.ActHappened, "a person reported that it happened"},
+		"did not":  {render.ActDidNot, "a person reported that it did not happen"},
+		"leave":    {render.ActLeave, "results: unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorkbench(t)
-			root, ask := w.lost("#support")
-			w.finds("teo", "#support-approvals", "", "It may or may not have happened", "somebody has to check")
-			w.clicks("gus", "#support", w.finds("gus", "#support", root, "Did this happen?"), c.action)
-			w.clicks("teo", "#support-approvals", ask, c.action)
-			if c.action == actHappened {
-				if out := w.submits("teo", w.opened("teo", actHappened), map[string]any{fieldResult: "RF-9"}); out["ok"] != true {
+			h := newHarness(t)
+			root, ask := h.lost("#support")
+			h.finds("teo", "#support-approvals", "", "It may or may not have happened", "somebody has to check")
+			h.clicks("gus", "#support", h.finds("gus", "#support", root, "Did this happen?"), c.action)
+			h.clicks("teo", "#support-approvals", ask, c.action)
+			if c.action == render.ActHappened {
+				if out := h.submits("teo", h.opened("teo", render.ActHappened), map[string]any{render.FieldResult: "RF-9"}); out["ok"] != true {
 					t.Fatalf("%v", out)
 				}
 			}
-			w.finds("sam", "#support", root, c.want)
-			if n := len(w.runs()); n != 1 {
+			h.finds("sam", "#support", root, c.want)
+			if n := len(h.runs()); n != 1 {
 				t.Errorf("it ran %d times", n)
 			}
 		})
@@ -131,18 +132,18 @@ func TestUnknownOutcome(t *testing.T) {
 
 // Slack does not let the card be changed any more: a new one takes its place, and no live button is left behind.
 func TestUneditableCard(t *testing.T) {
-	w := newWorkbench(t)
-	root := w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
-	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.update", Error: "edit_window_closed", Times: 1}); err != nil {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.until("all is shown", func() bool { return len(showing(t, h)) == 0 })
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.update", Error: "edit_window_closed", Times: 1}); err != nil {
 		t.Fatal(err)
 	}
-	w.clicks("teo", "#support-approvals", card, actApprove)
-	w.finds("teo", "#support-approvals", "", "It ran")
-	w.finds("sam", "#support", root, "results: executed")
-	w.until("all is shown", func() bool { return len(showing(t, w)) == 0 })
-	for _, p := range append(botMessages(w, "teo", "#support-approvals", ""), botMessages(w, "sam", "#support", root)...) {
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "It ran")
+	h.finds("sam", "#support", root, "results: executed")
+	h.until("all is shown", func() bool { return len(showing(t, h)) == 0 })
+	for _, p := range append(botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root)...) {
 		if strings.Contains(p.raw, `"button"`) {
 			t.Errorf("a live button is left: %s", p.raw)
 		}
@@ -151,37 +152,37 @@ func TestUneditableCard(t *testing.T) {
 
 // Ephemeral messages that Slack refuses go out as direct ones.
 func TestToldByDirectMessage(t *testing.T) {
-	w := newWorkbench(t)
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postEphemeral", Error: "user_not_in_channel"}); err != nil {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postEphemeral", Error: "user_not_in_channel"}); err != nil {
 		t.Fatal(err)
 	}
-	w.clicks("ada", "#support-approvals", card, actApprove)
-	w.finds("ada", "U0BOT", "", "you are not a member of that role")
+	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.finds("ada", "U0BOT", "", "you are not a member of that role")
 }
 
 // The loading view could not be opened: the person is told to click again, and can.
 func TestFormNotOpened(t *testing.T) {
-	w := newWorkbench(t)
-	w.says("sam", "#support", refundCall)
-	card := w.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	if err := w.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "views.open", Error: "expired_trigger_id"}); err != nil {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "views.open", Error: "expired_trigger_id"}); err != nil {
 		t.Fatal(err)
 	}
-	w.clicks("teo", "#support-approvals", card, actReject)
-	w.finds("teo", "#support-approvals", "", "The form could not be opened in time")
-	w.clicks("teo", "#support-approvals", card, actReject)
-	w.opened("teo", actReject)
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.finds("teo", "#support-approvals", "", "The form could not be opened in time")
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.opened("teo", render.ActReject)
 }
 
 // A token that Slack refuses ends Run with a sentence that says which, and where to find the right one.
 func TestRefusedTokens(t *testing.T) {
-	w := newWorkbench(t)
+	h := newHarness(t)
 	for _, c := range []struct{ bot, app, want string }{
 		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},
 	} {
-		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: w.url + "/api", Desk: w.desk, Tools: w.tools, Log: w.bot.Log})
+		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: h.workflow, Tools: h.tools, Log: h.bot.Log})
 		if err := b.Run(t.Context()); !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v", err)
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Run receives from Slack until ctx ends: through Socket Mode, or over HTTP where Config.Listen says so. It returns early only where Slack refuses a token, or
-// where nobody can listen: while Slack can't be reached it tries again.
+// Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. It returns early
+// only if Slack refuses a token or the bot can't listen. While Slack can't be reached, it retries.
 func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
@@ -14,7 +14,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	defer b.side.Wait()
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
-	b.side.Go(func() { b.governor.contact.watch(watching) })
+	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.learnPlaces(watching) })
 	if b.overHTTP() {
 		return b.serveRequests(ctx)
@@ -22,5 +22,5 @@ func (b *Bot) Run(ctx context.Context) error {
 	return b.readSockets(ctx)
 }
 
-// overHTTP reports which of the two ways Slack delivers on.
+// overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
 func (b *Bot) overHTTP() bool { return b.Listen != nil }

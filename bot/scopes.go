@@ -2,14 +2,15 @@ package bot
 
 import "slices"
 
-// Scope is one permission that the app asks a workspace for.
+// Scope is a permission that the app requests from a workspace.
 type Scope struct {
 	Name   string
-	For    string   // what the bot can't do without it
-	Events []string // what Slack sends only to those who have it
+	For    string   // the feature that needs it
+	Events []string // events that Slack sends only with this scope
 }
 
-// Scopes are all that the bot's token needs, and nothing else: scopes_test.go holds them to the methods that the code calls.
+// Scopes returns all scopes that the bot's token needs, and no others. manifest_test.go checks them against the methods
+// that the code calls.
 func Scopes() []Scope {
 	return []Scope{
 		{"app_mentions:read", "hear when somebody mentions it", []string{"app_mention"}},
@@ -39,10 +40,10 @@ func Scopes() []Scope {
 	}
 }
 
-// free are the events that need no scope of their own: agent_session_stopped goes to every app that is an agent.
+// free are the events that need no scope. Slack sends agent_session_stopped to every app that is an agent.
 var free = []string{"agent_session_stopped", "app_home_opened"}
 
-// events are all that the app subscribes to, in order.
+// events returns all events that the app subscribes to, in order.
 func events() []string {
 	out := slices.Clone(free)
 	for _, s := range Scopes() {

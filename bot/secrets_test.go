@@ -1,81 +1,103 @@
 package bot
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/slack-go/slack"
-
-	"countersign/internal/redact"
+	"countersign/approvers"
+	"countersign/bot/bottest"
+	"countersign/bot/render"
 )
 
-// A Slack, or a proxy before it, that quotes what it was sent in every kind of bad answer: no error of the client's keeps a token, nor the address that an
-// answer to a click is sent to, once it is written down.
-func TestErrorsOfSlackKeepNoSecret(t *testing.T) {
-	const token, app, hook = "xoxb-1234-S3cr3tValue", "xapp-1-A0-S3cr3tValue", "/actions/T0001/99/S3cr3tValue"
-	bad := map[string]func(w http.ResponseWriter, quoted string){
-		"a code":        func(w http.ResponseWriter, q string) { fmt.Fprintf(w, `{"ok":false,"error":%q}`, "odd "+q) },
-		"an error page": func(w http.ResponseWriter, q string) { http.Error(w, q, http.StatusBadGateway) },
-		"no JSON":       func(w http.ResponseWriter, q string) { fmt.Fprint(w, q) },
-		"a redirect": func(w http.ResponseWriter, q string) {
-			w.Header().Set("Location", "http://127.0.0.1:1/?"+q)
-			w.WriteHeader(http.StatusFound)
+// secrets are what must be seen nowhere.
+var secrets = []string{"4111 1111", "0815-4711", "hunter2"}
+
+func keepingSecrets(h *harness) {
+	h.tools["charge_card"] = bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)
+	h.policy.Tools = append(h.policy.Tools, approvers.ToolPolicy{Name: "charge_card", Risk: approvers.High, Confirm: true, Secrets: []string{"note"}, Preview: approvers.Preview{
+		Text: "Charge", Render: func(args map[string]any) (string, error) {
+			return fmt.Sprintf("Charge %v (%v) for %v", args["card"].(map[string]any)["number"], args["note"], args["order_id"]), nil
 		},
-		"a broken address": func(w http.ResponseWriter, q string) {
-			w.Header().Set("Location", "://"+q)
-			w.WriteHeader(http.StatusFound)
-		},
-		"metadata": func(w http.ResponseWriter, q string) {
-			fmt.Fprintf(w, `{"ok":false,"error":"invalid_arguments","response_metadata":{"messages":[%q]}}`, q)
-		},
+	}})
+	h.policy.Approvers[1].CanApprove = append(h.policy.Approvers[1].CanApprove, "charge_card")
+}
+
+// A secret is seen by nobody but by whoever may decide and asks for it: not on the card, in the thread, in forms, on
+// Home tabs, in answers or in the log. What runs has it, and its digest is over it.
+func TestSecretsStayMasked(t *testing.T) {
+	h := newHarness(t, keepingSecrets)
+	root := h.says("sam", "#support", "@bot please\ncall charge_card "+bottest.SecretArgs)
+	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values masked here: card.number, pin, note.")
+	r := h.asked("C0002", card)
+	if r.Digest != approvers.Digest(r.Execution, r.Tool, r.ToolHash, []byte(bottest.SecretArgs)) {
+		t.Error("the digest is not over the exact bytes")
 	}
-	held, tried := 0, 0
-	for name, answer := range bad {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Error(err)
-			}
-			answer(w, string(body)+"&authorization="+r.Header.Get("Authorization"))
-		}))
-		api := slack.New(token, slack.OptionAPIURL(srv.URL+"/"), slack.OptionAppLevelToken(app))
-		ctx := context.Background()
-		for call, do := range map[string]func() error{
-			"auth.test": func() error { _, err := api.AuthTestContext(ctx); return err },
-			"chat.postMessage": func() error {
-				_, _, err := api.PostMessageContext(ctx, "C1", slack.MsgOptionText("x", false))
-				return err
-			},
-			"users.info": func() error { _, err := api.GetUserInfoContext(ctx, "U1"); return err },
-			"views.open": func() error { _, err := api.OpenViewContext(ctx, "1", slack.ModalViewRequest{}); return err },
-			"socket":     func() error { _, _, err := api.StartSocketModeContext(ctx); return err },
-			"answer": func() error {
-				_, _, err := api.PostMessageContext(ctx, "C1", slack.MsgOptionResponseURL("http://127.0.0.1:1/hooks.slack.com"+hook, slack.ResponseTypeEphemeral))
-				return err
-			},
-		} {
-			err := slow(do())
-			if err == nil {
-				continue
-			}
-			tried++
-			raw := fmt.Sprintf("%v %+v %q", err, err, err)
-			if strings.Contains(raw, "S3cr3tValue") {
-				held++
-			}
-			if said := redact.Text(raw) + redact.Error(err); strings.Contains(said, "S3cr3tValue") {
-				t.Errorf("%s, %s: %s", name, call, said)
+	h.finds("sam", "#support", root, "Waits for", "Team Lead")
+	h.looks("teo", "Waits for you: 1", "ends in 4242")
+	h.looks("sam", "You asked for: 1")
+	h.commands("teo", "#general", "pending")
+	h.answered("teo", "#general", "Waits for you")
+	seen := func(what string, v any) {
+		t.Helper()
+		for _, s := range secrets {
+			if strings.Contains(fmt.Sprint(v), s) {
+				t.Errorf("%s tells %s: %v", what, s, v)
 			}
 		}
-		srv.Close()
 	}
-	if held == 0 {
-		t.Error("no error held a secret: this shows nothing")
+	form := func(user, action string) map[string]any {
+		t.Helper()
+		h.clicks(user, "#support-approvals", card, action)
+		var modal map[string]any
+		h.until("the form is there", func() bool {
+			views, _ := h.call("GET", "/people/"+user+"/views", nil)["views"].([]any)
+			if len(views) == 0 {
+				return false
+			}
+			modal, _ = views[len(views)-1].(map[string]any)
+			return !strings.Contains(fmt.Sprint(modal), "One moment")
+		})
+		h.call("POST", fmt.Sprintf("/people/%s/views/%s/close", user, modal["id"]), map[string]any{"all": true})
+		return modal
 	}
-	t.Logf("errors=%d, %d of which quoted a secret; written down: 0", tried, held)
+	seen("the form to change it", form("teo", render.ActModify))
+	seen("the form to reject it", form("teo", render.ActReject))
+	seen("what somebody else is shown who asks", form("ada", render.ActReveal))
+	h.until("it is recorded that somebody tried", func() bool { return len(h.denials(r.ID)) == 1 })
+	shown := fmt.Sprint(form("teo", render.ActReveal))
+	for _, s := range secrets {
+		if !strings.Contains(shown, s) {
+			t.Errorf("what is revealed lacks %s: %s", s, shown)
+		}
+	}
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
+	h.quiet()
+	for _, where := range []struct{ user, channel, thread string }{{"teo", "#support-approvals", ""}, {"sam", "#support", root}, {"teo", "U0BOT", ""}, {"teo", "#general", ""}} {
+		for _, p := range h.sees(where.user, where.channel, where.thread) {
+			if p.User == "U0BOT" {
+				seen("a message", p.Text+p.raw)
+			}
+		}
+	}
+	seen("a Home tab", h.atHome("teo", "Decided lately").raw)
+	seen("the log", h.log.String())
+	if got := h.runs(); len(got) != 1 || got[0] != "charge_card "+bottest.SecretArgs {
+		t.Errorf("ran %q", got)
+	}
+	chain, err := h.workflow.Chain(t.Context(), r.ID)
+	revealed := 0
+	for _, a := range chain {
+		if a.Kind == approvers.AuditShown && a.Facts["surface"] == render.ActReveal {
+			revealed++
+			if a.Actor.User() != "U0002" || a.Facts["digest"] != r.Digest {
+				t.Errorf("the record of what was revealed: %+v", a)
+			}
+		}
+		seen("a record", a.Facts)
+	}
+	if err != nil || revealed != 1 {
+		t.Errorf("%d records of what was revealed (%v)", revealed, err)
+	}
 }

@@ -5,42 +5,43 @@ import (
 	"errors"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
 	"countersign/store"
 )
 
-// sessionStopped is the event by which Slack tells that somebody clicked its own stop button on what the agent does.
+// sessionStopped is the event for a click on Slack's own stop button of an agent.
 const sessionStopped = "agent_session_stopped"
 
-// aboutAgent reports whether an event is about the agent's own place in Slack, and not about what somebody said.
+// aboutAgent reports whether an event is about the agent's own area in Slack, and not about a message.
 func (e event) aboutAgent() bool {
 	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }
 
-// stopSession stops what the agent does in a thread, because somebody clicked Slack's own stop button there.
+// stopSession stops the agent's work in a thread after a click on Slack's stop button there.
 func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
 	}
-	who, err := b.who(ctx, e.Event.userID(), false)
+	who, err := b.users.Who(ctx, e.Event.userID(), false)
 	if err != nil {
 		return err
 	}
-	turn, err := b.Desk.TurnAt(ctx, me.Team, e.Event.channelID(), e.Event.ThreadTS)
+	turn, err := b.Workflow.TurnAt(ctx, me.Team, e.Event.channelID(), e.Event.ThreadTS)
 	if err == nil && turn == "" && e.Event.dm() { // the top level of a direct message is one conversation
-		turn, err = b.Desk.TurnAt(ctx, me.Team, e.Event.channelID(), "")
+		turn, err = b.Workflow.TurnAt(ctx, me.Team, e.Event.channelID(), "")
 	}
 	if err != nil {
 		return err
 	}
-	err = b.Desk.Halt(ctx, desk.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
+	err = b.Workflow.Halt(ctx, workflow.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // it has ended by itself meanwhile
-		b.tell(ctx, whisper{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}, deniedAsker(d, approvers.Place{DM: e.Event.dm()}))
+	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // otherwise it has ended in the meantime
+		b.replyEphemeral(ctx, ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
 	}
 	return nil
 }

@@ -6,63 +6,55 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slack-go/slack"
-
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
-// In a channel of Slack Connect people of other organisations read along. Cards say what they must not know, so none stands there unless the policy
-// names the channel: each person gets theirs by direct message, as where the bot can't write. A conversation stays in the channel where it was begun.
+// A Slack Connect channel includes people of other organisations, who must not see what cards contain. Cards are
+// therefore not posted there unless the policy names the channel. Each approver gets theirs by direct message, as if
+// the bot could not write in the channel. A conversation stays in the channel where it began.
 
-// The events that tell that a channel is shared with another organisation, or is not any more.
-const (
-	channelShared   = "channel_shared"
-	channelUnshared = "channel_unshared"
-)
-
-// errShared says that a card has no place in a channel.
-var errShared = slack.SlackErrorResponse{Err: "shared_channel"}
-
-// mayShare reports whether the policy lets cards stand in a channel with people of other organisations, by any of its names.
+// mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the
+// channel's names.
 func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
 
-// amongOurselves makes sure that a card that is to be shown in a channel is read by people of the bot's own organisation only. A message that stands there
-// already is taken away.
-func (b *Bot) amongOurselves(ctx context.Context, sight desk.Sight) error {
-	s := sight.Surface
+// amongOurselves checks that a card in a channel is seen only by people of the bot's own organisation. A message that
+// is already there is deleted.
+func (b *Bot) amongOurselves(ctx context.Context, vm workflow.ViewModel) error {
+	s := vm.Message
 	named, inChannel := strings.CutPrefix(s.To, "channel:")
-	if !inChannel || s.Kind == store.SurfaceHead || sight.Policy.SharedChannels != nil && mayShare(sight.Policy, named, s.Channel) {
+	if !inChannel || s.Kind == store.OutboxHead || vm.Policy.SharedChannels != nil && mayShare(vm.Policy, named, s.Channel) {
 		return nil
 	}
-	id, err := b.places.channel(ctx, named)
+	id, err := b.channels.ID(ctx, named)
 	if err != nil {
 		return err
 	}
-	shared, err := b.places.shared(ctx, id, false)
-	if err != nil || !shared || mayShare(sight.Policy, id) {
+	shared, err := b.channels.IsShared(ctx, id, false)
+	if err != nil || !shared || mayShare(vm.Policy, id) {
 		return err
 	}
-	if err := b.Desk.PlaceShared(ctx, "", id, named); err != nil {
+	if err := b.Workflow.ChannelShared(ctx, "", id, named); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: people of another organisation are in it", errShared)
+	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
 }
 
-// learnPlaces asks Slack about the channels in which the policy has cards stand, so that the first critical card does not have to wait for the answer just when Slack
-// takes no more questions. What can't be learnt now is asked when a card wants to stand there.
+// learnPlaces looks up the channels in which the policy posts cards, so that the first critical card does not wait for
+// a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
 func (b *Bot) learnPlaces(ctx context.Context) {
-	ctx = withErrand(ctx, errand{precedence: last})
-	for _, r := range b.Desk.Policy().Approvers {
+	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
+	for _, r := range b.Workflow.Policy().Approvers {
 		if r.Cards == "" || r.Cards == approvers.CardsDM {
 			continue
 		}
-		id, err := b.places.channel(ctx, r.Cards)
+		id, err := b.channels.ID(ctx, r.Cards)
 		if err == nil {
-			_, err = b.places.shared(ctx, id, false)
+			_, err = b.channels.IsShared(ctx, id, false)
 		}
 		if err != nil {
 			b.Log.Debug("a channel for cards could not be looked at in advance", "channel", r.Cards, "error", err)
@@ -70,23 +62,23 @@ func (b *Bot) learnPlaces(ctx context.Context) {
 	}
 }
 
-// moveShared takes in an event that says that a channel is shared with others, or is not any more. Slack is asked anew how it is now: it may be shared
-// within the enterprise only, or still with others.
+// moveShared handles an event that says that a channel is now, or is no longer, shared. It asks Slack for the current
+// state: the channel may be shared within the enterprise only, or still with others.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
-	shared, err := b.places.shared(ctx, channel, true)
+	shared, err := b.channels.IsShared(ctx, channel, true)
 	if err != nil {
 		return err
 	}
 	if !shared {
-		return b.Desk.PlaceBack(ctx, row.ID, channel)
+		return b.Workflow.ChannelRestored(ctx, row.ID, channel)
 	}
 	names := []string{channel}
-	if name, err := b.places.name(ctx, channel); err == nil && name != "" {
+	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
 		names = append(names, "#"+name)
 	}
-	if mayShare(b.Desk.Policy(), names...) {
-		return b.Desk.Done(ctx, row.ID, "the policy lets cards stand there")
+	if mayShare(b.Workflow.Policy(), names...) {
+		return b.Workflow.Done(ctx, row.ID, "the policy lets cards stand there")
 	}
-	return b.Desk.PlaceShared(ctx, row.ID, channel, names...)
+	return b.Workflow.ChannelShared(ctx, row.ID, channel, names...)
 }

@@ -7,175 +7,194 @@ import (
 	"maps"
 	"strings"
 
-	"countersign/approvers/desk"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
 	"countersign/internal/redact"
 	"countersign/store"
 )
 
-// Show makes Slack show a surface as it is now. Errors that pass are returned, and the agenda tries again; what Slack refuses for
-// good is marked unreachable, and shown elsewhere where that helps.
+// Show makes Slack show the current state of an outbox message. It returns transient errors, and the scheduler retries.
+// If Slack refuses permanently, the message is marked unreachable, and shown elsewhere if that helps.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
-	sight, err := b.Desk.See(ctx, t.Ref)
+	vm, err := b.Workflow.View(ctx, t.Ref)
 	if err == nil {
-		sight, err = b.drafted(ctx, sight)
+		vm, err = b.drafted(ctx, vm)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return b.Desk.Unreachable(ctx, t.Ref, "what it shows is gone", "")
+		return b.Workflow.Unreachable(ctx, t.Ref, "what it shows is gone", "")
 	}
 	if err != nil {
 		return err
 	}
-	s := sight.Surface
-	ctx = dueFor(ctx, rankPrecedence[s.Rank], t)
+	s := vm.Message
+	ctx = toShow(ctx, vm, t)
 	switch {
-	case s.State == store.SurfaceUnreachable:
+	case s.State == store.OutboxUnreachable:
 		if err := b.remove(ctx, s); err != nil {
 			return err
 		}
-		return b.Desk.Unreachable(ctx, s.ID, s.LastError, "")
-	case s.State == store.SurfaceGone, s.State == store.SurfaceVanished: // since the timer was read
-		return desk.ErrNotDue
+		return b.Workflow.Unreachable(ctx, s.ID, s.LastError, "")
+	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // since the timer was read
+		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, "role:"), strings.HasPrefix(s.To, "group:"):
-		return b.expand(ctx, sight)
-	case s.Kind == store.SurfaceHome:
-		return b.showHome(ctx, sight)
+		return b.expand(ctx, vm)
+	case s.Kind == store.OutboxHome:
+		return b.showHome(ctx, vm)
 	}
-	err = b.showAlone(ctx, sight)
-	if code := errorCode(err); gone[code] {
+	err = b.showAlone(ctx, vm)
+	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step has a message, the thread's status replaces it
+		b.showStatus(ctx, s.Ref, false)
+	}
+	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, "conversation:") {
-			if err := b.Desk.ThreadGone(ctx, sight.Conversation.ID); err != nil {
+			if err := b.Workflow.ThreadGone(ctx, vm.Conversation.ID); err != nil {
 				return err
 			}
 		}
-		err = b.Desk.Unreachable(ctx, s.ID, redact.Error(err), b.lostPlace(ctx, sight, code))
+		err = b.Workflow.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
 	}
 	if err == nil {
-		b.posts.recorded(s.ID)
-		if tellsOf(sight) {
+		b.unconfirmed.recorded(s.ID)
+		if tellsOf(vm) {
 			b.showStatus(ctx, s.Ref, s.TS == "" || s.Drafted)
 		}
 	}
 	return err
 }
 
-// expand resolves the members of a role or a group, each of whom gets a copy.
-func (b *Bot) expand(ctx context.Context, s desk.Sight) error {
-	if s.Surface.State == store.SurfaceExpanded {
-		return b.Desk.Expand(ctx, s.Surface.ID, []string{""}) // it only clears the timer
+// expand resolves the members of a role or group. Each of them gets a copy.
+func (b *Bot) expand(ctx context.Context, s workflow.ViewModel) error {
+	if s.Message.State == store.OutboxExpanded {
+		return b.Workflow.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
 	}
 	users, err := b.usersAt(ctx, s)
 	if errors.Is(err, errNoRole) {
-		return b.Desk.Unreachable(ctx, s.Surface.ID, redact.Error(err), "")
+		return b.Workflow.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
 	}
 	if err != nil {
 		return err
 	}
-	return b.Desk.Expand(ctx, s.Surface.ID, users)
+	return b.Workflow.Expand(ctx, s.Message.ID, users)
 }
 
 var errNoRole = errors.New("the policy has no such approver any more")
 
-// usersAt lists the users whom an address stands for.
-func (b *Bot) usersAt(ctx context.Context, s desk.Sight) ([]string, error) {
-	if group, ok := strings.CutPrefix(s.Surface.To, "group:"); ok {
-		return b.groupUsers(ctx, group, s)
+// usersAt returns the users behind an address.
+func (b *Bot) usersAt(ctx context.Context, s workflow.ViewModel) ([]string, error) {
+	if group, ok := strings.CutPrefix(s.Message.To, "group:"); ok {
+		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)
 	}
-	role, ok := s.Policy.Role(strings.TrimPrefix(s.Surface.To, "role:"))
+	role, ok := s.Policy.Role(strings.TrimPrefix(s.Message.To, "role:"))
 	if !ok {
 		return nil, errNoRole
 	}
-	return b.roleUsers(ctx, role)
+	return b.users.RoleUsers(ctx, role)
 }
 
-// showAlone shows a surface while nobody else changes its message.
-func (b *Bot) showAlone(ctx context.Context, sight desk.Sight) error {
-	id := sight.Surface.ID
+// showAlone shows an outbox message while it holds the lock on it.
+func (b *Bot) showAlone(ctx context.Context, vm workflow.ViewModel) error {
+	id := vm.Message.ID
 	if err := b.shows.take(ctx, id); err != nil {
 		return err
 	}
 	defer b.shows.done(id)
-	err := b.show(ctx, sight)
+	if vm.Message.Kind == store.OutboxStep && vm.Message.TS == "" { // an answer may have included the step since
+		var err error
+		if vm, err = b.Workflow.View(ctx, id); err != nil {
+			return err
+		}
+		if vm.Message.State != store.OutboxWanted {
+			return workflow.ErrNotDue
+		}
+	}
+	vm, done, err := b.telling(ctx, vm)
+	defer done()
+	if err == nil {
+		err = b.show(ctx, vm)
+	}
 	if err == nil {
 		b.shows.over(id)
 	}
 	return err
 }
 
-// scene is what a surface is drawn from.
-func (b *Bot) scene(ctx context.Context, sight desk.Sight) (scene, error) {
+// viewOf returns the view from which an outbox message is drawn.
+func (b *Bot) viewOf(ctx context.Context, vm workflow.ViewModel) (render.View, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
-		return scene{}, err
+		return render.View{}, err
 	}
-	view := scene{Sight: sight, url: me.URL, about: aboutTool(b.Tools, sight), calls: b.calls(ctx, sight)}
-	if user, own := strings.CutPrefix(sight.Surface.To, "user:"); own {
-		view.reader = b.known(user)
+	v := render.View{ViewModel: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.calls(ctx, vm)}
+	if user, own := strings.CutPrefix(vm.Message.To, "user:"); own {
+		v.Reader = b.known(user)
 	}
-	return view, nil
+	return v, nil
 }
 
-func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
+func (b *Bot) show(ctx context.Context, vm workflow.ViewModel) error { //nolint:cyclop // one case for each answer of Slack
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
 	}
-	view, err := b.scene(ctx, sight)
+	v, err := b.viewOf(ctx, vm)
 	if err != nil {
 		return err
 	}
-	d, body, err := draw(view)
+	d, body, err := render.Draw(v)
 	if err != nil {
 		return err
 	}
-	s := sight.Surface
+	s := vm.Message
 	if err := b.remove(ctx, s); err != nil {
 		return err
 	}
-	if err := b.amongOurselves(ctx, sight); err != nil {
+	if err := b.amongOurselves(ctx, vm); err != nil {
 		return err
 	}
-	if d.over {
-		return b.takeAway(ctx, me, sight, d)
+	if d.Expired {
+		return b.takeAway(ctx, me, vm, d)
 	}
-	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && desk.Same(s, body) {
-		return b.Desk.StillShown(ctx, s)
+	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && workflow.Same(s, body) {
+		return b.Workflow.Unchanged(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {
-		ctx := context.WithoutCancel(ctx) // what is begun is ended and recorded, also where the process stops meanwhile: somebody may click on it at once
-		err = b.update(ctx, s, d)
-		switch code := errorCode(err); {
-		case vanished[code]:
-			return b.Desk.Vanished(ctx, s)
-		case stale[code]:
-			b.Log.Warn("a message can't be changed any more; posting it anew", "surface", string(s.Kind), "request", s.Request, "cause", code)
-			return b.Desk.Replace(ctx, s)
+		ctx := context.WithoutCancel(ctx) // complete and record it even if the process stops, because people may click on it at once
+		err = b.change(ctx, vm, d)
+		switch code := slackapi.ErrorCode(err); {
+		case slackapi.IsMessageLost(code):
+			return b.Workflow.MarkLost(ctx, s)
+		case slackapi.IsNotEditable(code):
+			b.Log.Warn("a message can't be changed any more; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", code)
+			return b.Workflow.Replace(ctx, s)
 		case err != nil:
 			return err
 		}
-		return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
+		return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 	}
-	at, err := b.spot(ctx, sight)
+	at, err := b.destinationOf(ctx, vm)
 	if err != nil {
 		return err
 	}
-	sent, err := b.lost(ctx, me, s, at)
+	sent, err := b.findPosted(ctx, me, s, at)
 	if err != nil {
 		return err
 	}
-	if isFile := s.Kind == store.SurfaceFile || s.Kind == store.SurfaceAttachment; isFile && len(sent) == 0 {
+	if isFile := s.Kind == store.OutboxFile || s.Kind == store.OutboxAttachment; isFile && len(sent) == 0 {
 		ctx := context.WithoutCancel(ctx)
-		if done, err := b.uploaded(ctx, sight, at); err != nil {
+		if done, err := b.uploaded(ctx, vm, at); err != nil {
 			return err
 		} else if done {
-			if s.Kind == store.SurfaceAttachment {
-				if body, err = uploadOf(sight).body(); err != nil {
+			if s.Kind == store.OutboxAttachment {
+				if body, err = render.UploadOf(vm).Body(); err != nil {
 					return err
 				}
 			}
-			return b.Desk.Shown(ctx, s, desk.Posted{Body: body})
+			return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body})
 		}
 	}
-	if s.TS != "" { // the draft's message becomes the first
+	if s.TS != "" { // the draft's message becomes the first one
 		sent = maps.Clone(sent)
 		if sent == nil {
 			sent = map[int]string{}
@@ -184,53 +203,67 @@ func (b *Bot) show(ctx context.Context, sight desk.Sight) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	channel, ts, err := b.post(ctx, s, d, at, sent)
-	if code := errorCode(err); s.TS != "" && (vanished[code] || stale[code]) {
-		return b.Desk.Replace(ctx, s)
+	if code := slackapi.ErrorCode(err); s.TS != "" && (slackapi.IsMessageLost(code) || slackapi.IsNotEditable(code)) {
+		return b.Workflow.Replace(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return b.Desk.Shown(ctx, s, desk.Posted{Body: body, Shows: d.shows})
+	return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 }
 
-// remove deletes the message that a surface had before, which Slack does not let the bot change any more: its buttons do nothing. Where it can't be
-// deleted either, it stays.
-func (b *Bot) remove(ctx context.Context, s store.Surface) error {
-	if s.Old == "" {
+// remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
+// effect. If it can't be deleted either, it stays.
+func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
+	if s.ReplacedTS == "" {
 		return nil
 	}
-	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.Old)
-	switch code := errorCode(err); {
-	case err == nil, vanished[code]:
-	case code == "", failing(code):
-		return fmt.Errorf("chat.delete: %w", slow(err))
+	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.ReplacedTS)
+	switch code := slackapi.ErrorCode(err); {
+	case err == nil, slackapi.IsMessageLost(code):
+	case code == "", slackapi.IsServerFailure(code):
+		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Info("a message can neither be changed nor deleted; it stays", "surface", string(s.Kind), "request", s.Request, "cause", code)
+		b.Log.Info("a message can neither be changed nor deleted; it stays", "message", string(s.Kind), "request", s.Request, "cause", code)
 	}
 	return nil
 }
 
-// spot is where a surface is posted.
-type spot struct {
+// destination is the channel and thread where an outbox message is posted.
+type destination struct {
 	channel string
 	thread  string
 }
 
-func (b *Bot) spot(ctx context.Context, sight desk.Sight) (spot, error) {
-	kind, where, _ := strings.Cut(sight.Surface.To, ":")
+func (b *Bot) destinationOf(ctx context.Context, vm workflow.ViewModel) (destination, error) {
+	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
 	case "conversation":
-		if sight.Conversation.Gone { // Slack would post it to the channel itself
-			return spot{}, errNoThread
+		if vm.Conversation.Gone { // Slack would post it to the whole channel
+			return destination{}, errNoThread
 		}
-		return spot{sight.Conversation.Channel, sight.Conversation.Thread}, nil
+		return destination{vm.Conversation.Channel, vm.Conversation.Thread}, nil
 	case "channel":
-		id, err := b.places.channel(ctx, where)
-		return spot{channel: id}, err
+		id, err := b.channels.ID(ctx, where)
+		return destination{channel: id}, err
 	case "user":
-		id, err := b.places.dm(ctx, where)
-		return spot{channel: id}, err
+		id, err := b.channels.DirectMessages(ctx, where)
+		return destination{channel: id}, err
 	}
-	return spot{}, fmt.Errorf("surface %s has the address %q, which means nothing", sight.Surface.ID, sight.Surface.To)
+	return destination{}, fmt.Errorf("surface %s has the address %q, which means nothing", vm.Message.ID, vm.Message.To)
+}
+
+// groupFor returns a request with which the members of a user group are looked up: the one that is shown, or the first
+// of several.
+func groupFor(s workflow.ViewModel) *approvers.Request {
+	switch {
+	case s.Request != nil:
+		return s.Request
+	case s.CardQueue != nil:
+		return &s.CardQueue.First[0]
+	case len(s.Calls) > 0:
+		return s.Calls[0].Request
+	}
+	return nil
 }

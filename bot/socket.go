@@ -10,29 +10,31 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
 const (
-	sockets  = 2  // so that one stays while Slack has the other refreshed
-	queues   = 16 // deliveries are stored side by side; those of one lane in order
+	sockets  = 2  // one stays while Slack has the other replaced
+	queues   = 16 // deliveries are stored in parallel; those of one lane in order
 	queueing = 256
-	// steady is how long a connection lives that is none of those that break as soon as they are there.
-	steady    = time.Second
-	firstWait = 100 * time.Millisecond // before another try, and longer each time
+	// steady is the minimum lifetime of a connection that does not count as broken from the start.
+	steady            = time.Second
+	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
+	longestRetryPause = 30 * time.Second
 )
 
-// receiver reads what comes through sockets.
+// receiver reads from sockets.
 type receiver struct {
 	*Bot
 	in      [queues]chan socketDelivery
 	reading *errgroup.Group
-	ending  sync.WaitGroup // connections that nobody reads any more, until their last acknowledgement
+	ending  sync.WaitGroup // connections that are no longer read, until their last acknowledgement
 }
 
-// readSockets receives through Socket Mode until ctx ends, or Slack refuses a token.
+// readSockets receives through Socket Mode until ctx ends or Slack refuses a token.
 func (b *Bot) readSockets(ctx context.Context) error {
-	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // what was taken in is stored and acknowledged to the end
+	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // received deliveries are still stored and acknowledged
 	defer stop()
 	r := &receiver{Bot: b}
 	storing := new(errgroup.Group)
@@ -61,8 +63,9 @@ func (b *Bot) readSockets(ctx context.Context) error {
 	return err
 }
 
-// keep keeps one connection until ctx ends or Slack refuses the token. Where Slack asks for another one, that is opened while the old one is still read. One that breaks
-// is opened anew at once; where none comes about, after longer and longer pauses, and at once when Slack is known to be back.
+// keep maintains one connection until ctx ends or Slack refuses the token. When Slack asks for a replacement, it opens
+// the new connection while it still reads the old one. It reopens a broken connection immediately. If that fails, it
+// retries with increasing pauses, and immediately once Slack is back.
 func (r *receiver) keep(ctx context.Context, n int) error {
 	defer r.connected.set(n, false)
 	for wait := firstWait; ; {
@@ -93,8 +96,8 @@ func (r *receiver) keep(ctx context.Context, n int) error {
 		if c != nil && c.age() > steady {
 			wait = firstWait
 		} else {
-			_ = pause(once, max(wait, askedWait(err))) // cut short where there is something to try
-			wait = min(2*wait, longestPause)
+			_ = slackapi.Sleep(once, max(wait, slackapi.RetryDelay(err))) // ends early when a retry makes sense
+			wait = min(2*wait, longestRetryPause)
 		}
 		if once.Err() != nil {
 			wait = firstWait
@@ -106,7 +109,7 @@ func (r *receiver) keep(ctx context.Context, n int) error {
 	}
 }
 
-// missing notes that a connection could not be opened.
+// missing records that a connection could not be opened.
 func (r *receiver) missing(n int, cause error) {
 	if r.connected.none() {
 		r.Log.Warn("no connection to Slack, so nothing is received; trying until there is one", "error", cause)
@@ -115,28 +118,7 @@ func (r *receiver) missing(n int, cause error) {
 	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
 }
 
-// askedWait is how long Slack asks to wait before the next try.
-func askedWait(err error) time.Duration {
-	var put later
-	if errors.As(slow(err), &put) {
-		return put.after
-	}
-	return 0
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// read has a connection read beside the caller, until it ends.
+// read reads a connection in the background until it ends.
 func (r *receiver) read(ctx context.Context, n int, c *connection) {
 	r.ending.Add(1)
 	unwatched := context.AfterFunc(ctx, c.stop)
@@ -159,7 +141,7 @@ func (r *receiver) read(ctx context.Context, n int, c *connection) {
 	})
 }
 
-// sort takes one frame off a connection.
+// sort handles one frame of a connection.
 func (r *receiver) sort(n int, c *connection, f frame) {
 	switch f.Type {
 	case "hello":
@@ -189,7 +171,7 @@ var kinds = map[string]store.InboxKind{
 	"events_api": store.InboxEvent, "interactive": store.InboxInteraction, "slash_commands": store.InboxCommand,
 }
 
-// shard picks the queue of a delivery's lane.
+// shard returns the queue of a delivery's lane.
 func shard(kind store.InboxKind, payload []byte) int {
 	lane := ""
 	switch kind {
@@ -211,7 +193,7 @@ func shard(kind store.InboxKind, payload []byte) int {
 	return int(h.Sum32() % queues)
 }
 
-// socketDelivery is one envelope and the connection that wants its acknowledgement.
+// socketDelivery is one envelope and the connection for its acknowledgement.
 type socketDelivery struct {
 	through  *connection
 	envelope string

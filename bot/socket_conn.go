@@ -16,15 +16,16 @@ const (
 	ackWait = 10 * time.Second
 	// silence is how long a connection may be without a frame or a ping. Slack pings several times in it.
 	silence = 45 * time.Second
-	// farewell is how long a connection is still read that Slack wants replaced. Slack closes it ten seconds after a warning.
+	// farewell is how long a connection is still read that Slack wants replaced. Slack closes it ten seconds after a
+	// warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
 	maxAck    = 20 << 10 // Slack drops larger ones without a word
 	socketBuf = 32 << 10 // holds most acknowledgements whole
 )
 
-// connection is one of Slack's WebSockets. The library's own client is not used for them: it closes a connection as soon as Slack asks for another one, with what is on its
-// way through it, and has a new one only then.
+// connection is one of Slack's WebSockets. The library's own client is not used for them: it closes a connection as
+// soon as Slack asks for another one, with what is on its way through it, and has a new one only then.
 type connection struct {
 	conn    *websocket.Conn
 	began   time.Time

@@ -4,96 +4,54 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
 
-	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
-// This file keeps the status that Slack shows under a thread: that the agent thinks, what runs, whom it waits for. It is read off the state whenever that is shown, and is
-// nothing that has to be shown: where Slack has no such status, the thread's messages say it all.
+// This file maintains the status that Slack shows under a thread: that the agent thinks, what runs, and whom it waits
+// for. The status is derived from the current state. It is optional: if Slack has no such status, the thread's messages
+// contain the same information.
 
-// Slack takes a status away after two minutes, and with each message of the bot's.
+// Slack removes a status after two minutes, and with each message from the bot.
 const (
-	statusAgain = 90 * time.Second // it is set again
-	statusEnds  = time.Hour        // by then everybody has seen it; the message of the step says it as long as it is so
+	statusAgain = 90 * time.Second // interval at which it is set again
+	statusEnds  = time.Hour        // by then everybody has seen it; the message of the step still says it
 	statusTick  = 15 * time.Second
-	maxStatus   = 120  // characters; ours
 	maxStatuses = 1000 // threads
 )
 
-// statuses are what Slack shows, by thread.
+// statuses holds the status shown in each thread.
 type statuses struct {
 	mu    sync.Mutex
-	by    map[spot]status
+	by    map[destination]status
 	unfit refusalNote // Slack has no statuses for this app
 }
 
 type status struct {
-	at         spot
+	at         destination
 	turn       string
 	text       string
 	since, set time.Time
 }
 
-// showStatus brings the status of a turn's thread up to date. anew says that a message has just been posted there.
+// showStatus updates the status of a turn's thread. anew says that a message has just been posted there.
 func (b *Bot) showStatus(ctx context.Context, turn string, anew bool) {
-	s, err := b.Desk.Standing(ctx, turn)
+	s, err := b.Workflow.TurnView(ctx, turn)
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	b.setStatus(ctx, spot{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: scene{Sight: s, readings: b.readings.of(s.Calls)}.status()}, anew)
+	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{ViewModel: s, Progress: b.progress.of(s.Calls)}.Status()}, anew)
 }
 
-// status says in a few words what a turn is at; empty: it is over, or nothing goes on.
-func (s scene) status() string {
-	switch {
-	case s.Turn.Ended():
-		return ""
-	case s.Pause.On:
-		return "is paused"
-	case s.Turn.State != approvers.TurnWaiting:
-		return "is thinking…"
-	}
-	who, running, asks := "", "", false
-	more := waiting(s.Calls) - 1
-	for _, c := range s.Calls {
-		switch {
-		case c.Call.Outcome != "":
-		case waits(c):
-			if who == "" {
-				who = s.stageTitle(c.Request.Plan.Stages[c.Request.Stage])
-			}
-		case c.Call.Inquiry != nil, c.Asks:
-			asks = true
-		case running == "":
-			running = "is running " + name(c.Call.Tool) + "…"
-			if r, there := s.reading(c); there {
-				running = strings.TrimSpace(running + " " + strings.TrimSpace(r.amount()+" "+r.words(c)))
-			}
-		}
-	}
-	switch {
-	case asks:
-		return "is waiting for your answer"
-	case who != "" && more > 0:
-		return short(fmt.Sprintf("is waiting for %s, and for %s", who, plural(more, "more decision")), maxStatus)
-	case who != "":
-		return short("is waiting for "+who, maxStatus)
-	case running != "":
-		return short(running, maxStatus)
-	}
-	return ""
-}
-
-func (b *Bot) setStatus(ctx context.Context, at spot, s status, anew bool) {
+func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool) {
 	now := b.Now()
 	st := &b.statuses
 	st.mu.Lock()
@@ -109,28 +67,28 @@ func (b *Bot) setStatus(ctx context.Context, at spot, s status, anew bool) {
 		delete(st.by, at)
 	} else if known || len(st.by) < maxStatuses {
 		if st.by == nil {
-			st.by = map[spot]status{}
+			st.by = map[destination]status{}
 		}
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || anew) || st.unfit.isSet(now) { // a message has taken it away
+	if same || s.text == "" && (!known || anew) || st.unfit.isSet(now) { // a message has removed it
 		return
 	}
-	err := b.api.SetAssistantThreadsStatusContext(withErrand(ctx, errand{precedence: last}), slack.AssistantThreadsSetStatusParameters{
+	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{
 		ChannelID: at.channel, ThreadTS: at.thread, Status: s.text,
 	})
 	if err == nil {
 		return
 	}
 	b.Log.Debug("no status could be shown", "error", err)
-	switch errorCode(err) {
+	switch slackapi.ErrorCode(err) {
 	case "missing_scope", "unknown_method", "not_allowed_token_type", "method_not_supported_for_channel_type", "access_denied", "team_access_not_granted":
 		st.unfit.set(now)
 	}
 }
 
-// Keep sets statuses again before Slack takes them away, as long as they are so, until ctx ends.
+// Keep renews statuses before Slack removes them, until ctx ends.
 func (b *Bot) Keep(ctx context.Context) error {
 	tick := time.NewTicker(statusTick)
 	defer tick.Stop()
@@ -144,18 +102,19 @@ func (b *Bot) Keep(ctx context.Context) error {
 			continue
 		}
 		for _, s := range b.statuses.old(b.Now()) {
-			now, err := b.Desk.Standing(ctx, s.turn)
+			now, err := b.Workflow.TurnView(ctx, s.turn)
 			if errors.Is(err, store.ErrNotFound) {
 				b.setStatus(ctx, s.at, status{}, true)
 			}
 			if err == nil {
-				b.setStatus(ctx, s.at, status{turn: s.turn, text: scene{Sight: now, readings: b.readings.of(now.Calls)}.status()}, false)
+				b.setStatus(ctx, s.at, status{turn: s.turn, text: render.View{ViewModel: now, Progress: b.progress.of(now.Calls)}.Status()}, false)
 			}
 		}
 	}
 }
 
-// old are the statuses that Slack is about to take away, those that were set first before the others. What has been so for long is left to go.
+// old returns the statuses that are due for renewal, oldest first. It drops those that have been unchanged for
+// statusEnds.
 func (st *statuses) old(now time.Time) (out []status) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -171,10 +130,10 @@ func (st *statuses) old(now time.Time) (out []status) {
 	return out
 }
 
-// tellsOf reports whether a surface is one after which its thread's status may be another.
-func tellsOf(s desk.Sight) bool {
-	switch s.Surface.Kind {
-	case store.SurfaceStep, store.SurfaceAnswer, store.SurfaceProblem, store.SurfaceQueued:
+// tellsOf reports whether showing an outbox message may change the status of its thread.
+func tellsOf(s workflow.ViewModel) bool {
+	switch s.Message.Kind {
+	case store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued:
 		return true
 	}
 	return false

@@ -32,22 +32,22 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// The bot is stopped while Slack answers a post: what was begun is ended and recorded, so that the next process need not look for the message, and a
-// click on it meanwhile counts.
+// The bot is stopped while Slack answers a post: what was begun is ended and recorded, so that the next process need
+// not look for the message, and a click on it meanwhile counts.
 func TestStoppedWhilePosting(t *testing.T) {
 	slack := &holder{posted: make(chan struct{}), release: make(chan struct{})}
-	w := newWorkbench(t, func(w *workbench) { w.http = &http.Client{Transport: slack} })
-	w.says("sam", "#support", refundCall)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
+	h.says("sam", "#support", refundCall)
 	<-slack.posted
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		w.stop()
+		h.stop()
 	}()
-	w.until("the bot lets go of its sockets", func() bool { return w.slack.Sockets() == 0 })
+	h.until("the bot lets go of its sockets", func() bool { return h.slack.Sockets() == 0 })
 	close(slack.release)
 	<-stopped
-	s, err := bolt.Open(w.path, bolt.Options{})
+	s, err := bolt.Open(h.path, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +58,11 @@ func TestStoppedWhilePosting(t *testing.T) {
 			return err
 		}
 		for _, ref := range []string{requests[0].ID, requests[0].Turn} {
-			surfaces, err := r.SurfacesOf(ref)
+			messages, err := r.OutboxMessagesOf(ref)
 			if err != nil {
 				return err
 			}
-			for _, s := range surfaces {
+			for _, s := range messages {
 				posts += s.Posts
 			}
 		}
@@ -74,5 +74,5 @@ func TestStoppedWhilePosting(t *testing.T) {
 	if posts == 0 {
 		t.Error("what Slack had taken when the bot was stopped is not recorded")
 	}
-	w.start()
+	h.start()
 }

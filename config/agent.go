@@ -4,76 +4,77 @@ import (
 	"unicode/utf8"
 
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
 const (
 	mostSteps = 50
-	// maxPrompt keeps a prompt from eating the model's context.
+	// maxPrompt limits a prompt, so that it leaves room in the model's context.
 	maxPrompt = 32 << 10
 )
 
-// agent reads one agent. budgets are the policy's, which hold where the agent's say nothing.
-func (r *reader) agent(e entry, budgets approvers.Budgets) approvers.Agent {
-	a := approvers.Agent{Name: e.key, MaxSteps: maxSteps}
-	if !roleName.MatchString(e.key) {
-		r.wrongAt(e.at, e.value.path+": no agent can be called that", "a name has 1 to 64 letters, digits, _ and -")
+// readAgent reads one agent. budgets are the policy's, which apply where the agent sets none.
+func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
+	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
+	if !roleName.MatchString(e.Key) {
+		e.Wrong("no agent can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.value.fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps", "budgets", "prompts")
+	f := e.Value.Fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps", "budgets", "prompts")
 	if v, ok := f["channels"]; ok {
-		a.Channels = v.channels()
+		a.Channels = readChannels(v)
 	}
 	if v, ok := f["prompt"]; ok {
-		a.Prompt, _ = v.free("what the model is told of its task")
+		a.Prompt, _ = v.Free("what the model is told of its task")
 		if len(a.Prompt) > maxPrompt {
-			v.wrongf("shorten it", "is longer than %d KiB", maxPrompt>>10)
+			v.Wrongf("shorten it", "is longer than %d KiB", maxPrompt>>10)
 		}
 	}
 	if v, ok := f["model"]; ok {
-		a.Model, _ = v.free("a model's name as the endpoint knows it")
+		a.Model, _ = v.Free("a model's name as the endpoint knows it")
 	}
 	if v, ok := f["tools"]; ok {
-		a.Tools = v.texts(`[search_orders], or ["*"] for every tool`, `a tool's name, or "*"`)
-	} else if e.value.isMapping() {
-		r.wrongAt(e.at, e.value.path+": tools is missing", `add which tools the model is offered: tools: [search_orders], or ["*"] for every tool`)
+		a.Tools = v.Texts(`[search_orders], or ["*"] for every tool`, `a tool's name, or "*"`)
+	} else if e.Value.IsMapping() {
+		e.Wrong("tools is missing", `add which tools the model is offered: tools: [search_orders], or ["*"] for every tool`)
 	}
-	if v, ok := f["overrides"]; ok && !v.empty() {
-		a.Overrides = r.overrides(v)
+	if v, ok := f["overrides"]; ok && !v.Empty() {
+		a.Overrides = readOverrides(v)
 	}
-	f.flag("guests", &a.AllowGuests)
+	f.Flag("guests", &a.AllowGuests)
 	direct := true
-	f.flag("direct_messages", &direct)
+	f.Flag("direct_messages", &direct)
 	a.NoDM = !direct
 	if v, ok := f["max_steps"]; ok {
-		if n, ok := v.whole(1, mostSteps); ok {
+		if n, ok := v.Whole(1, mostSteps); ok {
 			a.MaxSteps = n
 		}
 	}
 	if v, ok := f["budgets"]; ok {
-		own := v.budgets(budgets)
+		own := readBudgets(v, budgets)
 		a.Budgets = &own
 	}
 	if v, ok := f["prompts"]; ok {
-		a.Prompts = v.prompts()
+		a.Prompts = readPrompts(v)
 	}
 	return a
 }
 
-// Sizes of a prompt, in characters. Ours: a title is read on a button, and Slack names no limits.
+// Limits of a prompt, in characters. They are our own: a title is the label of a button, and Slack documents no limits.
 const (
 	maxPromptTitle   = 75
 	maxPromptMessage = 1000
 )
 
-// prompts reads what people are offered to ask for.
-func (v value) prompts() []approvers.Prompt {
-	items, _ := v.list(`[{title: Find an order, message: Where is order ORD-123?}]`)
+// readPrompts reads the suggested prompts.
+func readPrompts(v yamldoc.Value) []approvers.Prompt {
+	items, _ := v.List(`[{title: Find an order, message: Where is order ORD-123?}]`)
 	if len(items) > approvers.MaxPrompts {
-		v.wrongf("keep the most useful ones", "has %d prompts; Slack shows %d", len(items), approvers.MaxPrompts)
+		v.Wrongf("keep the most useful ones", "has %d prompts; Slack shows %d", len(items), approvers.MaxPrompts)
 	}
 	var out []approvers.Prompt
 	for _, item := range items {
 		var p approvers.Prompt
-		f := item.fields("title", "message")
+		f := item.Fields("title", "message")
 		for _, part := range []struct {
 			key  string
 			like string
@@ -82,13 +83,13 @@ func (v value) prompts() []approvers.Prompt {
 		}{{"title", "what people read", maxPromptTitle, &p.Title}, {"message", "what they say when they choose it", maxPromptMessage, &p.Message}} {
 			text, ok := f[part.key]
 			if !ok {
-				if item.isMapping() {
-					item.wrong(part.key+" is missing", "add "+part.key+": "+part.like)
+				if item.IsMapping() {
+					item.Wrong(part.key+" is missing", "add "+part.key+": "+part.like)
 				}
 				continue
 			}
-			if *part.to, ok = text.free(part.like); ok && utf8.RuneCountInString(*part.to) > part.most {
-				text.wrongf("shorten it", "is longer than %d characters", part.most)
+			if *part.to, ok = text.Free(part.like); ok && utf8.RuneCountInString(*part.to) > part.most {
+				text.Wrongf("shorten it", "is longer than %d characters", part.most)
 			}
 		}
 		out = append(out, p)
@@ -96,11 +97,11 @@ func (v value) prompts() []approvers.Prompt {
 	return out
 }
 
-func (v value) channels() []string {
-	items, _ := v.list(`["#support"], or ["*"] for every channel that the bot is in`)
+func readChannels(v yamldoc.Value) []string {
+	items, _ := v.List(`["#support"], or ["*"] for every channel that the bot is in`)
 	var out []string
 	for _, item := range items {
-		text, ok := item.free(`a channel such as "#support"`)
+		text, ok := item.Free(`a channel such as "#support"`)
 		if !ok {
 			continue
 		}
@@ -109,7 +110,7 @@ func (v value) channels() []string {
 			if isChannel("#" + text) {
 				hint = `write "#` + text + `" if that channel is meant`
 			}
-			item.wrong(quote(text)+" is no channel", hint)
+			item.Wrong(yamldoc.Quote(text)+" is no channel", hint)
 			continue
 		}
 		out = append(out, text)
@@ -117,38 +118,38 @@ func (v value) channels() []string {
 	return out
 }
 
-// overrides reads what is otherwise for one agent. Its keys are tools.
-func (r *reader) overrides(v value) map[string]approvers.Override {
+// readOverrides reads an agent's overrides, by tool.
+func readOverrides(v yamldoc.Value) map[string]approvers.Override {
 	out := map[string]approvers.Override{}
-	for _, e := range v.entries("overrides: tool: {confirm: true}") {
+	for _, e := range v.Entries("overrides: tool: {confirm: true}") {
 		var o approvers.Override
-		f := e.value.fields("risk", "confirm", "max_auto", "stages", "mode", "break_glass")
-		f.risk("risk", &o.Risk)
-		f.stages("stages", &o.Stages)
+		f := e.Value.Fields("risk", "confirm", "max_auto", "stages", "mode", "break_glass")
+		readRiskKey(f, "risk", &o.Risk)
+		readStagesKey(f, "stages", &o.Stages)
 		var confirm bool
 		switch {
-		case f.flag("confirm", &confirm):
+		case f.Flag("confirm", &confirm):
 			o.Confirm = &confirm
-		case (o.Risk >= approvers.High || len(o.Stages) > 0) && !f.has("confirm"):
-			confirm = true // as for a tool of that risk, or with stages: silence is the careful answer
+		case (o.Risk >= approvers.High || len(o.Stages) > 0) && !f.Has("confirm"):
+			confirm = true // as for a tool of that risk, or with stages: the default is the careful one
 			o.Confirm = &confirm
 		}
 		var limit approvers.Limit
-		if f.limit("max_auto", &limit) {
+		if readLimitKey(f, "max_auto", &limit) {
 			o.MaxAuto = &limit
 		}
 		var mode approvers.Mode
-		if f.mode(&mode) {
+		if readMode(f, &mode) {
 			o.Mode = &mode
 		}
 		var glass bool
-		if f.flag("break_glass", &glass) {
+		if f.Flag("break_glass", &glass) {
 			o.Glass = &glass
 		}
-		if e.value.isMapping() && len(f) == 0 {
-			e.value.wrong("changes nothing", "add risk, confirm, max_auto, stages, mode or break_glass")
+		if e.Value.IsMapping() && len(f) == 0 {
+			e.Value.Wrong("changes nothing", "add risk, confirm, max_auto, stages, mode or break_glass")
 		}
-		out[e.key] = o
+		out[e.Key] = o
 	}
 	return out
 }

@@ -5,18 +5,19 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 )
 
-// Transport is the way on which Slack's events come in.
+// Transport is how Slack's events arrive.
 type Transport string
 
 // The two transports.
 const (
 	SocketMode Transport = "socket" // a WebSocket that the bot opens; needs no public address
-	HTTPMode   Transport = "http"   // requests that Slack sends, signed
+	HTTPMode   Transport = "http"   // signed requests from Slack
 )
 
-// Env is the environment, checked. DESIGN section 5 and docs/policy.md list the variables.
+// Env is the validated environment. DESIGN section 5 and docs/policy.md list the variables.
 type Env struct {
 	BotToken      Secret
 	AppToken      Secret // for SocketMode
@@ -33,23 +34,24 @@ type Env struct {
 	Control       string // path of the Unix socket
 	Audit         Audit
 	Log           slog.Level
-	HistoryTokens int // how much of a conversation the model is given, by estimate
+	StopWait      time.Duration // how long a shutdown waits for running tools
+	HistoryTokens int           // token budget for the conversation history, estimated
 }
 
-// Store says where the state is kept.
+// Store is the location of the state.
 type Store struct {
 	Backend string // "bolt"
 	Path    string
 }
 
-// Audit says how the history is sealed.
+// Audit configures how the history is sealed.
 type Audit struct {
 	Key    string // path of the file with the key that signs the heads
-	Heads  string // path of the file that each head is added to; empty: none
+	Heads  string // path of the file to which each head is appended; empty: none
 	Syslog Syslog
 }
 
-// Syslog is where each head is also sent to. The zero value: nowhere.
+// Syslog is an additional destination for heads. The zero value means none.
 type Syslog struct {
 	Network string // "udp", "tcp", "tls" or "unix"
 	Address string // HOST:PORT, or the path of the socket
@@ -64,21 +66,21 @@ func (s Syslog) String() string {
 
 func (s Store) String() string { return s.Backend + ":" + s.Path }
 
-// HasModel reports whether the operator set a model of their own.
+// HasModel reports whether the operator configured a model.
 func (e Env) HasModel() bool { return e.ModelKey != "" || e.ModelURL != "" }
 
-// ReadEnv reads and checks the environment for a command. The error is [Problems]: everything that is wrong.
+// ReadEnv reads and validates the environment for a command. The error is [Problems] and lists every fault.
 func ReadEnv(c Command) (Env, error) {
 	v, err := readVariables()
 	if err != nil {
 		return Env{}, fmt.Errorf("environment: %w", err)
 	}
-	r := envReader{command: c, variables: v, others: strangers(os.Environ())}
+	r := envReader{command: c, variables: v, others: unknownVariables(os.Environ())}
 	env := r.read()
-	return env, r.problems.err()
+	return env, r.problems.Err()
 }
 
-// String lists the settings, one on a line, without the secrets.
+// String lists the settings without the secrets, one per line.
 func (e Env) String() string {
 	var b strings.Builder
 	for _, s := range e.settings() {
@@ -87,7 +89,7 @@ func (e Env) String() string {
 	return b.String()
 }
 
-// LogValue is the settings without the secrets.
+// LogValue returns the settings without the secrets.
 func (e Env) LogValue() slog.Value { return slog.GroupValue(e.settings()...) }
 
 func (e Env) settings() []slog.Attr {
@@ -109,6 +111,29 @@ func (e Env) settings() []slog.Attr {
 		slog.String("COUNTERSIGN_AUDIT_HEADS", e.Audit.Heads),
 		slog.String("COUNTERSIGN_AUDIT_SYSLOG", e.Audit.Syslog.String()),
 		slog.String("COUNTERSIGN_LOG", strings.ToLower(e.Log.String())),
+		slog.String("COUNTERSIGN_STOP_WAIT", e.StopWait.String()),
 		slog.Int("COUNTERSIGN_HISTORY_TOKENS", e.HistoryTokens),
 	}
 }
+
+// Command is the command for which the environment is read. It decides which variables are read, and which are
+// required.
+type Command int
+
+// The kinds of command.
+const (
+	Serve   Command = iota // the bot: needs Slack and a model
+	Demo                   // everything on this machine: ignores Slack's variables, and uses a model if one is set
+	Check                  // checks everything that is set, and requires nothing
+	Offline                // uses only the store and the policy
+)
+
+func (c Command) readsSlack() bool { return c == Serve || c == Check }
+
+func (c Command) needsSlack() bool { return c == Serve }
+
+func (c Command) readsModel() bool { return c != Offline }
+
+func (c Command) needsModel() bool { return c == Serve }
+
+func (c Command) readsStore() bool { return c != Demo }

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"countersign/config/yamldoc"
 )
 
-// baseURL checks a URL that requests are sent to. Where it can't be read it is not repeated: it may hold a password.
+// baseURL checks a URL for requests. An invalid one is not repeated in the error, because it may contain a password.
 func (r *envReader) baseURL(name, text, hint string) string {
 	if text == "" {
 		return ""
@@ -29,7 +31,7 @@ func (r *envReader) baseURL(name, text, hint string) string {
 	return ""
 }
 
-// withoutPassword is a URL fit to be printed.
+// withoutPassword returns a URL in a form that is safe to print.
 func withoutPassword(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -38,17 +40,17 @@ func withoutPassword(text string) string {
 	return u.Redacted()
 }
 
-// address checks an address to listen on.
+// address checks a listen address.
 func (r *envReader) address(name, text string) string {
 	host, port, err := net.SplitHostPort(text)
 	n, numErr := strconv.Atoi(port)
 	switch {
 	case err != nil && isNumber(text):
-		r.wrong(name, quote(text)+" is a port without a host", "write 127.0.0.1:"+text)
+		r.wrong(name, yamldoc.Quote(text)+" is a port without a host", "write 127.0.0.1:"+text)
 	case err != nil:
-		r.wrong(name, quote(text)+" is not an address to listen on", "write HOST:PORT, such as 127.0.0.1:9090")
+		r.wrong(name, yamldoc.Quote(text)+" is not an address to listen on", "write HOST:PORT, such as 127.0.0.1:9090")
 	case numErr != nil || n < 0 || n > 65535:
-		r.wrong(name, quote(port)+" is not a port", "write a number from 0 to 65535, such as "+net.JoinHostPort(host, "9090"))
+		r.wrong(name, yamldoc.Quote(port)+" is not a port", "write a number from 0 to 65535, such as "+net.JoinHostPort(host, "9090"))
 	}
 	return text
 }
@@ -58,8 +60,8 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// strangers are the names in the environment that begin as ours do and are not ours.
-func strangers(environ []string) []string {
+// unknownVariables lists variables of the environment that have our prefix but are not ours.
+func unknownVariables(environ []string) []string {
 	known := variableNames()
 	var out []string
 	for _, pair := range environ {
@@ -73,21 +75,13 @@ func strangers(environ []string) []string {
 	return out
 }
 
-// slipOf is the variable of ours that the name was probably meant to be. Only near misses count: Kubernetes sets
-// COUNTERSIGN_PORT and more of the kind where a service is called countersign.
+// slipOf returns the variable that an unknown name was probably meant to be. Only near misses count: Kubernetes sets
+// COUNTERSIGN_PORT and similar variables for a service called countersign.
 func slipOf(name string) string {
 	for _, known := range variableNames() {
-		if strings.HasPrefix(known, "COUNTERSIGN_") && distance(name, known) <= 2 {
+		if strings.HasPrefix(known, "COUNTERSIGN_") && yamldoc.EditDistance(name, known) <= 2 {
 			return known
 		}
 	}
 	return ""
-}
-
-// quote repeats what was written, cut where it is long and with everything invisible made visible.
-func quote(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		s = string(r[:60]) + "…"
-	}
-	return strconv.Quote(s)
 }

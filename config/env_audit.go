@@ -4,12 +4,14 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+
+	"countersign/config/yamldoc"
 )
 
-// noHeads is what COUNTERSIGN_AUDIT_HEADS says to have no file.
+// noHeads is the value of COUNTERSIGN_AUDIT_HEADS for no file.
 const noHeads = "none"
 
-// audit reads how the history is sealed. What is not set lies beside the store.
+// audit reads how the history is sealed. By default the files are beside the store.
 func (r *envReader) audit(s Store) (a Audit) {
 	if s.Path != "" {
 		a = AuditBeside(s.Path)
@@ -28,18 +30,18 @@ func (r *envReader) audit(s Store) (a Audit) {
 	return a
 }
 
-// What is added to the store's path for the files beside it.
+// Suffixes of the files beside the store.
 const (
 	keySuffix   = ".audit-key"
 	headsSuffix = ".heads"
 )
 
-// AuditBeside has the files of the seal beside a store.
+// AuditBeside returns the default files of the seal for a store.
 func AuditBeside(store string) Audit {
 	return Audit{Key: store + keySuffix, Heads: store + headsSuffix}
 }
 
-// syslogPorts are the ports that a syslog address without one means.
+// syslogPorts are the default ports of syslog addresses.
 var syslogPorts = map[string]string{"udp": "514", "tcp": "601", "tls": "6514"}
 
 func (r *envReader) syslog(text string) Syslog {
@@ -50,13 +52,13 @@ func (r *envReader) syslog(text string) Syslog {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		r.wrong(name, quote(text)+" is not an address", hint)
+		r.wrong(name, yamldoc.Quote(text)+" is not an address", hint)
 	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path):
 		return Syslog{Network: "unix", Address: filepath.Clean(u.Path)}
 	case syslogPorts[u.Scheme] == "":
-		r.wrong(name, quote(text)+" does not say how syslog is reached", hint)
+		r.wrong(name, yamldoc.Quote(text)+" does not say how syslog is reached", hint)
 	case u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		r.wrong(name, quote(text)+" is not a host with a port", hint)
+		r.wrong(name, yamldoc.Quote(text)+" is not a host with a port", hint)
 	case u.Port() == "":
 		return Syslog{Network: u.Scheme, Address: net.JoinHostPort(u.Hostname(), syslogPorts[u.Scheme])}
 	default:

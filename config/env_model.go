@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// model reads what the model edge needs.
+// model reads the settings of the model.
 func (r *envReader) model(e *Env) {
 	v := r.variables
 	e.ModelURL = r.baseURL("OPENAI_BASE_URL", v.OpenAIBaseURL, "write such as https://api.openai.com/v1, or leave it out for OpenAI")

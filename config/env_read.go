@@ -5,18 +5,21 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"countersign/config/yamldoc"
 )
 
-// envReader turns variables into an Env and notes what is wrong.
+// envReader converts variables to an Env and collects problems.
 type envReader struct {
 	command   Command
 	variables variables
-	others    []string // names in the environment that look like ours and are not
-	problems  Problems
+	others    []string // unknown names in the environment with our prefix
+	problems  yamldoc.Problems
 }
 
 func (r *envReader) wrong(variable, message, hint string) {
-	r.problems = append(r.problems, Problem{Variable: variable, Message: message, Hint: hint})
+	r.problems = append(r.problems, yamldoc.Problem{Variable: variable, Message: message, Hint: hint})
 }
 
 func (r *envReader) read() Env {
@@ -32,6 +35,7 @@ func (r *envReader) read() Env {
 	}
 	if r.command.readsModel() {
 		r.model(&e)
+		e.StopWait = r.stopWait(v.StopWait)
 		e.HistoryTokens = r.historyTokens(v.HistoryTokens)
 	}
 	if r.command.readsStore() {
@@ -47,7 +51,7 @@ func (r *envReader) read() Env {
 	return e
 }
 
-// store reads bolt:PATH. A value that it can't take is not repeated: a database's address may hold a password.
+// store reads bolt:PATH. An invalid value is not repeated in the error: a database's address may contain a password.
 func (r *envReader) store(text string) Store {
 	const name = "COUNTERSIGN_STORE"
 	backend, path, found := strings.Cut(text, ":")
@@ -71,7 +75,7 @@ func (r *envReader) store(text string) Store {
 // maxSocketPath is the longest path of a Unix socket on Linux: 108 bytes with the zero at the end.
 const maxSocketPath = 107
 
-// ControlBeside is the control socket beside a store.
+// ControlBeside returns the default control socket for a store.
 func ControlBeside(store string) string { return store + ".sock" }
 
 func (r *envReader) control(text string, s Store) string {
@@ -100,15 +104,26 @@ func (r *envReader) level(text string) slog.Level {
 	case "error":
 		return slog.LevelError
 	}
-	hint := "write " + oneOf(logLevels)
+	hint := "write " + yamldoc.OneOf(logLevels)
 	if text == "warning" {
 		hint = "write warn"
 	}
-	r.wrong("COUNTERSIGN_LOG", quote(text)+" is not a level", hint)
+	r.wrong("COUNTERSIGN_LOG", yamldoc.Quote(text)+" is not a level", hint)
 	return slog.LevelInfo
 }
 
-// The model needs room for its instructions and tools; more than the upper limit is no context of today's models.
+// maxStopWait is the longest wait for tools at shutdown, which is also the longest timeout of a tool.
+const maxStopWait = 24 * time.Hour
+
+func (r *envReader) stopWait(text string) time.Duration {
+	d, err := yamldoc.ParseDuration(text)
+	if err != nil || d < 0 || d > maxStopWait {
+		r.wrong("COUNTERSIGN_STOP_WAIT", yamldoc.Quote(text)+" is not how long a stop can wait", "write a time from 0s to 24h, such as 90s or 20m")
+	}
+	return d
+}
+
+// The model needs room for its instructions and tools; the upper limit is above the context of today's models.
 const (
 	minHistoryTokens = 1_000
 	maxHistoryTokens = 10_000_000
@@ -117,7 +132,7 @@ const (
 func (r *envReader) historyTokens(text string) int {
 	n, err := strconv.Atoi(strings.ReplaceAll(text, "_", ""))
 	if err != nil || n < minHistoryTokens || n > maxHistoryTokens {
-		r.wrong("COUNTERSIGN_HISTORY_TOKENS", quote(text)+" is not a number of tokens",
+		r.wrong("COUNTERSIGN_HISTORY_TOKENS", yamldoc.Quote(text)+" is not a number of tokens",
 			"write a whole number from "+strconv.Itoa(minHistoryTokens)+" to "+strconv.Itoa(maxHistoryTokens)+", such as 24000")
 	}
 	return n

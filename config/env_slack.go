@@ -3,6 +3,8 @@ package config
 import (
 	"regexp"
 	"strings"
+
+	"countersign/config/yamldoc"
 )
 
 var (
@@ -10,14 +12,14 @@ var (
 	signingSecret = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-// slack reads what the Slack edge needs.
+// slack reads the settings of the Slack edge.
 func (r *envReader) slack(e *Env) {
 	v, needs := r.variables, r.command.needsSlack()
 	e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-",
 		"write the Bot User OAuth Token of your app, from its page OAuth & Permissions", needs)
 	e.Transport = Transport(v.Transport)
 	if e.Transport != SocketMode && e.Transport != HTTPMode {
-		r.wrong("COUNTERSIGN_TRANSPORT", quote(v.Transport)+" is not a transport", "write socket or http")
+		r.wrong("COUNTERSIGN_TRANSPORT", yamldoc.Quote(v.Transport)+" is not a transport", "write socket or http")
 	}
 	e.AppToken = r.token("SLACK_APP_TOKEN", v.SlackAppToken, "xapp-",
 		"write an app-level token with connections:write, from your app's page Basic Information", needs && e.Transport == SocketMode)
@@ -29,7 +31,7 @@ func (r *envReader) slack(e *Env) {
 	e.HTTPAddr = r.address("COUNTERSIGN_HTTP_ADDR", v.HTTPAddr)
 }
 
-// tokenKinds says what a token with some other prefix is, and where it belongs.
+// tokenKinds names the variables for tokens with other prefixes.
 var tokenKinds = []struct{ prefix, is string }{
 	{"xoxb-", "a bot token (xoxb-), which belongs into SLACK_BOT_TOKEN"},
 	{"xapp-", "an app-level token (xapp-), which belongs into SLACK_APP_TOKEN"},
@@ -38,7 +40,7 @@ var tokenKinds = []struct{ prefix, is string }{
 	{"xox", "a token of some other kind"},
 }
 
-// token checks a Slack token's shape. Its value is never repeated.
+// token checks the form of a Slack token. Its value is never repeated.
 func (r *envReader) token(name, text, prefix, where string, needed bool) Secret {
 	if text == "" {
 		if needed {
@@ -83,17 +85,17 @@ func (r *envReader) signingSecret(text string, needed bool) Secret {
 	return Secret(text)
 }
 
-// missing reports a variable that the command can't do without. A name that is nearly the same is pointed out.
+// missing reports a missing variable that the command requires, and points out similar names that are set.
 func (r *envReader) missing(name, hint string) {
 	for _, other := range r.others {
-		if distance(other, name) <= 2 {
+		if yamldoc.EditDistance(other, name) <= 2 {
 			hint += " (" + other + " is set: is that a slip?)"
 		}
 	}
 	r.wrong(name, "is missing", hint)
 }
 
-// wrapped says what was copied along with a secret, or "".
+// wrapped names the characters that were copied along with a secret, or returns "".
 func wrapped(text string) string {
 	switch {
 	case strings.TrimSpace(text) != text:

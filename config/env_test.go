@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
 // Tokens of the right shape. None of them was ever Slack's.
@@ -28,7 +30,7 @@ func setenv(t *testing.T, pairs map[string]string) {
 	for _, name := range []string{
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
-		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_HISTORY_TOKENS",
+		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_STOP_WAIT", "COUNTERSIGN_HISTORY_TOKENS",
 	} {
 		t.Setenv(name, "") // counts as not set
 	}
@@ -49,7 +51,7 @@ func TestReadEnv(t *testing.T) {
 	want := config.Env{
 		BotToken: botToken, AppToken: appToken, Transport: config.SocketMode, SlackAPIURL: "http://127.0.0.1:8484/api/", ModelKey: modelKey, Model: "gpt-5",
 		Policy: "countersign.yaml", Store: config.Store{Backend: "bolt", Path: "/var/lib/state.db"}, HTTPAddr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090",
-		Control: "/var/lib/state.db.sock", Audit: config.Audit{Key: "/var/lib/state.db.audit-key", Heads: "/var/lib/state.db.heads"}, Log: slog.LevelDebug, HistoryTokens: 24000,
+		Control: "/var/lib/state.db.sock", Audit: config.Audit{Key: "/var/lib/state.db.audit-key", Heads: "/var/lib/state.db.heads"}, Log: slog.LevelDebug, StopWait: 15 * time.Second, HistoryTokens: 24000,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -129,8 +131,10 @@ func TestEnvProblems(t *testing.T) {
 		{"addresses", config.Check, map[string]string{"COUNTERSIGN_HTTP_ADDR": "8080", "COUNTERSIGN_ADMIN_ADDR": "localhost:http"}, []string{
 			`COUNTERSIGN_HTTP_ADDR: "8080" is a port without a host; write 127.0.0.1:8080`, `COUNTERSIGN_ADMIN_ADDR: "http" is not a port; write a number from 0 to 65535, such as localhost:9090`,
 		}},
-		{"the rest", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "websocket", "COUNTERSIGN_LOG": "warning", "COUNTERSIGN_HISTORY_TOKENS": "24k", "COUNTERSIGN_CONTROL": strings.Repeat("x", 108)}, []string{
-			`COUNTERSIGN_TRANSPORT: "websocket" is not a transport; write socket or http`, `COUNTERSIGN_HISTORY_TOKENS: "24k" is not a number of tokens`,
+		{"the rest", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "websocket", "COUNTERSIGN_LOG": "warning", "COUNTERSIGN_HISTORY_TOKENS": "24k", "COUNTERSIGN_STOP_WAIT": "900", "COUNTERSIGN_CONTROL": strings.Repeat("x", 108)}, []string{
+			`COUNTERSIGN_TRANSPORT: "websocket" is not a transport; write socket or http`,
+			`COUNTERSIGN_STOP_WAIT: "900" is not how long a stop can wait; write a time from 0s to 24h, such as 90s or 20m`,
+			`COUNTERSIGN_HISTORY_TOKENS: "24k" is not a number of tokens`,
 			"COUNTERSIGN_CONTROL: is 108 bytes long", `COUNTERSIGN_LOG: "warning" is not a level; write warn`,
 		}},
 		{"syslog that is no address", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "udp://[::1"}, []string{`COUNTERSIGN_AUDIT_SYSLOG: "udp://[::1" is not an address; write udp://HOST:514`}},
@@ -154,7 +158,7 @@ func TestEnvProblems(t *testing.T) {
 				}
 				return
 			}
-			var problems config.Problems
+			var problems yamldoc.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("want problems, got %v", err)
 			}

@@ -5,18 +5,21 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"countersign/config/yamldoc"
 )
 
-// ErrVariable says that a value of the policy file names a variable of the environment that is not set. The wrapping error names it.
+// ErrVariable means that a value of the policy file names an environment variable that is not set. The wrapping error
+// names the variable.
 var ErrVariable = errors.New("is not set in the environment")
 
-// reference is a variable's name between ${ and }. $${ stands for ${ itself.
+// reference is a variable's name in ${NAME}. $${ is an escaped ${.
 var reference = regexp.MustCompile(`\$?\$\{[^}]*\}?`)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Expand puts the values of the environment in the place of ${NAME}. A variable that is missing or empty is an error that wraps [ErrVariable] and
-// names it. What comes out may be a secret: it is for the wire, and for no log, error or card.
+// Expand replaces ${NAME} by values of the environment. A missing or empty variable is an error that wraps
+// [ErrVariable] and names it. The result may contain secrets: it must not appear in logs, errors or cards.
 func Expand(text string, lookup func(name string) (string, bool)) (string, error) {
 	var missing []string
 	out := reference.ReplaceAllStringFunc(text, func(found string) string {
@@ -31,12 +34,12 @@ func Expand(text string, lookup func(name string) (string, bool)) (string, error
 		return value
 	})
 	if len(missing) > 0 {
-		return "", fmt.Errorf("%s %w", strings.Join(sorted(missing), " and "), ErrVariable)
+		return "", fmt.Errorf("%s %w", strings.Join(yamldoc.SortedUnique(missing), " and "), ErrVariable)
 	}
 	return out, nil
 }
 
-// Variables lists the variables of the environment that a text names, each once.
+// Variables lists the distinct environment variables in a text.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range reference.FindAllString(text, -1) {
@@ -44,14 +47,14 @@ func Variables(text string) []string {
 			names = append(names, referred(found))
 		}
 	}
-	return sorted(names)
+	return yamldoc.SortedUnique(names)
 }
 
 func referred(found string) string { return strings.TrimSuffix(strings.TrimPrefix(found, "${"), "}") }
 
-// expandable reads a text that may name variables of the environment.
-func (v value) expandable(like string) (string, bool) {
-	text, ok := v.free(like)
+// readExpandable reads a text that may contain environment variables.
+func readExpandable(v yamldoc.Value, like string) (string, bool) {
+	text, ok := v.Free(like)
 	if !ok {
 		return "", false
 	}
@@ -60,10 +63,10 @@ func (v value) expandable(like string) (string, bool) {
 		switch {
 		case strings.HasPrefix(found, "$$"):
 		case !strings.HasSuffix(found, "}"):
-			v.wrong("${ is not closed", hint)
+			v.Wrong("${ is not closed", hint)
 			return "", false
 		case !variableName.MatchString(referred(found)):
-			v.wrong(quote(referred(found))+" is no variable's name", hint)
+			v.Wrong(yamldoc.Quote(referred(found))+" is no variable's name", hint)
 			return "", false
 		}
 	}

@@ -5,19 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
-// Fixture is one call that a policy is tried with, and what is expected of it. docs/explain.md has the file's format.
+// Fixture is a call for testing a policy, with the expected result. docs/explain.md describes the file format.
 type Fixture struct {
 	Name       string // for people; may be empty
-	Line       int    // in the file of fixtures; zero: it is from elsewhere
+	Line       int    // line in the file of fixtures; zero: from elsewhere
 	Tool       string
 	Args       json.RawMessage
-	Requesters []string // user ids of those who asked for it; the last one spoke last. Empty: nobody in particular
-	Authors    []string // user ids of others whose words the model was given
+	Requesters []string // user ids of the requesters, the last speaker last. Empty: unspecified
+	Authors    []string // user ids of the other authors of the model's input
 	Agent      string   // empty: the policy's first
 	Channel    string
 	DM         bool
@@ -25,7 +24,7 @@ type Fixture struct {
 	Expect     Expectation
 }
 
-// Expectation is what a fixture expects. What is empty is not looked at.
+// Expectation is the expected result of a fixture. Empty fields are not compared.
 type Expectation struct {
 	Verdict string
 	Risk    approvers.Risk
@@ -33,7 +32,7 @@ type Expectation struct {
 	Why     string   // a part of one of the reasons
 }
 
-// Empty reports whether nothing is expected.
+// Empty reports whether there is no expectation.
 func (e Expectation) Empty() bool {
 	return e.Verdict == "" && e.Risk == 0 && e.Who == nil && e.Why == ""
 }
@@ -42,84 +41,76 @@ func (e Expectation) Empty() bool {
 func ReadFixtures(path string) ([]Fixture, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, Problems{{File: path, Message: "can't be read: " + plainCause(err), Hint: "name a file of fixtures; docs/explain.md has an example"}}
+		return nil, yamldoc.Problems{{File: path, Message: "can't be read: " + plainCause(err), Hint: "name a file of fixtures; docs/explain.md has an example"}}
 	}
 	return ParseFixtures(path, data)
 }
 
-// ParseFixtures reads fixtures from a file's content: a list, each with at least a tool. name is what problems call the file.
+// ParseFixtures parses a file's content: a list of fixtures, each with at least a tool. name is the file's name in
+// problems.
 func ParseFixtures(name string, data []byte) ([]Fixture, error) {
-	r := &reader{file: &File{Name: name, marks: map[string]mark{}}}
+	doc, root, ok := yamldoc.Parse(name, data)
 	var out []Fixture
-	if root, ok := r.parse(data); ok {
-		items, _ := root.list("- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}")
+	if ok {
+		items, _ := root.List("- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}")
 		for _, item := range items {
-			out = append(out, item.fixture())
+			out = append(out, readFixture(item))
 		}
-		if len(items) == 0 && len(r.problems) == 0 {
-			root.wrong("has no fixture", "write at least one: - {tool: issue_refund, args: {amount: 600}}")
+		if len(items) == 0 && root.ProblemCount() == 0 {
+			root.Wrong("has no fixture", "write at least one: - {tool: issue_refund, args: {amount: 600}}")
 		}
 	}
-	if err := r.problems.inOrder().err(); err != nil {
+	if err := doc.Problems().Err(); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (v value) fixture() Fixture {
-	x := Fixture{Line: v.r.file.at(v.path).line, Args: json.RawMessage("{}")}
-	f := v.fields("name", "tool", "args", "requester", "authors", "agent", "channel", "dm", "at", "expect")
-	x.Name, _ = f.free("name", "what the fixture is about")
-	if f.has("tool") {
+func readFixture(v yamldoc.Value) Fixture {
+	x := Fixture{Line: v.Line(), Args: json.RawMessage("{}")}
+	f := v.Fields("name", "tool", "args", "requester", "authors", "agent", "channel", "dm", "at", "expect")
+	x.Name, _ = f.Free("name", "what the fixture is about")
+	if f.Has("tool") {
 		var ok bool
-		if x.Tool, ok = f.free("tool", "a tool's name"); ok && !toolName.MatchString(x.Tool) {
-			f["tool"].wrong("no tool can be called "+quote(x.Tool), "a name has 1 to 64 letters, digits, _, . and -")
+		if x.Tool, ok = f.Free("tool", "a tool's name"); ok && !toolName.MatchString(x.Tool) {
+			f["tool"].Wrong("no tool can be called "+yamldoc.Quote(x.Tool), "a name has 1 to 64 letters, digits, _, . and -")
 		}
-	} else if v.isMapping() {
-		v.wrong("names no tool", "add tool: and its name")
+	} else if v.IsMapping() {
+		v.Wrong("names no tool", "add tool: and its name")
 	}
 	if a, ok := f["args"]; ok {
-		x.Args = a.arguments()
+		x.Args = readArguments(a)
 	}
-	x.Requesters = f.users("requester")
-	x.Authors = f.users("authors")
-	x.Agent, _ = f.free("agent", "an agent's name")
-	x.Channel, _ = f.free("channel", `a channel id, as conversation.channel has it`)
-	f.flag("dm", &x.DM)
+	x.Requesters = readUsers(f, "requester")
+	x.Authors = readUsers(f, "authors")
+	x.Agent, _ = f.Free("agent", "an agent's name")
+	x.Channel, _ = f.Free("channel", `a channel id, as conversation.channel has it`)
+	f.Flag("dm", &x.DM)
 	if a, ok := f["at"]; ok {
-		x.At, _ = a.instant()
+		x.At, _ = readInstant(a)
 	}
 	if e, ok := f["expect"]; ok {
-		x.Expect = e.expectation()
+		x.Expect = readExpectation(e)
 	}
 	return x
 }
 
-// free reads a text, where the key is there.
-func (f fieldset) free(key, like string) (string, bool) {
-	v, ok := f[key]
-	if !ok {
-		return "", false
-	}
-	return v.free(like)
-}
-
-// users reads one user id or a list of them, where the key is there.
-func (f fieldset) users(key string) (out []string) {
+// readUsers reads one user id or a list of them, if the key is present.
+func readUsers(f yamldoc.Fields, key string) (out []string) {
 	v, ok := f[key]
 	if !ok {
 		return nil
 	}
-	items := []value{v}
-	if _, list := v.node.(*ast.SequenceNode); list {
-		items, _ = v.list("[U0100, U0002]")
+	items := []yamldoc.Value{v}
+	if v.IsList() {
+		items, _ = v.List("[U0100, U0002]")
 	}
 	for _, item := range items {
-		text, ok := item.free("a user id such as U0123ABCD")
+		text, ok := item.Free("a user id such as U0123ABCD")
 		switch {
 		case !ok:
 		case !IsUserID(text):
-			item.wrong(quote(text)+" is no user id", "write one such as U0123ABCD: Slack shows it in a person's profile")
+			item.Wrong(yamldoc.Quote(text)+" is no user id", "write one such as U0123ABCD: Slack shows it in a person's profile")
 		default:
 			out = append(out, text)
 		}
@@ -127,38 +118,51 @@ func (f fieldset) users(key string) (out []string) {
 	return out
 }
 
-// IsUserID reports whether a text is written as Slack writes the ids of users.
+// IsUserID reports whether a text has the form of a Slack user id.
 func IsUserID(text string) bool { return userID.MatchString(text) }
 
 var verdicts = []string{string(approvers.Auto), string(approvers.Ask), string(approvers.Refuse), string(approvers.Observed)}
 
-func (v value) expectation() Expectation {
+func readExpectation(v yamldoc.Value) Expectation {
 	var e Expectation
-	f := v.fields("verdict", "risk", "who", "why")
+	f := v.Fields("verdict", "risk", "who", "why")
 	if d, ok := f["verdict"]; ok {
-		text, read := d.text(oneOf(verdicts))
+		text, read := d.Text(yamldoc.OneOf(verdicts))
 		if e.Verdict = text; read && !slices.Contains(verdicts, text) {
-			d.wrong(quote(text)+" is no verdict", "write "+oneOf(verdicts))
+			d.Wrong(yamldoc.Quote(text)+" is no verdict", "write "+yamldoc.OneOf(verdicts))
 		}
 	}
-	f.risk("risk", &e.Risk)
+	readRiskKey(f, "risk", &e.Risk)
 	if w, ok := f["who"]; ok {
-		e.Who = append([]string{}, w.texts(`[team-lead, "2 x finance-director"]`, "a stage")...)
+		e.Who = append([]string{}, w.Texts(`[team-lead, "2 x finance-director"]`, "a stage")...)
 	}
-	e.Why, _ = f.free("why", "a part of the reason")
+	e.Why, _ = f.Free("why", "a part of the reason")
 	return e
 }
 
-// instant reads a time as RFC 3339 has it.
-func (v value) instant() (time.Time, bool) {
-	text, ok := v.text("a time such as 2026-12-24T18:00:00+01:00")
+// readInstant reads a time in RFC 3339 format.
+func readInstant(v yamldoc.Value) (time.Time, bool) {
+	text, ok := v.Text("a time such as 2026-12-24T18:00:00+01:00")
 	if !ok {
 		return time.Time{}, false
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		v.wrong(quote(text)+" is no time", "write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00")
+		v.Wrong(yamldoc.Quote(text)+" is no time", "write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00")
 		return t, false
 	}
 	return t, true
+}
+
+// readArguments reads a call's arguments: a mapping, or JSON as text. Numbers keep their digits.
+func readArguments(v yamldoc.Value) json.RawMessage {
+	if v.IsText() {
+		text, _ := v.Text(`a mapping, or JSON such as '{"amount": 600}'`)
+		return json.RawMessage(text)
+	}
+	if v.Readable() && !v.IsMapping() {
+		v.Wrongf(`write a mapping such as {amount: 600}, or JSON in quotes`, "%s is no arguments", v.Shown())
+		return nil
+	}
+	return v.JSON(approvers.MaxArgs)
 }

@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
 // Everything that a fixture can say.
@@ -84,7 +85,7 @@ func TestFixtureProblems(t *testing.T) {
 		"no bracket":       {"- {tool: x, args: {a: 1}\n", "f.yaml:1:3: the brace { is never closed"},
 	} {
 		_, err := config.ParseFixtures("f.yaml", []byte(c.text))
-		var problems config.Problems
+		var problems yamldoc.Problems
 		if !errors.As(err, &problems) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", name, err, c.want)
 		}

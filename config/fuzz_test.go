@@ -5,16 +5,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
+	"countersign/internal/demo/shop"
 )
 
-// FuzzParsePolicy: whatever the file holds, it is either refused with problems that have a place in it, or gives a policy that can
-// be checked, reported and asked without a panic.
+// FuzzParsePolicy: whatever the file holds, it is either refused with problems that have a place in it, or gives a
+// policy that can be checked, reported and asked without a panic.
 func FuzzParsePolicy(f *testing.F) {
-	for _, pattern := range []string{"testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
+	for _, pattern := range []string{"testdata/*/*.yaml", "check/testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -27,16 +31,24 @@ func FuzzParsePolicy(f *testing.F) {
 			f.Add(data)
 		}
 	}
+	schema, err := os.ReadFile("condition/testdata/typed/schema.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	tools := []check.Tool{{Name: "refund", Schema: schema}}
+	for _, tool := range shop.New(time.Now).Tools() {
+		tools = append(tools, check.Tool{Name: tool.Name, Schema: tool.Schema})
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := config.ParsePolicy("f.yaml", data)
 		if err != nil {
 			placed(t, err)
 			return
 		}
-		if text := file.Check(append(shopTools, config.Tool{Name: "refund", Schema: richSchema})).Excerpts(); !utf8.ValidString(text) {
+		if text := check.Run(file, tools).Excerpts(); !utf8.ValidString(text) {
 			t.Fatalf("the finding is no text: %q", text)
 		}
-		_ = file.Report([]config.Tool{{Name: "x"}})
+		_ = check.NewReport(file, []check.Tool{{Name: "x"}})
 		for _, tool := range file.Policy.Tools {
 			if !tool.Risk.Valid() {
 				t.Fatalf("a tool without a risk: %+v", tool)
@@ -60,7 +72,8 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
-// FuzzParseFixtures: whatever the file holds, it is either refused with problems that have a place in it, or gives fixtures that can be tried.
+// FuzzParseFixtures: whatever the file holds, it is either refused with problems that have a place in it, or gives
+// fixtures that can be tried.
 func FuzzParseFixtures(f *testing.F) {
 	for _, seed := range []string{
 		"- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}\n",
@@ -92,7 +105,7 @@ func FuzzParseFixtures(f *testing.F) {
 // placed checks that an error is problems, each with its place in the file.
 func placed(t *testing.T, err error) {
 	t.Helper()
-	var problems config.Problems
+	var problems yamldoc.Problems
 	if !errors.As(err, &problems) || len(problems.Errors()) == 0 {
 		t.Fatalf("refused without a problem: %v", err)
 	}

@@ -5,61 +5,60 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
 var outsides = []string{string(approvers.OutsideWaits), string(approvers.OutsideEscalates)}
 
-// hours reads a role's working hours: where, on which days, from when until when. Nil: they could not be read.
-func (v value) hours() *approvers.Hours {
+// readHours reads a role's working hours: time zone, days, start and end. A nil result means that they are invalid.
+func readHours(v yamldoc.Value) *approvers.Hours {
 	h := &approvers.Hours{Days: [7]bool{1: true, 2: true, 3: true, 4: true, 5: true}, Outside: approvers.OutsideWaits}
-	f := v.fields("zone", "days", "from", "to", "holidays", "outside")
+	f := v.Fields("zone", "days", "from", "to", "holidays", "outside")
 	for _, need := range [][2]string{{"zone", "zone: Europe/Berlin"}, {"from", `from: "09:00"`}, {"to", `to: "17:00"`}} {
-		if v.isMapping() && !f.has(need[0]) {
-			v.wrong(need[0]+" is missing", "add "+need[1])
+		if v.IsMapping() && !f.Has(need[0]) {
+			v.Wrong(need[0]+" is missing", "add "+need[1])
 		}
 	}
-	before := len(v.r.problems)
+	before := v.ProblemCount()
 	if z, ok := f["zone"]; ok {
-		h.Zone = z.zone()
+		h.Zone = readZone(z)
 	}
 	if d, ok := f["days"]; ok {
-		h.Days = d.days()
+		h.Days = readDays(d)
 	}
-	from, okFrom := f.clock("from", &h.From)
-	to, okTo := f.clock("to", &h.To)
+	from, okFrom := readClock(f, "from", &h.From)
+	to, okTo := readClock(f, "to", &h.To)
 	if okFrom && okTo && h.From >= h.To {
-		to.wrongf("write the earlier time as from; who works over midnight needs two approvers, one until 24:00 and one from 00:00",
-			"the working day ends at %s, and it begins at %s", to.shown(), from.shown())
+		to.Wrongf("write the earlier time as from; who works over midnight needs two approvers, one until 24:00 and one from 00:00",
+			"the working day ends at %s, and it begins at %s", to.Shown(), from.Shown())
 	}
 	if d, ok := f["holidays"]; ok {
-		h.Holidays = d.dates()
+		h.Holidays = readDates(d)
 	}
-	if outside, ok := f.choice("outside", outsides); ok {
+	if outside, ok := f.Choice("outside", outsides); ok {
 		h.Outside = approvers.Outside(outside)
 	}
-	if len(v.r.problems) > before || h.Zone == nil {
+	if v.ProblemCount() > before || h.Zone == nil {
 		return nil
 	}
 	return h
 }
 
-var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // by time.Weekday
+var Weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // by time.Weekday
 
-// days reads mon-fri, or a list of days and such spans.
-func (v value) days() (out [7]bool) {
+// readDays reads days such as mon-fri, or a list of days and ranges.
+func readDays(v yamldoc.Value) (out [7]bool) {
 	const like = "days such as mon-fri, or [mon, wed]"
-	items := []value{v}
-	if _, ok := v.node.(*ast.SequenceNode); ok {
-		items, _ = v.list("[mon, wed]")
+	items := []yamldoc.Value{v}
+	if v.IsList() {
+		items, _ = v.List("[mon, wed]")
 		if len(items) == 0 {
-			v.wrong("names no day, so nobody would ever work", "write "+like)
+			v.Wrong("names no day, so nobody would ever work", "write "+like)
 		}
 	}
 	for _, item := range items {
-		text, ok := item.text(like)
+		text, ok := item.Text(like)
 		if !ok {
 			continue
 		}
@@ -67,12 +66,12 @@ func (v value) days() (out [7]bool) {
 		if !span {
 			last = first
 		}
-		from, to := slices.Index(weekdays, strings.TrimSpace(first)), slices.Index(weekdays, strings.TrimSpace(last))
+		from, to := slices.Index(Weekdays, strings.TrimSpace(first)), slices.Index(Weekdays, strings.TrimSpace(last))
 		if from < 0 || to < 0 {
-			item.wrong(quote(text)+" is no day", "the days are "+strings.Join(append(weekdays[1:len(weekdays):len(weekdays)], weekdays[0]), ", ")+"; several are written mon-fri")
+			item.Wrong(yamldoc.Quote(text)+" is no day", "the days are "+strings.Join(append(Weekdays[1:len(Weekdays):len(Weekdays)], Weekdays[0]), ", ")+"; several are written mon-fri")
 			continue
 		}
-		for day := from; ; day = (day + 1) % len(weekdays) {
+		for day := from; ; day = (day + 1) % len(Weekdays) {
 			out[day] = true
 			if day == to {
 				break
@@ -82,19 +81,18 @@ func (v value) days() (out [7]bool) {
 	return out
 }
 
-// clock reads a time of day into a duration since midnight.
-func (f fieldset) clock(key string, to *time.Duration) (value, bool) {
+// readClock converts a time of day to a duration since midnight.
+func readClock(f yamldoc.Fields, key string, to *time.Duration) (yamldoc.Value, bool) {
 	v, ok := f[key]
 	if !ok {
 		return v, false
 	}
 	const hint = `write a time from "00:00" to "24:00", in quotes`
-	switch v.node.(type) {
-	case *ast.IntegerNode, *ast.FloatNode:
-		v.wrong(v.shown()+" is no time of day", hint)
+	if v.IsNumber() {
+		v.Wrong(v.Shown()+" is no time of day", hint)
 		return v, false
 	}
-	text, ok := v.text(`a time of day such as "09:00"`)
+	text, ok := v.Text(`a time of day such as "09:00"`)
 	if !ok {
 		return v, false
 	}
@@ -104,28 +102,28 @@ func (f fieldset) clock(key string, to *time.Duration) (value, bool) {
 	}
 	at, err := time.Parse("15:04", text)
 	if err != nil {
-		v.wrong(quote(text)+" is no time of day", hint)
+		v.Wrong(yamldoc.Quote(text)+" is no time of day", hint)
 		return v, false
 	}
 	*to = time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
 	return v, true
 }
 
-// dates reads a list of days such as 2026-12-25.
-func (v value) dates() []string {
-	items, _ := v.list("[2026-12-25]")
+// readDates reads a list of days such as 2026-12-25.
+func readDates(v yamldoc.Value) []string {
+	items, _ := v.List("[2026-12-25]")
 	var out []string
 	for _, item := range items {
-		text, ok := item.text("a date such as 2026-12-25")
+		text, ok := item.Text("a date such as 2026-12-25")
 		if !ok {
 			continue
 		}
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			item.wrong(quote(text)+" is no date", "write year, month and day, such as 2026-12-25")
+			item.Wrong(yamldoc.Quote(text)+" is no date", "write year, month and day, such as 2026-12-25")
 			continue
 		}
 		if slices.Contains(out, text) {
-			item.wrong(text+" is named twice", "remove one of them")
+			item.Wrong(text+" is named twice", "remove one of them")
 			continue
 		}
 		out = append(out, text)

@@ -5,19 +5,21 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"countersign/config/yamldoc"
 )
 
-// Template is a text with gaps that arguments of a call and variables of the environment fill.
+// Template is a text with placeholders for a call's arguments and for environment variables.
 type Template []Piece
 
-// Piece is a part of a template: text as it is, or the name of what stands there.
+// Piece is a part of a template: literal text, or the name of a placeholder.
 type Piece struct {
 	Text     string
-	Variable string // of the environment
-	Argument string // of the call
+	Variable string // an environment variable
+	Argument string // an argument of the call
 }
 
-// String is the template as it is written.
+// String returns the template in its source form.
 func (t Template) String() string {
 	var b strings.Builder
 	for _, p := range t {
@@ -33,7 +35,7 @@ func (t Template) String() string {
 	return b.String()
 }
 
-// Arguments are the names of the arguments that fill it, in their order, each once.
+// Arguments lists the distinct arguments of the template, in order.
 func (t Template) Arguments() []string {
 	var names []string
 	for _, p := range t {
@@ -44,7 +46,7 @@ func (t Template) Arguments() []string {
 	return names
 }
 
-// Variables are the names of the environment's variables that fill it, each once.
+// Variables lists the distinct environment variables of the template.
 func (t Template) Variables() []string {
 	var names []string
 	for _, p := range t {
@@ -55,16 +57,16 @@ func (t Template) Variables() []string {
 	return names
 }
 
-// argumentName is what an argument that fills a gap can be called.
+// argumentName matches the valid names of arguments in placeholders.
 var argumentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// gap finds what is not text as it is: ${NAME}, {name}, {{ and }}, and $${…}, which stands for ${…}.
+// gap matches everything except literal text: ${NAME}, {name}, {{ and }}, and $${…}, which is an escaped ${…}.
 var gap = regexp.MustCompile(`\$\$\{[^}]*\}?|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
 
-// special is what text as it is must be written twice for, or its first sign.
+// special matches characters that must be doubled in literal text, or their start.
 var special = regexp.MustCompile(`\$\{[^}]*\}?|[{}]`)
 
-// parseTemplate reads a template, or says what is wrong with it.
+// parseTemplate parses a template, or describes its fault.
 func parseTemplate(text string) (t Template, message, hint string) {
 	add := func(s string) {
 		if n := len(t); n > 0 && t[n-1].Variable == "" && t[n-1].Argument == "" {
@@ -89,11 +91,11 @@ func parseTemplate(text string) (t Template, message, hint string) {
 		case !strings.HasSuffix(found, "}"):
 			return nil, found[:strings.IndexByte(found, '{')+1] + " is never closed", "write {name} for an argument, ${NAME} for a variable of the environment, {{ for a brace that is meant as it is"
 		case found[0] == '$' && !variableName.MatchString(name):
-			return nil, fmt.Sprintf("%s is no variable's name", quote(name)), "write ${NAME} with the name of a variable of the environment, or $${ for these two characters"
+			return nil, fmt.Sprintf("%s is no variable's name", yamldoc.Quote(name)), "write ${NAME} with the name of a variable of the environment, or $${ for these two characters"
 		case found[0] == '$':
 			t = append(t, Piece{Variable: name})
 		case !argumentName.MatchString(name):
-			return nil, fmt.Sprintf("%s is no argument's name", quote(name)), "write {name} for an argument, {{ and }} for braces that are meant as they are"
+			return nil, fmt.Sprintf("%s is no argument's name", yamldoc.Quote(name)), "write {name} for an argument, {{ and }} for braces that are meant as they are"
 		default:
 			t = append(t, Piece{Argument: name})
 		}
@@ -102,15 +104,15 @@ func parseTemplate(text string) (t Template, message, hint string) {
 	return t, "", ""
 }
 
-// template reads a text with gaps.
-func (v value) template(like string) (Template, bool) {
-	text, ok := v.free(like)
+// readTemplate reads a template.
+func readTemplate(v yamldoc.Value, like string) (Template, bool) {
+	text, ok := v.Free(like)
 	if !ok {
 		return nil, false
 	}
 	t, message, hint := parseTemplate(text)
 	if message != "" {
-		v.wrong(message, hint)
+		v.Wrong(message, hint)
 		return nil, false
 	}
 	return t, true

@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
 func text(s string) config.Template     { return config.Template{{Text: s}} }
@@ -97,7 +98,7 @@ func TestFinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Finding(config.Warning, "http.a.url", "is odd", "write another").Error(); got != "p.yaml:3:28: warning: http.a.url: is odd; write another" {
+	if got := f.Finding(yamldoc.Warning, "http.a.url", "is odd", "write another").Error(); got != "p.yaml:3:28: warning: http.a.url: is odd; write another" {
 		t.Error(got)
 	}
 }

@@ -7,32 +7,33 @@ import (
 	"strings"
 
 	"countersign/agent/egress"
+	"countersign/config/yamldoc"
 )
 
-// Address is where an HTTP tool's requests go. Arguments stand in its path and in the values of its query, and nowhere else.
+// Address is the URL template of an HTTP tool. Only its path and the values of its query may contain arguments.
 type Address struct {
-	Base  Template // scheme and host, no argument
+	Base  Template // scheme and host, without arguments
 	Path  Template // from the first slash on; empty: none
 	Query []QueryPart
 }
 
-// QueryPart is one name=value of an address.
+// QueryPart is one name=value of a query.
 type QueryPart struct{ Name, Value Template }
 
-// Arguments are the names of the arguments that stand in the address, each once.
+// Arguments lists the distinct arguments of the address.
 func (a Address) Arguments() []string {
 	names := a.Path.Arguments()
 	for _, q := range a.Query {
 		names = append(names, q.Value.Arguments()...)
 	}
-	return sorted(names)
+	return yamldoc.SortedUnique(names)
 }
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// address reads an address with gaps. Whatever fills them, it can be parsed and leads to the same host.
-func (v value) address() (Address, bool) {
-	t, ok := v.template(likeAddress)
+// readAddress reads a URL template. With any values filled in, it stays parseable and has the same host.
+func readAddress(v yamldoc.Value) (Address, bool) {
+	t, ok := readTemplate(v, likeAddress)
 	if !ok {
 		return Address{}, false
 	}
@@ -41,16 +42,16 @@ func (v value) address() (Address, bool) {
 		message, hint = a.fault()
 	}
 	if message != "" {
-		v.wrong(message, hint)
+		v.Wrong(message, hint)
 		return Address{}, false
 	}
 	return a, true
 }
 
-// splitAddress parts a template into host, path and query.
+// splitAddress splits a template into host, path and query.
 func splitAddress(t Template) (a Address, message, hint string) {
 	if len(t) == 0 || t[0].Variable == "" && !strings.HasPrefix(t[0].Text, "http://") && !strings.HasPrefix(t[0].Text, "https://") {
-		return a, quote(t.String()) + " is no address of a server", "write " + likeAddress
+		return a, yamldoc.Quote(t.String()) + " is no address of a server", "write " + likeAddress
 	}
 	base, rest := cutTemplate(t, "/?#", len("https://"))
 	if len(base.Arguments()) > 0 {
@@ -67,17 +68,18 @@ func splitAddress(t Template) (a Address, message, hint string) {
 			continue
 		}
 		if len(name.Arguments())+len(name.Variables()) > 0 || len(name) == 0 {
-			return a, quote(part.String()) + " has no plain name", "write name={argument}"
+			return a, yamldoc.Quote(part.String()) + " has no plain name", "write name={argument}"
 		}
 		if slices.ContainsFunc(a.Query, func(q QueryPart) bool { return q.Name.String() == name.String() }) {
-			return a, quote(name.String()) + " is there twice in the query", "an argument that is a list is repeated by itself; keep one of them"
+			return a, yamldoc.Quote(name.String()) + " is there twice in the query", "an argument that is a list is repeated by itself; keep one of them"
 		}
 		a.Query = append(a.Query, QueryPart{Name: name, Value: value.skip(1)})
 	}
 	return a, "", ""
 }
 
-// cutTemplate parts a template before the first of some characters in its text. The first after characters don't count where they hold the scheme.
+// cutTemplate splits a template at the first of some characters in its text. It skips the first after characters of the
+// text, which hold the scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {
@@ -102,7 +104,7 @@ func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	return t, nil
 }
 
-// skip leaves out the first bytes of a template that begins with text.
+// skip removes the first bytes of a template that starts with text.
 func (t Template) skip(n int) Template {
 	if len(t) == 0 {
 		return nil
@@ -114,7 +116,7 @@ func (t Template) skip(n int) Template {
 	return out
 }
 
-// fault says what is wrong with an address, or "".
+// fault describes the fault of an address, or returns "".
 func (a Address) fault() (message, hint string) {
 	all := slices.Concat(a.Base, a.Path)
 	for _, q := range a.Query {
@@ -122,7 +124,7 @@ func (a Address) fault() (message, hint string) {
 	}
 	for _, p := range all {
 		if i := strings.IndexFunc(p.Text, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("\"<>\\^`{|}", c) }); i >= 0 {
-			return quote(string([]rune(p.Text[i:])[:1])) + " can't stand in an address", "write it percent-encoded, such as %20 for a space"
+			return yamldoc.Quote(string([]rune(p.Text[i:])[:1])) + " can't stand in an address", "write it percent-encoded, such as %20 for a space"
 		}
 		if strings.Contains(p.Text, "#") {
 			return "has a # in it, which no server sees", "remove what begins there, or write %23"
@@ -140,17 +142,17 @@ func (a Address) fault() (message, hint string) {
 	}
 	for segment := range strings.SplitSeq(filled(a.Path), "/") {
 		if plain, err := url.PathUnescape(segment); err != nil {
-			return quote(segment) + " is not percent-encoded", "write %25 for a percent sign"
+			return yamldoc.Quote(segment) + " is not percent-encoded", "write %25 for a percent sign"
 		} else if plain == "." || plain == ".." {
 			return "the path has " + plain + " in it", "write the path that is meant"
 		}
 	}
 	if len(a.Base.Variables()) > 0 {
-		return "", "" // what it is shows when it is used
+		return "", "" // unknown until it is used
 	}
 	u, err := url.Parse(filled(a.Base) + filled(a.Path))
 	if err != nil || u.Host == "" {
-		return quote(a.Base.String()) + " is no address of a server", "write " + likeAddress
+		return yamldoc.Quote(a.Base.String()) + " is no address of a server", "write " + likeAddress
 	}
 	if err := egress.CheckURL(u); err != nil {
 		return err.Error(), "write " + likeAddress
@@ -158,7 +160,8 @@ func (a Address) fault() (message, hint string) {
 	return "", ""
 }
 
-// unencrypted reports whether what is sent to the address could be read on its way. Where the host is from the environment it is not known.
+// unencrypted reports whether data is sent to the address without encryption. It returns false if the host comes from
+// the environment, because it is unknown here.
 func (a Address) unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)

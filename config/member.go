@@ -6,19 +6,20 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
 var (
 	userID  = regexp.MustCompile(`^[UW][A-Z0-9]{2,}$`)
 	groupID = regexp.MustCompile(`^S[A-Z0-9]{2,}$`)
-	// groupHandle is Slack's rule for a user group's handle.
+	// groupHandle is Slack's syntax for a user group's handle.
 	groupHandle = regexp.MustCompile(`^@[^\s@#A-Z]{1,80}$`)
 )
 
-// member reads one member: a user id, a user group by handle or id, or an e-mail address.
-func (v value) member() (approvers.Member, bool) {
+// readMember reads one member: a user id, a user group by handle or id, or an e-mail address.
+func readMember(v yamldoc.Value) (approvers.Member, bool) {
 	const hint = `write a user id such as U0123ABCD, a user group such as "@support", or an e-mail address`
-	text, ok := v.free(`a user id, "@group" or an e-mail address`)
+	text, ok := v.Free(`a user id, "@group" or an e-mail address`)
 	if !ok {
 		return approvers.Member{}, false
 	}
@@ -31,26 +32,26 @@ func (v value) member() (approvers.Member, bool) {
 	case groupHandle.MatchString(text):
 		return approvers.Member{Kind: approvers.MemberGroup, Value: text[1:]}, true
 	case strings.HasPrefix(text, "@"):
-		v.wrong(quote(text)+" is no handle of a user group", "handles are in lower case, without spaces")
+		v.Wrong(yamldoc.Quote(text)+" is no handle of a user group", "handles are in lower case, without spaces")
 	case isEmail(text):
 		return approvers.Member{Kind: approvers.MemberEmail, Value: strings.ToLower(text)}, true
 	default:
-		v.wrong(quote(text)+" names nobody", hint)
+		v.Wrong(yamldoc.Quote(text)+" names nobody", hint)
 	}
 	return approvers.Member{}, false
 }
 
-// domains reads the domains whose e-mail addresses count.
-func (v value) domains() []string {
+// readDomains reads the accepted domains of e-mail addresses.
+func readDomains(v yamldoc.Value) []string {
 	var out []string
-	items, _ := v.list("[example.com]")
+	items, _ := v.List("[example.com]")
 	for _, item := range items {
-		text, ok := item.free("a domain such as example.com")
+		text, ok := item.Free("a domain such as example.com")
 		switch domain := strings.ToLower(text); {
 		case ok && isEmail("jo@"+domain):
 			out = append(out, domain)
 		case ok:
-			item.wrong(quote(text)+" is no domain", "write what stands behind the @ of the addresses: example.com")
+			item.Wrong(yamldoc.Quote(text)+" is no domain", "write what stands behind the @ of the addresses: example.com")
 		}
 	}
 	return out

@@ -5,111 +5,115 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
-// What applies where the policy says nothing.
+// Defaults of the policy.
 const (
 	expiresAfter  = 30 * time.Minute
 	escalateAfter = 10 * time.Minute
 	runWithin     = 15 * time.Minute
 	maxSteps      = 10
-	reminders     = 3 // where something says after which time people are reminded
+	reminders     = 3 // if a reminder time is set
 )
 
+// reader converts the policy file's values to a File.
+type reader struct{ file *File }
+
 // policy reads the whole file.
-func (r *reader) policy(root value) *approvers.Policy {
-	f := root.fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit", "servers", "http", "openapi")
-	r.version(root, f)
-	p := &approvers.Policy{Defaults: r.defaults(f["defaults"])}
-	f.mode(&p.Mode)
+func (r reader) policy(root yamldoc.Value) *approvers.Policy {
+	f := root.Fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit", "servers", "http", "openapi")
+	readVersion(root, f)
+	p := &approvers.Policy{Defaults: readDefaults(f["defaults"])}
+	readMode(f, &p.Mode)
 	if v, ok := f["never_loosen"]; ok {
-		p.NeverLoosen = v.texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
+		p.NeverLoosen = v.Texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
 	}
 	if v, ok := f["email_domains"]; ok {
-		p.EmailDomains = v.domains()
+		p.EmailDomains = readDomains(v)
 	}
 	if v, ok := f["shared_channels"]; ok {
-		p.SharedChannels = v.sharedChannels()
+		p.SharedChannels = readSharedChannels(v)
 	}
 	if v, ok := f["caps"]; ok {
-		p.Caps = v.caps()
+		p.Caps = readCaps(v)
 	}
 	if v, ok := f["budgets"]; ok {
-		p.Budgets = v.budgets(approvers.Budgets{})
+		p.Budgets = readBudgets(v, approvers.Budgets{})
 	}
 	if v, ok := f["paused_by"]; ok {
-		p.PausedBy = v.texts("[team-lead]", "an approver's name")
+		p.PausedBy = v.Texts("[team-lead]", "an approver's name")
 	}
 	if v, ok := f["retention"]; ok {
-		p.Retention = v.retention()
+		p.Retention = readRetention(v)
 	}
 	if v, ok := f["audit"]; ok {
-		p.Audit = v.auditPost()
+		p.Audit = readAuditPost(v)
 	}
-	r.file.Servers = r.servers(f["servers"])
-	r.file.HTTP = r.endpoints(f["http"])
-	r.file.OpenAPI = r.openAPIs(f["openapi"])
+	r.file.Servers = readServers(f["servers"])
+	r.file.HTTP = readEndpoints(f["http"])
+	r.file.OpenAPI = readOpenAPIs(f["openapi"])
 	for _, e := range section(f["tools"], "the tools: name: {risk: low}") {
 		p.Tools = append(p.Tools, r.tool(e))
 	}
 	for _, e := range section(f["approvers"], "the approvers: name: {members: [U0001], max_risk: high, can_approve: [tool]}") {
-		p.Approvers = append(p.Approvers, r.role(e))
+		p.Approvers = append(p.Approvers, readRole(e))
 	}
 	for _, e := range section(f["agents"], `the agents: name: {channels: ["#support"], tools: ["*"]}`) {
-		p.Agents = append(p.Agents, r.agent(e, p.Budgets))
+		p.Agents = append(p.Agents, readAgent(e, p.Budgets))
 	}
 	return p
 }
 
-// section reads a top-level mapping. One with nothing in it, or all of it commented out, has no entries.
-func section(v value, what string) []entry {
-	if v.node == nil || v.empty() {
+// section reads a top-level mapping. An empty one, or one that is all commented out, has no entries.
+func section(v yamldoc.Value, what string) []yamldoc.Entry {
+	if !v.Readable() || v.Empty() {
 		return nil
 	}
-	return v.entries(what)
+	return v.Entries(what)
 }
 
-// version makes sure that a file for a later version is not read as if it were for this one.
-func (r *reader) version(root value, f fieldset) {
+// readVersion rejects a file that was written for a later version.
+func readVersion(root yamldoc.Value, f yamldoc.Fields) {
 	v, ok := f["version"]
 	if !ok {
-		if root.isMapping() {
-			r.wrongAt(mark{1, 1}, "version: is missing", "begin the file with version: 1")
+		if root.IsMapping() {
+			root.WrongStart("version: is missing", "begin the file with version: 1")
 		}
 		return
 	}
-	if v.node != nil && v.shown() != "1" {
-		v.wrongf("write version: 1; a file of a later version needs a later Countersign", "%s is no version that is known here", v.shown())
+	if v.Readable() && v.Shown() != "1" {
+		v.Wrongf("write version: 1; a file of a later version needs a later Countersign", "%s is no version that is known here", v.Shown())
 	}
 }
 
-func (r *reader) defaults(v value) approvers.Defaults {
+func readDefaults(v yamldoc.Value) approvers.Defaults {
 	d := approvers.Defaults{ExpiresAfter: expiresAfter, EscalateAfter: escalateAfter, RunWithin: runWithin, Reminders: reminders, OnExpiry: approvers.ExpiryRejects}
 	d.UnknownTool = approvers.ToolPolicy{Risk: approvers.Critical, Confirm: true, WithPreview: true}
-	if v.node == nil || v.empty() {
+	if !v.Readable() || v.Empty() {
 		return d
 	}
-	f := v.fields(append(slices.Clone(clockKeys), "unknown_tool", "unpinned_tools")...)
-	f.clocks(defaultClocks(&d))
+	f := v.Fields(append(slices.Clone(clockKeys), "unknown_tool", "unpinned_tools")...)
+	readClocks(f, defaultClocks(&d))
 	if u, ok := f["unknown_tool"]; ok {
-		d.UnknownTool = r.unknownTool(u, d.UnknownTool)
+		d.UnknownTool = readUnknownTool(u, d.UnknownTool)
 	}
-	if word, ok := f.choice("unpinned_tools", []string{unpinnedBlock, string(approvers.UnpinnedUnknown)}); ok && word != unpinnedBlock {
+	if word, ok := f.Choice("unpinned_tools", []string{unpinnedBlock, string(approvers.UnpinnedUnknown)}); ok && word != unpinnedBlock {
 		d.UnpinnedTools = approvers.UnpinnedUnknown
 	}
 	return d
 }
 
-// unpinnedBlock is the word for what holds where nothing is said.
+// unpinnedBlock is the word for the default.
 const unpinnedBlock = "block"
 
-// unknownTool reads what governs tools that the policy does not name. Such a tool has no arguments that
-// could be known here, so there are no rules and no template.
-func (r *reader) unknownTool(v value, t approvers.ToolPolicy) approvers.ToolPolicy {
-	f := v.fields("risk", "confirm", "preview", "stages")
-	f.risk("risk", &t.Risk)
-	f.flag("confirm", &t.Confirm)
-	f.flag("preview", &t.WithPreview)
-	f.stages("stages", &t.Stages)
+// readUnknownTool reads the settings for tools that the policy does not name. Their arguments are unknown, so there are no
+// rules and no template.
+func readUnknownTool(v yamldoc.Value, t approvers.ToolPolicy) approvers.ToolPolicy {
+	f := v.Fields("risk", "confirm", "preview", "stages")
+	readRiskKey(f, "risk", &t.Risk)
+	f.Flag("confirm", &t.Confirm)
+	f.Flag("preview", &t.WithPreview)
+	readStagesKey(f, "stages", &t.Stages)
 	return t
 }

@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
 func parse(t testing.TB, text string) *config.File {
@@ -161,7 +161,7 @@ func TestHash(t *testing.T) {
 func TestReadPolicy(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yaml")
-	if err := os.WriteFile(large, []byte("version: 1\n"+strings.Repeat("# more of it\n", config.MaxFile/13+1)), 0o600); err != nil {
+	if err := os.WriteFile(large, []byte("version: 1\n"+strings.Repeat("# more of it\n", yamldoc.MaxFile/13+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	good := filepath.Join(dir, "good.yaml")
@@ -174,64 +174,13 @@ func TestReadPolicy(t *testing.T) {
 		{large, "large.yaml: is larger than 1024 KiB; a policy is a few pages of text: is this the right file?"},
 	} {
 		_, err := config.ReadPolicy(c.path)
-		var problems config.Problems
+		var problems yamldoc.Problems
 		if !errors.As(err, &problems) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.path, err, c.want)
 		}
 	}
 	if _, err := config.ReadPolicy(good); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestCheckedMeansApprovable: what check finds no error in is never refused, whatever rules match and whichever agent asks, as long as
-// the requesters are nobody who approves.
-func TestCheckedMeansApprovable(t *testing.T) {
-	risks := []string{"low", "medium", "high", "critical"}
-	refused, passed := 0, 0
-	for n := range 4 * 4 * 4 * 3 * 3 {
-		pick := func(of int) int { i := n % of; n /= of; return i }
-		text := fmt.Sprintf(`
-version: 1
-tools:
-  pay:
-    risk: %s
-    max_auto: 5/h
-    rules:
-      - {when: args.x > 1, risk: %s}
-      - {when: args.y > 1, stages: [%s]}
-approvers:
-  a: {members: [U0001], max_risk: %s, can_approve: [%s]}
-  b: {members: [U0001, U0002], max_risk: high, can_approve: [pay]}
-agents: {s: {tools: ["*"], overrides: {pay: {confirm: true}}}}
-`, risks[pick(4)], risks[pick(4)], []string{"a, b", "b, a", "{approver: b, quorum: 2}"}[pick(3)], risks[pick(4)], []string{"pay", `"*"`, "other"}[pick(3)])
-		f := parse(t, text)
-		clean := len(f.Check([]config.Tool{{Name: "pay"}, {Name: "other"}}).Errors()) == 0
-		some := false
-		for _, agent := range []string{"", "s"} {
-			for _, x := range []float64{0, 2} {
-				for _, y := range []float64{0, 2} {
-					call := approvers.Call{Tool: "pay", Facts: approvers.Facts{Agent: agent, Args: map[string]any{"x": x, "y": y}}}
-					plan := f.Policy.Plan(call)
-					if plan.Verdict == approvers.Auto {
-						plan = f.Policy.AskFor(call, f.Policy.Tools[0].MaxAuto)
-					}
-					some = some || plan.Verdict == approvers.Refuse
-				}
-			}
-		}
-		if clean && some {
-			t.Fatalf("check found nothing, and a call is refused:%s", text)
-		}
-		if some {
-			refused++
-		}
-		if clean {
-			passed++
-		}
-	}
-	if refused == 0 || passed == 0 {
-		t.Fatalf("the policies tried show nothing: %d refused, %d passed", refused, passed)
 	}
 }
 

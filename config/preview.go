@@ -1,128 +1,86 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"regexp"
-	"strings"
-	"text/template"
-	"unicode/utf8"
+	"encoding/json"
+
+	"countersign/approvers"
+	"countersign/config/preview"
+	"countersign/config/yamldoc"
 )
 
-// maxPreview is how long a preview may get, in characters. It is one sentence on a card; the exact arguments are below it.
-const maxPreview = 600
-
-var (
-	errPreviewLong    = fmt.Errorf("the preview is longer than %d characters", maxPreview)
-	errPreviewLines   = errors.New("the preview has more than one line, because an argument has")
-	errPreviewEmpty   = errors.New("the preview is empty")
-	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
-)
-
-// noValue is what text/template writes for what index does not find.
-const noValue = "<no value>"
-
-// compilePreview makes a template's Render. A template that can't be right is a message and a hint.
-func compilePreview(text string) (render func(args map[string]any) (string, error), message, hint string) {
-	text = strings.TrimSpace(text)
+// readPreview reads a preview: a template, true for a preview without text, or the tool that makes the preview.
+func readPreview(v yamldoc.Value) (show bool, p approvers.Preview) {
 	switch {
-	case utf8.RuneCountInString(text) > maxPreview:
-		return nil, fmt.Sprintf("the template is longer than %d characters", maxPreview), "make it one sentence: the exact arguments are shown below it"
-	case strings.ContainsAny(text, "\n\r"):
-		return nil, "the template has more than one line", "write it on one line, or begin it with >- instead of |"
+	case v.IsBool():
+		show, _ = v.Flag()
+		return show, p
+	case v.IsMapping():
+		return true, readPreviewSource(v)
 	}
-	t, err := template.New("preview").Option("missingkey=error").Funcs(new(work).functions()).Parse(text)
-	if err == nil {
-		err = countLoops(t)
+	text, ok := v.Text(`a sentence such as "Ship {{.order_id}} to {{.address}}", or true`)
+	if ok {
+		p = compileSentence(v, text)
 	}
-	if err != nil {
-		message, hint = explainTemplate(err)
-		return nil, message, hint
-	}
-	return func(args map[string]any) (string, error) { return renderPreview(t, args) }, "", ""
+	return true, p
 }
 
-func renderPreview(t *template.Template, args map[string]any) (string, error) {
-	run, err := t.Clone() // its functions count the work of this run alone
-	if err != nil {
-		return "", err
+// compileSentence compiles the policy's template.
+func compileSentence(v yamldoc.Value, text string) approvers.Preview {
+	render, message, hint := preview.Compile(text)
+	if message != "" {
+		v.Wrong(message, hint)
 	}
-	out := &bounded{left: maxPreview * utf8.UTFMax}
-	if err := run.Funcs(new(work).functions()).Execute(out, readableArgs(args)); err != nil {
-		return "", previewFault(err)
-	}
-	text := strings.TrimSpace(out.String())
-	switch {
-	case text == "":
-		return "", errPreviewEmpty
-	case strings.Contains(text, noValue):
-		return "", errPreviewNothing
-	case utf8.RuneCountInString(text) > maxPreview:
-		return "", errPreviewLong
-	case strings.ContainsAny(text, "\n\r\u0085\u2028\u2029\v\f"):
-		return "", errPreviewLines
-	}
-	return text, nil
+	return approvers.Preview{Text: text, Render: render}
 }
 
-// bounded stops a template that would write on and on.
-type bounded struct {
-	strings.Builder
-	left int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.left -= len(p); b.left < 0 {
-		return 0, errPreviewLong
-	}
-	return b.Builder.Write(p)
-}
-
-var _ io.Writer = (*bounded)(nil)
-
-var (
-	noKey    = regexp.MustCompile(`map has no entry for key "([^"]*)"`)
-	calling  = regexp.MustCompile(`error calling (\w+): (.*)$`)
-	noFunc   = regexp.MustCompile(`function "([^"]*)" not defined`)
-	location = regexp.MustCompile(`^template: preview:\d+(:\d+)?: (executing "preview" at <[^>]*>: )?`)
-)
-
-// previewFault says why there is no preview, for the approver who reads the arguments instead.
-func previewFault(err error) error {
-	for _, own := range []error{errPreviewLong, errPreviewWork} {
-		if errors.Is(err, own) {
-			return own
+// readPreviewSource reads the tool that makes the preview, with or without a template above it.
+func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
+	f := v.Fields("text", "tool", "dry_run", "within")
+	if t, ok := f["text"]; ok {
+		if text, ok := t.Text(`a sentence such as "Ship {{.order_id}} to {{.address}}"`); ok {
+			p = compileSentence(t, text)
 		}
 	}
-	said := err.Error()
-	if m := noKey.FindStringSubmatch(said); m != nil {
-		return fmt.Errorf("the call has no argument %s", m[1])
+	if t, ok := f["tool"]; ok {
+		if p.By.Tool, ok = t.Text("the name of a tool that only reads"); ok && !toolName.MatchString(p.By.Tool) {
+			t.Wrong(yamldoc.Quote(p.By.Tool)+" is no tool's name", "a name has 1 to 64 letters, digits, _, . and -")
+		}
 	}
-	if m := calling.FindStringSubmatch(said); m != nil {
-		return fmt.Errorf("%s: %s", m[1], m[2])
+	if d, ok := f["dry_run"]; ok {
+		p.By.Argument, p.By.Value = readDryRun(d)
+		if f.Has("tool") {
+			d.Wrong("can't be there beside tool", "a preview is made by one tool: keep one of them")
+		}
 	}
-	return errors.New(cut(location.ReplaceAllString(said, ""), 200))
+	if f.Duration("within", &p.By.Within) {
+		switch {
+		case p.By.Within > approvers.MaxWithin:
+			f["within"].Wrong("is longer than 30s", "an approver waits for it: write at most 30s")
+		case !f.Has("tool") && !f.Has("dry_run"):
+			f["within"].Wrong("does nothing, because no tool is asked", "add tool or dry_run, or remove it")
+		}
+	}
+	if f.Readable() && !f.Has("text") && !f.Has("tool") && !f.Has("dry_run") {
+		v.Wrong("says nothing", "add text, tool or dry_run")
+	}
+	return p
 }
 
-// explainTemplate puts a template's error into words that say what to write.
-func explainTemplate(err error) (message, hint string) {
-	said := location.ReplaceAllString(err.Error(), "")
-	if errors.Is(err, errOneTemplate) {
-		return said, "write one sentence"
-	}
-	if m := noFunc.FindStringSubmatch(said); m != nil {
-		argument := "write {{." + m[1] + "}} if the argument is meant"
-		if hint := didYouMean(m[1], previewFuncNames()); hint != "" {
-			return "there is no function " + m[1], hint + " Or " + argument
+// readDryRun reads the argument for a dry run: its name, which is set to true, or its name and value.
+func readDryRun(v yamldoc.Value) (name string, to json.RawMessage) {
+	to = json.RawMessage("true")
+	if !v.IsMapping() {
+		name, _ = v.Text("the name of the argument that has the tool do nothing, such as dry_run")
+	} else {
+		entries := v.Entries("one argument and its value, such as mode: simulate")
+		if len(entries) != 1 {
+			v.Wrong("has to be one argument and its value", "write such as {mode: simulate}")
+			return "", nil
 		}
-		return "there is no function " + m[1], argument + "; the functions are " + strings.Join(previewFuncNames(), ", ")
+		name, to = entries[0].Key, entries[0].Value.ScalarJSON()
 	}
-	if strings.Contains(said, "unclosed action") || strings.Contains(said, "unterminated") {
-		return "a {{ is never closed", "add }}"
+	if name != "" && !toolName.MatchString(name) {
+		v.Wrong(yamldoc.Quote(name)+" is no argument's name", "write such as dry_run")
 	}
-	if strings.Contains(said, "unexpected EOF") {
-		return "an {{if}}, {{with}} or {{range}} has no end", "add {{end}}"
-	}
-	return "is no valid template: " + said, `write such as "Ship {{.order_id}} to {{.address}}"`
+	return name, to
 }

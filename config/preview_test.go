@@ -1,78 +1,10 @@
 package config_test
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 
-	"countersign/approvers"
 	"countersign/config"
 )
-
-// preview compiles a template by way of a policy, as an operator would.
-func preview(t *testing.T, text string) approvers.Preview {
-	t.Helper()
-	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {x: {risk: low, preview: "+strconv.Quote(text)+"}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f.Policy.Tools[0].Preview
-}
-
-func TestPreview(t *testing.T) {
-	args := map[string]any{
-		"order_id": "ORD-123", "amount": 49.99, "currency": "USD", "big": 1234567.5, "note": nil, "count": 1.0, "many": 12500.0, "due": "2026-03-31",
-		"items": []any{"a", 2.0, map[string]any{"sku": "x"}}, "to": map[string]any{"city": "Köln"}, "urgent": true, "when": "2026-03-31T14:05:00Z",
-		"address": "12 Elm Street\nSpringfield", "long": strings.Repeat("ü", 601), "body": "Dear customer",
-	}
-	for _, c := range []struct{ text, want, fault string }{
-		{text: "Refund of {{money .amount .currency}} for order {{.order_id}}", want: "Refund of $49.99 for order ORD-123"},
-		{text: "{{.big}} and {{.count}}", want: "1234567.5 and 1"}, // never 1.2345675e+06
-		{text: "{{quantity .big}} / {{quantity .many}}", want: "1,234,567.5 / 12,500"},
-		{text: `{{plural .count "item" "items"}}, {{plural .many "item" "items"}}, {{plural .items "line" "lines"}}`, want: "1 item, 12,500 items, 3 lines"},
-		{text: "by {{date .due}}, at {{date .when}}", want: "by 31 March 2026, at 31 March 2026, 14:05 UTC"},
-		{text: `{{join .items ", "}}`, want: `a, 2, {"sku":"x"}`},
-		{text: "{{.items}} to {{.to}} in {{.to.city}}", want: `["a",2,{"sku":"x"}] to {"city":"Köln"} in Köln`},
-		{text: "{{upper .order_id}} {{lower .order_id}}", want: "ORD-123 ord-123"},
-		{text: "{{.note}}{{if has . \"note\"}} noted{{end}}{{if has . \"memo\"}} memo{{end}}{{if has . \"due\"}} due{{end}}", want: "(nothing) due"},
-		{text: "{{if gt .amount 40.0}}large{{else}}small{{end}} {{if .urgent}}urgent{{end}}", want: "large urgent"},
-		{text: "{{short .body 4}} {{short .order_id 20}}", want: "Dear… (9 more characters) ORD-123"},
-		{text: "{{printf \"%.2f\" .amount}}", want: "49.99"},
-		{text: "{{range .items}}[{{.}}]{{end}}", want: `[a][2][{"sku":"x"}]`},
-		{text: "Ship to {{.town}}", fault: "the call has no argument town"},
-		{text: "Ship to {{.to.street}}", fault: "the call has no argument street"},
-		{text: "{{index . \"memo\"}}!", fault: "the preview asks for something that the call does not have"},
-		{text: "{{money .order_id .currency}}", fault: `money: "ORD-123" is not a number`},
-		{text: "{{money .amount .order_id}}", fault: `money: "ORD-123" is not a currency such as USD`},
-		{text: "{{date .amount}}", fault: `date: "49.99" is not a date such as 2026-03-31`},
-		{text: "{{join .amount \",\"}}", fault: `join: "49.99" is not a list`},
-		{text: "Ship to {{.address}}", fault: "the preview has more than one line, because an argument has"},
-		{text: "{{.long}}", fault: "the preview is longer than 600 characters"},
-		{text: "{{range .items}}{{$.long}}{{$.long}}{{$.long}}{{end}}", fault: "the preview is longer than 600 characters"},
-		{text: "{{if eq .order_id \"x\"}}x{{end}}", fault: "the preview is empty"},
-	} {
-		p := preview(t, c.text)
-		got, err := p.Render(args)
-		fault := ""
-		if err != nil {
-			fault = err.Error()
-		}
-		if got != c.want || fault != c.fault {
-			t.Errorf("%s:\n got %q, fault %q\nwant %q, fault %q", c.text, got, fault, c.want, c.fault)
-		}
-		if p.Text != c.text {
-			t.Errorf("the text is %q", p.Text)
-		}
-	}
-}
-
-// TestPreviewWithoutArguments: a call without arguments has a preview too.
-func TestPreviewWithoutArguments(t *testing.T) {
-	if got, err := preview(t, "Restart the shop").Render(nil); err != nil || got != "Restart the shop" {
-		t.Errorf("got %q, %v", got, err)
-	}
-}
 
 // TestPreviewTrue: preview: true asks for one without giving a text; false and nothing ask for none.
 func TestPreviewTrue(t *testing.T) {
@@ -84,57 +16,6 @@ func TestPreviewTrue(t *testing.T) {
 		tool := f.Policy.Tools[i]
 		if tool.WithPreview != want || (tool.Preview.Render != nil) != (tool.Name == "d") {
 			t.Errorf("%s: %+v", tool.Name, tool)
-		}
-	}
-}
-
-func TestMoney(t *testing.T) {
-	for _, c := range []struct {
-		amount   any
-		currency string
-		want     string
-	}{
-		{49.99, "USD", "$49.99"},
-		{1234.5, "EUR", "€1,234.50"},
-		{500.0, "JPY", "¥500"},
-		{12.5, "SEK", "12.50 SEK"},
-		{0.30000000000000004, "USD", "$0.30000000000000004"}, // what the number is, not what was hoped for
-		{49.999, "USD", "$49.999"},                           // never rounded: 49.999 is what would be sent
-		{500.5, "JPY", "¥500.5"},
-		{1.0, "KWD", "1.000 KWD"},
-		{-5.0, "USD", "-$5.00"},
-		{-1234567.0, "CAD", "-1,234,567.00 CAD"}, // another dollar is not a $
-		{"1234.5", "gbp", "£1,234.50"},           // amounts as text are exact
-		{1e21, "USD", "$1,000,000,000,000,000,000,000.00"},
-		{999.0, "USD", "$999.00"},
-		{0.0, "USD", "$0.00"},
-	} {
-		got, err := preview(t, "{{money .a .c}}").Render(map[string]any{"a": c.amount, "c": c.currency})
-		if err != nil || got != c.want {
-			t.Errorf("money %v %s: got %q, %v; want %q", c.amount, c.currency, got, err, c.want)
-		}
-	}
-	for _, bad := range []map[string]any{
-		{"a": true, "c": "USD"}, {"a": nil, "c": "USD"}, {"a": "1e3", "c": "USD"}, {"a": "5 USD", "c": "USD"}, {"a": 5.0, "c": nil}, {"a": 5.0, "c": "US"}, {"a": 5.0, "c": "$"},
-	} {
-		if got, err := preview(t, "{{money .a .c}}").Render(bad); err == nil {
-			t.Errorf("%v: got %q", bad, got)
-		}
-	}
-}
-
-// TestMoneyKeepsCents: every amount in cents up to a million is shown with exactly its cents.
-func TestMoneyKeepsCents(t *testing.T) {
-	p := preview(t, "{{money .a .c}}")
-	for cents := 0; cents < 100_000_000; cents += 9973 { // a prime: every ending occurs
-		text := fmt.Sprintf("%d.%02d", cents/100, cents%100)
-		amount, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := p.Render(map[string]any{"a": amount, "c": "USD"})
-		if err != nil || strings.ReplaceAll(got, ",", "") != "$"+text {
-			t.Fatalf("%s: got %q, %v", text, got, err)
 		}
 	}
 }

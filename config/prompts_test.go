@@ -10,7 +10,8 @@ import (
 	"countersign/config"
 )
 
-// TestPrompts: what people are offered to ask for is read as it stands; what Slack would not show is said where it stands.
+// TestPrompts: what people are offered to ask for is read as it stands; what Slack would not show is said where it
+// stands.
 func TestPrompts(t *testing.T) {
 	f := parse(t, `
 version: 1

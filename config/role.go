@@ -6,99 +6,100 @@ import (
 	"unicode/utf8"
 
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
 var (
 	roleName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	channelID = regexp.MustCompile(`^[CG][A-Z0-9]{2,}$`)
-	// channelName is Slack's rule: lower case, digits, hyphens and underscores, up to 80. Other scripts are allowed.
+	// channelName is Slack's syntax: lower case, digits, hyphens and underscores, up to 80. Other scripts are allowed.
 	channelName = regexp.MustCompile(`^#[^\s#@,.:;!?'"A-Z]{1,80}$`)
 )
 
-// maxTitle is how long a title may be: it stands in the first line of cards.
+// maxTitle is the maximum length of a title, which is part of a card's first line.
 const maxTitle = 75
 
-func (r *reader) role(e entry) approvers.Role {
-	role := approvers.Role{Name: e.key, Title: titleOf(e.key), Cards: approvers.CardsDM}
-	if !roleName.MatchString(e.key) {
-		r.wrongAt(e.at, e.value.path+": no approver can be called that", "a name has 1 to 64 letters, digits, _ and -; the title can be anything")
+func readRole(e yamldoc.Entry) approvers.Role {
+	role := approvers.Role{Name: e.Key, Title: titleOf(e.Key), Cards: approvers.CardsDM}
+	if !roleName.MatchString(e.Key) {
+		e.Wrong("no approver can be called that", "a name has 1 to 64 letters, digits, _ and -; the title can be anything")
 	}
-	f := e.value.fields("title", "members", "max_risk", "can_approve", "cards", "lead", "hours")
+	f := e.Value.Fields("title", "members", "max_risk", "can_approve", "cards", "lead", "hours")
 	if v, ok := f["title"]; ok {
-		role.Title = v.title(role.Title)
+		role.Title = readTitle(v, role.Title)
 	}
 	if v, ok := f["members"]; ok {
-		items, _ := v.list("[U0001, \"@support\", jo@example.com]")
+		items, _ := v.List("[U0001, \"@support\", jo@example.com]")
 		for _, item := range items {
-			if m, ok := item.member(); ok {
+			if m, ok := readMember(item); ok {
 				role.Members = append(role.Members, m)
 			}
 		}
 	}
-	f.risk("max_risk", &role.MaxRisk)
+	readRiskKey(f, "max_risk", &role.MaxRisk)
 	if v, ok := f["can_approve"]; ok {
-		role.CanApprove = v.texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
+		role.CanApprove = v.Texts(`[issue_refund], or ["*"] for every tool`, `a tool's name, or "*"`)
 	}
 	for _, key := range []string{"members", "max_risk", "can_approve"} {
-		if e.value.isMapping() && !f.has(key) {
-			r.wrongAt(e.at, e.value.path+": "+key+" is missing", needs[key])
+		if e.Value.IsMapping() && !f.Has(key) {
+			e.Wrong(key+" is missing", needs[key])
 		}
 	}
 	if v, ok := f["cards"]; ok {
-		role.Cards = v.cards()
+		role.Cards = readCards(v)
 	}
 	if v, ok := f["lead"]; ok {
-		role.Lead, _ = v.free("the name of another approver")
+		role.Lead, _ = v.Free("the name of another approver")
 	}
 	if v, ok := f["hours"]; ok {
-		role.Hours = v.hours()
+		role.Hours = readHours(v)
 	}
 	return role
 }
 
-// needs says what to write for a key that every approver has to have.
+// needs are hints for the required keys of an approver.
 var needs = map[string]string{
 	"members":     `add who they are: members: [U0001, "@support", jo@example.com]`,
 	"max_risk":    "add how risky a call they may allow: max_risk: low, medium, high or critical",
 	"can_approve": `add which tools they may allow: can_approve: [issue_refund], or ["*"] for every tool`,
 }
 
-func (v value) title(otherwise string) string {
-	text, ok := v.free("a title such as Team Lead")
+func readTitle(v yamldoc.Value, otherwise string) string {
+	text, ok := v.Free("a title such as Team Lead")
 	if !ok {
 		return otherwise
 	}
 	text = strings.TrimSpace(text)
 	if utf8.RuneCountInString(text) > maxTitle || strings.ContainsAny(text, "\n\r\t") {
-		v.wrongf("shorten it", "a title is one line of up to %d characters", maxTitle)
+		v.Wrongf("shorten it", "a title is one line of up to %d characters", maxTitle)
 	}
 	return text
 }
 
-// cards reads where a role's cards go.
-func (v value) cards() string {
-	text, ok := v.text(`a channel such as "#support-approvals", or dm`)
+// readCards reads the destination of a role's cards.
+func readCards(v yamldoc.Value) string {
+	text, ok := v.Text(`a channel such as "#support-approvals", or dm`)
 	if ok && text != approvers.CardsDM && !isChannel(text) {
 		hint := `write a channel such as "#support-approvals" or C0123ABCD, or dm for a direct message to each member`
 		if isChannel("#" + strings.ToLower(text)) {
 			hint = `write "#` + strings.ToLower(text) + `" if that channel is meant, or dm`
 		}
-		v.wrong(quote(text)+" is no channel", hint)
+		v.Wrong(yamldoc.Quote(text)+" is no channel", hint)
 	}
 	return text
 }
 
-// sharedChannels reads the channels with people of other organisations in which cards may stand.
-func (v value) sharedChannels() []string {
+// readSharedChannels reads the channels shared with other organizations in which cards are allowed.
+func readSharedChannels(v yamldoc.Value) []string {
 	var out []string
-	items, _ := v.list(`["#supplier-desk"]`)
+	items, _ := v.List(`["#supplier-desk"]`)
 	for _, item := range items {
-		text, ok := item.free(`a channel such as "#supplier-desk"`)
+		text, ok := item.Free(`a channel such as "#supplier-desk"`)
 		switch {
 		case ok && isChannel(text):
 			out = append(out, text)
 		case ok:
-			item.wrong(quote(text)+" is no channel", `write a channel such as "#supplier-desk" or C0123ABCD`)
+			item.Wrong(yamldoc.Quote(text)+" is no channel", `write a channel such as "#supplier-desk" or C0123ABCD`)
 		}
 	}
 	return out
@@ -106,7 +107,7 @@ func (v value) sharedChannels() []string {
 
 func isChannel(text string) bool { return channelName.MatchString(text) || channelID.MatchString(text) }
 
-// titleOf makes a title of a name: support-agent → Support Agent.
+// titleOf derives a title from a name: support-agent → Support Agent.
 func titleOf(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
 	for i, w := range words {

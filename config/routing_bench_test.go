@@ -15,7 +15,8 @@ import (
 // size is how large a policy is.
 type size struct{ tools, approvers int }
 
-// manyRules is how many rules the tool that is called has. Together with large it is what the product promises to route in less than 100 µs.
+// manyRules is how many rules the tool that is called has. Together with large it is what the product promises to route
+// in less than 100 µs.
 const manyRules = 100
 
 var (
@@ -35,7 +36,8 @@ var threeTools = sync.OnceValues(func() (*config.File, error) {
 	return config.ParsePolicy("sized.yaml", []byte(b.String()))
 })
 
-// sizedPolicy has these three, which all approvers have in their lists, and as many others as its size says. One approver in ten has all tools.
+// sizedPolicy has these three, which all approvers have in their lists, and as many others as its size says. One
+// approver in ten has all tools.
 func sizedPolicy(t testing.TB, s size) *approvers.Policy {
 	t.Helper()
 	file, err := threeTools()
@@ -77,8 +79,8 @@ func routed(t testing.TB, p *approvers.Policy, c approvers.Call) {
 	}
 }
 
-// BenchmarkRouting plans calls in a large policy. Figure to reach: median < 100 µs, with and without a rule that matches. docs/figures.md
-// says how to repeat it.
+// BenchmarkRouting plans calls in a large policy. Figure to reach: median < 100 µs, with and without a rule that
+// matches. docs/figures.md says how to repeat it.
 func BenchmarkRouting(b *testing.B) {
 	p := sizedPolicy(b, large)
 	for _, one := range []struct {
@@ -105,8 +107,9 @@ func BenchmarkRouting(b *testing.B) {
 	}
 }
 
-// TestRoutingDoesNotGrow holds routing in a large policy against routing in a small one, measured in turn: a thousand times the tools and a hundred
-// times the approvers must not show. The quickest of many tries is compared, which other work on the machine disturbs least.
+// TestRoutingDoesNotGrow holds routing in a large policy against routing in a small one, measured in turn: a thousand
+// times the tools and a hundred times the approvers must not show. The quickest of many tries is compared, which other
+// work on the machine disturbs least.
 func TestRoutingDoesNotGrow(t *testing.T) {
 	little, big := sizedPolicy(t, small), sizedPolicy(t, large)
 	for _, one := range []struct {
@@ -128,7 +131,8 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRoutingTakesLittleMoreThanItsRules holds the plan of a call with many rules against their bare evaluation, measured in turn.
+// TestRoutingTakesLittleMoreThanItsRules holds the plan of a call with many rules against their bare evaluation,
+// measured in turn.
 func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	p := sizedPolicy(t, large)
 	c := sizedCall("ruled", 10)

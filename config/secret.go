@@ -4,12 +4,12 @@ import (
 	"log/slog"
 )
 
-// Secret is a token or key. It prints as "(set)" in every way that fmt, slog and encoding/json know.
+// Secret is a token or key. fmt, slog and encoding/json print it as "(set)".
 type Secret string
 
 const redacted = "(set)"
 
-// Reveal is the secret itself, for whoever has to send it.
+// Reveal returns the secret itself, for sending it.
 func (s Secret) Reveal() string { return string(s) }
 
 func (s Secret) String() string {
@@ -19,11 +19,11 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString keeps %#v from printing the secret.
+// GoString hides the secret from %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue keeps slog from printing the secret.
+// LogValue hides the secret from slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText keeps encoding/json from printing the secret.
+// MarshalText hides the secret from encoding/json.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

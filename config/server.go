@@ -7,44 +7,43 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"countersign/agent/egress"
 	"countersign/approvers"
+	"countersign/config/yamldoc"
 )
 
-// Server is an MCP server whose tools are offered. It has either a command or an address. Env, URL, Headers and OAuth may name variables of the
-// environment: see [Expand].
+// Server is an MCP server. It has either a command or an address. Env, URL, Headers and OAuth may contain environment
+// variables: see [Expand].
 type Server struct {
 	Name    string
-	Command []string          // the program and its arguments, for a server that speaks on its standard input and output
-	Env     map[string]string // what the program finds in its environment, besides a path and a language
-	Dir     string            // where the program starts; empty: where this one runs
+	Command []string          // program and arguments, for a server that speaks on its standard input and output
+	Env     map[string]string // the program's environment, besides a path and a language
+	Dir     string            // working directory of the program; empty: this process's
 
 	URL     string // of a server that speaks streamable HTTP
 	Headers map[string]string
 	OAuth   *OAuth
-	Allow   []string // networks and hosts that the address may lead to although they are private
+	Allow   []string // permitted private networks and hosts
 
-	Bare             bool // its tools are called as it calls them, without the server's name before them
-	TrustAnnotations bool // what it says of its tools' nature counts where the policy does not name a tool
+	Bare             bool // its tools keep their own names, without the server's name in front
+	TrustAnnotations bool // its claims about its tools count if the policy does not name a tool
 	Timeout          time.Duration
 	MaxResult        int                         // bytes of one result, as the server sends it
-	Effects          map[string]approvers.Effect // what a second run of a tool would do, by the server's name for the tool
+	Effects          map[string]approvers.Effect // effects of a second run, by the server's name for the tool
 }
 
-// OAuth is how a program without a person signs in: the client credentials grant. The secret goes to the issuer alone.
+// OAuth configures sign-in without a person: the client credentials grant. The secret is sent only to the issuer.
 type OAuth struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
 }
 
-// What holds for an MCP server where the policy says nothing, and the most that it can say.
+// Defaults and maximums of MCP servers.
 const (
 	serverTimeout   = 30 * time.Second
 	serverMaxResult = 1 << 20
-	// MaxServerResult is the largest result of an MCP server that the policy can allow, in bytes.
+	// MaxServerResult is the maximum of a server's max_result, in bytes.
 	MaxServerResult   = 12 << 20
 	longestRun        = time.Hour
 	leastServerResult = 1 << 10
@@ -57,81 +56,82 @@ var (
 	overPipes  = []string{"env", "dir"}
 )
 
-func (r *reader) server(e entry) Server {
-	s := Server{Name: e.key, Timeout: serverTimeout, MaxResult: serverMaxResult}
-	if !serverName.MatchString(e.key) {
-		r.wrongAt(e.at, e.value.path+": no server can be called that", "a server's name has 1 to 32 letters, digits, _ and -, and begins with a letter or digit")
+func readServer(e yamldoc.Entry) Server { //nolint:cyclop // one case for each key
+	s := Server{Name: e.Key, Timeout: serverTimeout, MaxResult: serverMaxResult}
+	if !serverName.MatchString(e.Key) {
+		e.Wrong("no server can be called that", "a server's name has 1 to 32 letters, digits, _ and -, and begins with a letter or digit")
 	}
-	f := e.value.fields(serverKeys...)
+	f := e.Value.Fields(serverKeys...)
 	switch {
-	case f.has("command") && f.has("url"):
-		f["url"].wrong("there is a command too", "keep one of them: a server is either started or called at its address")
-	case !f.has("command") && !f.has("url") && e.value.isMapping() && f.readable():
-		r.wrongAt(e.at, e.value.path+": does not say how to reach it", `add command: [npx, -y, some-server], or url: "https://…"`)
+	case f.Has("command") && f.Has("url"):
+		f["url"].Wrong("there is a command too", "keep one of them: a server is either started or called at its address")
+	case !f.Has("command") && !f.Has("url") && e.Value.IsMapping() && f.Readable():
+		e.Wrong("does not say how to reach it", `add command: [npx, -y, some-server], or url: "https://…"`)
 	}
 	for _, key := range overHTTP {
-		if f.has(key) && f.has("command") && !f.has("url") {
-			f[key].wrong("belongs to a server that has an address", "remove it; what a started server needs goes into env")
+		if f.Has(key) && f.Has("command") && !f.Has("url") {
+			f[key].Wrong("belongs to a server that has an address", "remove it; what a started server needs goes into env")
 		}
 	}
 	for _, key := range overPipes {
-		if f.has(key) && f.has("url") && !f.has("command") {
-			f[key].wrong("belongs to a server that is started by a command", "remove it; what a server at an address needs goes into headers")
+		if f.Has(key) && f.Has("url") && !f.Has("command") {
+			f[key].Wrong("belongs to a server that is started by a command", "remove it; what a server at an address needs goes into headers")
 		}
 	}
 	if v, ok := f["command"]; ok {
-		s.Command = v.command()
+		s.Command = readCommand(v)
 	}
-	s.Env = f.named("env", "NAME: value", "a text", variableName, "a variable's name has letters, digits and _")
+	s.Env = readNamed(f, "env", "NAME: value", "a text", variableName, "a variable's name has letters, digits and _")
 	if v, ok := f["dir"]; ok {
-		s.Dir, _ = v.text("a directory such as /srv/data")
+		s.Dir, _ = v.Text("a directory such as /srv/data")
 	}
 	if v, ok := f["url"]; ok {
-		s.URL = v.endpoint(f.has("headers") || f.has("oauth"))
+		s.URL = readServerURL(v, f.Has("headers") || f.Has("oauth"))
 	}
-	s.Headers = f.named("headers", `Authorization: "Bearer ${TOKEN}"`, "a header's value", headerName, "a header's name has letters, digits and -")
+	s.Headers = readNamed(f, "headers", `Authorization: "Bearer ${TOKEN}"`, "a header's value", headerName, "a header's name has letters, digits and -")
 	if v, ok := f["oauth"]; ok {
-		s.OAuth = v.oauth(s.Headers)
+		s.OAuth = readOAuth(v, s.Headers)
 	}
 	if v, ok := f["allow"]; ok {
-		s.Allow = v.allow()
+		s.Allow = readPermits(v)
 	}
 	prefix := true
-	f.flag("prefix", &prefix)
+	f.Flag("prefix", &prefix)
 	s.Bare = !prefix
-	f.flag("trust_annotations", &s.TrustAnnotations)
-	if v, ok := f["timeout"]; ok && f.duration("timeout", &s.Timeout) && s.Timeout > longestRun {
-		v.wrong(v.shown()+" is too long: the longest is 1h", "write a time such as 30s or 5m")
+	f.Flag("trust_annotations", &s.TrustAnnotations)
+	if v, ok := f["timeout"]; ok && f.Duration("timeout", &s.Timeout) && s.Timeout > longestRun {
+		v.Wrong(v.Shown()+" is too long: the longest is 1h", "write a time such as 30s or 5m")
 	}
 	if v, ok := f["max_result"]; ok {
-		if n, ok := v.size(leastServerResult, MaxServerResult); ok {
+		if n, ok := v.Size(leastServerResult, MaxServerResult); ok {
 			s.MaxResult = n
 		}
 	}
 	if v, ok := f["effects"]; ok {
-		s.Effects = v.effects()
+		s.Effects = readEffects(v)
 	}
 	return s
 }
 
-// command reads a program with its arguments. They are seen by everybody on the machine, so no secrets go into them.
-func (v value) command() []string {
-	items, ok := v.list("[npx, -y, some-server]")
+// readCommand reads a program with its arguments. Everybody on the machine can see them, so they must not contain
+// secrets.
+func readCommand(v yamldoc.Value) []string {
+	items, ok := v.List("[npx, -y, some-server]")
 	if ok && len(items) == 0 {
-		v.wrong("is empty", "write a list, such as [npx, -y, some-server]")
+		v.Wrong("is empty", "write a list, such as [npx, -y, some-server]")
 	}
 	var out []string
 	for i, item := range items {
-		text, ok := item.free("a word of the command")
+		text, ok := item.Free("a word of the command")
 		switch {
 		case !ok:
 			continue
 		case len(Variables(text)) > 0:
-			item.wrong("a command line is seen by everybody on the machine, so ${…} is not replaced in it", "give the value to the server in env")
+			item.Wrong("a command line is seen by everybody on the machine, so ${…} is not replaced in it", "give the value to the server in env")
 		case i == 0 && strings.ContainsAny(text, " \t"):
-			item.wrong(quote(text)+" is a program's name with spaces in it", "write each word by itself: ["+strings.Join(strings.Fields(text), ", ")+"]")
+			item.Wrong(yamldoc.Quote(text)+" is a program's name with spaces in it", "write each word by itself: ["+strings.Join(strings.Fields(text), ", ")+"]")
 		case strings.ContainsRune(text, 0):
-			item.wrong("has a NUL in it", "remove it")
+			item.Wrong("has a NUL in it", "remove it")
 		}
 		out = append(out, text)
 	}
@@ -140,47 +140,47 @@ func (v value) command() []string {
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
-// named reads a mapping of texts that may name variables of the environment.
-func (f fieldset) named(key, like, item string, name *regexp.Regexp, names string) map[string]string {
+// readNamed reads a mapping of texts that may contain environment variables.
+func readNamed(f yamldoc.Fields, key, like, item string, name *regexp.Regexp, names string) map[string]string {
 	v, ok := f[key]
 	if !ok {
 		return nil
 	}
 	out := map[string]string{}
-	for _, e := range v.entries("a mapping, such as " + like) {
-		if !name.MatchString(e.key) {
-			v.r.wrongAt(e.at, e.value.path+": "+quote(e.key)+" is not possible here", names)
+	for _, e := range v.Entries("a mapping, such as " + like) {
+		if !name.MatchString(e.Key) {
+			e.Wrong(yamldoc.Quote(e.Key)+" is not possible here", names)
 			continue
 		}
-		text, ok := e.value.expandable(item)
+		text, ok := readExpandable(e.Value, item)
 		if ok && strings.ContainsAny(text, "\r\n\x00") {
-			e.value.wrong("has a line break in it", "write it on one line")
+			e.Value.Wrong("has a line break in it", "write it on one line")
 			continue
 		}
 		if ok {
-			out[e.key] = text
+			out[e.Key] = text
 		}
 	}
 	return out
 }
 
-// endpoint reads an address of HTTP. One that carries a secret is not called without encryption, except on this machine.
-func (v value) endpoint(secret bool) string {
+// readServerURL reads an HTTP address. Except on this machine, an address without encryption must not carry secrets.
+func readServerURL(v yamldoc.Value, secret bool) string {
 	const like = "an address such as https://crm.example.com/mcp"
-	text, ok := v.expandable(like)
+	text, ok := readExpandable(v, like)
 	if !ok || len(Variables(text)) > 0 {
-		return text // what it is shows when it is used
+		return text // unknown until it is used
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.wrong(quote(text)+" is no address of a server", "write "+like)
+		v.Wrong(yamldoc.Quote(text)+" is no address of a server", "write "+like)
 	case u.User != nil:
-		v.wrong("has a name or password in it", "write them into headers, such as Authorization: \"Basic ${…}\"")
+		v.Wrong("has a name or password in it", "write them into headers, such as Authorization: \"Basic ${…}\"")
 	case u.Fragment != "":
-		v.wrong("has a # in it, which no server sees", "remove what begins there")
+		v.Wrong("has a # in it, which no server sees", "remove what begins there")
 	case secret && u.Scheme == "http" && !onThisMachine(u.Hostname()):
-		v.wrong("would send a secret without encryption", "write https://")
+		v.Wrong("would send a secret without encryption", "write https://")
 	}
 	return text
 }
@@ -190,44 +190,44 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func (v value) oauth(headers map[string]string) *OAuth {
+func readOAuth(v yamldoc.Value, headers map[string]string) *OAuth {
 	var o OAuth
-	f := v.fields("issuer", "client_id", "client_secret")
+	f := v.Fields("issuer", "client_id", "client_secret")
 	for key, to := range map[string]*string{"client_id": &o.ClientID, "client_secret": &o.ClientSecret} {
 		if it, ok := f[key]; ok {
-			*to, _ = it.expandable("${NAME}, with the name of a variable of the environment")
+			*to, _ = readExpandable(it, "${NAME}, with the name of a variable of the environment")
 		}
 	}
 	if it, ok := f["issuer"]; ok {
-		o.Issuer = it.endpoint(true)
+		o.Issuer = readServerURL(it, true)
 	}
 	for _, need := range [][2]string{
 		{"issuer", "issuer: https://login.example.com, who alone is given the secret"},
 		{"client_id", "client_id: ${CRM_CLIENT_ID}"}, {"client_secret", "client_secret: ${CRM_CLIENT_SECRET}"},
 	} {
-		if v.isMapping() && f.readable() && !f.has(need[0]) {
-			v.wrong(need[0]+" is missing", "add "+need[1])
+		if v.IsMapping() && f.Readable() && !f.Has(need[0]) {
+			v.Wrong(need[0]+" is missing", "add "+need[1])
 		}
 	}
 	for name := range headers {
 		if strings.EqualFold(name, "Authorization") {
-			v.wrong("there is an Authorization header too", "keep one of them")
+			v.Wrong("there is an Authorization header too", "keep one of them")
 		}
 	}
 	return &o
 }
 
-// allow reads which private networks and hosts an address may lead to.
-func (v value) allow() []string {
-	items, _ := v.list("[10.2.0.0/16] or [crm.internal]")
+// readPermits reads the permitted private networks and hosts.
+func readPermits(v yamldoc.Value) []string {
+	items, _ := v.List("[10.2.0.0/16] or [crm.internal]")
 	var out []string
 	for _, item := range items {
-		text, ok := item.free("a network such as 10.2.0.0/16, or a host")
+		text, ok := item.Free("a network such as 10.2.0.0/16, or a host")
 		if !ok {
 			continue
 		}
 		if _, err := egress.ParsePermit(text); err != nil {
-			item.wrong(quote(text)+" is neither a network nor a host", "write a network such as 10.2.0.0/16, an address such as 10.2.3.4, or a host such as crm.internal, the last two with a port if only one is meant")
+			item.Wrong(yamldoc.Quote(text)+" is neither a network nor a host", "write a network such as 10.2.0.0/16, an address such as 10.2.3.4, or a host such as crm.internal, the last two with a port if only one is meant")
 			continue
 		}
 		out = append(out, text)
@@ -237,26 +237,26 @@ func (v value) allow() []string {
 
 var effectNames = []string{string(approvers.ReadOnly), string(approvers.Idempotent), string(approvers.Unprotected)}
 
-// effects reads the operator's word on what a second run of a tool would do.
-func (v value) effects() map[string]approvers.Effect {
+// readEffects reads the effects of a second run, as declared by the operator.
+func readEffects(v yamldoc.Value) map[string]approvers.Effect {
 	out := map[string]approvers.Effect{}
-	for _, e := range v.entries("a mapping, such as read_file: read-only") {
-		if effect, ok := (fieldset{"it": e.value}).choice("it", effectNames); ok {
-			out[e.key] = approvers.Effect(effect)
+	for _, e := range v.Entries("a mapping, such as read_file: read-only") {
+		if effect, ok := (yamldoc.Fields{"it": e.Value}).Choice("it", effectNames); ok {
+			out[e.Key] = approvers.Effect(effect)
 		}
 	}
 	return out
 }
 
-// servers reads the MCP servers.
-func (r *reader) servers(v value) []Server {
+// readServers reads the MCP servers.
+func readServers(v yamldoc.Value) []Server {
 	var out []Server
 	for _, e := range section(v, `the servers: name: {command: [npx, -y, some-server]}`) {
-		if _, list := e.value.node.(*ast.SequenceNode); list {
-			e.value.wrong("is a list", "write name: {command: […]}")
+		if e.Value.IsList() {
+			e.Value.Wrong("is a list", "write name: {command: […]}")
 			continue
 		}
-		out = append(out, r.server(e))
+		out = append(out, readServer(e))
 	}
 	return out
 }

@@ -4,48 +4,51 @@ import (
 	"regexp"
 
 	"countersign/approvers"
+	"countersign/config/condition"
+	"countersign/config/yamldoc"
 )
 
-// toolName is what a tool may be called; package agent holds registered tools to the same.
+// toolName matches valid tool names; package agent has the same rule for registered tools.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 var toolKeys = append([]string{"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "break_glass", "mode", "grants", "trust", "secrets"}, clockKeys...)
 
-func (r *reader) tool(e entry) approvers.ToolPolicy {
-	t := approvers.ToolPolicy{Name: e.key}
-	if !toolName.MatchString(e.key) {
+func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
+	t := approvers.ToolPolicy{Name: e.Key}
+	if !toolName.MatchString(e.Key) {
 		hint := "a name has 1 to 64 letters, digits, _, . and -"
-		if e.key == "*" {
+		if e.Key == "*" {
 			hint = "what applies to all other tools is in defaults: unknown_tool"
 		}
-		r.wrongAt(e.at, e.value.path+": no tool can be called that", hint)
+		e.Wrong("no tool can be called that", hint)
 	}
-	f := e.value.fields(toolKeys...)
-	if !f.risk("risk", &t.Risk) && e.value.node != nil && !f.has("risk") {
-		r.wrongAt(e.at, e.value.path+": the risk is missing", "add risk: low, medium, high or critical")
+	f := e.Value.Fields(toolKeys...)
+	if !readRiskKey(f, "risk", &t.Risk) && e.Value.Readable() && !f.Has("risk") {
+		e.Wrong("the risk is missing", "add risk: low, medium, high or critical")
 	}
-	f.stages("stages", &t.Stages)
-	// Silence is the careful answer: from high risk on, and where stages are named, a tool waits unless the operator says otherwise.
+	readStagesKey(f, "stages", &t.Stages)
+	// Silence is the careful default: a tool waits if its risk is high or above or if it has stages, unless the
+	// operator overrides that.
 	t.Confirm = t.Risk >= approvers.High || len(t.Stages) > 0
-	f.flag("confirm", &t.Confirm)
+	f.Flag("confirm", &t.Confirm)
 	if v, ok := f["preview"]; ok {
-		t.WithPreview, t.Preview = v.preview()
+		t.WithPreview, t.Preview = readPreview(v)
 		t.NoPreview = !t.WithPreview
 	}
-	f.limit("max_auto", &t.MaxAuto)
-	f.clocks(clocksOf(&t))
-	f.flag("self_approval", &t.SelfApproval)
-	f.flag("break_glass", &t.BreakGlass)
-	f.mode(&t.Mode)
+	readLimitKey(f, "max_auto", &t.MaxAuto)
+	readClocks(f, clocksOf(&t))
+	f.Flag("self_approval", &t.SelfApproval)
+	f.Flag("break_glass", &t.BreakGlass)
+	readMode(f, &t.Mode)
 	if v, ok := f["grants"]; ok {
-		t.Grants = v.grants()
+		t.Grants = readGrants(v)
 	}
 	if v, ok := f["trust"]; ok {
-		t.TrustAfter = v.trust(f.has("grants"))
+		t.TrustAfter = readTrust(v, f.Has("grants"))
 	}
-	t.Secrets = f.names("secrets", nil)
+	t.Secrets = readNames(f, "secrets", nil)
 	if v, ok := f["rules"]; ok {
-		items, _ := v.list("- when: args.amount > 500")
+		items, _ := v.List("- when: args.amount > 500")
 		for _, item := range items {
 			t.Rules = append(t.Rules, r.rule(item))
 		}
@@ -53,21 +56,41 @@ func (r *reader) tool(e entry) approvers.ToolPolicy {
 	return t
 }
 
-// rule reads one rule. One that raises the risk to high or above also makes the call wait, unless it says confirm: false.
-func (r *reader) rule(v value) approvers.Rule {
+// rule reads one rule. A rule that raises the risk to high or above also makes the call wait, unless it has confirm:
+// false.
+func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	var out approvers.Rule
-	f := v.fields("when", "risk", "confirm", "stages")
+	f := v.Fields("when", "risk", "confirm", "stages")
 	if w, ok := f["when"]; ok {
-		out.When = w.condition()
-	} else if v.isMapping() {
-		v.wrong("has no when", "add when: and a condition, such as args.amount > 500")
+		var compiled *condition.Compiled
+		if out.When, compiled = condition.Read(w); compiled != nil {
+			r.file.Conditions[w.Path] = compiled
+		}
+	} else if v.IsMapping() {
+		v.Wrong("has no when", "add when: and a condition, such as args.amount > 500")
 	}
-	f.risk("risk", &out.Risk)
-	f.stages("stages", &out.Stages)
+	readRiskKey(f, "risk", &out.Risk)
+	readStagesKey(f, "stages", &out.Stages)
 	out.Confirm = out.Risk >= approvers.High
-	f.flag("confirm", &out.Confirm)
-	if v.isMapping() && f.readable() && !f.has("risk") && !f.has("confirm") && !f.has("stages") {
-		v.wrong("changes nothing", "add risk, confirm or stages")
+	f.Flag("confirm", &out.Confirm)
+	if v.IsMapping() && f.Readable() && !f.Has("risk") && !f.Has("confirm") && !f.Has("stages") {
+		v.Wrong("changes nothing", "add risk, confirm or stages")
 	}
 	return out
+}
+
+const enforce = "enforce"
+
+// readMode reads whether calls with effects run at all.
+func readMode(f yamldoc.Fields, to *approvers.Mode) bool {
+	text, ok := f.Choice("mode", []string{string(approvers.Observe), enforce})
+	switch {
+	case !ok:
+		return false
+	case text == enforce:
+		*to = approvers.Enforce
+	default:
+		*to = approvers.Observe
+	}
+	return true
 }

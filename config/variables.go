@@ -6,8 +6,8 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// variables are the environment as text. Everything in it is a string, so that one bad value does not keep the others from
-// being looked at; [Env] has the values. An empty variable counts as not set.
+// variables are the environment as text. All values are strings, so that one invalid value does not prevent the check
+// of the others; [Env] has the converted values. An empty variable counts as not set.
 type variables struct {
 	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN"`
 	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`
@@ -26,6 +26,7 @@ type variables struct {
 	AuditHeads         string `envconfig:"COUNTERSIGN_AUDIT_HEADS"`
 	AuditSyslog        string `envconfig:"COUNTERSIGN_AUDIT_SYSLOG"`
 	Log                string `envconfig:"COUNTERSIGN_LOG" default:"info"`
+	StopWait           string `envconfig:"COUNTERSIGN_STOP_WAIT" default:"15s"`
 	HistoryTokens      string `envconfig:"COUNTERSIGN_HISTORY_TOKENS" default:"24000"`
 }
 
@@ -37,14 +38,14 @@ func readVariables() (variables, error) {
 	}
 	fields := reflect.ValueOf(&v).Elem()
 	for i := range fields.NumField() {
-		if fields.Field(i).String() == "" { // set, but empty: envconfig leaves the default out
+		if fields.Field(i).String() == "" { // set but empty: envconfig skips the default
 			fields.Field(i).SetString(fields.Type().Field(i).Tag.Get("default"))
 		}
 	}
 	return v, nil
 }
 
-// variableNames are the names of all variables.
+// variableNames lists the names of all variables.
 func variableNames() []string {
 	t := reflect.TypeFor[variables]()
 	names := make([]string, t.NumField())

@@ -5,36 +5,39 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // working hours must be right on machines without a database of time zones too
+
+	"countersign/config/yamldoc"
 )
 
-// zoneNames are the names of time zones that are suggested: those of the time zone database with a place in them, and UTC.
+// zoneNames are the names of time zones that are suggested: those of the time zone database with a place in them, and
+// UTC.
 //
 //go:embed zones.txt
 var zoneNames string
 
-// zone reads the name of a time zone. Nil: there is none, which was reported.
-func (v value) zone() *time.Location {
-	text, ok := v.text("a time zone such as Europe/Berlin")
+// readZone reads the name of a time zone. A nil result means that the name is invalid, which was reported.
+func readZone(v yamldoc.Value) *time.Location {
+	text, ok := v.Text("a time zone such as Europe/Berlin")
 	if !ok {
 		return nil
 	}
 	zone, err := time.LoadLocation(text)
-	if err != nil || text == "Local" { // what is local depends on the machine
-		v.wrong(quote(text)+" is no time zone", orHint(nearestZone(text), "write a name of the time zone database, such as Europe/Berlin, America/New_York or UTC"))
+	if err != nil || text == "Local" { // local time depends on the machine
+		v.Wrong(yamldoc.Quote(text)+" is no time zone", yamldoc.OrHint(nearestZone(text), "write a name of the time zone database, such as Europe/Berlin, America/New_York or UTC"))
 		return nil
 	}
 	return zone
 }
 
-// nearestZone suggests a zone by its place, or else by its whole name.
+// nearestZone suggests a zone by its place, or otherwise by its whole name.
 func nearestZone(written string) string {
 	names := strings.Fields(zoneNames)
-	place := strings.ReplaceAll(plain(written), " ", "_")
+	place := strings.ReplaceAll(yamldoc.FoldName(written), " ", "_")
 	for _, name := range names {
-		lower := plain(name)
+		lower := yamldoc.FoldName(name)
 		if lower == place || strings.HasSuffix(lower, "/"+place) {
 			return "did you mean " + name + "?"
 		}
 	}
-	return didYouMean(written, names)
+	return yamldoc.DidYouMean(written, names)
 }

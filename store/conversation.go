@@ -7,20 +7,20 @@ import (
 	"countersign/approvers"
 )
 
-// Conversation is one Slack thread with the agent, or the top level of a direct message for a while.
+// Conversation is one Slack thread with the agent, or a stretch of messages at the top level of a direct message.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // where it is: unique among the current conversations; a new one at the same place replaces the old
+	Place     string    `json:"place"`            // its place, unique among current conversations; a new one at the same place replaces the old
 	Team      string    `json:"team"`             //
-	Channel   string    `json:"channel"`          // channel id, a direct message's included
+	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
 	Thread    string    `json:"thread,omitempty"` // ts of the thread's root; empty at the top level of a direct message
 	DM        bool      `json:"dm,omitempty"`
-	Gone      bool      `json:"gone,omitempty"` // nobody can write there any more: the thread went with its only message
+	Gone      bool      `json:"gone,omitempty"` // the thread was deleted with its only message, so nobody can write there
 	Agent     string    `json:"agent"`
-	Turn      string    `json:"turn,omitempty"` // the turn under way; empty: none
-	Messages  uint64    `json:"messages"`       // how many were written; the next message's Seq is one more
+	Turn      string    `json:"turn,omitempty"` // the current turn; empty: none
+	Messages  uint64    `json:"messages"`       // number of messages; the next message's Seq is one more
 	CreatedAt time.Time `json:"created_at"`
 	LastAt    time.Time `json:"last_at"` // of the last message
 }
@@ -34,15 +34,15 @@ const (
 	RoleAssistant MessageRole = "assistant"
 )
 
-// MessageState says whether the model has been given a message.
+// MessageState says whether the model has received a message.
 type MessageState string
 
 // The states of a message.
 const (
 	MessageQueued MessageState = "queued" // waits until the turn under way ends
-	MessageTaken  MessageState = "taken"  // part of the history that the model is given
-	MessageAnswer MessageState = "answer" // answers a question of the model's: it is given as that call's result
-	MessageGone   MessageState = "gone"   // was deleted before the model was given it
+	MessageTaken  MessageState = "taken"  // part of the history sent to the model
+	MessageAnswer MessageState = "answer" // answers the model's question: sent as that call's result
+	MessageGone   MessageState = "gone"   // deleted before the model received it
 )
 
 // Message is one entry of a conversation's history.
@@ -56,60 +56,61 @@ type Message struct {
 	Author       approvers.PersonID `json:"author,omitempty"`
 	AuthorName   string             `json:"author_name,omitempty"`
 	Text         string             `json:"text"`
-	Attached     string             `json:"attached,omitempty"` // what came along with the words, for the model only
+	Attached     string             `json:"attached,omitempty"` // text of attachments, for the model only
 	TS           string             `json:"ts,omitempty"`       // Slack's, for RoleUser
-	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit since which it reads so; empty: it reads as it was written
-	Calls        int                `json:"calls,omitempty"`    // how many tool calls the step asked for
+	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that Text comes from; empty: never edited
+	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	// Reworded is what became of it in Slack after the model was given it; nil: nothing. Text is what the model was given.
-	Reworded *approvers.Reworded `json:"reworded,omitempty"`
+	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
+	// the text that the model received.
+	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 
-// Call is one tool call of a step, and its one result.
+// Call is one tool call of a step, with its one result.
 type Call struct {
-	ID           string             `json:"id"` // random
-	Version      uint64             `json:"version"`
-	Conversation string             `json:"conversation"`
-	Turn         string             `json:"turn"`
-	Step         int                `json:"step"`
-	Index        int                `json:"index"`    // order within the step
-	ModelID      string             `json:"model_id"` // the model's call id, made unique within the step
-	Tool         string             `json:"tool"`
-	Args         string             `json:"args"`                // the raw argument text as the model wrote it
-	Execution    string             `json:"execution,omitempty"` // the current one; empty: never to be run
-	Request      string             `json:"request,omitempty"`   // empty: nobody was asked
-	Preview      string             `json:"preview,omitempty"`   // what it would do, for people; made before anything was decided
-	Secrets      []string           `json:"secrets,omitempty"`   // arguments that are masked wherever it is shown
-	Inquiry      *approvers.Inquiry `json:"inquiry,omitempty"`   // for a question of the model's to the person
-	Outcome      approvers.Outcome  `json:"outcome,omitempty"`   // empty: no result yet
-	Result       string             `json:"result,omitempty"`    // what the model is given
-	CreatedAt    time.Time          `json:"created_at"`
-	ReturnedAt   time.Time          `json:"returned_at,omitzero"`
+	ID            string                   `json:"id"` // random
+	Version       uint64                   `json:"version"`
+	Conversation  string                   `json:"conversation"`
+	Turn          string                   `json:"turn"`
+	Step          int                      `json:"step"`
+	Index         int                      `json:"index"`    // order within the step
+	ModelID       string                   `json:"model_id"` // the model's call id, made unique within the step
+	Tool          string                   `json:"tool"`
+	Args          string                   `json:"args"`                // the raw argument text as the model wrote it
+	Execution     string                   `json:"execution,omitempty"` // the current one; empty: the call never runs
+	Request       string                   `json:"request,omitempty"`   // empty: nobody was asked
+	Preview       string                   `json:"preview,omitempty"`   // what the call would do, for people; made before any decision
+	Secrets       []string                 `json:"secrets,omitempty"`   // arguments that are masked wherever the call is shown
+	ModelQuestion *approvers.ModelQuestion `json:"inquiry,omitempty"`   // set if the call is a question from the model
+	Outcome       approvers.Outcome        `json:"outcome,omitempty"`   // empty: no result yet
+	Result        string                   `json:"result,omitempty"`    // the text sent to the model
+	CreatedAt     time.Time                `json:"created_at"`
+	ReturnedAt    time.Time                `json:"returned_at,omitzero"`
 }
 
-// Tally marks something that is counted over a time: an automatic run of a tool in a conversation, a call or tokens of a
-// person, a request that somebody caused. The desk makes the keys.
-type Tally struct {
+// Counter is one counted event: an automatic run of a tool in a conversation, a person's call or tokens, or a request
+// that somebody caused. The workflow makes the keys.
+type Counter struct {
 	Key string
 	At  time.Time
-	ID  string // what was counted; counted once for each key and time
-	N   int    // how much it counts for, at least 1
+	ID  string // identifies the event, which counts once for each key and time
+	N   int    // its weight, at least 1
 }
 
 // Setting keys. Values are JSON.
 const (
-	SettingPause   = "pause"    // who paused everything, when and why; its state is the desk's Pause
-	SettingSeal    = "seal"     // what the next head is made from; its state is the desk's
-	SettingPolicy  = "policy"   // which policy and tools everything waiting was held against last
-	SettingRoom    = "room"     // nothing: it is written to see whether there is space
-	SettingLine    = "line/"    // with an address: the cards that are open there, and the requests that wait behind them
-	SettingPlace   = "place/"   // with a channel's id or name: whether the bot can't write there any more, and what stands there as it was then
-	SettingHomes   = "homes"    // nothing: it names the one timer by which Home tabs follow what changes
-	SettingTrust   = "trust/"   // with an agent and a tool: how often its calls were approved as they were, in a row
-	SettingRatings = "ratings/" // with an agent: what people thought of its answers; its state is the desk's Ratings
+	SettingPause        = "pause"    // who paused everything, when and why; its state is the workflow's Pause
+	SettingSeal         = "seal"     // the state of the next head, owned by the workflow
+	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
+	SettingDiskSpace    = "room"     // no state: written to test whether the disk has space
+	SettingCardQueue    = "line/"    // followed by an address: its open cards and the requests queued behind them
+	SettingChannelState = "place/"   // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
+	SettingHomes        = "homes"    // no state: the Ref of the one timer that refreshes Home tabs
+	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
+	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its state is the workflow's Ratings
 )
 
-// Setting is a small value of the installation as a whole.
+// Setting is a small value that belongs to the whole installation.
 type Setting struct {
 	Key     string          `json:"key"`
 	Version uint64          `json:"version"`

@@ -4,11 +4,11 @@ import "errors"
 
 // Errors of a transaction.
 var (
-	// ErrNotFound says that there is no such record.
+	// ErrNotFound says that the record does not exist.
 	ErrNotFound = errors.New("store: no such record")
-	// ErrConflict says that the record was changed since it was read, or exists already.
+	// ErrConflict says that the record was changed since it was read, or already exists.
 	ErrConflict = errors.New("store: the record was changed by somebody else")
-	// ErrCommitUnknown says that the commit failed in a way that leaves open whether it is durable.
+	// ErrCommitUnknown says that the commit failed and may or may not be durable.
 	ErrCommitUnknown = errors.New("store: it is unknown whether the commit is durable")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("store: closed")
@@ -18,12 +18,18 @@ var (
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
-	// ErrForeign says that the file is something else than a store of Countersign.
+	// ErrForeign says that the file is not a store of Countersign.
 	ErrForeign = errors.New("store: not a Countersign store")
-	// ErrDamaged says that the file does not hold together: it was cut off or overwritten.
+	// ErrDamaged says that the file is inconsistent: it was truncated or overwritten.
 	ErrDamaged = errors.New("store: the file is damaged")
 	// ErrNewer says that a newer version of Countersign wrote the store.
 	ErrNewer = errors.New("store: written by a newer version of Countersign")
-	// ErrFull says that the disk is full. Reads go on, and writes do once space is freed.
+	// ErrFull says that the disk is full. Reads still work, and writes work again once space is freed.
 	ErrFull = errors.New("store: the disk is full")
+	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
+	// work, and writes work again once that file is back.
+	ErrMoved = errors.New("store: the store's file is not where it was opened")
 )
+
+// Refused reports whether a write was refused for a temporary reason. Nothing was written, and the store stays open.
+func Refused(err error) bool { return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) }

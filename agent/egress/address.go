@@ -5,23 +5,24 @@ import (
 	"strings"
 )
 
-// kind is what an address is for, where that is not the public internet.
+// kind is the purpose of an address outside the public internet.
 type kind struct {
 	what   string
-	byName bool // an entry of allow that names the host is enough. Otherwise it has to name the address or its network
+	byName bool // an entry of allow may name the host; otherwise it has to name the address or its network
 }
 
-// metadata is what a cloud tells its machines, the keys that they act with among it.
+// metadata is a cloud's service for its machines. It hands out their credentials, among other things.
 const metadata = "the cloud's metadata"
 
-// special are the networks that are no public internet: the special-purpose registries of IANA, and what clouds keep for their machines. The first that fits counts.
+// special lists the networks outside the public internet: IANA's special-purpose registries, and addresses that clouds
+// use for their machines. The first match counts.
 var special = []struct {
 	network netip.Prefix
 	kind
 }{
 	{prefix("169.254.169.254/32"), kind{what: metadata}},
 	{prefix("169.254.170.2/32"), kind{what: metadata}},
-	{prefix("168.63.129.16/32"), kind{what: metadata}}, // Azure's, on an address that looks public
+	{prefix("168.63.129.16/32"), kind{what: metadata}}, // Azure's; the address looks public
 	{prefix("100.100.100.200/32"), kind{what: metadata}},
 	{prefix("192.0.0.192/32"), kind{what: metadata}},
 	{prefix("fd00:ec2::/32"), kind{what: metadata}},
@@ -62,12 +63,12 @@ var special = []struct {
 
 var (
 	nat64  = prefix("64:ff9b::/96")
-	global = prefix("2000::/3") // all that is given out of IPv6 for the public internet
+	global = prefix("2000::/3") // all IPv6 addresses assigned to the public internet
 )
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-// kindOf says what an address is for; false: it is on the public internet.
+// kindOf returns the purpose of an address, or false if it is on the public internet.
 func kindOf(a netip.Addr) (kind, bool) {
 	for _, s := range special {
 		if s.network.Contains(a) {
@@ -80,7 +81,7 @@ func kindOf(a netip.Addr) (kind, bool) {
 	return kind{}, false
 }
 
-// embedded is the IPv4 address that a NAT64 gateway would connect to.
+// embedded returns the IPv4 address to which a NAT64 gateway would connect.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !nat64.Contains(a) {
 		return netip.Addr{}, false
@@ -89,7 +90,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[12:])), true
 }
 
-// oddHost says what is wrong with how a host is written, or "". Parsers differ about such spellings, so what one of them checks is not what another connects to.
+// oddHost returns the fault in the spelling of a host, or "". Parsers disagree about unusual spellings, so the checked
+// address could differ from the connected one.
 func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
@@ -131,7 +133,7 @@ func plainLabel(label string) bool {
 	return label != "" && len(label) <= 63
 }
 
-// looksNumeric reports whether some parser reads a last label as a part of an address: digits, or hexadecimal ones.
+// looksNumeric reports whether a parser could read the last label as part of an address: decimal or hexadecimal digits.
 func looksNumeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {

@@ -16,25 +16,25 @@ import (
 
 // Limits of one exchange.
 const (
-	// MaxRedirects is how many redirects are followed.
+	// MaxRedirects is the maximum number of redirects that a client follows.
 	MaxRedirects = 5
-	// MaxHeader is the largest header of an answer, in bytes.
+	// MaxHeader is the maximum size of a response's header, in bytes.
 	MaxHeader = 64 << 10
-	// MaxBody is the largest body of an answer where the caller says nothing, in bytes.
+	// MaxBody is the default maximum size of a response's body, in bytes.
 	MaxBody = 32 << 20
 
 	connectTimeout = 10 * time.Second
 	idleTimeout    = 60 * time.Second
 )
 
-// Guard decides where connections may go. It is for many goroutines.
+// Guard decides where connections may go. It is safe for concurrent use.
 type Guard struct {
 	permits  []Permit
-	resolver *net.Resolver              // nil: the machine's
-	passed   func(address string) error // for tests: told of each address that passed, just before the connection is made
+	resolver *net.Resolver              // nil: the system's
+	passed   func(address string) error // for tests: called with each admitted address, just before the connection
 }
 
-// New makes a guard that permits the public internet and what the entries name ([ParsePermit]).
+// New returns a guard that permits the public internet and the given entries ([ParsePermit]).
 func New(allow ...string) (*Guard, error) {
 	g := &Guard{}
 	for _, entry := range allow {
@@ -47,31 +47,32 @@ func New(allow ...string) (*Guard, error) {
 	return g, nil
 }
 
-// Options are the bounds of a client.
+// Options are the limits of a client.
 type Options struct {
-	// Timeout bounds each request with its redirects and the reading of the answer. Zero: the caller's context does, which is for streams.
+	// Timeout limits each request with its redirects and the reading of the body. If it is zero, only the caller's
+	// context limits them; streams use that.
 	Timeout time.Duration
-	// MaxBody bounds the body of each answer, in bytes: reading on gives [ErrTooLarge]. Zero is the constant MaxBody; negative is no bound, for streams that the
-	// reader bounds itself.
+	// MaxBody limits the body of each response, in bytes; reading beyond it returns [ErrTooLarge]. Zero means the
+	// constant MaxBody. A negative value means no limit, for streams that the reader limits itself.
 	MaxBody int64
 }
 
-// Client makes a client whose connections, redirects included, all go through the guard. It keeps no cookies.
+// Client returns a client whose connections, including redirects, all go through the guard. It keeps no cookies.
 func (g *Guard) Client(o Options) *http.Client {
 	return &http.Client{Transport: g.Transport(o), CheckRedirect: follow, Timeout: o.Timeout}
 }
 
-// Transport makes the client's transport alone. It follows no redirects, so whoever uses it with another client follows them through it again;
-// [Guard.Client] also keeps secrets from going along.
+// Transport returns only the client's transport. It does not follow redirects; a client that follows them sends each
+// request through it again. Only [Guard.Client] also removes secrets on redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
 		o.MaxBody = MaxBody
 	}
 	return &transport{maxBody: o.MaxBody, next: &http.Transport{
-		Proxy:                  nil, // HTTP_PROXY would be connected to instead of what was checked
+		Proxy:                  nil, // a proxy would bypass the address check
 		DialContext:            g.dial,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // nothing is unpacked, so nothing unpacks to more than was read
+		DisableCompression:     true, // so that a body can't expand beyond the bytes read
 		TLSHandshakeTimeout:    connectTimeout,
 		ExpectContinueTimeout:  time.Second,
 		IdleConnTimeout:        idleTimeout,
@@ -80,10 +81,10 @@ func (g *Guard) Transport(o Options) http.RoundTripper {
 	}}
 }
 
-// hostKey is where the dialer's context holds the name that a connection is for.
+// hostKey is the context key of the host name of a connection.
 type hostKey struct{}
 
-// dial connects to host:port. The name is resolved by the dialer, which asks admit about each address that it is about to connect to.
+// dial connects to host:port. The dialer resolves the name and calls control with each address before it connects.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, &Refused{Host: address, Reason: "is no TCP address"}
@@ -100,7 +101,7 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, err
 }
 
-// control is called with the very address that the socket connects to next.
+// control is called with the exact address of the socket's next connection.
 func (g *Guard) control(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	host, _ := ctx.Value(hostKey{}).(string)
 	at, err := netip.ParseAddrPort(address)
@@ -116,7 +117,7 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 	return nil
 }
 
-// admit says whether a connection for a host may go to an address.
+// admit returns an error if a connection for a host may not go to an address.
 func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if zone := at.Addr().Zone(); zone != "" {
 		return &Refused{Host: host, Reason: "leads to an address with a zone"}
@@ -130,7 +131,7 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 		if !p.names(host, at, k) {
 			continue
 		}
-		if inner, ok := embedded(at.Addr()); ok { // a permitted gateway is no way around the rest
+		if inner, ok := embedded(at.Addr()); ok { // a permitted gateway does not permit the addresses behind it
 			return g.admit(host, netip.AddrPortFrom(inner, at.Port()))
 		}
 		return nil
@@ -139,14 +140,14 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if host != at.Addr().String() {
 		reason = fmt.Sprintf("stands for %s, %s", at.Addr(), k.what)
 	}
-	if k.what == metadata { // an entry of allow is only for who knows what is there; nobody is told to write one
+	if k.what == metadata { // the message suggests no entry of allow for metadata
 		return &Refused{Host: host, Reason: reason + ", an address that should not be reached"}
 	}
 	return &Refused{Host: host, Reason: reason, Permit: at.Addr().String()}
 }
 
-// CheckURL says whether an address is one that could be connected to: http or https, no user name, a host that is written in the usual way. It resolves nothing.
-// The error is a [Refused].
+// CheckURL checks a URL before any connection: http or https, no user name, and a host in the usual spelling. It
+// resolves nothing. The error is a [Refused].
 func CheckURL(u *url.URL) error {
 	if refused := odd(u); refused != nil {
 		return refused
@@ -154,7 +155,7 @@ func CheckURL(u *url.URL) error {
 	return nil
 }
 
-// CheckURL says whether an address could be connected to, as far as that can be said without resolving its name.
+// CheckURL checks a URL as far as possible without resolving its host name.
 func (g *Guard) CheckURL(u *url.URL) error {
 	if err := CheckURL(u); err != nil {
 		return err
@@ -169,7 +170,7 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	return nil
 }
 
-// odd refuses an address that could be meant in two ways.
+// odd refuses an ambiguous URL.
 func odd(u *url.URL) *Refused {
 	host := u.Hostname()
 	switch {

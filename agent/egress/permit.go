@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Permit is an entry of allow: what may be connected to although it is not on the public internet.
+// Permit is an entry of allow: a destination outside the public internet that is permitted.
 type Permit struct {
-	Network netip.Prefix // an address is a network of one
-	Host    string       // a name, in lower case; then there is no network
+	Network netip.Prefix // for a single address: a network of one
+	Host    string       // a host name in lower case; then Network is not set
 	Port    uint16       // zero: every port
 }
 
-// ErrPermit says that an entry of allow can't be read. The wrapping error says how one is written.
+// ErrPermit is returned for an entry of allow that can't be parsed. The message describes the valid forms.
 var ErrPermit = errors.New("write a network such as 10.0.0.0/8, an address such as 10.0.0.7, or a host's name such as crm.example.com, the last two with a port if only one is meant")
 
-// ParsePermit reads an entry of allow: a network, an address, or a host's name; the last two may have a port.
+// ParsePermit parses an entry of allow: a network, an address, or a host name; the last two may have a port.
 func ParsePermit(s string) (Permit, error) {
 	if network, err := netip.ParsePrefix(s); err == nil {
 		if network.Addr().Is4In6() || network != network.Masked() {
@@ -48,7 +48,7 @@ func permitted(a netip.Addr, port uint16) (Permit, error) {
 	return Permit{Network: netip.PrefixFrom(a, a.BitLen()), Port: port}, nil
 }
 
-// splitPort parts host, host:port, [address] and [address]:port. The port is zero where there is none.
+// splitPort splits host, host:port, [address] and [address]:port. A missing port is zero.
 func splitPort(s string) (host string, port uint16, ok bool) {
 	host, rest := s, ""
 	if inner, bracketed := strings.CutPrefix(s, "["); bracketed {
@@ -70,25 +70,7 @@ func splitPort(s string) (host string, port uint16, ok bool) {
 	return host, uint16(n), true
 }
 
-// String is the entry as it is written in the policy.
-func (p Permit) String() string {
-	s := p.Host
-	switch {
-	case p.Host == "" && !p.Network.IsSingleIP():
-		return p.Network.String()
-	case p.Host == "":
-		s = p.Network.Addr().String()
-	}
-	if p.Port == 0 {
-		return s
-	}
-	if strings.Contains(s, ":") {
-		s = "[" + s + "]"
-	}
-	return s + ":" + strconv.Itoa(int(p.Port))
-}
-
-// names reports whether the entry names the address or, where a name is enough for addresses of this kind, the host.
+// names reports whether the entry permits the address, or the host if a host name suffices for this kind of address.
 func (p Permit) names(host string, at netip.AddrPort, k kind) bool {
 	switch {
 	case p.Port != 0 && p.Port != at.Port():

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -58,12 +59,21 @@ func TestPermits(t *testing.T) {
 
 func TestEntries(t *testing.T) {
 	for entry, want := range map[string]string{
-		"10.0.0.0/8": "10.0.0.0/8", "10.0.0.7": "10.0.0.7", "10.0.0.7:80": "10.0.0.7:80", "::1": "::1", "[::1]": "::1", "[::1]:80": "[::1]:80", "CRM.internal": "crm.internal",
-		"crm.internal:443": "crm.internal:443", "localhost": "localhost", "fd00::/8": "fd00::/8", "_sip.example.com": "_sip.example.com", "0.0.0.0/0": "0.0.0.0/0",
+		"10.0.0.0/8": "network 10.0.0.0/8", "10.0.0.7": "network 10.0.0.7/32", "10.0.0.7:80": "network 10.0.0.7/32 port 80",
+		"::1": "network ::1/128", "[::1]": "network ::1/128", "[::1]:80": "network ::1/128 port 80", "CRM.internal": "host crm.internal",
+		"crm.internal:443": "host crm.internal port 443", "localhost": "host localhost", "fd00::/8": "network fd00::/8",
+		"_sip.example.com": "host _sip.example.com", "0.0.0.0/0": "network 0.0.0.0/0",
 	} {
 		p, err := ParsePermit(entry)
-		if err != nil || p.String() != want {
-			t.Errorf("%s: %s, %v; want %s", entry, p, err, want)
+		got := "host " + p.Host
+		if p.Host == "" {
+			got = "network " + p.Network.String()
+		}
+		if p.Port != 0 {
+			got += fmt.Sprintf(" port %d", p.Port)
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", entry, got, err, want)
 		}
 	}
 	for _, entry := range []string{
@@ -71,7 +81,7 @@ func TestEntries(t *testing.T) {
 		"http://crm.internal", "crm.internal/path", "crm.internal.", "0x7f.1", "127.1", "[10.0.0.1]", "[::1", "::1]:80", "[::1]x", "[::1]:x", "ⓛocalhost", "a..b", ".a", ":80",
 	} {
 		if p, err := ParsePermit(entry); !errors.Is(err, ErrPermit) {
-			t.Errorf("%s was read as %s, %v", entry, p, err)
+			t.Errorf("%s was read as %+v, %v", entry, p, err)
 		}
 	}
 	if _, err := New("10.0.0.0/8", "nonsense here"); !errors.Is(err, ErrPermit) {

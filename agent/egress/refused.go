@@ -12,12 +12,13 @@ import (
 	"strings"
 )
 
-// Refused says that a connection or a redirect was not made. It names the host and no other part of the address, because the others may hold secrets.
+// Refused reports that a connection or redirect was refused. It contains the host but no other part of the URL, because
+// those may hold secrets.
 type Refused struct {
-	Host   string // as it was asked for
-	Reason string // what is wrong with it, as the rest of a sentence
-	Permit string // the entry of allow that would permit it; empty: none would, or nobody should be told to write it
-	// Redirect says that a server wanted it. It had been sent the request before.
+	Host   string // as requested
+	Reason string // the problem, as the rest of a sentence
+	Permit string // the entry of allow that would permit it; empty: there is none, or it should not be suggested
+	// Redirect means that a server asked for the connection by a redirect, after it had received the request.
 	Redirect bool
 }
 
@@ -32,7 +33,8 @@ func (r *Refused) Error() string {
 	return s
 }
 
-// Sentence says what went wrong with a request in one sentence, without its address, which may hold secrets: what net/http returns quotes it.
+// Sentence describes a failed request in one sentence, without its URL, which may hold secrets and which the errors of
+// net/http quote.
 func Sentence(err error) string {
 	var (
 		refused  *Refused

@@ -26,7 +26,8 @@ func (n *names) set(name string, answers ...[]netip.Addr) {
 	n.answers[name] = answers
 }
 
-// next is what a name stands for now. IPv6 is asked for beside IPv4, so only what the question for IPv4 gets counts as an answer.
+// next is what a name stands for now. IPv6 is asked for beside IPv4, so only what the question for IPv4 gets counts as
+// an answer.
 func (n *names) next(name string, ipv4 bool) []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()

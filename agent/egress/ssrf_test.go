@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// vectors are addresses by which a request gets where it should not. PORT stands for the port of the listeners on this machine.
+// vectors are addresses by which a request gets where it should not. PORT stands for the port of the listeners on this
+// machine.
 var vectors = []struct {
 	url    string
 	stands string // what the name resolves to, or how a lenient parser reads it
@@ -111,8 +112,8 @@ var vectors = []struct {
 	{url: "http:///latest/meta-data", never: true},
 }
 
-// house is this machine's listeners, a name server, and a count of what was connected to.
-type house struct {
+// network is this machine's listeners, a name server, and a count of what was connected to.
+type network struct {
 	t        *testing.T
 	port     string
 	accepted atomic.Int64 // connections that a listener took
@@ -123,9 +124,9 @@ type house struct {
 // errNotHere ends a connection to an address that is not on this machine, before it is made.
 var errNotHere = errors.New("the test connects to this machine only")
 
-func newHouse(t *testing.T) *house {
+func newNetwork(t *testing.T) *network {
 	t.Helper()
-	h := &house{t: t}
+	h := &network{t: t}
 	first, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -162,16 +163,16 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-func (h *house) serve(l net.Listener) {
+func (h *network) serve(l net.Listener) {
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "inside") })}
 	go s.Serve(counted{l, &h.accepted})
 	h.t.Cleanup(func() { s.Close() })
 }
 
-func (h *house) fill(s string) string { return strings.ReplaceAll(s, "PORT", h.port) }
+func (h *network) fill(s string) string { return strings.ReplaceAll(s, "PORT", h.port) }
 
 // reach records an address that is about to be connected to, and lets only those of this machine go on.
-func (h *house) reach(address string) error {
+func (h *network) reach(address string) error {
 	h.dialed.Add(1)
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Unmap().IsLoopback() {
 		return nil
@@ -180,13 +181,13 @@ func (h *house) reach(address string) error {
 }
 
 // connects runs something and counts the connections that it makes.
-func (h *house) connects(do func()) int64 {
+func (h *network) connects(do func()) int64 {
 	before := h.accepted.Load() + h.dialed.Load()
 	do()
 	return h.accepted.Load() + h.dialed.Load() - before
 }
 
-func (h *house) guard(allow ...string) *Guard {
+func (h *network) guard(allow ...string) *Guard {
 	h.t.Helper()
 	g, err := New(allow...)
 	if err != nil {
@@ -197,14 +198,15 @@ func (h *house) guard(allow ...string) *Guard {
 }
 
 // client is the guard's, for one request.
-func (h *house) client(allow ...string) *http.Client {
+func (h *network) client(allow ...string) *http.Client {
 	c := h.guard(allow...).Client(Options{Timeout: 10 * time.Second})
 	h.t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
-// naive is a client that no guard looks at. Its dialer reads numbers as the C library does, which Go's own resolver doesn't.
-func (h *house) naive() *http.Client {
+// naive is a client that no guard looks at. Its dialer reads numbers as the C library does, which Go's own resolver
+// doesn't.
+func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, port, _ := net.SplitHostPort(address)
@@ -240,9 +242,10 @@ func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	return s.URL, strings.TrimPrefix(s.URL, "http://"), hits
 }
 
-// Nothing that leads to this machine, to a private network or to a cloud's metadata is connected to, by whatever notation, name or redirect.
+// Nothing that leads to this machine, to a private network or to a cloud's metadata is connected to, by whatever
+// notation, name or redirect.
 func TestSSRF(t *testing.T) {
-	h := newHouse(t)
+	h := newNetwork(t)
 	away, entry, hits := redirector(t)
 	n, connects := 0, int64(0)
 	for _, v := range vectors {
@@ -272,9 +275,10 @@ func TestSSRF(t *testing.T) {
 	}
 }
 
-// Without the guard each vector connects, so the test above can fail; and with an entry that names it, each one that is written in the usual way does too.
+// Without the guard each vector connects, so the test above can fail; and with an entry that names it, each one that is
+// written in the usual way does too.
 func TestSSRFWithoutTheGuard(t *testing.T) {
-	h := newHouse(t)
+	h := newNetwork(t)
 	for _, v := range vectors {
 		if v.never {
 			continue
@@ -296,9 +300,10 @@ func TestSSRFWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// A name that stands for a public address when it is looked at and for this machine when it is connected to gets nowhere.
+// A name that stands for a public address when it is looked at and for this machine when it is connected to gets
+// nowhere.
 func TestRebinding(t *testing.T) {
-	h := newHouse(t)
+	h := newNetwork(t)
 	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")
 	address := h.fill("http://rebinding.example:PORT/")
 
@@ -336,7 +341,7 @@ func TestRebinding(t *testing.T) {
 
 // The dialer of the environment's proxy would be connected to instead of what was checked.
 func TestNoProxy(t *testing.T) {
-	h := newHouse(t)
+	h := newNetwork(t)
 	var once sync.Once
 	asked := make(chan struct{})
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once.Do(func() { close(asked) }) }))

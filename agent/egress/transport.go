@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// ErrTooLarge says that an answer's body is larger than the caller wanted to read.
+// ErrTooLarge means that a response's body exceeds the limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// ErrPacked says that an answer came packed although nobody asked for that.
+// ErrPacked means that a response is compressed although the request did not ask for that.
 var ErrPacked = errors.New("the answer is packed, which was not asked for")
 
-// transport checks how each request's address is written, and bounds what comes back.
+// transport checks the spelling of each request's URL, and limits the response.
 type transport struct {
 	next    *http.Transport
 	maxBody int64
 }
 
-// RoundTrip sends a request whose address can be meant in one way only.
+// RoundTrip sends a request if its URL is unambiguous.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if refused := odd(req.URL); refused != nil {
 		if req.Body != nil {
@@ -34,7 +34,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(req)
 	if refused := (*Refused)(nil); errors.As(err, &refused) && req.Response != nil {
-		again := *refused // requests that wait for the same connection share the error
+		again := *refused // requests that wait for the same connection share the error value
 		again.Redirect = true
 		return nil, &again
 	}
@@ -54,7 +54,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the connections that are kept for later requests.
 func (t *transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
-// bounded gives so many bytes of a body and then an error, if there are more.
+// bounded returns a limited number of bytes of a body, and then an error if there are more.
 type bounded struct {
 	body io.ReadCloser
 	left int64
@@ -65,7 +65,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, ErrTooLarge
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more, to see whether there is more
+		p = p[:b.left+1] // one byte more, to detect a longer body
 	}
 	n, err := b.body.Read(p)
 	if int64(n) > b.left {
@@ -79,15 +79,17 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// carried are the headers that go along to another host. Whatever else there is may be a secret, or quote one, as Referer does.
+// carried are the headers that are sent to another host after a redirect. All others may be secrets or, like Referer,
+// quote one.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 
-// follow decides about a redirect before it is followed. Its address is checked by the transport, like the first.
+// follow decides whether to follow a redirect. The transport checks its URL like the first one.
 //
-//   - A request that only reads follows up to MaxRedirects of them. Where host, port or scheme change, it goes on without the headers that may be secret, for good.
-//   - One that writes is never turned into one that reads: a 301, 302 or 303 is the answer that the caller gets. A 307 or 308 asks for the same request
-//     again, and gets it from the same host, port and scheme only.
-//   - From https to http nothing is followed.
+//   - A request that only reads follows up to MaxRedirects of them. Once the host, port or scheme changes, all further
+//     requests omit headers that may be secret.
+//   - A request that writes never becomes one that reads: a 301, 302 or 303 is returned to the caller. A 307 or 308
+//     repeats the request, but only to the same host, port and scheme.
+//   - Redirects from https to http are not followed.
 func follow(next *http.Request, via []*http.Request) error {
 	first, last := via[0], via[len(via)-1]
 	host := next.URL.Hostname()
@@ -116,7 +118,7 @@ func writes(method string) bool {
 	return method != "" && method != http.MethodGet && method != http.MethodHead
 }
 
-// origin is what has to stay the same for secrets to go along.
+// origin returns the parts of a URL that must stay the same for secrets to be sent.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

@@ -19,15 +19,15 @@ import (
 	"countersign/internal/redact"
 )
 
-// Limits of answers, in bytes.
+// Limits on responses, in bytes.
 const (
-	maxParsed  = 8 << 20  // the largest JSON of which a part is taken out
-	maxFile    = 10 << 20 // the largest answer that is handed on as a file
-	maxQuoted  = 2 << 10  // how much of an answer with an error is quoted
+	maxParsed  = 8 << 20  // the largest JSON from which a part is extracted
+	maxFile    = 10 << 20 // the largest response that is attached as a file
+	maxQuoted  = 2 << 10  // length of the quotation from an error response
 	tooFarOpen = "the answer is larger than the %d MB that are read"
 )
 
-// answer reads an answer that counts as done.
+// answer returns the result of a successful response.
 func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, error) {
 	text, err := o.read(resp, in)
 	switch {
@@ -36,7 +36,7 @@ func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, er
 	case o.effect == approvers.ReadOnly:
 		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.Out(err.Error()))
 	}
-	// The status says that it was done. To say otherwise would make the model ask for it again.
+	// The status says that it was done. An error would make the model ask for it again.
 	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.Out(err.Error())), nil
 }
 
@@ -74,7 +74,7 @@ func (o *operation) read(resp *http.Response, in agent.Invocation) (string, erro
 	return o.file(resp, media, data, in)
 }
 
-// readBounded reads up to a limit, and says whether that was all.
+// readBounded reads up to a limit, and reports whether that was everything.
 func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	data, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if len(data) > limit {
@@ -83,7 +83,7 @@ func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	return data, err == nil, err
 }
 
-// empty is the result where there is no body. Where something was created, its address is what there is to know.
+// empty returns the result for a response without a body. If something was created, it includes the address.
 func (o *operation) empty(resp *http.Response) string {
 	text := "The server answered " + statusText(resp.StatusCode) + ", with no body."
 	if at := resp.Header.Get("Location"); at != "" {
@@ -92,13 +92,13 @@ func (o *operation) empty(resp *http.Response) string {
 	return text
 }
 
-// text is a text for the model, cut where it is too long. total is the length of all of it, or negative.
+// text returns a text for the model, shortened if it is too long. total is the full length, or negative if unknown.
 func (o *operation) text(text string, whole bool, total int64) string {
 	text = o.secrets.Out(text)
 	if whole && len(text) <= o.limit {
 		return text
 	}
-	if !whole { // a secret may begin in what was read last and go on behind it
+	if !whole { // a secret may start in the last bytes and continue after them
 		text = cut(text, max(len(text)-o.secrets.Longest(), 0))
 	}
 	all := "a longer answer"
@@ -108,7 +108,7 @@ func (o *operation) text(text string, whole bool, total int64) string {
 	return cut(text, o.limit) + fmt.Sprintf("\n[cut: this is the beginning of %s; ask for less at once]", all)
 }
 
-// cut is the beginning of a text, in whole characters.
+// cut returns the beginning of a text, in whole characters.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -119,7 +119,7 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// json is an answer in JSON, or the part of it that the pointer names.
+// json returns a JSON response, or the part of it that the pointer selects.
 func (o *operation) json(data []byte) (string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !json.Valid(data) {
@@ -141,7 +141,7 @@ func (o *operation) json(data []byte) (string, error) {
 	return o.text(decode([]byte(text), "", true), true, int64(len(text))), nil
 }
 
-// file hands an answer on that is no text.
+// file attaches a response that is not text.
 func (o *operation) file(resp *http.Response, media string, data []byte, in agent.Invocation) (string, error) {
 	if o.secrets.In(string(data)) {
 		return "", errors.New("the file that it answered repeats what is secret, so it was left out")
@@ -156,7 +156,7 @@ func (o *operation) file(resp *http.Response, media string, data []byte, in agen
 	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
 }
 
-// fileName is what a file is called: as the server says, if that is a plain name.
+// fileName returns the server's file name if it is a plain name, or else a generated one.
 func fileName(tool, media, disposition string) string {
 	if _, params, err := mime.ParseMediaType(disposition); err == nil {
 		name := params["filename"]
@@ -180,7 +180,7 @@ func fileName(tool, media, disposition string) string {
 	return tool + known[media]
 }
 
-// textual reports whether a media type is text for people or programs.
+// textual reports whether a media type is text.
 func textual(media string) bool {
 	switch media {
 	case "application/json", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/x-ndjson", "application/x-www-form-urlencoded",
@@ -190,7 +190,7 @@ func textual(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
 }
 
-// decode makes UTF-8 of a text. What is none in the charset that it names is replaced, and that is said.
+// decode converts a text to UTF-8. Invalid characters are replaced, and a note says so.
 func decode(data []byte, charset string, whole bool) string {
 	switch charset {
 	case "iso-8859-1", "latin1", "windows-1252":
@@ -199,7 +199,7 @@ func decode(data []byte, charset string, whole bool) string {
 		}
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	if !whole { // the last character may be cut in two
+	if !whole { // the last character may be incomplete
 		for n := 1; n < utf8.UTFMax && n < len(data); n++ {
 			if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
 				if !utf8.FullRune(last) {
@@ -216,13 +216,13 @@ func decode(data []byte, charset string, whole bool) string {
 	return strings.ToValidUTF8(text, "�") + "\n[what was no text in it is shown as �]"
 }
 
-// quoted is the beginning of what a server says beside an error, for the model and for people: one line, without secrets.
+// quoted returns the beginning of an error response for the model and for people: one line, without secrets.
 func (o *operation) quoted(resp *http.Response) string {
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {
 		return ""
 	}
-	extra := o.secrets.Longest() + maxQuoted // redact.Text knows more secrets than these
+	extra := o.secrets.Longest() + maxQuoted // redact.Text recognizes more secrets than these
 	data, whole, err := readBounded(resp.Body, maxQuoted+extra)
 	if err != nil || len(data) == 0 || bytes.ContainsRune(data, 0) {
 		return ""

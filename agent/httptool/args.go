@@ -8,19 +8,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// member is one argument of a call, as it is stored.
+// member is one stored argument of a call.
 type member struct {
 	name string
-	key  []byte // the name as it is written, with its quotes
-	raw  []byte // the value as it is written
+	key  []byte // the name in its original form, with quotes
+	raw  []byte // the value in its original form
 }
 
-// absent reports whether an argument stands for nothing: null says the same as leaving it out, where there is no null.
+// absent reports whether an argument is missing. A null counts as missing, because requests have no null.
 func (m member) absent() bool { return len(m.raw) == 0 || m.raw[0] == 'n' }
 
 var errNoObject = errors.New("the arguments are no JSON object")
 
-// members reads an object's members in their order, each with its exact bytes.
+// members returns an object's members in order, each with its exact bytes.
 func members(raw []byte) ([]member, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
@@ -53,7 +53,7 @@ func members(raw []byte) ([]member, error) {
 	return out, nil
 }
 
-// elements reads a list's values, each with its exact bytes.
+// elements returns a list's values, each with its exact bytes.
 func elements(raw []byte) ([][]byte, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
 	if _, err := d.ReadToken(); err != nil {
@@ -75,7 +75,7 @@ func unquote(raw []byte) (string, error) {
 	return string(text), err
 }
 
-// plain is a text, a number, true or false as it is written without quotes; false: it is something else.
+// plain returns a text, number or boolean without quotes, or false for other values.
 func plain(raw []byte) (string, bool) {
 	if len(raw) == 0 {
 		return "", false

@@ -11,12 +11,13 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/config"
 )
 
-// OpenAPI makes a tool of each operation of a file. Nothing is connected to, and no other file is read. Each error is a [*Problem]; an operation that can't be a
-// tool is left out, with a warning, or with an error where the policy names it. With a nil lookup the tools can be looked at, and don't run.
+// OpenAPI makes a tool from each operation of a file. It makes no connections and reads no other file. Each error is a
+// [*Problem]. An operation that can't be a tool is left out, with an error if the policy names it, and otherwise with a
+// warning. With a nil lookup the tools can be inspected but not run.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c.File)
@@ -47,18 +48,18 @@ func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	return a.tools, a.errs
 }
 
-// api is a file that is being made tools of.
+// api is an OpenAPI file during its conversion to tools.
 type api struct {
 	config config.OpenAPI
 	path   string
 	lookup Lookup
 	doc    *document
-	shared *operation // what all operations have in common
-	asked  []string   // what was said of how the server wants to know who asks
+	shared *operation // the common settings of all operations
+	asked  []string   // reported problems of authentication
 	wanted []string   // operations that the policy names and that were not found yet
 	seen   []string   // names of operations
 	tools  []agent.Tool
-	trial  agent.Registry // shows which can be registered
+	trial  agent.Registry // checks which tools can be registered
 	errs   []error
 }
 
@@ -73,7 +74,7 @@ func (a *api) warn(message, hint string) {
 	}
 }
 
-// listed is a list of names that is not too long.
+// listed returns a list of names, shortened if it is too long.
 func listed(names []string) string {
 	if len(names) > 20 {
 		return strings.Join(names[:20], ", ") + fmt.Sprintf(" and %d more", len(names)-20)
@@ -83,7 +84,7 @@ func listed(names []string) string {
 
 var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operations makes a tool of each operation that is wanted, in the order of their paths.
+// operations makes a tool from each wanted operation, in the order of the paths.
 func (a *api) operations() {
 	paths, _ := a.doc.root["paths"].(map[string]any)
 	for _, path := range sortedKeys(paths) {
@@ -106,7 +107,7 @@ func (a *api) operations() {
 	}
 }
 
-// operation makes a tool of an operation, if it is wanted and can be one.
+// operation makes a tool from an operation, if it is wanted and can be one.
 func (a *api) operation(method, path string, item, op map[string]any) {
 	name, _ := op["operationId"].(string)
 	if name == "" {
@@ -171,16 +172,17 @@ func (a *api) tool(method, path, name string, item, op map[string]any) (agent.To
 	if reads {
 		risk = approvers.Low
 	}
-	idempotent := reads || method == "PUT" || method == "DELETE" // as HTTP says of its methods
+	idempotent := reads || method == "PUT" || method == "DELETE" // by the definition of HTTP's methods
 	title, _ := op["summary"].(string)
 	return agent.Tool{
 		Name: o.tool, Description: describe(method, path, op), Schema: schema, Effect: o.effect, Timeout: o.timeout + slack, Run: o.run,
 		Definition: a.definition(method, path, server, item, op), Presumed: risk,
-		Claims: desk.Claims{Title: title, ReadOnly: &reads, Idempotent: &idempotent},
+		Claims: workflow.Claims{Title: title, ReadOnly: &reads, Idempotent: &idempotent},
 	}, nil
 }
 
-// toolName is the operation's, with the API's before it. One that is too long is cut, and told apart from others by a part of its hash.
+// toolName returns the operation's name with the API's name in front. A long name is shortened, and part of its hash
+// makes it unique.
 func (a *api) toolName(name string) string {
 	if !a.config.Bare {
 		name = a.config.Name + "." + name
@@ -193,7 +195,7 @@ func (a *api) toolName(name string) string {
 	return name
 }
 
-// describe is what the model is told of an operation.
+// describe returns the description of an operation for the model.
 func describe(method, path string, op map[string]any) string {
 	summary, _ := op["summary"].(string)
 	description, _ := op["description"].(string)
@@ -207,14 +209,14 @@ func describe(method, path string, op map[string]any) string {
 	if op["deprecated"] == true {
 		text = "Deprecated. " + text
 	}
-	const longest = 1024 // characters that the model's interface takes
+	const longest = 1024 // limit of the model's interface, in characters
 	if r := []rune(text); len(r) > longest {
 		text = string(r[:longest-1]) + "…"
 	}
 	return text
 }
 
-// arguments gives every argument its place, and makes the schema of all of them.
+// arguments assigns each argument its place, and returns the schema of all arguments.
 func (a *api) arguments(o *operation, path string, item, op map[string]any) (json.RawMessage, error) {
 	s := newSchemas(a.doc)
 	list, err := a.doc.parameters(item, op)
@@ -277,7 +279,7 @@ func (a *api) arguments(o *operation, path string, item, op map[string]any) (jso
 	return argumentsSchema(properties, required, s.defs)
 }
 
-// pathPieces parts a path's template. Each gap needs a parameter, and each parameter a gap.
+// pathPieces splits a path's template. Each placeholder needs a parameter, and each parameter a placeholder.
 func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	var out []piece
 	used := map[string]bool{}
@@ -304,7 +306,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	return out, nil
 }
 
-// literal is the text of a path, encoded as far as it is not.
+// literal returns the literal text of a path, percent-encoded where it is not already.
 func literal(text string) string {
 	var b strings.Builder
 	for i, c := range []byte(text) {

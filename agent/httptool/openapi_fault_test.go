@@ -176,7 +176,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// FuzzOpenAPI: whatever a file holds, it is refused with sentences, or gives tools that can be registered or say why not.
+// FuzzOpenAPI: whatever a file holds, it is refused with sentences, or gives tools that can be registered or say why
+// not.
 func FuzzOpenAPI(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

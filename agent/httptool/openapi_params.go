@@ -10,15 +10,16 @@ import (
 	"countersign/config"
 )
 
-// parameter is a parameter of an operation, as far as a request needs it.
+// parameter is the part of an operation's parameter that requests need.
 type parameter struct {
 	name, in string
-	argument string // what the tool calls it
+	argument string // its name in the tool
 	required bool
 	style    style
 }
 
-// parameters collects those of the path and of the operation. One of the operation takes the place of the path's of the same name and place.
+// parameters merges the parameters of the path and of the operation. The operation's parameter replaces the path's with
+// the same name and place.
 func (d *document) parameters(item, op map[string]any) ([]map[string]any, error) {
 	var out []map[string]any
 	for _, from := range []map[string]any{item, op} {
@@ -35,7 +36,8 @@ func (d *document) parameters(item, op map[string]any) ([]map[string]any, error)
 	return out, nil
 }
 
-// ignored reports whether a parameter is none for the model: what OpenAPI has said in another place, what the request sets itself, and what the policy sets.
+// ignored reports whether the model does not set a parameter: OpenAPI defines it elsewhere, or the request or the
+// policy sets it.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":
@@ -47,12 +49,12 @@ func ignored(name, in string, c config.OpenAPI) bool {
 	return false
 }
 
-// usualStyles are the style of each place where nothing is said, and those that there can be.
+// usualStyles lists the allowed styles of each place; the first one is the default.
 var usualStyles = map[string][]string{
 	"path": {"simple", "label", "matrix"}, "query": {"form", "spaceDelimited", "pipeDelimited", "deepObject"}, "header": {"simple"}, "cookie": {"form"},
 }
 
-// parameter reads one, with the schema of its argument.
+// parameter reads one parameter, with the schema of its argument.
 func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err error) {
 	p.name, _ = o["name"].(string)
 	p.in, _ = o["in"].(string)
@@ -93,7 +95,7 @@ func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err erro
 	return p, described(schema, o["description"]), nil
 }
 
-// orAny is a schema, or the one that admits everything where none is given.
+// orAny returns the schema, or a schema that admits everything if there is none.
 func orAny(schema any) any {
 	if schema == nil {
 		return map[string]any{}
@@ -108,7 +110,7 @@ func within(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// described puts a description to a schema that has none of its own.
+// described adds a description to a schema without one.
 func described(schema, description any) any {
 	o, ok := schema.(map[string]any)
 	text, given := description.(string)
@@ -118,7 +120,7 @@ func described(schema, description any) any {
 	return schema
 }
 
-// unwritable says why values of some types have no one way to be written in the parameter's style, or "".
+// unwritable returns the reason why values of some types have no unique form in the parameter's style, or "".
 func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {
@@ -132,7 +134,7 @@ func (p *parameter) unwritable(kinds []string) string {
 	return ""
 }
 
-// media are the bodies that can be written, the most welcome first.
+// media are the supported types of bodies, in order of preference.
 var media = []struct {
 	is   func(string) bool
 	kind bodyKind
@@ -148,7 +150,7 @@ func isJSON(m string) bool {
 	return m == "application/json" || strings.HasSuffix(m, "+json") || m == "text/json"
 }
 
-// body reads an operation's body, with the schema of its argument; nil: there is none.
+// body reads an operation's request body, with the schema of its argument, or nil if there is none.
 func (s *schemas) body(op map[string]any) (b body, required bool, schema any, err error) {
 	if op["requestBody"] == nil {
 		return body{}, false, nil, nil

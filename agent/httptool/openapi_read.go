@@ -19,19 +19,20 @@ import (
 // Limits of an OpenAPI file.
 const (
 	maxFileSize   = 8 << 20  // bytes
-	maxFileValues = 1 << 20  // values, with what aliases repeat
+	maxFileValues = 1 << 20  // values, including those repeated by aliases
 	maxFileDepth  = 200      // levels
-	maxOperations = 500      // that become tools
-	maxSchema     = 64 << 10 // bytes of one tool's arguments' schema
+	maxOperations = 500      // operations that become tools
+	maxSchema     = 64 << 10 // bytes of one tool's argument schema
 )
 
-// document is an OpenAPI file as plain JSON values: objects, lists, texts, true, false, null, and numbers as they are written.
+// document is an OpenAPI file as plain JSON values. Numbers keep their original text.
 type document struct {
 	root map[string]any
 	v31  bool // 3.1 and later: schemas are JSON Schema 2020-12
 }
 
-// readDocument reads a file. invalid is what the specification says is wrong with it, where it could be read all the same.
+// readDocument reads a file. invalid is the first violation of the specification in a file that is readable
+// nevertheless.
 func readDocument(path string) (d *document, invalid string, err error) {
 	data, err := readLimited(path)
 	if err != nil {
@@ -45,7 +46,7 @@ func readDocument(path string) (d *document, invalid string, err error) {
 	if !ok {
 		return nil, "", errors.New("is no OpenAPI description; it begins with openapi: 3.1.0")
 	}
-	// Versions are texts, and often written without quotes.
+	// Versions are texts, but are often written without quotes.
 	quoteVersion(root, "openapi")
 	if info, ok := root["info"].(map[string]any); ok {
 		quoteVersion(info, "version")
@@ -66,7 +67,7 @@ func readDocument(path string) (d *document, invalid string, err error) {
 
 func readLimited(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, errors.New("can't be read: it is no regular file") // reading it might never end
+		return nil, errors.New("can't be read: it is no regular file") // reading it could block forever
 	}
 	f, err := os.Open(path)
 	var at *fs.PathError
@@ -95,7 +96,7 @@ func quoteVersion(object map[string]any, key string) {
 	}
 }
 
-// validate has the description held against the specification. An error means that its references lead nowhere.
+// validate checks the description against the specification. An error means that a reference can't be resolved.
 func (d *document) validate() (invalid string, err error) {
 	data, err := json.Marshal(d.root)
 	if err != nil {
@@ -108,14 +109,14 @@ func (d *document) validate() (invalid string, err error) {
 		return "", fmt.Errorf("is no OpenAPI description: %.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation(),
-		openapi3.AllowExtraSiblingFields("pathItems")) // which 3.1 has
+		openapi3.AllowExtraSiblingFields("pathItems")) // allowed in 3.1
 	if err != nil {
 		invalid = fmt.Sprintf("%.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return invalid, nil
 }
 
-// parseTree reads JSON or YAML into plain values.
+// parseTree parses JSON or YAML into plain values.
 func parseTree(data []byte) (any, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if json.Valid(data) {
@@ -135,7 +136,7 @@ func parseTree(data []byte) (any, error) {
 	return t.value(&node, 0)
 }
 
-// treeOf makes plain values of YAML. An alias may repeat a value in itself, or be many more values than are written: both have an end here.
+// treeOf converts YAML to plain values. It limits aliases, which can be recursive or multiply the number of values.
 type treeOf struct{ left int }
 
 func (t *treeOf) value(n *yaml.Node, depth int) (any, error) {
@@ -208,7 +209,7 @@ func (t *treeOf) object(n *yaml.Node, depth int) (any, error) {
 	return out, nil
 }
 
-// scalar is a plain value. Numbers keep their digits, and a date is text.
+// scalar converts a scalar. Numbers keep their digits, and a date is a text.
 func scalar(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":

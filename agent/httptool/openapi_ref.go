@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// maxHops is how many references may lead from one to the next.
+// maxHops limits the length of a chain of references.
 const maxHops = 20
 
 var errHops = errors.New("a reference leads back to itself")
 
-// at finds what a reference names, which is in the same file.
+// at returns the target of a reference, which must be in the same file.
 func (d *document) at(ref string) (any, error) {
 	pointer, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
@@ -42,7 +42,7 @@ func (d *document) at(ref string) (any, error) {
 	return at, nil
 }
 
-// object follows references to an object; what stands beside a reference is left out.
+// object follows references to an object. Keys beside a reference are ignored.
 func (d *document) object(v any) (map[string]any, error) {
 	for range maxHops {
 		o, ok := v.(map[string]any)
@@ -61,7 +61,7 @@ func (d *document) object(v any) (map[string]any, error) {
 	return nil, errHops
 }
 
-// refs notes what a value refers to, and what that refers to in turn.
+// refs collects the references of a value, and those of their targets.
 func (d *document) refs(v any, seen map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

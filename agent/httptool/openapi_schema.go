@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Keywords of JSON Schema under which schemas stand.
+// Keywords of JSON Schema that contain schemas.
 var (
 	schemaIn   = []string{"not", "items", "additionalProperties", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "contentSchema"}
 	schemaList = []string{"allOf", "anyOf", "oneOf", "prefixItems", "items"}
 	schemaMap  = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-	// beside are keywords that say nothing of which arguments are valid, and would cost the model's attention.
+	// beside are keywords that don't affect validity. They are dropped to save the model's attention.
 	beside = []string{"xml", "externalDocs", "example", "examples", "discriminator", "$schema", "$comment", "$anchor", "nullable", "readOnly"}
-	// elsewhere are keywords that change what references mean.
+	// elsewhere are keywords that change the meaning of references.
 	elsewhere = []string{"$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 )
 
-// schemas makes of a description's schemas one that stands by itself, for arguments: what is referred to goes into $defs, once, so that one that refers to
-// itself has an end.
+// schemas converts a description's schemas to one self-contained schema of arguments. Referenced schemas are put into
+// $defs once, so that recursive ones are finite.
 type schemas struct {
 	doc      *document
 	defs     map[string]any
@@ -37,7 +37,7 @@ func newSchemas(d *document) *schemas {
 
 var errSchemaDeep = fmt.Errorf("a schema is nested deeper than %d levels", maxFileDepth)
 
-// convert makes a schema of JSON Schema 2020-12.
+// convert converts a schema to JSON Schema 2020-12.
 func (s *schemas) convert(v any, depth int) (any, error) {
 	if depth > maxFileDepth {
 		return nil, errSchemaDeep
@@ -56,7 +56,7 @@ func (s *schemas) convert(v any, depth int) (any, error) {
 			return nil, err
 		}
 		out["$ref"] = "#/$defs/" + name
-		if !s.doc.v31 { // what stands beside a reference counts from 3.1 on
+		if !s.doc.v31 { // keys beside a reference count only from 3.1 on
 			return out, nil
 		}
 	}
@@ -84,7 +84,7 @@ func (s *schemas) convert(v any, depth int) (any, error) {
 	return out, nil
 }
 
-// keyword converts what stands under a keyword. Nil: it is left out.
+// keyword converts the value of a keyword. A nil result means that the keyword is dropped.
 func (s *schemas) keyword(key string, item any, depth int) (any, error) {
 	list, isList := item.([]any)
 	fields, isMap := item.(map[string]any)
@@ -123,7 +123,7 @@ func compiles(pattern string) bool {
 	return err == nil
 }
 
-// def puts what a reference names into $defs, under a name of its own.
+// def puts a referenced schema into $defs under a unique name.
 func (s *schemas) def(ref string, depth int) (string, error) {
 	if name, ok := s.names[ref]; ok {
 		return name, nil
@@ -140,7 +140,7 @@ func (s *schemas) def(ref string, depth int) (string, error) {
 		name = strings.TrimRight(name, "0123456789") + strconv.Itoa(i)
 	}
 	s.names[ref] = name
-	s.defs[name] = true // until it is known, for references to itself
+	s.defs[name] = true // a placeholder, for recursive references
 	converted, err := s.convert(target, depth+1)
 	if err != nil {
 		return "", err
@@ -149,7 +149,7 @@ func (s *schemas) def(ref string, depth int) (string, error) {
 	return name, nil
 }
 
-// forRequests takes out what only answers have: properties that are read-only.
+// forRequests removes the properties that only responses have: read-only ones.
 func (s *schemas) forRequests(in, out map[string]any) {
 	properties, _ := in["properties"].(map[string]any)
 	converted, _ := out["properties"].(map[string]any)
@@ -178,7 +178,7 @@ func isReadOnly(v any) bool {
 	return o["readOnly"] == true
 }
 
-// older converts what 3.0 writes otherwise than JSON Schema: nullable, and exclusive bounds that are true or false.
+// older converts the constructs of 3.0 that differ from JSON Schema: nullable, and boolean exclusive bounds.
 func older(in, out map[string]any) {
 	if in["nullable"] == true {
 		if kind, ok := in["type"].(string); ok {
@@ -201,7 +201,7 @@ func older(in, out map[string]any) {
 	}
 }
 
-// kinds are the types that a schema's values can have, as far as its own keywords and what it refers to say; empty: any.
+// kinds returns the types that a schema admits, judged by its own keywords and its references. Empty means any.
 func (s *schemas) kinds(v any) []string {
 	o, err := s.doc.object(v)
 	if err != nil {
@@ -236,10 +236,10 @@ func (s *schemas) kinds(v any) []string {
 	return slices.Compact(out)
 }
 
-// notPlain matches what neither a tool's nor an argument's name may have.
+// notPlain matches characters that are not allowed in the names of tools and arguments.
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// plainName is a name as tools and arguments may be called.
+// plainName returns a valid name for a tool or an argument.
 func plainName(s string) string {
 	if s = notPlain.ReplaceAllString(s, "_"); s == "" {
 		return "_"
@@ -247,7 +247,7 @@ func plainName(s string) string {
 	return s
 }
 
-// argumentsSchema is the schema of a tool's arguments.
+// argumentsSchema returns the schema of a tool's arguments.
 func argumentsSchema(properties map[string]any, required []string, defs map[string]any) (json.RawMessage, error) {
 	out := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {

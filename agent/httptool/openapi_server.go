@@ -11,7 +11,8 @@ import (
 	"countersign/config"
 )
 
-// server finds where an operation's requests go: where the policy says, or the nearest that the file says. What is given back is how that is written, without values of the environment.
+// server determines the address for an operation's requests: the policy's, or the nearest one in the file. It returns
+// the address as written, without values of the environment.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {
@@ -35,7 +36,7 @@ func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	return written, nil
 }
 
-// sendsSecrets reports whether something of the environment goes along.
+// sendsSecrets reports whether requests contain values of the environment.
 func (a *api) sendsSecrets() bool {
 	for _, h := range a.config.Headers {
 		if len(h.Value.Variables()) > 0 {
@@ -51,7 +52,7 @@ func loopback(u *url.URL) bool {
 
 var errNoServer = errors.New("the file names no server; write url: in the policy")
 
-// serverOf is the first server of the first that names any, with the usual values of its variables.
+// serverOf returns the first server of the first object that names any, with the default values of its variables.
 func serverOf(from ...map[string]any) (string, error) {
 	for _, o := range from {
 		list, _ := o["servers"].([]any)
@@ -73,7 +74,7 @@ func serverOf(from ...map[string]any) (string, error) {
 	return "", errNoServer
 }
 
-// security warns where an operation wants to know who asks, and the policy's headers don't say.
+// security warns if an operation requires authentication that the policy's headers don't provide.
 func (a *api) security(method, path string, op map[string]any) {
 	wanted, ok := op["security"].([]any)
 	if !ok {
@@ -89,7 +90,7 @@ func (a *api) security(method, path string, op map[string]any) {
 			}
 		}
 		if missing == "" {
-			return // this one is met
+			return // this alternative is met
 		}
 		hints = append(hints, missing)
 	}
@@ -100,7 +101,7 @@ func (a *api) security(method, path string, op map[string]any) {
 	}
 }
 
-// lacks says what to add for a security scheme to be met, or "".
+// lacks returns what is missing for a security scheme, or "".
 func (a *api) lacks(name string) string {
 	o, err := a.doc.object(map[string]any{"$ref": "#/components/securitySchemes/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)})
 	if err != nil {
@@ -134,8 +135,8 @@ func (a *api) lacks(name string) string {
 	return fmt.Sprintf("add headers: {%s: %s}", header, example)
 }
 
-// definition is what is pinned of an operation: what the file says of its requests with all that it refers to, and what the policy says of where they go and what
-// goes along. What answers look like is no part of it.
+// definition returns the pinned definition of an operation: the file's description of its requests with all references,
+// and the policy's address and headers. The description of responses is not included.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

@@ -16,36 +16,36 @@ import (
 	"countersign/internal/redact"
 )
 
-// operation is one kind of request: what a tool is on the wire.
+// operation is one kind of request: the HTTP side of a tool.
 type operation struct {
 	tool    string
 	method  string
-	base    string   // scheme, host and what comes before the path
-	host    *url.URL // scheme and host of base; a request leads nowhere else
+	base    string   // scheme, host and path prefix
+	host    *url.URL // scheme and host of base; requests never go elsewhere
 	path    []piece
 	query   []field
 	headers []field
 	cookies []field
 	body    body
-	placed  map[string]bool // the arguments that stand in path, query, headers and cookies
-	key     string          // the header that the execution's id goes along in
+	placed  map[string]bool // the arguments in path, query, headers and cookies
+	key     string          // the header for the execution's id
 	effect  approvers.Effect
 	result  config.Result
-	limit   int // bytes of text that the model is given
+	limit   int // bytes of text for the model
 	timeout time.Duration
 	guard   *egress.Guard
 	client  *http.Client
 	secrets redact.Values
-	offline bool // the environment is not known, so nothing can be sent
-	vague   bool // and neither is the host, because a variable stands in its address
+	offline bool // the environment is unknown, so nothing can be sent
+	vague   bool // the host is unknown too, because its address contains a variable
 }
 
-// Problem is what is wrong with a declaration, or with the operation of a file.
+// Problem is a fault in a declaration or in an operation of a file.
 type Problem struct {
-	Path    string // where in the policy file it was declared, such as http.weather
+	Path    string // path of the declaration in the policy file, such as http.weather
 	Message string
 	Hint    string
-	Warning bool // the tool is there all the same
+	Warning bool // the tool is available nevertheless
 }
 
 func (p *Problem) Error() string {
@@ -56,14 +56,14 @@ func (p *Problem) Error() string {
 	return s
 }
 
-// errUnknownEnvironment says that a tool was made to be looked at.
+// errUnknownEnvironment means that the tool can only be inspected.
 var errUnknownEnvironment = errors.New("nothing was sent: the values of the environment are not known here")
 
-// slack is how much longer than a request a run may take, so that the request ends first and can say what became of it.
+// slack is how much longer a run may take than its request, so that the request ends first and its outcome is known.
 const slack = 5 * time.Second
 
-// Tools makes a tool of each HTTP endpoint that the policy declares. Nothing is connected to. Each error is a [*Problem]; an endpoint that has one which is no
-// warning is left out. With a nil lookup the tools can be looked at, and don't run.
+// Tools makes a tool from each HTTP endpoint in the policy. It makes no connections. Each error is a [*Problem]. An
+// endpoint with a problem other than a warning is left out. With a nil lookup the tools can be inspected but not run.
 func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
 	var tools []agent.Tool
 	var errs []error
@@ -81,7 +81,7 @@ func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
 	return tools, errs
 }
 
-// newEndpoint makes the operation of a declared endpoint.
+// newEndpoint returns the operation of a declared endpoint.
 func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 	path := "http." + e.Name
 	f := &filler{lookup: lookup}
@@ -118,7 +118,7 @@ func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 	return o, o.aim(path)
 }
 
-// connect gives an operation its client, and checks what the environment put into its headers.
+// connect gives an operation its client, and checks the values of the environment in its headers.
 func (o *operation) connect(path string, f *filler, allow []string) error {
 	if len(f.missing) > 0 {
 		return &Problem{Path: path, Message: strings.Join(f.missing, " and ") + " is not set in the environment", Hint: "set it, or take ${" + f.missing[0] + "} out"}
@@ -139,7 +139,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 	return nil
 }
 
-// aim fixes the host that requests go to.
+// aim fixes the host of the requests.
 func (o *operation) aim(path string) error {
 	if o.vague {
 		return nil
@@ -159,7 +159,8 @@ func (o *operation) aim(path string) error {
 	return nil
 }
 
-// definition is what a declaration says of the request, without the values of the environment: another one is another tool.
+// definition returns the declaration of the request, without values of the environment. If it changes, the tool is a
+// different one.
 func definition(e config.Endpoint) json.RawMessage {
 	query := ""
 	for i, q := range e.Address.Query {
@@ -177,7 +178,7 @@ func definition(e config.Endpoint) json.RawMessage {
 	return encoded(out, err)
 }
 
-// shown are headers as they are declared, without the values of the environment. A secret that is written out is none of what may be looked at.
+// shown returns headers as declared, without values of the environment. Literal secrets are not shown.
 func shown(headers []config.Header) map[string]string {
 	out := map[string]string{}
 	for _, h := range headers {
@@ -188,7 +189,7 @@ func shown(headers []config.Header) map[string]string {
 	return out
 }
 
-// encoded is what was made of texts, lists and objects, which always encode.
+// encoded returns the encoding of values that always encode.
 func encoded(out []byte, err error) []byte {
 	if err != nil {
 		panic(err)

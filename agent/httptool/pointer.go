@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// point finds what a JSON Pointer (RFC 6901) names, byte for byte. Of names that are there twice the first counts.
+// point returns the exact bytes that a JSON Pointer (RFC 6901) selects. Of duplicate names the first one counts.
 func point(data []byte, pointer string) ([]byte, bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -28,7 +28,7 @@ func point(data []byte, pointer string) ([]byte, bool) {
 	return bytes.Clone(v), err == nil
 }
 
-// enterMember goes to the value of an object's member.
+// enterMember moves to the value of an object's member.
 func enterMember(d *jsontext.Decoder, name string) bool {
 	if _, err := d.ReadToken(); err != nil {
 		return false
@@ -48,7 +48,7 @@ func enterMember(d *jsontext.Decoder, name string) bool {
 	return false
 }
 
-// enterElement goes to a list's element.
+// enterElement moves to an element of a list.
 func enterElement(d *jsontext.Decoder, token string) bool {
 	n, err := strconv.Atoi(token)
 	if err != nil || n < 0 || token != strconv.Itoa(n) {

@@ -13,10 +13,10 @@ import (
 	"countersign/agent/egress"
 )
 
-// maxAddress is the longest address that is sent, in bytes. Servers refuse longer ones, in many ways.
+// maxAddress is the maximum length of a URL, in bytes. Servers refuse longer ones in various ways.
 const maxAddress = 8 << 10
 
-// bodyKind is what a request's body is made of.
+// bodyKind is the format of a request's body.
 type bodyKind string
 
 const (
@@ -26,14 +26,14 @@ const (
 	textBody bodyKind = "text"
 )
 
-// body says which arguments are a request's body, and how they are written.
+// body describes which arguments form a request's body, and their format.
 type body struct {
 	kind bodyKind
-	arg  string // the argument that is the body; empty: all that stand nowhere else are its members
+	arg  string // the argument that is the body; empty: all arguments without another place are its members
 	mime string
 }
 
-// request puts a call's request together. An error means that nothing was sent; it is for the model.
+// request builds a call's request. An error is for the model, and means that nothing was sent.
 func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Request, error) {
 	list, err := members(in.Args)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	if err != nil {
 		return nil, err
 	}
-	var reader io.Reader // nil and no empty reader: then no length is sent
+	var reader io.Reader // nil, not an empty reader: no length is sent
 	if content != nil {
 		reader = bytes.NewReader(content)
 	}
@@ -70,7 +70,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	return req, o.header(req, args)
 }
 
-// address writes the address, and makes sure that its host is the declared one.
+// address returns the URL, and checks that its host is the declared one.
 func (o *operation) address(args call) (string, error) {
 	path, err := args.path(o.path)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *operation) address(args call) (string, error) {
 	return address, nil
 }
 
-// header sets the headers. Those of a tool are fields of their own, so no argument gets out of its own.
+// header sets the headers. Each header of the tool is a separate field, so no argument can change another one.
 func (o *operation) header(req *http.Request, args call) error {
 	for _, f := range o.headers {
 		text, ok, err := args.header(f)
@@ -127,7 +127,7 @@ func (o *operation) header(req *http.Request, args call) error {
 	return nil
 }
 
-// content writes the body from the arguments' bytes.
+// content encodes the body from the arguments' bytes.
 func (o *operation) content(list []member, args call) (content []byte, mime string, err error) {
 	b := o.body
 	if b.kind == noBody {
@@ -164,7 +164,7 @@ func (o *operation) content(list []member, args call) (content []byte, mime stri
 	return content, b.mime, err
 }
 
-// object writes members as they are stored.
+// object encodes members as they are stored.
 func object(list []member) []byte {
 	out := []byte{'{'}
 	for i, m := range list {
@@ -176,7 +176,7 @@ func object(list []member) []byte {
 	return append(out, '}')
 }
 
-// form writes members as a web page's form does: a list is its values under the same name.
+// form encodes members as a web form. A list becomes repeated fields with the same name.
 func form(list []member) ([]byte, error) {
 	var out []string
 	fields := call{}
@@ -187,7 +187,7 @@ func form(list []member) ([]byte, error) {
 		fields[m.name] = m
 		p := piece{arg: m.name, style: style{kind: "form", explode: true}}
 		if m.raw[0] == '{' {
-			p.style = style{} // which is refused: there is no one way to write it
+			p.style = style{} // refused: there is no standard notation
 		}
 		parts, err := fields.parts(p, "form")
 		if err != nil {

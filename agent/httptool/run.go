@@ -14,11 +14,12 @@ import (
 	"countersign/config"
 )
 
-// run sends a call's request and says what became of it.
+// run sends a call's request and reports the outcome.
 //
-// An error that does not wrap [agent.ErrOutcomeUnknown] says that nothing was done: nothing was sent, the server refused it (400 to 499), or the request only reads.
-// Where a request that writes got as far as a connection and no clear answer came back, the outcome is unknown: the connection broke, time was up, the server
-// failed (500 and above), or it sent the client elsewhere.
+// An error that does not wrap [agent.ErrOutcomeUnknown] means that nothing was done: nothing was sent, the server
+// refused the request (400 to 499), or the request only reads. If a request that writes reached a connection and there
+// is no clear response, the outcome is unknown: the connection broke, the time was up, the server failed (500 and
+// above), or it redirected.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
 	if o.offline {
 		return "", errUnknownEnvironment
@@ -42,12 +43,12 @@ func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error
 	return o.answer(resp, in)
 }
 
-// failed says what became of a request that got no answer.
+// failed returns the outcome of a request without a response.
 func (o *operation) failed(err error, sent bool) error {
 	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
-	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308 says that nothing was done there
+	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308 means that nothing was done there
 		return fmt.Errorf("nothing was done: %s", sentence)
 	case o.effect == approvers.ReadOnly:
 		return errors.New(sentence)
@@ -55,7 +56,7 @@ func (o *operation) failed(err error, sent bool) error {
 	return fmt.Errorf("%w: the request was sent, and then %s", agent.ErrOutcomeUnknown, sentence)
 }
 
-// counts reports whether a status says that it was done.
+// counts reports whether a status means success.
 func (o *operation) counts(status int) bool {
 	if len(o.result.Status) == 0 {
 		return status >= 200 && status <= 299
@@ -68,7 +69,7 @@ func (o *operation) counts(status int) bool {
 	return false
 }
 
-// refused says what became of a request to which a status came back that does not count.
+// refused returns the outcome of a request whose status does not mean success.
 func (o *operation) refused(resp *http.Response) error {
 	said := o.quoted(resp)
 	status := statusText(resp.StatusCode)
@@ -89,7 +90,7 @@ func statusText(code int) string {
 	return fmt.Sprint(code)
 }
 
-// Kinds of results, as config names them.
+// Kinds of results, by their names in config.
 const (
 	asAuto = "auto"
 	asJSON = "json"
@@ -97,7 +98,7 @@ const (
 	asFile = "file"
 )
 
-// as is how an answer is read.
+// as returns how to read a response.
 func as(r config.Result) string {
 	switch {
 	case r.Pointer != "":

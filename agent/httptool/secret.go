@@ -11,14 +11,14 @@ import (
 // Lookup finds a variable of the environment, as os.LookupEnv does.
 type Lookup func(name string) (value string, found bool)
 
-// filler fills the gaps of templates that are for variables of the environment, and notes what is secret.
+// filler fills in the environment variables of templates, and records the secret values.
 type filler struct {
-	lookup  Lookup // nil: the values are not known, and nothing will be sent
+	lookup  Lookup // nil: the values are unknown, and nothing can be sent
 	missing []string
 	values  []string
 }
 
-// text fills a template in which no arguments stand.
+// text fills in a template without arguments.
 func (f *filler) text(t config.Template) string {
 	var b strings.Builder
 	for _, p := range t {
@@ -31,7 +31,7 @@ func (f *filler) text(t config.Template) string {
 	return b.String()
 }
 
-// value is a variable's. One that is empty counts as missing.
+// value returns a variable's value. An empty one counts as missing.
 func (f *filler) value(name string) string {
 	if f.lookup == nil {
 		return "unknown"
@@ -44,7 +44,7 @@ func (f *filler) value(name string) string {
 	return v
 }
 
-// pieces are a template's, with variables filled in. write says how those are written in their place.
+// pieces returns a template's pieces with variables filled in. write encodes a variable's value for its place.
 func (f *filler) pieces(t config.Template, write func(string) string) []piece {
 	var out []piece
 	for _, p := range t {
@@ -60,7 +60,7 @@ func (f *filler) pieces(t config.Template, write func(string) string) []piece {
 	return out
 }
 
-// headers are those of a declaration. The value of one that is written out is a secret too, if it is called like one.
+// headers returns the headers of a declaration. A literal value is a secret too, if the header's name suggests one.
 func (f *filler) headers(list []config.Header) []field {
 	var out []field
 	for _, h := range list {

@@ -32,7 +32,8 @@ headers: {Authorization: "Bearer ${API_TOKEN}", X-Basic: "Basic ${BASIC}", X-Api
 arguments: {type: object, properties: {way: {type: string}}, required: [way]}
 `
 
-// A server that repeats what it was sent, in its answer, its error, or where it sends the client, does not bring it to the model, to people or into the log.
+// A server that repeats what it was sent, in its answer, its error, or where it sends the client, does not bring it to
+// the model, to people or into the log.
 func TestSecretsStayInside(t *testing.T) {
 	environment["BASIC"] = base64.StdEncoding.EncodeToString([]byte("user:Sw0rdf1sh!"))
 	defer delete(environment, "BASIC")
@@ -131,7 +132,8 @@ func leaks(t *testing.T, where, said string) {
 	}
 }
 
-// What looks like a secret and is none of the tool's stays in what the model is given, since it may be what was asked for.
+// What looks like a secret and is none of the tool's stays in what the model is given, since it may be what was asked
+// for.
 func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 	body := `{"token": "abcdefgh", "password": "for a guest", "next": "https://x.example/?api_key=1234567"}`
 	s := serve(t, answering("application/json", body))

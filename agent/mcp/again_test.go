@@ -9,8 +9,9 @@ import (
 )
 
 func init() {
-	// does one thing at a time: the list is answered only when a call is over, and the call only when the list was wanted again
-	puppets["does one thing at a time"] = answering(func(p *puppet, m wire) {
+	// does one thing at a time: the list is answered only when a call is over, and the call only when the list was wanted
+	// again
+	scriptedServers["does one thing at a time"] = answering(func(p *scriptedServer, m wire) {
 		for wanted := 0; wanted < 2; {
 			next, ok := p.next()
 			if !ok {
@@ -24,19 +25,20 @@ func init() {
 	})
 }
 
-// TestReadAgain: a change of which the server says nothing is found although nobody calls anything: what waits is voided, and a tool that is again what was pinned can be called.
+// TestReadAgain: a change of which the server says nothing is found although nobody calls anything: what waits is
+// voided, and a tool that is again what was pinned can be called.
 func TestReadAgain(t *testing.T) {
-	s := newShifty([]string{actDefinition})
+	s := newDriftingServer([]string{actDefinition})
 	l := quick()
 	l.fresh, l.again = 100*time.Millisecond, 20*time.Millisecond
-	o := newOfficeWith(t, s, l)
+	o := newHarnessWith(t, s, l)
 	r := o.request(o.ask("srv.act", `{"order":"ORD-1"}`).Request)
 	if r.State != approvers.Pending {
 		t.Fatalf("it is %s", r.State)
 	}
 	s.says(false, []string{strings.Replace(actDefinition, "Ships", "Cancels", 1)})
 	o.offered()
-	o.ok(o.Reconsider(t.Context()))
+	o.ok(o.Reevaluate(t.Context()))
 	if r := o.request(r.ID); r.State != approvers.Voided || o.blocked("srv.act") == "" {
 		t.Errorf("it is %s, and the tool %q", r.State, o.blocked("srv.act"))
 	}

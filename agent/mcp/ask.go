@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxQuestion is how long a server's question may be, in bytes, and maxForm how large the schema of its form.
+	// maxQuestion is the maximum length of a server's question, maxForm that of its form's schema, in bytes.
 	maxQuestion = 2000
 	maxForm     = 16 << 10
-	// maxVisits is how many addresses a server may want somebody to visit for one call.
+	// maxVisits is the maximum number of addresses that a server may ask somebody to visit for one call.
 	maxVisits = 3
 )
 
-// elicit puts a server's question to the person whose run it is. A question that can't be told to belong to one run is declined: it might reach the
-// wrong person.
+// elicit asks a server's question to the person who asked for the run. If the question can't be assigned to one run, it
+// is declined, because it could reach the wrong person.
 func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	key, _ := r.Params.Meta[questionKey].(string)
 	q, f := ses.tap.whose(key)
@@ -38,18 +38,18 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 	}
 	reply, err := f.ask(ctx, form)
 	if err != nil {
-		return &sdk.ElicitResult{Action: string(agent.ReplyCancelled)}, nil //nolint:nilerr // the server needs to know no more
+		return &sdk.ElicitResult{Action: string(agent.ReplyCancelled)}, nil //nolint:nilerr // the server gets no details
 	}
 	out := &sdk.ElicitResult{Action: string(reply.Action)}
 	if reply.Action == agent.ReplyAccepted && form.URL == "" {
 		if err := json.Unmarshal(reply.Values, &out.Content); err != nil {
-			return declined, nil //nolint:nilerr // what was filled in is no object
+			return declined, nil //nolint:nilerr // the submitted values are not an object
 		}
 	}
 	return out, nil
 }
 
-// unfitForm says why a question is not put to a person, or "".
+// unfitForm returns the reason why a question is not shown to a person, or "".
 func unfitForm(f agent.Form) string {
 	switch {
 	case f.Text == "" || len(f.Text) > maxQuestion:
@@ -62,7 +62,7 @@ func unfitForm(f agent.Form) string {
 	return ""
 }
 
-// unfitAddress says why nobody is sent to an address, or "".
+// unfitAddress returns the reason why nobody is sent to an address, or "".
 func unfitAddress(text string) string {
 	u, err := url.Parse(text)
 	switch {
@@ -76,7 +76,7 @@ func unfitAddress(text string) string {
 	return ""
 }
 
-// addresses reads what somebody has to visit before a call is carried out.
+// addresses reads the addresses to visit before a call is executed.
 func addresses(server string, data json.RawMessage) []agent.Form {
 	o, err := readObject(data)
 	if err != nil {
@@ -101,7 +101,7 @@ func addresses(server string, data json.RawMessage) []agent.Form {
 	return out
 }
 
-// visit asks the asker to visit the addresses that a server names, before it is called again.
+// visit asks the asker to visit the addresses that a server names, before the call is repeated.
 func (s *server) visit(ctx context.Context, in agent.Invocation, forms []agent.Form) error {
 	for _, f := range forms {
 		if in.Ask == nil {

@@ -24,7 +24,8 @@ func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, e
 	}, &forms
 }
 
-// TestAsk: a question of the server goes to the person whose run it is, with the form's bytes, and the answer goes back.
+// TestAsk: a question of the server goes to the person whose run it is, with the form's bytes, and the answer goes
+// back.
 func TestAsk(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "asks"))
 	tool := o.tool(t, "bad.act")
@@ -62,7 +63,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskOfTwoRuns: a question that can't be told to belong to one of two runs is declined, rather than put to the wrong person.
+// TestAskOfTwoRuns: a question that can't be told to belong to one of two runs is declined, rather than put to the
+// wrong person.
 func TestAskOfTwoRuns(t *testing.T) {
 	tap := newTap(discard, redact.Values{}, 1000, func() {}, nil)
 	f := &flight{token: "one"}
@@ -114,7 +116,8 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// TestVisit: a server that wants an address visited first is called again once the asker has said yes, and not otherwise.
+// TestVisit: a server that wants an address visited first is called again once the asker has said yes, and not
+// otherwise.
 func TestVisit(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
 	ask, forms := accepting("")

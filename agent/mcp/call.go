@@ -15,7 +15,7 @@ import (
 	"countersign/agent"
 )
 
-// Errors of JSON-RPC and MCP which say that a request was not carried out.
+// Error codes of JSON-RPC and MCP for requests that were not executed.
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
@@ -24,7 +24,7 @@ const (
 	codeHeaders        = -32020
 	codeCapabilities   = -32021
 	codeVersion        = -32022
-	codeVisitURL       = -32042 // somebody has to visit an address first
+	codeVisitURL       = -32042 // a person has to visit an address first
 )
 
 // run calls a tool.
@@ -58,10 +58,10 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 	return text, err
 }
 
-// call makes one request. Instead of an outcome there may be addresses that somebody has to visit first.
+// call makes one request. Instead of a result it may return addresses that a person has to visit first.
 func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the streams that belong to the call
+	defer cancel() // ends the call's streams
 	defer context.AfterFunc(ses.ctx, cancel)()
 	f := &flight{token: "call-" + strconv.FormatInt(s.tokens.Add(1), 10), args: in.Args, progress: throttled(in.Progress)}
 	if in.Ask != nil {
@@ -94,7 +94,7 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	return "", nil, rejected(a)
 }
 
-// rejected is a server's error: either the request was not carried out, or nobody can tell.
+// rejected converts a server's error: either the request was not executed, or the outcome is unknown.
 func rejected(a *answer) error {
 	said := cut(a.message, maxError)
 	switch a.code {
@@ -104,7 +104,8 @@ func rejected(a *answer) error {
 	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)
 }
 
-// unanswered is a call without an answer. Where its request can't have reached the server, nothing was done.
+// unanswered returns the error of a call without an answer. If the request can't have reached the server, nothing was
+// done.
 func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
 	status := f.status.Load()
 	hint := statusHint(status, s.Server)
@@ -138,13 +139,13 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// probeLater looks whether the server is still there, while the call's outcome is told.
+// probeLater checks in the background whether the server still responds.
 func (ses *session) probeLater() { go ses.probe() }
 
-// progressEvery is how often a run's progress is told, at most.
+// progressEvery is the minimum interval between progress reports of a run.
 const progressEvery = 200 * time.Millisecond
 
-// throttled tells of progress now and then, however often the server does.
+// throttled limits the rate of progress reports.
 func throttled(tell func(agent.Progress)) func(agent.Progress) {
 	if tell == nil {
 		return nil

@@ -16,21 +16,22 @@ import (
 	"countersign/config"
 )
 
-// carrier carries the messages of one connection over HTTP, past the tap.
+// carrier carries the messages of one connection over HTTP, through the tap.
 type carrier struct {
 	next    http.RoundTripper
 	tap     *tap
 	limits  limits
 	at      *url.URL
 	headers http.Header
-	refused atomic.Int64 // the last status that refused a request
-	broken  func()       // a request did not get through: the server may be another since
+	refused atomic.Int64 // the last status code of a refused request
+	broken  func()       // called when a request fails: the server may have been replaced
 }
 
-// errElsewhere refuses a redirect: what goes along is for the address that the policy names.
+// errElsewhere refuses a redirect: the headers are meant only for the address in the policy.
 var errElsewhere = errors.New("the server redirects to another address; write that one in the policy if it is meant")
 
-// newCarrier makes the client for a server's address, and one for signing in, which sends none of the headers.
+// newCarrier returns the client for a server's address, and a plain client for signing in, which sends none of the
+// headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -50,7 +51,7 @@ func newCarrier(s config.Server, address string, headers http.Header, t *tap, l 
 	return c, client, guard.Client(egress.Options{Timeout: l.start, MaxBody: 1 << 20}), nil
 }
 
-// RoundTrip sends one request and answers with what the SDK is to see.
+// RoundTrip sends one request and returns the response that the SDK receives.
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, values := range c.headers {
@@ -78,7 +79,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	}
 	id := questionID(raw)
 	r.ContentLength = int64(len(raw))
-	r.GetBody = nil // whether it is sent again is decided by whoever knows what it does
+	r.GetBody = nil // only the caller knows whether a retry is safe
 	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
 	resp, err := c.send(r)
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	return c.received(resp, f, id)
 }
 
-// questionID is the id of a question that goes out, as JSON; "" where it is none.
+// questionID returns the id of an outgoing request as JSON, or "" for other messages.
 func questionID(raw []byte) string {
 	o, err := readObject(raw)
 	if err != nil || !o.has("method") {
@@ -99,7 +100,7 @@ func questionID(raw []byte) string {
 	return string(o.get("id"))
 }
 
-// sending notes that a request's body begins to go out: from here on the server may have it.
+// sending records when a request's body starts to be sent: from then on the server may have it.
 type sending struct {
 	*bytes.Reader
 	f *flight
@@ -125,7 +126,7 @@ func (c *carrier) send(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// listen opens the stream for messages unasked. An address that does not say whether it has one has none.
+// listen opens the stream for unsolicited messages. An address that does not respond in time counts as having none.
 func (c *carrier) listen(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	slow := time.AfterFunc(c.limits.stream, cancel)
@@ -158,7 +159,7 @@ func (e ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// received lets the tap look at what an answer holds.
+// received passes the content of a response through the tap.
 func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
@@ -176,7 +177,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		if len(raw) <= c.limits.message {
 			seen = c.tap.in(raw, f)
 		}
-		if seen == nil && id != "" { // there is no other answer to come
+		if seen == nil && id != "" { // no other answer will come
 			if p := c.tap.take(id); p != nil {
 				seen = p.refuse(id, "the server's answer can't be taken: it answers another question, is too large, or is no answer at all")
 			}
@@ -188,7 +189,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	return resp, nil
 }
 
-// limited is a body of which no more is read than most.
+// limited returns a body that is cut off at a limit.
 func limited(body io.ReadCloser, most int64) io.ReadCloser {
 	return struct {
 		io.Reader

@@ -14,29 +14,30 @@ import (
 	"countersign/config"
 )
 
-// Config is what a client works with.
+// Config configures a Client.
 type Config struct {
 	Servers []config.Server
-	// Lookup reads the environment for ${NAME} in the servers' values. Nil: os.LookupEnv.
+	// Lookup returns environment variables for ${NAME} in the servers' values. If nil, os.LookupEnv is used.
 	Lookup func(name string) (string, bool)
-	// Offer is told all tools that a server has, each time it is connected with and each time its list changes. It is called by one goroutine at a time for each
-	// server. A server that is away is no news: its tools stay, and calls of them wait a while and then say so. Nil: nobody is told.
+	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
+	// server don't overlap. A server that is away triggers no call: its tools stay, and calls of them wait for a while
+	// and then fail. If nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
 	Log   *slog.Logger
-	// Version is this program's, as servers are told.
+	// Version is this program's version, as sent to servers.
 	Version string
 }
 
-// Client keeps the connections to all servers. It is for many goroutines.
+// Client keeps the connections to all servers. It is safe for concurrent use.
 type Client struct {
 	servers []*server
 	byName  map[string]*server
 }
 
-// ErrServer says that there is no server of a name.
+// ErrServer means that no server has the name.
 var ErrServer = errors.New("the policy has no MCP server of that name")
 
-// Open makes a client. Nothing is started before [Client.Run].
+// Open returns a client. Nothing is started before [Client.Run].
 func Open(c Config) *Client { return open(c, usual) }
 
 func open(c Config, l limits) *Client {
@@ -58,7 +59,7 @@ func open(c Config, l limits) *Client {
 	return client
 }
 
-// Run keeps all servers connected until ctx ends, and then ends those that it started. It returns nil.
+// Run keeps all servers connected until ctx ends, and then stops the servers that it started. It returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, s := range c.servers {
@@ -68,7 +69,7 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// Settled waits until each server was listed, or has failed once.
+// Settled waits until each server has listed its tools or has failed once.
 func (c *Client) Settled(ctx context.Context) error {
 	for _, s := range c.servers {
 		select {
@@ -80,8 +81,8 @@ func (c *Client) Settled(ctx context.Context) error {
 	return nil
 }
 
-// Tool makes the tool that a server described with these words, whether the server runs or not. A call of it goes to the server only if the server describes
-// it so still. The error wraps [ErrServer] or [ErrDefinition].
+// Tool returns the tool for a server's definition, whether the server runs or not. A call is sent only if the server's
+// current definition is the same. The error wraps [ErrServer] or [ErrDefinition].
 func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 	s := c.byName[server]
 	if s == nil {
@@ -90,17 +91,17 @@ func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 	return s.tool(raw)
 }
 
-// Status is how a server is.
+// Status is the state of a server.
 type Status struct {
 	Server    string
-	Connected bool      // and its list was read
+	Connected bool      // connected, and its list was read
 	Since     time.Time // of the connection
 	Tools     int
 	Restarts  int    // connections after the first
-	Problem   string // why there is no connection; or what is wrong with single tools
+	Problem   string // why there is no connection, or the faults of single tools
 }
 
-// Status tells how each server is, in the order of the policy.
+// Status returns the state of each server, in the order of the policy.
 func (c *Client) Status() []Status {
 	var out []Status
 	for _, s := range c.servers {

@@ -11,24 +11,24 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/config"
 )
 
-// maxModelText is how much of a description the model's interface takes, in characters.
+// maxModelText is the limit of the model's interface on a description, in characters.
 const maxModelText = 1024
 
-// definition is a tool as its server describes it.
+// definition is a server's definition of a tool.
 type definition struct {
 	raw    json.RawMessage // the object in the server's list, byte for byte
-	name   string          // the server's name for it
+	name   string          // the server's name of the tool
 	output *jsonschema.Schema
 }
 
-// ErrDefinition says that a server's words on a tool make no tool. The wrapping error says why.
+// ErrDefinition means that a server's definition is not usable as a tool. The wrapping error gives the reason.
 var ErrDefinition = errors.New("this is no tool's definition")
 
-// define makes a tool of a server's words on it. Its Run is missing.
+// define converts a server's definition to a tool without a Run.
 func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error) {
 	o, err := readMessage(raw)
 	if err != nil {
@@ -47,7 +47,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	t := agent.Tool{
 		Name: canonical(s.Name, d.name, s.Bare), Description: forModel(o.text("description"), d.name), Schema: o.get("inputSchema"),
 		Effect: approvers.Unprotected, Timeout: s.Timeout, Definition: d.raw,
-		Claims: desk.Claims{
+		Claims: workflow.Claims{
 			Title: says.text("title"), ReadOnly: says.flag("readOnlyHint"), Destructive: says.flag("destructiveHint"),
 			Idempotent: says.flag("idempotentHint"), OpenWorld: says.flag("openWorldHint"),
 		},
@@ -64,7 +64,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	return d, t, nil
 }
 
-// believe takes the server's word for the nature of its tools, where the operator says so.
+// believe applies the server's claims about its tool, if the operator trusts them.
 func believe(t *agent.Tool) {
 	switch c := t.Claims; {
 	case c.ReadOnly != nil && *c.ReadOnly:
@@ -74,7 +74,7 @@ func believe(t *agent.Tool) {
 	}
 }
 
-// forModel is a description as the model's interface takes it.
+// forModel returns a description within the limits of the model's interface.
 func forModel(text, name string) string {
 	if strings.TrimSpace(text) == "" {
 		return "The tool " + name + ". Its server does not say what it does."
@@ -86,7 +86,7 @@ func forModel(text, name string) string {
 	return text
 }
 
-// compile reads a JSON Schema whose references stay within it.
+// compile compiles a JSON Schema without external references.
 func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -96,7 +96,7 @@ func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 		return nil, errors.New("it is no object")
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // of no scheme: neither files nor hosts are read for it
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // no schemes: it reads neither files nor hosts
 	if err := c.AddResource("mem:output", doc); err != nil {
 		return nil, errors.New("it is no JSON Schema: " + line(err.Error()))
 	}

@@ -1,17 +1,20 @@
-// Package mcp offers the tools of MCP servers: programs that are started and spoken with over pipes, and addresses that speak streamable HTTP.
+// Package mcp offers the tools of MCP servers: programs that it starts and talks to over pipes, and addresses that
+// speak streamable HTTP.
 //
-// What holds, whatever a server does:
+// Guarantees, whatever a server does:
 //
-//   - A server's misbehaviour harms its own calls. Every message is bounded while it is read, every wait has an end, and each server has its own
-//     connection, which is made anew with growing pauses.
-//   - The definition of a tool is the bytes that the server sent in its list, with unknown members, their order and their spaces. Nothing is
-//     canonicalised: any byte that changes is another definition. A call is made only if the server's list, read no longer than a few seconds ago on this very
-//     connection, has the definition that was registered.
-//   - The arguments on the wire are the bytes that were allowed. The one exception: over pipes a message is a line, so a line break between two
-//     values (never one within a text) goes out as a space.
-//   - An error of a call says that nothing was done, that the tool itself says so, or wraps agent.ErrOutcomeUnknown.
-//   - A started server finds a path, a home, a language, a temporary folder and what the policy names in its environment, and nothing else.
-//   - Values of the environment that the policy names are in no log, error or result that this package writes.
+//   - A faulty server affects only its own calls. Every message has a size limit, every wait has a time limit, and each
+//     server has its own connection, which is re-established with growing pauses.
+//   - The definition of a tool consists of the exact bytes in the server's list, including unknown members, order and
+//     spaces. Nothing is canonicalized: any changed byte makes another definition. A call is sent only if the
+//     registered definition is in the server's list, read at most a few seconds earlier on the same connection.
+//   - The arguments on the wire are the approved bytes, with one exception: over pipes a message is one line, so a line
+//     break between two values (never one within a text) is sent as a space.
+//   - An error of a call either means that nothing was done, or that the tool itself reports an error, or it wraps
+//     agent.ErrOutcomeUnknown.
+//   - The environment of a started server has PATH, HOME, LANG, TMPDIR, the variables that the policy names, and
+//     nothing else.
+//   - Logs, errors and results of this package never contain values of the environment that the policy names.
 //
-// Sampling, roots, prompts and resources are not offered to or read from servers. A server's instructions are given to nobody.
+// Sampling, roots, prompts and resources are not supported. A server's instructions are ignored.
 package mcp

@@ -9,7 +9,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
 // actDefinition is a tool with everything that a definition can hold.
@@ -123,11 +123,12 @@ var unreadable = []struct{ what, from, to string }{
 
 const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"object"}}`
 
-// SAFETY.md, row 18: whatever a server changes in what it says of a tool, the tool is blocked as soon as its list was read, what waited for it is voided with a reason, nothing new is taken, and neither
-// the old tool nor the new one reaches the server. When the server says again what was pinned, the tool is what it was.
+// Whatever a server changes in what it says of a tool, the tool is blocked as soon as its list was
+// read, what waited for it is voided with a reason, nothing new is taken, and neither the old tool nor the new one
+// reaches the server. When the server says again what was pinned, the tool is what it was.
 func TestDriftCorpus(t *testing.T) {
-	s := newShifty([]string{actDefinition, bystander})
-	o := newOffice(t, s)
+	s := newDriftingServer([]string{actDefinition, bystander})
+	o := newHarness(t, s)
 	if o.blocked("srv.act") != "" || o.blocked("srv.look") != "" {
 		t.Fatalf("what is pinned is blocked: %q, %q", o.blocked("srv.act"), o.blocked("srv.look"))
 	}
@@ -145,7 +146,7 @@ func TestDriftCorpus(t *testing.T) {
 		was := registered(t, o, actDefinition)
 		s.says(true, []string{changed, bystander})
 		o.offered()
-		o.ok(o.Reconsider(t.Context()))
+		o.ok(o.Reevaluate(t.Context()))
 
 		why := o.blocked("srv.act")
 		r := o.request(waits.Request)
@@ -167,7 +168,7 @@ func TestDriftCorpus(t *testing.T) {
 		}
 		s.says(true, []string{actDefinition, bystander})
 		o.offered()
-		o.ok(o.Reconsider(t.Context()))
+		o.ok(o.Reevaluate(t.Context()))
 		if o.blocked("srv.act") != "" {
 			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, o.blocked("srv.act"))
 		}
@@ -176,7 +177,7 @@ func TestDriftCorpus(t *testing.T) {
 }
 
 // registered is the tool as it was pinned, as one who holds on to it would call it.
-func registered(t *testing.T, o *office, definition string) agent.Tool {
+func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	t.Helper()
 	tool, err := o.client.Tool("srv", []byte(definition))
 	if err != nil {
@@ -185,10 +186,11 @@ func registered(t *testing.T, o *office, definition string) agent.Tool {
 	return tool
 }
 
-// A list that can't be read for certain is none: the server counts as one that is not there, and nothing of it is called until it has a list again.
+// A list that can't be read for certain is none: the server counts as one that is not there, and nothing of it is
+// called until it has a list again.
 func TestDriftThatCanNotBeRead(t *testing.T) {
-	s := newShifty([]string{actDefinition, bystander})
-	o := newOffice(t, s)
+	s := newDriftingServer([]string{actDefinition, bystander})
+	o := newHarness(t, s)
 	waits := o.ask("srv.act", `{"order":"ORD-1"}`)
 	refused := 0
 	for _, c := range unreadable {
@@ -206,7 +208,7 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 		}
 		s.says(false, []string{actDefinition, bystander})
 		o.offered()
-		o.ok(o.Reconsider(t.Context()))
+		o.ok(o.Reevaluate(t.Context()))
 		if why := o.blocked("srv.act"); why != "" {
 			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, why)
 		}
@@ -217,11 +219,12 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// What does not change a tool blocks none: where it stands in the list, how the list is cut into pages, what else there is, and the spaces between the tokens.
+// What does not change a tool blocks none: where it stands in the list, how the list is cut into pages, what else there
+// is, and the spaces between the tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
-	s := newShifty([]string{actDefinition, bystander})
-	o := newOffice(t, s)
+	s := newDriftingServer([]string{actDefinition, bystander})
+	o := newHarness(t, s)
 	waits := o.ask("srv.act", `{"order":"ORD-1"}`)
 	for _, c := range []struct {
 		what  string
@@ -238,7 +241,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 		if c.what != "two pages" && c.what != "an empty page" { // the same tools in the same order are no news
 			o.offered()
 		}
-		o.ok(o.Reconsider(t.Context()))
+		o.ok(o.Reevaluate(t.Context()))
 		if why := o.blocked("srv.act"); why != "" {
 			t.Errorf("%s: blocked because %s", c.what, why)
 		}
@@ -254,13 +257,14 @@ func TestWhatIsNoDrift(t *testing.T) {
 	}
 }
 
-// A server that changes its tool and keeps quiet about it is found out by the call at the latest: it is not made, and the tool is blocked from then on.
+// A server that changes its tool and keeps quiet about it is found out by the call at the latest: it is not made, and
+// the tool is blocked from then on.
 func TestDriftInSilence(t *testing.T) {
-	s := newShifty([]string{actDefinition})
-	o := newOffice(t, s)
+	s := newDriftingServer([]string{actDefinition})
+	o := newHarness(t, s)
 	c := o.ask("srv.act", `{"order":"ORD-1"}`)
 	r := o.request(c.Request)
-	_, err := o.Decide(t.Context(), desk.Click{
+	_, err := o.Decide(t.Context(), workflow.Click{
 		At: time.Now(), Who: approvers.Identity{ID: approvers.Who("T1", "U2"), Name: "U2"}, Request: r.ID, Kind: approvers.Approve, Whole: true, Typed: true, Digest: r.Digest, Rendering: "card",
 	})
 	o.ok(err)

@@ -16,7 +16,8 @@ import (
 	"countersign/config"
 )
 
-// TestUnresponsiveAddress: an address that answers neither a call nor a ping is connected with anew, and a call that it keeps waiting ends with the connection.
+// TestUnresponsiveAddress: an address that answers neither a call nor a ping is connected with anew, and a call that it
+// keeps waiting ends with the connection.
 func TestUnresponsiveAddress(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond

@@ -8,21 +8,21 @@ import (
 	"io"
 )
 
-// events is a stream of server-sent events with each message as the SDK is to see it.
+// events is a stream of server-sent events with each message replaced by its form for the SDK.
 type events struct {
-	body   io.ReadCloser
-	lines  *bufio.Reader
-	limits limits
-	pace   pace
-	see    func([]byte) []byte
-	left   []byte // of the event that is being read
+	body    io.ReadCloser
+	lines   *bufio.Reader
+	limits  limits
+	limiter messageLimiter
+	see     func([]byte) []byte
+	left    []byte // the rest of the current event
 }
 
 func newEvents(body io.ReadCloser, l limits, see func([]byte) []byte) *events {
-	return &events{body: body, lines: bufio.NewReaderSize(body, 64<<10), limits: l, pace: pace{most: l.perSecond}, see: see}
+	return &events{body: body, lines: bufio.NewReaderSize(body, 64<<10), limits: l, limiter: messageLimiter{most: l.perSecond}, see: see}
 }
 
-// Read gives what is left of an event, or the next one.
+// Read reads the rest of the current event, or the next one.
 func (e *events) Read(p []byte) (int, error) {
 	for len(e.left) == 0 {
 		next, err := e.next()
@@ -39,9 +39,9 @@ func (e *events) Read(p []byte) (int, error) {
 // Close ends the stream.
 func (e *events) Close() error { return e.body.Close() }
 
-// next reads one event. Comments are left out; the id and the pause before a new try go on, also where the message does not.
+// next reads one event. Comments are dropped. The id and the retry pause are kept, even if the message is dropped.
 func (e *events) next() ([]byte, error) {
-	if err := e.pace.wait(context.Background()); err != nil {
+	if err := e.limiter.wait(context.Background()); err != nil {
 		return nil, err
 	}
 	var data, kept bytes.Buffer
@@ -49,7 +49,7 @@ func (e *events) next() ([]byte, error) {
 	for {
 		raw, err := readLine(e.lines, e.limits.message-size)
 		if err != nil {
-			return nil, err // an event without its end counts for nothing
+			return nil, err // an incomplete event is ignored
 		}
 		if len(raw) == 0 {
 			break

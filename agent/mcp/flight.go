@@ -8,9 +8,9 @@ import (
 	"countersign/agent"
 )
 
-// flight is one call that is under way: what goes out for it, and what comes back.
+// flight is one call in progress: its request and its answer.
 type flight struct {
-	token    string          // names it on the wire, for progress
+	token    string          // identifies the call on the wire, for progress
 	args     json.RawMessage // the exact bytes
 	progress func(agent.Progress)
 	ask      func(context.Context, agent.Form) (agent.Reply, error)
@@ -20,11 +20,11 @@ type flight struct {
 	answer atomic.Pointer[answer]
 }
 
-// answer is what a server said of a call: a result, or an error.
+// answer is a server's response to a call: a result, or an error.
 type answer struct {
 	result  json.RawMessage
 	code    int64
 	message string
 	data    json.RawMessage
-	refused string // why its result was not taken; the call was answered all the same
+	refused string // why its result was rejected; the call was answered nevertheless
 }

@@ -265,7 +265,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestStreamUnasked: an address that does not say whether it has a stream for messages unasked is connected with all the same; one that has it tells of changes there.
+// TestStreamUnasked: an address that does not say whether it has a stream for messages unasked is connected with all
+// the same; one that has it tells of changes there.
 func TestStreamUnasked(t *testing.T) {
 	l := quick()
 	l.stream = 100 * time.Millisecond
@@ -349,7 +350,8 @@ func TestAskOverHTTP(t *testing.T) {
 	}
 }
 
-// TestLostSession: a server that does not know the connection any more is connected with anew, and the next call is made.
+// TestLostSession: a server that does not know the connection any more is connected with anew, and the next call is
+// made.
 func TestLostSession(t *testing.T) {
 	var mu sync.Mutex
 	lost := false

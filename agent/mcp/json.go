@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is how deeply a message may be nested. People and models read nothing deeper.
+// maxDepth limits the nesting of a message.
 const maxDepth = 100
 
 // member is one member of an object with its exact bytes.
@@ -25,10 +25,10 @@ type object []member
 
 var errNoObject = errors.New("it is no JSON object")
 
-// readObject reads an object strictly: names that are there twice, invalid UTF-8, and anything after it are errors.
+// readObject parses an object strictly: duplicate names, invalid UTF-8, and trailing data are errors.
 func readObject(raw []byte) (object, error) { return readWith(raw) }
 
-// readLoosely reads an object as far as it can be read, to know which call it belongs to.
+// readLoosely parses as much of an object as possible, to find the call that it belongs to.
 func readLoosely(raw []byte) (object, error) {
 	return readWith(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -91,10 +91,10 @@ func (o object) get(name string) json.RawMessage {
 	return nil
 }
 
-// has reports whether there is such a member, whatever its value is.
+// has reports whether there is such a member, with any value.
 func (o object) has(name string) bool { return o.get(name) != nil }
 
-// text reads a member that is a text; "" where it is none.
+// text returns a text member, or "" for any other type.
 func (o object) text(name string) string {
 	var s string
 	if raw := o.get(name); len(raw) > 0 && raw[0] == '"' {
@@ -103,7 +103,7 @@ func (o object) text(name string) string {
 	return s
 }
 
-// flag reads a member that is true or false; nil where it is neither.
+// flag returns a boolean member, or nil for any other type.
 func (o object) flag(name string) *bool {
 	var yes bool
 	switch string(o.get(name)) {
@@ -116,7 +116,7 @@ func (o object) flag(name string) *bool {
 	return &yes
 }
 
-// object reads a member that is an object; nil where it is none.
+// object returns an object member, or nil for any other type.
 func (o object) object(name string) object {
 	out, err := readObject(o.get(name))
 	if err != nil {
@@ -125,7 +125,7 @@ func (o object) object(name string) object {
 	return out
 }
 
-// with is the object with one member set. The others keep their bytes and their places.
+// with returns the object with one member set. The others keep their bytes and their order.
 func (o object) with(name string, value json.RawMessage) object {
 	out := append(object(nil), o...)
 	for i, m := range out {
@@ -137,7 +137,7 @@ func (o object) with(name string, value json.RawMessage) object {
 	return append(out, member{name, value})
 }
 
-// without is the object without one member.
+// without returns the object without one member.
 func (o object) without(name string) object {
 	var out object
 	for _, m := range o {
@@ -148,7 +148,7 @@ func (o object) without(name string) object {
 	return out
 }
 
-// bytes writes the object. The values' bytes are not touched.
+// bytes encodes the object. The values' bytes are unchanged.
 func (o object) bytes() json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -164,13 +164,13 @@ func (o object) bytes() json.RawMessage {
 	return b.Bytes()
 }
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(s string) json.RawMessage {
 	raw, _ := json.Marshal(s) // a string can always be marshalled
 	return raw
 }
 
-// tooDeep reports whether a text of JSON is nested more deeply than maxDepth. It needs no valid JSON.
+// tooDeep reports whether JSON is nested more deeply than maxDepth. The JSON need not be valid.
 func tooDeep(raw []byte) bool {
 	depth, inText := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -191,7 +191,8 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
-// outermost is what an answer needs that is nested too deeply to be read: its id, if it is a number that stands before all that is nested, or after it.
+// outermost returns an object with only the id of a message that is nested too deeply to be parsed, if the id is a
+// number near the beginning or the end.
 func outermost(raw []byte) object {
 	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
 		if m := plainID.FindSubmatch(part); m != nil {
@@ -203,7 +204,8 @@ func outermost(raw []byte) object {
 
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
-// readMessage reads one message of a server. Where it can't be taken, the object is what could be read of it, so that the call that it answers fails at once.
+// readMessage parses one message of a server. If the message is invalid, the returned object holds the readable
+// members, so that the call that it answers fails at once.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

@@ -2,19 +2,19 @@ package mcp
 
 import "time"
 
-// limits bound what a server may cost. Their values are in docs/mcp.md; tests use smaller ones.
+// limits limit the resources that a server can use. docs/mcp.md lists the values; tests use smaller ones.
 type limits struct {
 	start     time.Duration // from the start of a program, or the first request, to the end of the handshake
-	list      time.Duration // for reading the list of tools, all pages of it
-	ready     time.Duration // how long a call waits for a server that is just starting
-	fresh     time.Duration // how old the list may be when a call is made
-	again     time.Duration // how often the list is read although nothing says that it changed
-	probe     time.Duration // how long a server may take to answer a ping after a call that took too long
-	stream    time.Duration // how long an address may take to say whether it has a stream for messages unasked
-	backoff   time.Duration // the pause after the first failure; each doubles
+	list      time.Duration // for reading the whole list of tools
+	ready     time.Duration // how long a call waits for a server that is starting
+	fresh     time.Duration // maximum age of the list for a call
+	again     time.Duration // interval between reads of the list without a notice of change
+	probe     time.Duration // time for a ping after a call that took too long
+	stream    time.Duration // time for an address to say whether it has a stream for unsolicited messages
+	backoff   time.Duration // the pause after the first failure; it doubles each time
 	backoffTo time.Duration // the longest pause
-	steady    time.Duration // a connection that held so long makes the next pause the first again
-	soft      time.Duration // how long a program may take to end by itself, and then again after SIGTERM
+	steady    time.Duration // a connection that lasts this long resets the pause
+	soft      time.Duration // time for a program to end by itself, and again after SIGTERM
 	write     time.Duration // how long a program may leave its standard input unread
 
 	message    int // bytes of one message
@@ -23,7 +23,7 @@ type limits struct {
 	listBytes  int // of all pages
 	definition int // bytes of one tool
 	calls      int // under way at once on one server
-	perSecond  int // messages that are read in a second; more wait
+	perSecond  int // messages read per second; more have to wait
 }
 
 var usual = limits{

@@ -7,10 +7,10 @@ import (
 	"countersign/internal/redact"
 )
 
-// maxLine is how much of a line of a server is written down, in bytes.
+// maxLine is the maximum length of a logged line of a server, in bytes.
 const maxLine = 500
 
-// line is a server's text as one line for a log: without secrets, without what can't be seen, and not longer than maxLine.
+// line converts a server's text to one log line: without secrets and invisible characters, and at most maxLine long.
 func line(text string) string {
 	text = redact.Text(cut(text, 4*maxLine))
 	text = strings.Map(func(r rune) rune {
@@ -22,7 +22,7 @@ func line(text string) string {
 	return cut(strings.TrimSpace(text), maxLine)
 }
 
-// cut shortens a text to n bytes, and leaves no half character.
+// cut shortens a text to n bytes, at a character border.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

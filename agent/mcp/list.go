@@ -14,7 +14,7 @@ import (
 	"countersign/agent"
 )
 
-// list reads the server's list of tools, each as its bytes.
+// list reads the server's list of tools as raw definitions.
 func (ses *session) list(ctx context.Context) ([]json.RawMessage, error) {
 	ses.listing.Lock()
 	defer ses.listing.Unlock()
@@ -35,14 +35,14 @@ func (ses *session) list(ctx context.Context) ([]json.RawMessage, error) {
 	}
 	for name, n := range count {
 		if n > 1 {
-			delete(ses.known, name) // which of them would be called is not known
+			delete(ses.known, name) // ambiguous: either of them could be called
 		}
 	}
 	ses.seen, ses.readAt = seen, time.Now()
 	return list, nil
 }
 
-// pages reads one page after the other.
+// pages reads all pages of the list.
 func (ses *session) pages(ctx context.Context) ([]json.RawMessage, error) {
 	l := ses.server.limits
 	var out []json.RawMessage
@@ -75,7 +75,7 @@ func (ses *session) pages(ctx context.Context) ([]json.RawMessage, error) {
 	}
 }
 
-// onePage reads one page, as the tap saw it.
+// onePage reads one page, as the tap received it.
 func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,13 +99,13 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	return tools, page.text("nextCursor"), nil
 }
 
-// errDrifted says that a tool is not called, because it is another now.
+// errDrifted means that a tool is not called because its definition changed.
 var errDrifted = fmt.Errorf("%w: its definition on the server is not the one that was pinned; an operator has to look at it (countersign tools)", agent.ErrNotRun)
 
-// errGone says that there is nothing to call.
+// errGone means that the server does not have the tool any more.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
-// verify makes sure that a tool is still what was registered, by a list that is read anew if it is not quite fresh.
+// verify checks that a tool still equals the registered one. It reads the list again if the last one is too old.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	ses.listing.Lock()
 	fresh := ses.changes.Load() == ses.seen && time.Since(ses.readAt) < s.limits.fresh

@@ -86,7 +86,8 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// TestClaims: what a server says of its tools is passed on as its words, and counts for nothing unless the operator says so.
+// TestClaims: what a server says of its tools is passed on as its words, and counts for nothing unless the operator
+// says so.
 func TestClaims(t *testing.T) {
 	raw := func(annotations string) []byte {
 		return []byte(`{"name":"t","title":"Title","inputSchema":{"type":"object"},"annotations":` + annotations + `}`)
@@ -124,7 +125,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody: a tool that effects names and the server does not have is said to be missing, since the operator meant one.
+// TestEffectsOfNobody: a tool that effects names and the server does not have is said to be missing, since the operator
+// meant one.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

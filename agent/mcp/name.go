@@ -6,7 +6,7 @@ import (
 	"regexp"
 )
 
-// maxName is how long a tool's name may be.
+// maxName is the maximum length of a tool's name.
 const maxName = 64
 
 var (
@@ -14,8 +14,9 @@ var (
 	oddPart   = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 )
 
-// canonical is the name by which policy, people and model call a server's tool: the server's name, a dot, and the tool's. A name that has other characters or is
-// too long keeps what is possible and ends with a hash of the whole, so that it is always the same, and never that of another tool.
+// canonical returns the name of a server's tool for the policy, people and the model: the server's name, a dot, and the
+// tool's name. Other characters are replaced, long names are shortened, and such a name ends with a hash of the
+// original, so that it is stable and differs from all others.
 func canonical(server, tool string, bare bool) string {
 	full := server + "." + tool
 	if bare {

@@ -12,8 +12,8 @@ import (
 
 // play is the server that the test binary is when it is started as one.
 func play(role string) {
-	if hostile, ok := puppets[role]; ok {
-		newPuppet(hostile).serve()
+	if hostile, ok := scriptedServers[role]; ok {
+		newScriptedServer(hostile).serve()
 		return
 	}
 	if err := roles[role](); err != nil {

@@ -17,27 +17,27 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// process is a started server. It is the SDK's transport and its one connection.
+// process is a started server. It is the SDK's transport, and the transport's only connection.
 type process struct {
 	tap    *tap
 	log    *slog.Logger
 	limits limits
 
-	cmd    *exec.Cmd
-	stdin  *os.File
-	stdout *os.File
-	reader *bufio.Reader
-	pace   pace
+	cmd     *exec.Cmd
+	stdin   *os.File
+	stdout  *os.File
+	reader  *bufio.Reader
+	limiter messageLimiter
 
 	writing sync.Mutex
 	closing sync.Once
-	ended   chan struct{} // the program has ended and was waited for
+	ended   chan struct{} // the program has ended and was reaped
 	workers sync.WaitGroup
 }
 
 var _ sdk.Transport = (*process)(nil)
 
-// inherited are the variables that every program finds in its environment, besides those that the policy names.
+// inherited are the environment variables that every program receives, besides those that the policy names.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // start starts a server's program.
@@ -46,11 +46,11 @@ func start(command []string, dir string, env map[string]string, t *tap, log *slo
 	if err != nil {
 		return nil, notFound(command[0], err)
 	}
-	p := &process{tap: t, log: log, limits: l, pace: pace{most: l.perSecond}, ended: make(chan struct{})}
+	p := &process{tap: t, log: log, limits: l, limiter: messageLimiter{most: l.perSecond}, ended: make(chan struct{})}
 	p.cmd = exec.Command(path, command[1:]...)
 	p.cmd.Args[0] = command[0]
 	p.cmd.Dir, p.cmd.Env = dir, environment(env)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its own group, so that what it starts ends with it
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its own process group, so that its children end with it
 	theirs, err := p.pipes()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func start(command []string, dir string, env map[string]string, t *tap, log *slo
 		return nil, fmt.Errorf("the command %q can't be started: %w", command[0], plainly(err))
 	}
 	p.workers.Go(func() {
-		_ = p.cmd.Wait() // how it ended is nothing that anybody could act on
+		_ = p.cmd.Wait() // nobody can act on its exit status
 		p.killGroup(syscall.SIGKILL)
 		close(p.ended)
 	})
@@ -79,7 +79,7 @@ func notFound(command string, err error) error {
 	return fmt.Errorf("the command %q can't be started: %w", command, plainly(err))
 }
 
-// plainly is an error without the path, which the sentence names already.
+// plainly removes the path from an error, because the sentence already names it.
 func plainly(err error) error {
 	var at *os.PathError
 	var look *exec.Error
@@ -92,7 +92,7 @@ func plainly(err error) error {
 	return err
 }
 
-// environment is what a program finds. Nothing of this process's own gets in but what is inherited.
+// environment returns a program's environment. Of this process's own variables it has only the inherited ones.
 func environment(named map[string]string) []string {
 	var out []string
 	for _, name := range inherited {
@@ -106,7 +106,7 @@ func environment(named map[string]string) []string {
 	return out
 }
 
-// pipes connects the program's standard streams, and returns its ends of them.
+// pipes connects the program's standard streams and returns the program's ends.
 func (p *process) pipes() (theirs []*os.File, err error) {
 	var files []*os.File
 	for range 3 {
@@ -127,16 +127,16 @@ func (p *process) pipes() (theirs []*os.File, err error) {
 	return []*os.File{files[0], files[3], files[5]}, nil
 }
 
-// Connect is the SDK's way to the connection.
+// Connect implements the SDK's transport.
 func (p *process) Connect(context.Context) (sdk.Connection, error) { return p, nil }
 
 // SessionID is empty: a pipe has one session.
 func (p *process) SessionID() string { return "" }
 
-// Read gives the SDK the next message that it is to see.
+// Read returns the next message for the SDK.
 func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		if err := p.pace.wait(ctx); err != nil {
+		if err := p.limiter.wait(ctx); err != nil {
 			return nil, err
 		}
 		raw, err := readLine(p.reader, p.limits.message)
@@ -159,10 +159,10 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// errTooLong ends a connection: where a message ends that is never read, the next can't be found.
+// errTooLong ends a connection: if a message is not read to its end, the next one can't be found.
 var errTooLong = errors.New("the server sent a message that is too large")
 
-// readLine reads a line without its end, and no more of it than most.
+// readLine reads a line without its end, up to a limit.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var out []byte
 	for {
@@ -190,7 +190,7 @@ func trimEnd(line []byte) []byte {
 	return line
 }
 
-// Write sends a message on one line. A program that leaves its input unread for too long is given up.
+// Write sends a message on one line. If the program does not read its input for too long, Write ends it.
 func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 	raw, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -212,19 +212,19 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	if _, err := p.stdin.Write(append(oneLine(raw), '\n')); err != nil {
-		go p.end() // half a message may have gone out: nothing can follow it
+		go p.end() // the message may be incomplete, so nothing can follow it
 		return fmt.Errorf("the server does not take what is sent to it: %w", err)
 	}
 	return nil
 }
 
-// Close is end, as the SDK wants it.
+// Close ends the program, as the SDK requires.
 func (p *process) Close() error {
 	p.end()
 	return nil
 }
 
-// end ends the program: its input ends, then it is told to end, then it is killed, with all that it started in its group.
+// end ends the program and its process group: first its input is closed, then it gets SIGTERM, then SIGKILL.
 func (p *process) end() {
 	p.closing.Do(func() {
 		p.stdin.Close()
@@ -244,16 +244,16 @@ func (p *process) end() {
 }
 
 // killGroup signals all processes of the program's group.
-func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // none left is as good
+func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // on an error none is left
 
-// pace lets no more than so many messages through in a second. The server waits in its own pipe.
-type pace struct {
+// messageLimiter limits the number of messages per second. Meanwhile the server blocks on its pipe.
+type messageLimiter struct {
 	most  int
 	since time.Time
 	n     int
 }
 
-func (p *pace) wait(ctx context.Context) error {
+func (p *messageLimiter) wait(ctx context.Context) error {
 	const slice = 100 * time.Millisecond
 	if p.n++; p.n < p.most/10 {
 		return nil
@@ -275,12 +275,13 @@ func (p *pace) wait(ctx context.Context) error {
 }
 
 const (
-	// logBurst and logEvery bound what a program may write into the log: so many lines at once, and then one in that time.
+	// logBurst and logEvery limit a program's log lines: that many at once, and then one per interval.
 	logBurst = 50
 	logEvery = time.Second
 )
 
-// logLines writes a program's standard error into the log, line by line, until it ends. It always reads on, so that the program is not held up.
+// logLines writes a program's standard error to the log, line by line, until it ends. It always keeps reading, so that
+// the program does not block.
 func logLines(r *os.File, log *slog.Logger) {
 	defer r.Close()
 	b := bufio.NewReaderSize(r, 4*maxLine)

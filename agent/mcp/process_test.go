@@ -144,7 +144,8 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// gone waits until a process is no more. A killed child of a dead server is there until whoever inherits it looks after it.
+// gone waits until a process is no more. A killed child of a dead server is there until whoever inherits it looks after
+// it.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -160,7 +161,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestServerThatReadsNothing: a server that leaves its input unread is given up, and the call says that it did not get through whole.
+// TestServerThatReadsNothing: a server that leaves its input unread is given up, and the call says that it did not get
+// through whole.
 func TestServerThatReadsNothing(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
 	tool := o.tool(t, "bad.act")
@@ -226,7 +228,8 @@ func TestUnresponsive(t *testing.T) {
 	}
 }
 
-// TestLogLines: what a program writes to its standard error gets into the log without secrets, line by line, cut, and not without end.
+// TestLogLines: what a program writes to its standard error gets into the log without secrets, line by line, cut, and
+// not without end.
 func TestLogLines(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// maxError is how much of a server's error people and the model are given, in bytes.
+	// maxError is the maximum length of a server's error for people and the model, in bytes.
 	maxError = 2000
-	// maxFiles is how many files one result may bring.
+	// maxFiles is the maximum number of files in a result.
 	maxFiles = 20
-	// maxParts is how many parts one result may have.
+	// maxParts is the maximum number of parts in a result.
 	maxParts = 1000
 )
 
-// errLied says that a result is not what its tool promises.
+// errLied means that a result violates the tool's own definition.
 func errLied(d definition, format string, args ...any) error {
 	return fmt.Errorf("%s ran, but %s, so its result was withheld; whether it did what it should is to be looked up, not assumed", d.name, fmt.Sprintf(format, args...))
 }
 
-// result is a call's result as the model is given it. Files go to people.
+// result converts a call's result to text for the model. Files go to people.
 func result(d definition, secrets redact.Values, raw json.RawMessage, attach func(agent.File) error) (string, error) {
 	r, err := readObject(raw)
 	if err != nil {
@@ -78,7 +78,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// writer makes a text of the parts of a result.
+// writer converts the parts of a result to text.
 type writer struct {
 	attach  func(agent.File) error
 	secrets redact.Values
@@ -88,7 +88,7 @@ type writer struct {
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
 
-// holds reports whether one of the parts is this value already, as servers repeat it for older clients.
+// holds reports whether one of the parts already is this value: servers repeat it for older clients.
 func (w *writer) holds(structured json.RawMessage) bool {
 	want := plainValue(structured)
 	for _, p := range w.parts {
@@ -97,7 +97,7 @@ func (w *writer) holds(structured json.RawMessage) bool {
 		}
 	}
 	only, _ := want.(map[string]any)
-	for _, v := range only { // of one member: some servers wrap the text that they give
+	for _, v := range only { // with one member: some servers wrap their text in an object
 		if text, ok := v.(string); ok && len(only) == 1 && slices.Contains(w.parts, text) {
 			return true
 		}
@@ -105,7 +105,7 @@ func (w *writer) holds(structured json.RawMessage) bool {
 	return false
 }
 
-// plainValue is JSON as a value in which numbers keep their text.
+// plainValue decodes JSON to a value in which numbers keep their text.
 func plainValue(raw []byte) any {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -146,7 +146,7 @@ func (w *writer) part(raw json.RawMessage) {
 	}
 }
 
-// fileName is the last part of an address.
+// fileName returns the last part of a URI.
 func fileName(uri string) string {
 	name := path.Base(strings.SplitN(uri, "?", 2)[0])
 	if name == "." || name == "/" {
@@ -155,7 +155,7 @@ func fileName(uri string) string {
 	return oddPart.ReplaceAllString(cut(name, 80), "_")
 }
 
-// file attaches what is no text, and says so.
+// file attaches a part that is not text, and mentions it in the text.
 func (w *writer) file(kind, name, mediaType, encoded string) {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -187,7 +187,7 @@ func (w *writer) file(kind, name, mediaType, encoded string) {
 	w.say("[%s, %s, %d bytes: attached for the people in the thread]", name, mediaType, len(data))
 }
 
-// extension is the usual end of a file's name.
+// extension returns the usual file extension of a media type.
 func extension(mediaType string) string {
 	kind, _, _ := mime.ParseMediaType(mediaType)
 	switch kind {

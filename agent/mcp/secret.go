@@ -11,8 +11,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf are what the policy gives a server and what must not come back from it: what stands in place of ${NAME}, and what is written out under the name of a secret. A path
-// is none: it leads to one.
+// secretsOf returns the secrets that the policy gives a server and that must not come back from it: the values of
+// ${NAME}, and literal values under the name of a secret. A path is not a secret, although it may lead to one.
 func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Values {
 	var out []string
 	take := func(name, text string, secret bool) {
@@ -43,8 +43,8 @@ func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Value
 	return redact.NewValues(out)
 }
 
-// masked is a message of the server without the secrets that it was given. A list of tools stays as it is: what is pinned are its bytes, and a tool
-// that repeats a secret is not offered.
+// masked removes the server's secrets from its message. A list of tools is not changed, because its exact bytes are
+// pinned; a tool that contains a secret is not offered.
 func (t *tap) masked(o object, raw []byte) (object, []byte) {
 	if !t.secrets.In(string(raw)) || !o.has("method") && t.isList(string(o.get("id"))) {
 		return o, raw
@@ -53,7 +53,7 @@ func (t *tap) masked(o object, raw []byte) (object, []byte) {
 		switch m.name {
 		case "params", "result", "error":
 			o[i].value = maskJSON(m.value, t.secrets)
-			if state := o.object(m.name).get("requestState"); state != nil { // it goes back to the server alone, and has to be what it was
+			if state := o.object(m.name).get("requestState"); state != nil { // only the server gets it, unchanged
 				before, _ := readObject(m.value)
 				o[i].value = o.object(m.name).with("requestState", before.get("requestState")).bytes()
 			}
@@ -62,7 +62,7 @@ func (t *tap) masked(o object, raw []byte) (object, []byte) {
 	return o, o.bytes()
 }
 
-// isList reports whether an id is that of a question for the list of tools.
+// isList reports whether an id belongs to a request for the list of tools.
 func (t *tap) isList(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,14 +70,14 @@ func (t *tap) isList(id string) bool {
 	return p != nil && p.method == "tools/list"
 }
 
-// maskJSON takes secrets out of all texts, names and numbers of a value. All else keeps its bytes.
+// maskJSON removes secrets from all texts, names and numbers of a value. All other bytes stay.
 func maskJSON(raw json.RawMessage, secrets redact.Values) json.RawMessage {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(raw)))
 	var out bytes.Buffer
 	for written := int64(0); ; {
 		before := dec.InputOffset()
 		token, err := dec.ReadToken()
-		if err != nil { // the end: the message was read as a whole before
+		if err != nil { // the end: the message was already parsed completely
 			out.Write(raw[written:])
 			return out.Bytes()
 		}

@@ -27,11 +27,11 @@ func escapedAll(s string) string {
 }
 
 func init() {
-	puppets["spills"] = acts{"tools/list": func(p *puppet, m wire) {
+	scriptedServers["spills"] = acts{"tools/list": func(p *scriptedServer, m wire) {
 		key := os.Getenv("KEY")
 		p.result(m, `{"tools":[`+aTool+`,`+strings.Replace(strings.Replace(aTool, "Acts.", escapedAll(key), 1), `"act"`, `"tell"`, 1)+`,`+
 			strings.Replace(aTool, `"act"`, string(quoted("as-"+key)), 1)+`]}`)
-	}, "tools/call": func(p *puppet, m wire) {
+	}, "tools/call": func(p *scriptedServer, m wire) {
 		key := os.Getenv("KEY")
 		k := string(quoted("<" + key + ">"))
 		p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1,"message":%s}}`, tokenOf(m), k)
@@ -46,7 +46,8 @@ func init() {
 	}}
 }
 
-// TestSecretsStayHere: what the policy gives a server as a secret comes back in nothing that the model or people are given, in whichever way the server writes it.
+// TestSecretsStayHere: what the policy gives a server as a secret comes back in nothing that the model or people are
+// given, in whichever way the server writes it.
 func TestSecretsStayHere(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	t.Setenv("SPILT_PIN", "12345678")

@@ -17,7 +17,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// server is one server of the policy, over all its connections.
+// server is one server of the policy, across all its connections.
 type server struct {
 	config.Server
 	lookup  func(string) (string, bool)
@@ -25,25 +25,25 @@ type server struct {
 	log     *slog.Logger
 	version string
 	limits  limits
-	secrets redact.Values // what it is sent and nobody is to see
+	secrets redact.Values // secret values that are sent to it
 
-	connect func(context.Context) (*session, error) // tests put their own here
-	legacy  bool                                    // the next handshake is the one that older servers know
+	connect func(context.Context) (*session, error) // replaced in tests
+	legacy  bool                                    // the next handshake uses the older protocol
 
-	slots   chan struct{} // one for each call under way
+	slots   chan struct{} // one for each call in progress
 	tokens  atomic.Int64
-	settled chan struct{} // closed when it was listed, or failed, for the first time
+	settled chan struct{} // closed when it first lists its tools, or fails
 	once    sync.Once
-	wake    chan struct{} // its list may be another
+	wake    chan struct{} // its list may have changed
 
 	offering sync.Mutex
 	offered  []json.RawMessage
 
 	mu      sync.Mutex
 	live    *session
-	changed chan struct{} // closed when live becomes another
+	changed chan struct{} // closed when live changes
 	since   time.Time
-	links   int // connections that were listed
+	links   int // connections that listed their tools
 	tools   int
 	problem string
 }
@@ -58,7 +58,7 @@ func newServer(c config.Server, with Config, l limits) *server {
 	return s
 }
 
-// keep keeps the server connected until ctx ends. After a failure it waits, longer each time.
+// keep keeps the server connected until ctx ends. After each failure it waits, with growing pauses.
 func (s *server) keep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
@@ -91,11 +91,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// link is one connection from its beginning to its end. Its error says why it is no more.
+// link runs one connection from start to end. The error gives the reason for its end.
 func (s *server) link(ctx context.Context) error {
 	ses, err := s.connect(ctx)
 	if err != nil {
-		s.legacy = !s.legacy // the next try shakes hands in the other way
+		s.legacy = !s.legacy // the next try uses the other handshake
 		return err
 	}
 	defer ses.end()
@@ -115,7 +115,7 @@ func (s *server) link(ctx context.Context) error {
 		case <-ses.ctx.Done():
 			return errors.New("the server did not answer, so the connection was ended")
 		case <-s.wake:
-		case <-again.C: // a server need not say that its list is another
+		case <-again.C: // a server need not announce changes of its list
 			due = true
 		}
 		again.Stop()
@@ -124,21 +124,21 @@ func (s *server) link(ctx context.Context) error {
 		}
 		switch err := s.relist(ctx, ses, false); {
 		case err == nil:
-		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // it may do one thing at a time: a call that is under way is not broken off for this
+		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // never interrupt a call in progress
 			s.log.Debug("an MCP server did not send its list beside a call; it is asked again", "error", err)
 		default:
 			return err
 		}
-		if !sleep(ctx, s.limits.fresh/10) { // a server that says it again and again is listed now and then
+		if !sleep(ctx, s.limits.fresh/10) { // limits the listings for a server that announces changes all the time
 			return ctx.Err()
 		}
 	}
 }
 
-// jittered is a pause that is not the same for all servers.
+// jittered varies a pause, so that servers don't reconnect together.
 func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
-// relist reads the server's list, and offers it if it is news.
+// relist reads the server's list, and offers it if it changed.
 func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.list, fmt.Errorf("the server did not send its list of tools within %s", s.limits.list))
 	defer cancel()
@@ -157,7 +157,7 @@ func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	s.tools, s.problem = len(tools), problem
 	s.mu.Unlock()
 	if first {
-		s.linked(ses) // before anybody is told of the tools: whoever is told may call them
+		s.linked(ses) // before the tools are offered, because they can be called from then on
 	}
 	s.offer(s.Name, tools)
 	return nil
@@ -175,7 +175,7 @@ func sameList(a, b []json.RawMessage) bool {
 	return true
 }
 
-// define makes the tools of a list. Those that make none are left out, and so are all of a name that is there more than once.
+// define converts a list to tools. It leaves out invalid definitions, and all tools whose name is not unique.
 func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 	var out []agent.Tool
 	var problems []string
@@ -221,7 +221,7 @@ func nameOf(raw json.RawMessage) string {
 	return o.text("name")
 }
 
-// tool makes one tool with its way to the server.
+// tool converts one definition to a tool with a Run that calls the server.
 func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
 	if s.secrets.In(string(raw)) {
 		return agent.Tool{}, fmt.Errorf("the server %s: %w: that of %.80q repeats a value that the policy gives the server as a secret, so it is not offered; if the value is none, write it out in the policy in place of ${…}",
@@ -237,7 +237,7 @@ func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
 
 func (s *server) settle() { s.once.Do(func() { close(s.settled) }) }
 
-// linked makes a connection the one that calls use.
+// linked sets the connection that calls use.
 func (s *server) linked(ses *session) {
 	s.mu.Lock()
 	s.live, s.since = ses, time.Now()
@@ -271,10 +271,10 @@ func (s *server) status() Status {
 	return st
 }
 
-// errAway says that a server is not there.
+// errAway means that a server is not connected.
 var errAway = errors.New("the server is not connected")
 
-// ready waits a while for a connection.
+// ready waits for a connection, for a limited time.
 func (s *server) ready(ctx context.Context) (*session, error) {
 	timer := time.NewTimer(s.limits.ready)
 	defer timer.Stop()
@@ -298,7 +298,7 @@ func (s *server) ready(ctx context.Context) (*session, error) {
 	}
 }
 
-// nudge has the list read anew.
+// nudge requests a new read of the list.
 func (s *server) nudge() {
 	select {
 	case s.wake <- struct{}{}:

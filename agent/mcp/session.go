@@ -21,30 +21,30 @@ import (
 	"countersign/internal/redact"
 )
 
-// session is one connection with a server.
+// session is one connection to a server.
 type session struct {
 	server  *server
 	tap     *tap
-	process *process // of a server that was started
-	carrier *carrier // of one at an address
+	process *process // for a started server
+	carrier *carrier // for a server at an address
 	sdk     *sdk.ClientSession
 	done    chan struct{} // the connection has ended
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	changes atomic.Int64 // how often something said that the list may be another
+	changes atomic.Int64 // number of events that may have changed the list
 
 	listing sync.Mutex
-	page    atomic.Pointer[json.RawMessage] // of the list that is being read
+	page    atomic.Pointer[json.RawMessage] // of the list in progress
 	known   map[string]json.RawMessage
-	seen    int64 // changes when the list was read
+	seen    int64 // value of changes at the last read of the list
 	readAt  time.Time
 }
 
-// legacyVersion is the newest version of the protocol whose handshake is initialize.
+// legacyVersion is the newest protocol version whose handshake is initialize.
 const legacyVersion = "2025-11-25"
 
-// dial connects with the server and shakes hands.
+// dial connects to the server and performs the handshake.
 func (s *server) dial(ctx context.Context) (*session, error) {
 	ses := &session{server: s, done: make(chan struct{})}
 	change := func() {
@@ -63,7 +63,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
 		},
 		ElicitationHandler:     ses.elicit,
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}, // the tap has told it; this asks for being told
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}, // the tap handles it
 	})
 	var options sdk.ClientSessionOptions
 	if s.legacy {
@@ -81,13 +81,13 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	go func() {
-		_ = ses.sdk.Wait() // the tap and the process know better why
+		_ = ses.sdk.Wait() // the tap and the process know the reason better
 		close(ses.done)
 	}()
 	return ses, nil
 }
 
-// transport makes the way to the server.
+// transport creates the transport to the server.
 func (ses *session) transport(broken func()) (sdk.Transport, error) {
 	s := ses.server
 	env, err := s.expand("env", s.Env)
@@ -139,7 +139,7 @@ func (ses *session) transport(broken func()) (sdk.Transport, error) {
 	return out, err
 }
 
-// openly reports whether an address sends what it is given over the network as it is.
+// openly reports whether an address is reached over the network without encryption.
 func openly(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -149,7 +149,8 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand puts the values of the environment into the policy's. They are kept out of everything that is written from here on; see also secretsOf.
+// expand replaces environment variables in the policy's values. From then on they are masked in all output; see also
+// secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {
@@ -167,7 +168,7 @@ func (s *server) expand(key string, values map[string]string) (map[string]string
 	return out, nil
 }
 
-// whyNot says why there was no handshake, in words for the operator.
+// whyNot explains a failed handshake to the operator.
 func (ses *session) whyNot(ctx context.Context, err error) error {
 	var left bool
 	if ses.process != nil {
@@ -211,13 +212,13 @@ func statusHint(status int64, s config.Server) string {
 	return ""
 }
 
-// end ends the connection, and with it the program that was started for it.
+// end ends the connection, and the program that was started for it.
 func (ses *session) end() {
 	ses.cancel()
 	if ses.process != nil {
 		ses.process.end()
 	}
-	go func() { _ = ses.sdk.Close() }() // that it ended is seen by done
+	go func() { _ = ses.sdk.Close() }() // done reports the end
 	t := time.NewTimer(3 * ses.server.limits.soft)
 	defer t.Stop()
 	select {
@@ -235,7 +236,7 @@ func (ses *session) alive() bool {
 	}
 }
 
-// lost says that the connection ended by itself.
+// lost returns the error of a connection that ended by itself.
 func (ses *session) lost() error {
 	if why := ses.refused(); why != "" {
 		return errors.New(why)
@@ -250,14 +251,14 @@ func (ses *session) protocol() string {
 	return line(ses.sdk.InitializeResult().ProtocolVersion)
 }
 
-// stale reports whether something happened since the list was read that may have changed it.
+// stale reports whether an event after the last read may have changed the list.
 func (ses *session) stale() bool {
 	ses.listing.Lock()
 	defer ses.listing.Unlock()
 	return ses.changes.Load() != ses.seen
 }
 
-// probe ends a connection on which a server does not even answer a ping.
+// probe ends a connection if the server does not answer a ping.
 func (ses *session) probe() {
 	ctx, cancel := context.WithTimeout(ses.ctx, ses.server.limits.probe)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"countersign/config"
 )
 
-// mostStart is how long 100 tools of 10 servers may take from the start to the registry, besides what the servers need themselves.
+// mostStart is how long 100 tools of 10 servers may take from the start to the registry, besides what the servers need
+// themselves.
 const mostStart = 2 * time.Second
 
 // TestStart: 100 tools of 10 servers are there in less than two seconds.

@@ -15,45 +15,48 @@ import (
 	"countersign/internal/redact"
 )
 
-// tap looks at every message of one connection, as it is on the wire. It puts the exact arguments into what goes out, takes results and lists as the bytes
-// that they are, and keeps from the SDK what nobody waits for, so that nothing that a server sends unasked piles up.
+// tap processes every message of one connection as raw bytes. It inserts the exact arguments into outgoing calls, takes
+// results and lists as exact bytes, and drops unsolicited messages before they reach the SDK, so that they can't pile
+// up.
 type tap struct {
 	log       *slog.Logger
 	secrets   redact.Values
 	maxResult int
-	changed   func() // the server says that its list is another
+	changed   func() // called when the server announces a changed list
 	relisted  func(json.RawMessage)
 
 	mu        sync.Mutex
 	flights   map[string]*flight   // by token
-	pending   map[string]*outgoing // questions to the server, by id
-	questions map[string]*question // the server's, by id
+	pending   map[string]*outgoing // requests to the server, by id
+	questions map[string]*question // questions of the server, by id
 	dropped   int
-	passed    int // notifications that went on to the SDK
+	passed    int // notifications passed to the SDK
 }
 
-// outgoing is a question that the server has not answered yet.
+// outgoing is a request that the server has not answered yet.
 type outgoing struct {
 	method string
 	flight *flight
 }
 
-// question is what a server wants to know of a person, with the bytes of its form.
+// question is a question of the server to a person, with the bytes of its form.
 type question struct {
-	flight *flight // whose run it is known to belong to; nil: it is not
+	flight *flight // the call that it belongs to; nil: unknown
 	schema json.RawMessage
 }
 
 const (
-	// maxQuestions is how many questions of a server may be open at once; it is told nothing about the others.
+	// maxQuestions is the maximum number of open questions of a server. Further questions are dropped without an
+	// answer.
 	maxQuestions = 16
-	// maxPassed is how many notifications go on to the SDK on one connection, of the kinds that mean something to it.
+	// maxPassed is the maximum number of notifications passed to the SDK per connection, of the kinds that it handles.
 	maxPassed = 10_000
-	// questionKey names a question in what is given to the SDK.
+	// questionKey identifies a question in the parameters passed to the SDK.
 	questionKey = "countersign/question"
-	// executionKey tells the server the execution's id.
+	// executionKey passes the execution's id to the server.
 	executionKey = "countersign/execution"
-	// refusedCode is the error that stands for a result that was not taken. No server's error is taken for it: the flight's answer counts.
+	// refusedCode is the error code that stands for a rejected result. It can't be confused with a server's error,
+	// because the flight's answer decides.
 	refusedCode = -32603
 )
 
@@ -64,7 +67,7 @@ func newTap(log *slog.Logger, secrets redact.Values, maxResult int, changed func
 	}
 }
 
-// begin lets a call's messages be known.
+// begin registers a call, so that its messages can be assigned.
 func (t *tap) begin(f *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +86,7 @@ func (t *tap) end(f *flight) {
 	}
 }
 
-// out takes a message that the SDK wants to send. It returns the bytes to send and the call that it belongs to, if it is one of a tool.
+// out processes an outgoing message of the SDK. It returns the bytes to send and, for a tool call, its flight.
 func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	o, err := readObject(raw)
 	if err != nil {
@@ -105,14 +108,14 @@ func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	if method == "tools/call" {
 		return t.calls(o, id)
 	}
-	if method == "tools/list" { // one page is read at a time: an answer to an earlier one, which nobody waits for any more, is not taken for it
+	if method == "tools/list" { // a late answer to an earlier request is not for this page
 		maps.DeleteFunc(t.pending, func(_ string, p *outgoing) bool { return p.method == method })
 	}
 	t.pending[id] = &outgoing{method: method}
 	return raw, nil, nil
 }
 
-// calls puts the exact arguments into a call that goes out.
+// calls inserts the exact arguments into an outgoing call.
 func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	params := o.object("params")
 	f := t.flights[params.object("_meta").text("progressToken")]
@@ -123,8 +126,8 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
 }
 
-// in takes a message of the server and returns what the SDK is to see of it; nil if it is nothing. of is the call on whose own stream it
-// came, if that is known.
+// in processes a message of the server and returns its form for the SDK, or nil to drop it. of is the call whose stream
+// carried the message, if known.
 func (t *tap) in(raw []byte, of *flight) []byte {
 	o, err := readMessage(raw)
 	if err != nil {
@@ -146,7 +149,7 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 	return nil
 }
 
-// unfit is a message that can't be taken. Where it answers a call, that call fails at once.
+// unfit handles an invalid message. If it answers a call, that call fails at once.
 func (t *tap) unfit(o object, why error) []byte {
 	id := string(o.get("id"))
 	if !o.has("method") && id != "" {
@@ -158,7 +161,7 @@ func (t *tap) unfit(o object, why error) []byte {
 	return nil
 }
 
-// take finds the question that an answer belongs to. A second answer belongs to none.
+// take returns and removes the request that an answer belongs to. A second answer belongs to none.
 func (t *tap) take(id string) *outgoing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,7 +170,7 @@ func (t *tap) take(id string) *outgoing {
 	return p
 }
 
-// refuse ends a question with an error that stands for an answer that was not taken.
+// refuse ends a request with an error that stands for a rejected answer.
 func (p *outgoing) refuse(id, why string) []byte {
 	if p.flight != nil {
 		p.flight.answer.CompareAndSwap(nil, &answer{refused: why})
@@ -179,7 +182,7 @@ func failed(id, why string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, refusedCode, quoted(why))
 }
 
-// answered is an answer to a question.
+// answered handles an answer to a request.
 func (t *tap) answered(o object, raw []byte, id string) []byte {
 	p := t.take(id)
 	if p == nil {
@@ -197,14 +200,14 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 		return t.finished(o, id, p, result)
 	case p.method == "tools/list" && result != nil:
 		t.relisted(result)
-		if list, err := readObject(result); err == nil { // a list that may be kept would keep the next look at it from the server
+		if list, err := readObject(result); err == nil { // drop caching hints: the next read must reach the server
 			return o.with("result", list.without("ttlMs").bytes()).bytes()
 		}
 	}
 	return raw
 }
 
-// finished is a call's result. The SDK needs to know of it only what makes it go on: that there is one, or what the server wants to know first.
+// finished handles a call's result. The SDK needs only the fact of a result, or the server's questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {
@@ -221,7 +224,7 @@ func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage)
 	return o.with("result", short.bytes()).bytes()
 }
 
-// readError reads an error of the server.
+// readError parses an error of the server.
 func readError(o object) *answer {
 	code, err := strconv.ParseInt(string(o.get("code")), 10, 64)
 	if err != nil {
@@ -230,7 +233,7 @@ func readError(o object) *answer {
 	return &answer{code: code, message: o.text("message"), data: o.get("data")}
 }
 
-// told is a notification.
+// told handles a notification.
 func (t *tap) told(o object, raw []byte, method string) []byte {
 	params := o.object("params")
 	switch method {
@@ -255,7 +258,7 @@ func (t *tap) told(o object, raw []byte, method string) []byte {
 	return nil
 }
 
-// progress tells a run how far its server says it is.
+// progress passes the server's progress to the run.
 func (t *tap) progress(params object) {
 	t.mu.Lock()
 	f := t.flights[params.text("progressToken")]
@@ -275,7 +278,7 @@ func number(raw json.RawMessage) float64 {
 	return n
 }
 
-// asked is a question of the server.
+// asked handles a question of the server.
 func (t *tap) asked(o object, id, method string, of *flight) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,7 +296,7 @@ func (t *tap) asked(o object, id, method string, of *flight) []byte {
 	return o.with("params", marked(params, id).bytes()).bytes()
 }
 
-// markQuestions lets the questions within a result be known.
+// markQuestions registers the questions within a result.
 func (t *tap) markQuestions(r object, f *flight) object {
 	requests := r.object("inputRequests")
 	t.mu.Lock()
@@ -314,7 +317,7 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose finds the question behind its key, and the run that it belongs to: the one on whose stream it came, or the only one under way.
+// whose returns the question with a key and its run: the run whose stream carried it, or the only run in progress.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -333,7 +336,7 @@ func (t *tap) whose(key string) (*question, *flight) {
 	return q, nil
 }
 
-// asking forgets a question that came within a result.
+// forget removes a question that came within a result.
 func (t *tap) forget(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -342,7 +345,7 @@ func (t *tap) forget(key string) {
 	}
 }
 
-// drop counts a message that is not taken. The first of each connection are in the log.
+// drop counts a dropped message. The first ones of each connection are logged.
 func (t *tap) drop(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -355,7 +358,7 @@ func (t *tap) count(why string) {
 	}
 }
 
-// oneLine makes of a message with line breaks between its values one without. Within texts JSON has none.
+// oneLine replaces line breaks between the values of a message. JSON texts contain none.
 func oneLine(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return raw

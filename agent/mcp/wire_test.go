@@ -14,7 +14,7 @@ import (
 	"countersign/config"
 )
 
-// recorded is a puppet that writes down what it reads, and how to read that.
+// recorded is a scripted server that writes down what it reads, and how to read that.
 func recorded(t *testing.T, role string) (config.Server, func() []string) {
 	t.Helper()
 	s := program(t, "bad", role)
@@ -45,7 +45,8 @@ func recordedLine(t *testing.T, read func() []string, words string) string {
 	}
 }
 
-// oddArguments are bytes that a library in between would change: order, spaces, escapes, numbers, what HTML needs escaped.
+// oddArguments are bytes that a library in between would change: order, spaces, escapes, numbers, what HTML needs
+// escaped.
 const oddArguments = `{ "z":1.0,  "a":1e2,"big":12345678901234567890, "html":"<script>&\u0026","u":"\u00fc ü \/", "n":null, "z2":-0.0 , "é":[ ] }`
 
 // TestExactArguments: what was signed is what is sent, byte for byte.
@@ -74,7 +75,8 @@ func TestExactArguments(t *testing.T) {
 	}
 }
 
-// TestArgumentsOnALine: over pipes a message is a line. A line break between values goes out as a space, and nothing else changes.
+// TestArgumentsOnALine: over pipes a message is a line. A line break between values goes out as a space, and nothing
+// else changes.
 func TestArgumentsOnALine(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)

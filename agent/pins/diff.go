@@ -14,15 +14,16 @@ import (
 	"countersign/internal/visible"
 )
 
-// Bounds of what a diff shows. What is left out is said.
+// Limits of a displayed diff. Omissions are marked.
 const (
 	maxLines = 60  // changes
 	maxText  = 240 // characters of one side of a change
-	context  = 60  // of those, what is shown before the first difference
+	context  = 60  // of those, the part before the first difference
 )
 
-// Diff says how one definition became another, one line or more for each place that changed: what it was after "-", what it is after "+". Nothing in it is hidden:
-// a character that can't be seen, or that only looks like another, is written as its code point. It is empty where nothing changed.
+// Diff describes how one definition became another, with one line or more for each change: the old value after "-", the
+// new one after "+". It hides nothing: an invisible character, or one that looks like another, is written as its code
+// point. Without changes, the result is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)
@@ -46,10 +47,10 @@ func Diff(before, after json.RawMessage) []string {
 	return out
 }
 
-// part is one value of a definition that holds no others, or an empty list or object.
+// part is one scalar value of a definition, or an empty list or object.
 type part struct{ path, value string }
 
-// parts lists a definition from its first byte to its last. A name that stands twice is two parts with the same path.
+// parts lists the parts of a definition in order. A duplicate name gives two parts with the same path.
 func parts(definition json.RawMessage) ([]part, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(definition), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	var out []part
@@ -113,7 +114,7 @@ func elements(d *jsontext.Decoder, path string, out *[]part) error {
 	return err
 }
 
-// join adds a name to a path. One that could be taken for more than a name is quoted.
+// join adds a name to a path. An ambiguous name is quoted.
 func join(path, name string) string {
 	if name == "" || strings.ContainsAny(name, ".[]: \"") {
 		name = strconv.Quote(name)
@@ -124,13 +125,13 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// difference is one place of a definition that is not as it was. A nil side was not there.
+// difference is one changed place of a definition. A nil side means that the place did not exist.
 type difference struct {
 	path       string
 	before, is *string
 }
 
-// compare lists what changed, in the order of the definition as it is, with what is gone at the end.
+// compare lists the changes in the order of the new definition. Removed places are at the end.
 func compare(was, is []part) []difference {
 	before := map[string][]string{}
 	for _, p := range was {
@@ -176,7 +177,7 @@ func (d difference) lines() []string {
 		return []string{"- " + path + ": " + excerpt(text, 0)}
 	}
 	a, b := unquote(*d.before), unquote(*d.is)
-	if a == b { // the same text, written another way
+	if a == b { // the same text in another notation
 		a, b = *d.before, *d.is
 	}
 	return change(path, a, b)
@@ -207,7 +208,8 @@ func point(rest string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// excerpt is a text on one line, with everything in it seen, from a little before a place on. What is left out is said.
+// excerpt returns a text on one line, with invisible characters written out, from shortly before a position. Omissions
+// are marked.
 func excerpt(s string, at int) string {
 	start := 0
 	if utf8.RuneCountInString(s) > maxText && at > context {
@@ -226,7 +228,7 @@ func excerpt(s string, at int) string {
 	return text
 }
 
-// unquote is a JSON value as people read it: a text without its quotes and escapes.
+// unquote returns a JSON value for people: a text without its quotes and escapes.
 func unquote(v string) string {
 	if !strings.HasPrefix(v, `"`) {
 		return v

@@ -12,16 +12,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// header is the first thing in the file, for whoever finds it.
+// header is the first entry of the file. It explains the file to its reader.
 const header = `pinned tool definitions, written by "countersign tools pin"; keep this file in version control, beside the policy`
 
-// maxFile bounds what is read, in bytes: a thousand tools with long schemas are a few megabytes.
+// maxFile is the maximum size of the file, in bytes. A thousand tools with long schemas take a few megabytes.
 const maxFile = 64 << 20
 
-// Beside is where the lock of a policy file is.
+// Beside returns the path of a policy file's lock file.
 func Beside(policy string) string { return filepath.Join(filepath.Dir(policy), FileName) }
 
-// Read reads a lock file. One that is not there has no pins.
+// Read reads a lock file. A missing file gives an empty Lock.
 func Read(path string) (Lock, error) {
 	data, err := Bytes(path)
 	if err != nil || data == nil {
@@ -30,9 +30,10 @@ func Read(path string) (Lock, error) {
 	return Parse(path, data)
 }
 
-// Bytes is what a lock file holds; nil: there is none. What is no regular file is not opened, as reading it might never end.
+// Bytes returns the content of a lock file, or nil if there is none. It does not open anything but regular files,
+// because reading could block forever.
 func Bytes(path string) ([]byte, error) {
-	info, err := os.Stat(path) // which follows links
+	info, err := os.Stat(path) // follows links
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if to, err := os.Readlink(path); err == nil {
@@ -53,7 +54,7 @@ func Bytes(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Format is the lock as its file holds it. The same pins are always the same bytes.
+// Format returns the lock in the format of its file. The same pins always give the same bytes.
 func (l Lock) Format() []byte {
 	out := []byte("{\n  \"countersign\": " + quoted(header) + ",\n  \"version\": " + strconv.Itoa(Version) + ",\n  \"tools\": [")
 	for i, p := range l.Pins {
@@ -81,7 +82,7 @@ func (l Lock) Format() []byte {
 	return append(out, "]\n}\n"...)
 }
 
-// laidOut is a definition with one line for each thing that can change.
+// laidOut formats a definition with one line for each value that can change.
 func laidOut(definition []byte) []byte {
 	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
 		jsontext.Multiline(true), jsontext.WithIndentPrefix("      "), jsontext.WithIndent("  "))
@@ -93,16 +94,16 @@ func laidOut(definition []byte) []byte {
 
 func quoted(s string) string {
 	out, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // bytes that are no text: what stands for them is quoted
+	if err != nil { // not valid UTF-8: its replacement is quoted
 		out, _ = jsontext.AppendQuote(nil, strconv.QuoteToASCII(s))
 	}
 	return string(out)
 }
 
-// Write replaces a lock file whole, or leaves it as it was. It is there after a power cut, and readable by whoever could read the one before; a new one by everybody,
-// as there is nothing secret in it.
+// Write replaces a lock file completely, or leaves it unchanged. The result survives a power cut. An existing file
+// keeps its permissions; a new one is readable by everybody, because it holds no secrets.
 func (l Lock) Write(path string) (err error) {
-	if _, err := Bytes(path); err != nil { // such as a link that leads nowhere, or what is no file
+	if _, err := Bytes(path); err != nil { // such as a broken link, or not a regular file
 		return fmt.Errorf("the lock file can't be written, and is as it was: %w", err)
 	}
 	mode := fs.FileMode(0o644)
@@ -110,7 +111,7 @@ func (l Lock) Write(path string) (err error) {
 		mode = info.Mode().Perm()
 	}
 	if at, err := filepath.EvalSymlinks(path); err == nil {
-		path = at // a link to the file stays one
+		path = at // keep a link to the file
 	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, FileName+".*")
@@ -137,7 +138,7 @@ func (l Lock) Write(path string) (err error) {
 	return errors.Join(f.Close(), syncDir(dir))
 }
 
-// syncDir has a rename survive a power cut.
+// syncDir makes a rename survive a power cut.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package pins keeps what the operator looked at of every tool that somebody else's server offers: countersign.lock, the file beside the policy. Its
-// definitions are the servers' own bytes. A tool whose server says one byte more or less than what is pinned is another tool, which nobody has looked at yet.
+// Package pins stores the definitions that the operator reviewed, for every tool of an external server. They are in
+// countersign.lock, the file beside the policy. The definitions are the servers' own bytes. If a server's definition
+// differs from the pinned one in a single byte, it is a different tool, which nobody has reviewed yet.
 //
-// The file is JSON that is laid out for reading and for git: one tool after the other by name, one line for each thing that can change. Spaces between the tokens of a
-// definition are not a part of it; everything else is, down to the order of names, how a number is written, and what stands twice.
+// The file is JSON, formatted for reading and for git: the tools sorted by name, with one line for each value that can
+// change. Spaces between the tokens of a definition don't count. Everything else does: the order of names, the notation
+// of numbers, and duplicate names.
 package pins
 
 import (
@@ -18,35 +20,35 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// FileName is the name of the lock file. It lies beside the policy file.
+// FileName is the name of the lock file. It is in the policy file's directory.
 const FileName = "countersign.lock"
 
 // Version is the only version of the format so far.
 const Version = 1
 
-// ErrLock says that a lock file can't be used. The wrapping error says where and what to do.
+// ErrLock means that a lock file can't be used. The wrapping error says where the fault is and what to do.
 var ErrLock = errors.New("the lock file can't be used")
 
-// ErrDefinition says that what a source said of a tool can't be pinned.
+// ErrDefinition means that a source's definition of a tool can't be pinned.
 var ErrDefinition = errors.New("the definition can't be pinned")
 
-// Pin is one tool as the operator looked at it.
+// Pin is a reviewed tool.
 type Pin struct {
 	Tool       string          // as the policy names it
-	Source     string          // the source of the policy file that it came from
+	Source     string          // its source in the policy file
 	Hash       string          // of the definition; see [Hash]
-	Definition json.RawMessage // as its source gave it, without spaces between the tokens
-	FirstSeen  time.Time       // when a tool of that name was pinned first
+	Definition json.RawMessage // from the source, without spaces between the tokens
+	FirstSeen  time.Time       // when a tool of that name was first pinned
 	PinnedAt   time.Time
-	By         string // the login of whoever pinned it
+	By         string // login of the person who pinned it
 }
 
 // Lock is a lock file's content. The zero Lock has no pins.
 type Lock struct {
-	Pins []Pin // by tool
+	Pins []Pin // sorted by tool
 }
 
-// Of lists the pins of a source.
+// Of returns the pins of a source.
 func (l Lock) Of(source string) []Pin {
 	var out []Pin
 	for _, p := range l.Pins {
@@ -57,7 +59,7 @@ func (l Lock) Of(source string) []Pin {
 	return out
 }
 
-// Tool finds a tool's pin.
+// Tool returns a tool's pin.
 func (l Lock) Tool(name string) (Pin, bool) {
 	i, found := l.find(name)
 	if !found {
@@ -70,7 +72,7 @@ func (l Lock) find(tool string) (int, bool) {
 	return slices.BinarySearchFunc(l.Pins, tool, func(p Pin, tool string) int { return strings.Compare(p.Tool, tool) })
 }
 
-// With is the lock with a tool pinned, in place of an earlier pin of that tool if there is one. When the tool was first seen stays.
+// With returns the lock with a pin added, or replaced if the tool is already pinned. The first-seen time is kept.
 func (l Lock) With(p Pin) Lock {
 	out := Lock{Pins: slices.Clone(l.Pins)}
 	i, found := l.find(p.Tool)
@@ -83,7 +85,7 @@ func (l Lock) With(p Pin) Lock {
 	return out
 }
 
-// Without is the lock without a tool's pin.
+// Without returns the lock without a tool's pin.
 func (l Lock) Without(tool string) Lock {
 	i, found := l.find(tool)
 	if !found {
@@ -102,7 +104,8 @@ func Make(tool, source string, definition json.RawMessage, by string, now time.T
 	return Pin{Tool: tool, Source: source, Hash: hashOf(compact), Definition: compact, FirstSeen: at, PinnedAt: at, By: by}, nil
 }
 
-// Compact is a definition without the spaces between its tokens. Every other byte stays: the order of names, names that stand twice, how numbers and escapes are written.
+// Compact removes the spaces between a definition's tokens. All other bytes stay: the order of names, duplicate names,
+// and the notation of numbers and escapes.
 func Compact(definition json.RawMessage) (json.RawMessage, error) {
 	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true))
 	switch {
@@ -114,7 +117,7 @@ func Compact(definition json.RawMessage) (json.RawMessage, error) {
 	return out, nil
 }
 
-// Hash names a definition: two definitions with the same hash are the same but for the spaces between their tokens.
+// Hash identifies a definition: two definitions with the same hash differ at most in the spaces between their tokens.
 func Hash(definition json.RawMessage) (string, error) {
 	compact, err := Compact(definition)
 	if err != nil {
@@ -132,7 +135,7 @@ func hashOf(compact json.RawMessage) string {
 
 const hashPrefix = "sha256:"
 
-// Short is a hash as people compare it.
+// Short returns the short form of a hash that people compare.
 func Short(hash string) string {
 	hash = strings.TrimPrefix(hash, hashPrefix)
 	return hash[:min(len(hash), 12)]

@@ -270,15 +270,3 @@ func TestReadBoundsTheFile(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestCompare(t *testing.T) {
-	a, b := "a", "b"
-	for _, c := range []struct {
-		pinned, offered *string
-		want            pins.State
-	}{{nil, nil, pins.None}, {nil, &a, pins.New}, {&a, nil, pins.Gone}, {&a, &b, pins.Drifted}, {&a, &a, pins.Same}} {
-		if got := pins.Compare(c.pinned, c.offered); got != c.want || got.Open() != (got == pins.New || got == pins.Drifted) {
-			t.Errorf("%v, %v: %s", c.pinned, c.offered, got)
-		}
-	}
-}

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Parse reads a lock file's content. name is what its errors call it. It takes nothing that it would not write itself, but for how it is laid out: a merge that went
-// wrong must not pin what nobody looked at.
+// Parse parses a lock file's content; name is the file's name in errors. Apart from the layout, it accepts only content
+// that Format would write, because a bad merge must not pin a definition that nobody reviewed.
 func Parse(name string, data []byte) (Lock, error) {
 	p := &parser{name: name, data: data, d: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))}
 	l, err := p.file()
@@ -24,12 +24,12 @@ func Parse(name string, data []byte) (Lock, error) {
 	return l, nil
 }
 
-// parser reads token by token: a definition may hold names twice, and nothing else may.
+// parser reads token by token, because duplicate names are allowed within a definition and nowhere else.
 type parser struct {
 	name string
 	data []byte
 	d    *jsontext.Decoder
-	at   int64 // where what is being read begins
+	at   int64 // start of the current token
 }
 
 // mark notes where the next token begins.
@@ -40,7 +40,7 @@ func (p *parser) mark() {
 	}
 }
 
-// fault is an error with the place in the file.
+// fault returns an error with the position in the file.
 func (p *parser) fault(format string, args ...any) error {
 	before := p.data[:min(p.at, int64(len(p.data)))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -49,7 +49,7 @@ func (p *parser) fault(format string, args ...any) error {
 
 const mendIt = `take the file from version control again, or delete it and run "countersign tools pin"`
 
-// broken is the fault of JSON that can't be read.
+// broken returns the error for invalid JSON.
 func (p *parser) broken(err error) error {
 	p.at = p.d.InputOffset()
 	switch {
@@ -61,7 +61,7 @@ func (p *parser) broken(err error) error {
 	return p.fault("it is not valid JSON (%s); %s", plain(err), mendIt)
 }
 
-// object reads an object whose names are all known, and each there once. The reader of a name's value is called in the order of the file.
+// object reads an object with known, unique names. It calls the reader of each value in the order of the file.
 func (p *parser) object(what string, known map[string]func() error) error {
 	if err := p.begin('{', what+" is no object"); err != nil {
 		return err

@@ -8,16 +8,19 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"countersign/cmd/countersign/cli"
 )
 
-// probe says whether one part of the bot can do its work. Its error is shown on /readyz.
+// probe checks whether one part of the bot works. /readyz shows its error.
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // it is only shown: the bot can work all the same
+	notice bool // only shown: the bot stays ready
 }
 
-// admin serves the operator's address: /healthz says that the process lives, /readyz that it can do its work, and /metrics what it did.
+// admin serves the operator's address: /healthz reports that the process lives, /readyz that it can work, and /metrics
+// has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -45,12 +48,12 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// serveHTTP serves until ctx ends, and lets requests under way finish.
+// serveHTTP serves until ctx ends, and then waits for the current requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)
 }
 
-// serveOn is serveHTTP for a server with settings of its own.
+// serveOn is serveHTTP with a configured server.
 func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
@@ -70,7 +73,7 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	return nil
 }
 
-// listen opens an address. what names it in the error, and setting what sets it.
+// listen opens an address. The error names what the address is for, and the setting that changes it.
 func listen(what, setting, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	var malformed *net.AddrError
@@ -79,9 +82,9 @@ func listen(what, setting, addr string) (net.Listener, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, couldNot("%s can't listen on %s: another process uses that port. Stop it, or choose another address with %s", what, addr, setting)
+		return nil, cli.CouldNot("%s can't listen on %s: another process uses that port. Stop it, or choose another address with %s", what, addr, setting)
 	case errors.As(err, &malformed), errors.As(err, &unknown), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, misused("%s can't listen on %q: it is no address of this machine (%w). Write HOST:PORT with %s, such as 127.0.0.1:8484", what, addr, err, setting)
+		return nil, cli.Misused("%s can't listen on %q: it is no address of this machine (%w). Write HOST:PORT with %s, such as 127.0.0.1:8484", what, addr, err, setting)
 	}
-	return nil, couldNot("%s can't listen on %s: %w. Choose another address with %s", what, addr, err, setting)
+	return nil, cli.CouldNot("%s can't listen on %s: %w. Choose another address with %s", what, addr, err, setting)
 }

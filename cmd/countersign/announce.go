@@ -15,8 +15,8 @@ import (
 	"countersign/config"
 )
 
-// announce tells a newcomer where to look and what to do, and opens the page.
-func announce(out io.Writer, st stage, s setup, o demoOptions) {
+// announce prints the first steps for a new user, and opens the page.
+func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	page := st.base + "/#/U0100/C0001"
 	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, s.model.Name, modelPlace(s.model))
 	if o.data == "" {
@@ -27,7 +27,7 @@ func announce(out io.Writer, st stage, s setup, o demoOptions) {
 	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
-	if call := suggestion(s.tools, s.policies.inForce.Load()); call != "" {
+	if call := suggestion(s.tools, s.policies.active.Load()); call != "" {
 		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen become one of those who are asked, and decide. Ctrl-C ends the demo.\n", call)
 	} else {
 		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
@@ -43,8 +43,8 @@ func announce(out io.Writer, st stage, s setup, o demoOptions) {
 	}
 }
 
-// suggestion writes out a call of a tool that the policy itself brings, as the scripted model understands it: one that the policy names and that waits for somebody,
-// if there is one. It is empty where the policy brings none, or none that is known yet.
+// suggestion returns a call of one of the policy's own tools in the syntax of the scripted model: a named tool that
+// waits for somebody, if there is one. It is empty if the policy has no such tools, or none is known yet.
 func suggestion(tools *toolbox, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {
@@ -52,7 +52,7 @@ func suggestion(tools *toolbox, policy *approvers.Policy) string {
 			continue
 		}
 		var in struct{ Required []string }
-		_ = json.Unmarshal(t.Schema, &in) // it is one of an object, or the tool would not be there
+		_ = json.Unmarshal(t.Schema, &in) // always an object, or the tool would not be registered
 		call := "call " + t.Name
 		for _, name := range in.Required {
 			call += " " + name + "=…"
@@ -74,7 +74,7 @@ func modelPlace(m agent.Model) string {
 	return m.BaseURL
 }
 
-// openBrowser opens the page where the machine has a browser. Nobody misses it elsewhere: the address was printed.
+// openBrowser opens the page if the machine has a browser. Errors don't matter, because the address was printed.
 func openBrowser(url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

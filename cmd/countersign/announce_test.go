@@ -15,7 +15,7 @@ func TestSuggestion(t *testing.T) {
 			"tools: {weather.look: {risk: low}, weather.say: {risk: high}}\n": "call weather.say a=… b=…",
 	} {
 		b := openBox(t, policy)
-		if got := suggestion(b.toolbox, b.ps.inForce.Load()); got != want {
+		if got := suggestion(b.toolbox, b.ps.active.Load()); got != want {
 			t.Errorf("%q, want %q, of\n%s", got, want, policy)
 		}
 	}
@@ -23,7 +23,7 @@ func TestSuggestion(t *testing.T) {
 	f := openShifting(t, map[string]string{"send": "Sends."})
 	b.becomes(f.entry("crm", ""))
 	b.begin()
-	if got := suggestion(b.toolbox, b.ps.inForce.Load()); got != "" {
+	if got := suggestion(b.toolbox, b.ps.active.Load()); got != "" {
 		t.Errorf("of what is blocked: %q", got)
 	}
 }

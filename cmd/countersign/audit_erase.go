@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
 
-// eraseOptions say what is erased, and why.
+// eraseOptions identify the part to erase, with the reason.
 type eraseOptions struct {
 	Chain  string `json:"chain"`
 	Reason string `json:"reason"`
@@ -39,23 +40,23 @@ Not erased are the conversation's messages and answers, which go with the conver
 	return cmd
 }
 
-var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.Context, w workplace, o eraseOptions) error {
-	d, err := w.bare()
+var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.Context, w taskEnv, o eraseOptions) error {
+	wf, err := w.bare()
 	if err != nil {
 		return err
 	}
-	done, err := d.Erase(ctx, o.Chain, w.who, o.Reason)
+	done, err := wf.Erase(ctx, o.Chain, w.who, o.Reason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return answerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
-	case errors.Is(err, desk.ErrNotOver):
-		return answerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, err)
+		return cli.AnswerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
+	case errors.Is(err, workflow.ErrNotOver):
+		return cli.AnswerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, err)
 	case err != nil:
-		return couldNot("nothing was erased: %w", err)
+		return cli.CouldNot("nothing was erased: %w", err)
 	}
-	fmt.Fprintf(w.out, "erased %s of %s, and %s\n", count(done.Payloads, "text"), count(done.Chains, "chain"), count(done.Renderings, "posted card"))
+	fmt.Fprintf(w.out, "erased %s of %s, and %s\n", cli.Count(done.Payloads, "text"), cli.Count(done.Chains, "chain"), cli.Count(done.Renderings, "posted card"))
 	if done.Files > 0 {
-		fmt.Fprintf(w.out, "erased %s that its runs brought back; what Slack has of them stays there\n", count(done.Files, "file"))
+		fmt.Fprintf(w.out, "erased %s that its runs brought back; what Slack has of them stays there\n", cli.Count(done.Files, "file"))
 	}
 	return nil
 }}

@@ -12,10 +12,13 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 )
 
-// What is erased is in no row of the file any more, in no writing, but for the conversation's messages and answers; and the history verifies.
+// What is erased is in no row of the file any more, in no writing, but for the conversation's messages and answers; and
+// the history verifies.
 func TestAuditErase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
@@ -32,14 +35,14 @@ func TestAuditErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rejected, err := auditFilter{Tool: "cancel_account", Kinds: []string{"decided"}}.records(t.Context(), db)
+	rejected, _, err := audit.Filter{Tool: "cancel_account", Kinds: []string{"decided"}}.Records(t.Context(), db)
 	if err != nil || len(rejected) != 1 {
 		t.Fatal(rejected, err)
 	}
-	alone := func() (*desk.Desk, error) {
-		return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
+	alone := func() (*workflow.Workflow, error) {
+		return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
 	}
-	w := workplace{store: db, who: approvers.Operator("root"), out: &out, desk: alone, bare: alone}
+	w := taskEnv{store: db, who: approvers.Operator("root"), out: &out, workflow: alone, bare: alone}
 	before, err := storedFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
@@ -68,10 +71,10 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("it is shown as\n%s", text)
 	}
 	out.Reset()
-	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, keptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, by records that say so") {
+	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, by records that say so") {
 		t.Errorf("the history after it: %v\n%s", err, out.String())
 	}
-	if err := auditEraseTask.run(t.Context(), w, eraseOptions{"req_none", "x"}); exitCode(err) != exitNo {
+	if err := auditEraseTask.run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {
 		t.Errorf("what is not there: %v", err)
 	}
 	if err := errors.Join(db.Check(t.Context()), db.Close()); err != nil {

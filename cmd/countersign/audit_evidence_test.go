@@ -2,18 +2,22 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"html"
+	"io"
 	"strings"
 	"testing"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
 
-// evidenceRoom is a store with a history that was played, and the key that its heads are signed with.
-type evidenceRoom struct {
+// evidenceFixture is a store with a history that was played, and the key that its heads are signed with.
+type evidenceFixture struct {
 	*testing.T
 	store.Store
 	key   string
@@ -21,10 +25,10 @@ type evidenceRoom struct {
 	heads uint64
 }
 
-func newEvidenceRoom(t *testing.T) evidenceRoom {
+func newEvidenceFixture(t *testing.T) evidenceFixture {
 	t.Helper()
-	room := evidenceRoom{T: t, Store: played(t, builtIn)}
-	ran, err := auditFilter{Tool: "issue_refund", Kinds: []string{"executing"}}.records(t.Context(), room)
+	room := evidenceFixture{T: t, Store: played(t, builtIn)}
+	ran, _, err := audit.Filter{Tool: "issue_refund", Kinds: []string{"executing"}}.Records(t.Context(), room)
 	if err != nil || len(ran) != 1 {
 		t.Fatalf("%v, %v", ran, err)
 	}
@@ -49,17 +53,17 @@ func newEvidenceRoom(t *testing.T) evidenceRoom {
 }
 
 // page is what is written about the refund, from a store and with the keys that are trusted.
-func (room evidenceRoom) page(s store.Store, keys ...string) string {
+func (room evidenceFixture) page(s store.Store, keys ...string) string {
 	room.Helper()
 	var b strings.Builder
-	err := writeEvidence(room.Context(), &b, s, "", evidenceOptions{Requests: []string{room.chain}, Keys: keys, Own: true})
-	if want := map[bool]int{false: exitDone, true: exitNo}[strings.Contains(b.String(), "✗")]; exitCode(err) != want {
-		room.Errorf("exit code %d (%v); want %d, by what the page says", exitCode(err), err, want)
+	faults, err := audit.WriteEvidence(room.Context(), &b, s, "", audit.EvidenceOptions{Requests: []string{room.chain}, Keys: keys, Own: true})
+	if err != nil || faults > 0 != strings.Contains(b.String(), "✗") {
+		room.Errorf("%d faults (%v), unlike the page", faults, err)
 	}
 	return html.UnescapeString(b.String())
 }
 
-func (room evidenceRoom) wants(what, page string, fault bool, texts ...string) {
+func (room evidenceFixture) wants(what, page string, fault bool, texts ...string) {
 	room.Helper()
 	if strings.Contains(page, "✗") != fault {
 		room.Errorf("%s: the page finds a fault: %t", what, !fault)
@@ -73,20 +77,21 @@ func (room evidenceRoom) wants(what, page string, fault bool, texts ...string) {
 
 // The page tells a real request's story; what was changed in the store is said on it.
 func TestEvidence(t *testing.T) {
-	room := newEvidenceRoom(t)
+	room := newEvidenceFixture(t)
 	room.wants("as it was played", room.page(room, room.key), false,
 		"Refund of $49.99 for order ORD-123", "Asked by Sam (U0100)", "Teo (U0002) approved it as team-lead", "What ran is what was approved", "Teo (U0002) decided on this one")
 	changed := altered{Store: room, payload: func(p *approvers.AuditPayload) { p.Body = append(p.Body, '!') }}
 	room.wants("a changed text", room.page(changed, room.key), true, "texts were changed")
-	err := writeEvidence(t.Context(), &bytes.Buffer{}, room, "", evidenceOptions{Requests: []string{"req_none"}})
-	if exitCode(err) != exitNo {
+	_, err := audit.WriteEvidence(t.Context(), &bytes.Buffer{}, room, "", audit.EvidenceOptions{Requests: []string{"req_none"}})
+	if cli.Code(historyError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
 	}
 }
 
-// The page says under which signed head the records stand, whose key signed it, and that each record was proved to be there.
+// The page says under which signed head the records stand, whose key signed it, and that each record was proved to be
+// there.
 func TestEvidenceSeal(t *testing.T) {
-	room := newEvidenceRoom(t)
+	room := newEvidenceFixture(t)
 	var chain []approvers.AuditRecord
 	var head store.Head // the first that covers the last record, found the long way
 	err := room.View(t.Context(), func(r store.Reader) (err error) {
@@ -113,7 +118,7 @@ func TestEvidenceSeal(t *testing.T) {
 	room.wants("its own key", room.page(room, room.key), false, fmt.Sprintf("Signed head %d of %s covers every record, %d in all", head.Number, signed.At.Format("2006-01-02 15:04:05 UTC"), len(chain)),
 		signed.Root.String(), room.key, "signed by a key in the bot's own file")
 	room.wants("no key", room.page(room), false, "held against no key", "covers every record")
-	room.wants("another key", room.page(room, newSealedStore(t).keys[0].Public), true, "is not signed by a key that is trusted")
+	room.wants("another key", room.page(room, newKey(t, "countersign-other").Public), true, "is not signed by a key that is trusted")
 
 	// What is newer than the newest head is said to be.
 	err = room.Update(t.Context(), func(tx store.Tx) error {
@@ -131,20 +136,12 @@ func TestEvidenceSeal(t *testing.T) {
 		t.Fatal(err)
 	}
 	room.wants("only newer records", room.page(room, room.key), false, fmt.Sprintf("No signed head covers the records yet: they are newer than head %d of", room.heads))
-
-	other := newSealedStore(t)
-	for range 300 { // every request has its own head, and each is found among the others
-		other.head(1)
-	}
-	for _, n := range []int{1, 2, 137, 299, 300} {
-		room.chain = fmt.Sprintf("req_%06d", n)
-		room.wants(room.chain, room.page(other.db, other.keys[0].Public), false, fmt.Sprintf("Signed head %d of", n), "covers every record, 1 in all")
-	}
 }
 
-// Whatever somebody who lacks the key makes of the history is a fault on the page, although the chain itself is in order.
+// Whatever somebody who lacks the key makes of the history is a fault on the page, although the chain itself is in
+// order.
 func TestEvidenceOfATamperedHistory(t *testing.T) {
-	room := newEvidenceRoom(t)
+	room := newEvidenceFixture(t)
 	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked anew
 		var before approvers.AuditRecord
 		for i := range all {
@@ -190,7 +187,17 @@ func forged(t *testing.T, signed string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := approvers.NewSealKey(rand.Reader, head.Origin)
+	note, err := head.Sign(newKey(t, head.Origin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return note
+}
+
+// newKey is a key of an installation that signed nothing yet.
+func newKey(t *testing.T, origin string) approvers.SealKey {
+	t.Helper()
+	text, err := approvers.NewSealKey(rand.Reader, origin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,9 +205,32 @@ func forged(t *testing.T, signed string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note, err := head.Sign(key)
-	if err != nil {
-		t.Fatal(err)
+	return key
+}
+
+// headless is a store whose newest signed head is damaged.
+type headless struct{ store.Store }
+
+type headlessReader struct{ store.Reader }
+
+func (s headless) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error { return fn(headlessReader{r}) })
+}
+
+func (headlessReader) LastHead() (store.Head, error) {
+	return store.Head{}, &store.DamagedError{Damage: store.Damage{Bucket: "audit_heads", Key: "3", Why: "its checksum does not match"}}
+}
+
+// A signed head that is damaged is a fault on the page, which is written all the same.
+func TestEvidenceUnderADamagedHead(t *testing.T) {
+	room := newEvidenceFixture(t)
+	page := room.page(headless{room}, room.key)
+	room.wants("a damaged head", page, true, "What is needed to check the seal is damaged: audit_heads, row 3: its checksum does not match.", "The chain is whole")
+	if strings.Contains(page, "has no signed heads") {
+		t.Error("the page says that the store has no heads")
 	}
-	return note
+	err := auditEvidenceTask.run(t.Context(), taskEnv{store: headless{room}, out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
+	if cli.Code(err) != cli.ExitNo {
+		t.Errorf("it ends with %v", err)
+	}
 }

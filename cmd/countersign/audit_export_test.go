@@ -10,35 +10,37 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 )
 
 // The filters pick what they say, and each combination of them what all of them pick.
 func TestAuditFilter(t *testing.T) {
 	db := played(t, builtIn)
-	all, err := auditFilter{}.records(t.Context(), db)
+	all, _, err := audit.Filter{}.Records(t.Context(), db)
 	if err != nil || len(all) < 20 {
 		t.Fatalf("%d records, %v", len(all), err)
 	}
 	refund := all[slices.IndexFunc(all, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == "issue_refund" })]
 	middle := all[len(all)/2].At
 	tests := map[string]struct {
-		filter auditFilter
+		filter audit.Filter
 		want   func(approvers.AuditRecord) bool
 	}{
-		"request": {auditFilter{Chain: refund.Chain}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain }},
-		"tool":    {auditFilter{Tool: "issue_refund"}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain }},
-		"actor":   {auditFilter{Actor: "U0002"}, func(r approvers.AuditRecord) bool { return r.Actor == "T0001/U0002" }},
-		"whole":   {auditFilter{Actor: "T0001/U0003"}, func(r approvers.AuditRecord) bool { return r.Actor == "T0001/U0003" }},
-		"bot":     {auditFilter{Actor: "bot"}, func(r approvers.AuditRecord) bool { return r.Actor == "" }},
-		"kind": {auditFilter{Kinds: []string{"decided", "executing"}}, func(r approvers.AuditRecord) bool {
+		"request": {audit.Filter{Chain: refund.Chain}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain }},
+		"tool":    {audit.Filter{Tool: "issue_refund"}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain }},
+		"actor":   {audit.Filter{Actor: "U0002"}, func(r approvers.AuditRecord) bool { return r.Actor == "T0001/U0002" }},
+		"whole":   {audit.Filter{Actor: "T0001/U0003"}, func(r approvers.AuditRecord) bool { return r.Actor == "T0001/U0003" }},
+		"bot":     {audit.Filter{Actor: "bot"}, func(r approvers.AuditRecord) bool { return r.Actor == "" }},
+		"kind": {audit.Filter{Kinds: []string{"decided", "executing"}}, func(r approvers.AuditRecord) bool {
 			return r.Kind == approvers.AuditDecided || r.Kind == approvers.AuditExecuting
 		}},
-		"since": {auditFilter{Since: middle}, func(r approvers.AuditRecord) bool { return !r.At.Before(middle) }},
-		"until": {auditFilter{Until: middle}, func(r approvers.AuditRecord) bool { return r.At.Before(middle) }},
-		"two":   {auditFilter{Tool: "issue_refund", Kinds: []string{"decided"}}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain && r.Kind == approvers.AuditDecided }},
+		"since": {audit.Filter{Since: middle}, func(r approvers.AuditRecord) bool { return !r.At.Before(middle) }},
+		"until": {audit.Filter{Until: middle}, func(r approvers.AuditRecord) bool { return r.At.Before(middle) }},
+		"two":   {audit.Filter{Tool: "issue_refund", Kinds: []string{"decided"}}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain && r.Kind == approvers.AuditDecided }},
 	}
 	for name, tt := range tests {
-		got, err := tt.filter.records(t.Context(), db)
+		got, _, err := tt.filter.Records(t.Context(), db)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -59,7 +61,7 @@ func TestFilterFlags(t *testing.T) {
 	for name, f := range map[string]filterFlags{
 		"kind": {kinds: []string{"decide"}}, "since": {since: "yesterday"}, "a negative time": {until: "-3h"}, "nothing between": {since: "1h", until: "2h"},
 	} {
-		if _, err := f.read(now); exitCode(err) != exitUsage {
+		if _, err := f.read(now); cli.Code(err) != cli.ExitUsage {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -68,18 +70,18 @@ func TestFilterFlags(t *testing.T) {
 // Each format has every record, and gives back what went in; texts come only where they are asked for.
 func TestExport(t *testing.T) {
 	db := played(t, builtIn)
-	all, err := auditFilter{}.records(t.Context(), db)
+	all, _, err := audit.Filter{}.Records(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	export := func(format string, payloads bool) string {
 		var b strings.Builder
-		if err := exportAudit(t.Context(), &b, db, exportOptions{Format: format, Payloads: payloads}); err != nil {
+		if err := audit.Export(t.Context(), &b, db, audit.ExportOptions{Format: format, Payloads: payloads}); err != nil {
 			t.Fatalf("%s: %v", format, err)
 		}
 		return b.String()
 	}
-	for format := range exportFormats {
+	for _, format := range audit.ExportFormats() {
 		if bare := export(format, false); strings.Contains(bare, "arrived broken") || strings.Contains(bare, "49.99") {
 			t.Errorf("%s shows what people wrote, unasked", format)
 		}
@@ -90,7 +92,11 @@ func TestExport(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(export("jsonl", true)), "\n")
 	var read []approvers.AuditRecord
 	for _, line := range lines {
-		var x exported
+		var x struct {
+			approvers.AuditRecord
+			Payload string `json:"payload"`
+			Salt    []byte `json:"payload_salt"`
+		}
 		if err := json.Unmarshal([]byte(line), &x); err != nil {
 			t.Fatalf("%v in %s", err, line)
 		}
@@ -125,22 +131,5 @@ func TestExport(t *testing.T) {
 	}
 	if len(lines) != len(all) || len(cef) != len(all) {
 		t.Errorf("%d lines of JSON and %d of CEF for %d records", len(lines), len(cef), len(all))
-	}
-}
-
-// What people write can't make a formula, a further field, or a further line of an export.
-func TestExportIsInert(t *testing.T) {
-	for in, want := range map[string]string{"=cmd()": "'=cmd()", "+1": "'+1", "-1": "'-1", "@x": "'@x", "plain": "plain", "": ""} {
-		if got := inert(in); got != want {
-			t.Errorf("inert(%q) = %q, want %q", in, got, want)
-		}
-	}
-	var b strings.Builder
-	x := exported{AuditRecord: approvers.AuditRecord{Chain: "req_1", Seq: 1, Kind: approvers.AuditClosed, Actor: "T1/U=1", Facts: map[string]string{"state": "a|b\\c\nact=approve"}}}
-	if err := (cefExport{&b}).write(x); err != nil {
-		t.Fatal(err)
-	}
-	if line := b.String(); strings.Count(line, "\n") != 1 || strings.Contains(line, " act=") || !strings.Contains(line, `suser=T1/U\=1`) || !strings.Contains(line, `outcome=a|b\\c\nact\=approve`) {
-		t.Errorf("%q", line)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
 
@@ -87,7 +89,7 @@ func TestAudit(t *testing.T) {
 	defer db.Close()
 
 	out.Reset()
-	if err := listAudit(t.Context(), &out, db, auditFilter{}); err != nil {
+	if err := audit.List(t.Context(), &out, db, audit.Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"decided", "T0001/U0002", "T0001/U0003", `kind="reject"`, `kind="approve"`, `role="team-lead"`, "returned"} {
@@ -98,7 +100,7 @@ func TestAudit(t *testing.T) {
 	if strings.Contains(out.String(), "jane@example.com") || strings.Contains(out.String(), "undone") {
 		t.Errorf("the list shows what people wrote:\n%s", out.String())
 	}
-	if err := listAudit(t.Context(), &out, db, auditFilter{Chain: "req_none"}); exitCode(err) != exitNo {
+	if err := audit.List(t.Context(), &out, db, audit.Filter{Chain: "req_none"}); cli.Code(historyError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
 	}
 }

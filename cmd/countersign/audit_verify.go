@@ -2,27 +2,28 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/store"
+	"countersign/store/bolt"
 )
 
-// verifyOptions say what the history is held against.
+// verifyOptions say against which keys and heads the history is verified.
 type verifyOptions struct {
-	Keys   []string   `json:"keys,omitempty"`   // the public keys that are trusted
-	Own    bool       `json:"own,omitempty"`    // they are those of the key's file, and not named by the operator
-	Heads  []headText `json:"heads,omitempty"`  // the texts with heads that follow one another in the input
-	Beside bool       `json:"beside,omitempty"` // they are of the file in which the bot keeps them, and not named by the operator
+	Keys   []string   `json:"keys,omitempty"`   // the trusted public keys
+	Own    bool       `json:"own,omitempty"`    // they come from the key file, not from the operator
+	Heads  []headText `json:"heads,omitempty"`  // the files with heads, concatenated in the input
+	Beside bool       `json:"beside,omitempty"` // they come from the bot's own file, not from the operator
 }
 
 // headText is a file with heads that are kept elsewhere.
@@ -60,7 +61,7 @@ Who can write to the store and has the key can replace everything in the store. 
 			if err != nil {
 				return err
 			}
-			return errors.Join(auditVerifyTask.do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // who reads it must not close it
+			return errors.Join(auditVerifyTask.do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close it
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust")
@@ -68,7 +69,7 @@ Who can write to the store and has the key can replace everything in the store. 
 	return cmd
 }
 
-var auditVerifyTask = task[verifyOptions]{"audit verify", true, func(ctx context.Context, w workplace, o verifyOptions) error {
+var auditVerifyTask = task[verifyOptions]{"audit verify", true, func(ctx context.Context, w taskEnv, o verifyOptions) error {
 	kept, err := o.read(w.in)
 	if err != nil {
 		return err
@@ -76,11 +77,24 @@ var auditVerifyTask = task[verifyOptions]{"audit verify", true, func(ctx context
 	return verifyAudit(ctx, w.out, w.store, o, kept)
 }}
 
-// trust checks the keys that the operator named, or takes those of the key's file.
+// verifyAudit verifies the history, and prints the report.
+func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOptions, kept audit.KeptHeads) error {
+	report, err := audit.Verify(ctx, s, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Kept: kept, Beside: o.Beside, Guard: bolt.Guard})
+	if err != nil {
+		return err
+	}
+	report.Write(out)
+	if n := report.Faults(); n > 0 {
+		return cli.AnswerNo("the history is not what it was: %s", cli.Count(n, "fault"))
+	}
+	return nil
+}
+
+// trust validates the operator's keys, or uses those of the key file.
 func (o *verifyOptions) trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {
-			return misused("--key %s is not a public key: write it as \"countersign audit key\" prints it (%w)", key, err)
+			return cli.Misused("--key %s is not a public key: write it as \"countersign audit key\" prints it (%w)", key, err)
 		}
 	}
 	if len(o.Keys) > 0 {
@@ -88,21 +102,22 @@ func (o *verifyOptions) trust() error {
 	}
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
-		return misused("the environment can't be used:\n%w", err)
+		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	keys, err := readSealKeys(env.Audit.Key)
+	keys, err := audit.ReadKeyFile(env.Audit.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	o.Keys, o.Own = keys.public, true
-	return err
+	o.Keys, o.Own = keys.Public, true
+	return sealKeyError(err)
 }
 
-// beside is the file in which the bot itself keeps the heads, where there is one: less than one elsewhere, and more than none.
+// beside returns the bot's own file of heads, if it exists. It proves less than a file kept elsewhere, but more than
+// none.
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
-		return nil // trust has said so
+		return nil // trust reported it
 	}
 	if info, err := os.Stat(env.Audit.Heads); err != nil || info.Size() == 0 {
 		return nil
@@ -117,12 +132,12 @@ func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	for _, path := range files {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, errors.Join(misused("--heads %s can't be read: %w", path, err), all.Close())
+			return nil, errors.Join(cli.Misused("--heads %s can't be read: %w", path, err), all.Close())
 		}
 		all.files = append(all.files, f)
 		text, size, err := whatThereIs(f)
 		if err != nil {
-			return nil, errors.Join(couldNot("--heads %s can't be read: %w", path, err), all.Close())
+			return nil, errors.Join(cli.CouldNot("--heads %s can't be read: %w", path, err), all.Close())
 		}
 		o.Heads = append(o.Heads, headText{Name: path, Size: size})
 		all.readers = append(all.readers, text)
@@ -131,7 +146,8 @@ func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	return &all, nil
 }
 
-// whatThereIs is what there is to read of a file now, and how much that is: what is added meanwhile is not looked at. A pipe does not tell before its end.
+// whatThereIs returns the current content of a file with its size. Data appended later is ignored. The size of a pipe
+// is known only at its end.
 func whatThereIs(f *os.File) (io.Reader, int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -144,7 +160,7 @@ func whatThereIs(f *os.File) (io.Reader, int64, error) {
 	return bytes.NewReader(text), int64(len(text)), err
 }
 
-// textFiles are files that are read one after the other.
+// textFiles reads several files one after the other.
 type textFiles struct {
 	io.Reader
 	readers []io.Reader
@@ -159,41 +175,16 @@ func (j *textFiles) Close() error {
 	return errors.Join(errs...)
 }
 
-// keptHead is a head that is kept elsewhere, with the place where.
-type keptHead struct {
-	approvers.KeptHead
-	approvers.Head
-	place string
-}
-
-// keptHeads are all that are kept elsewhere.
-type keptHeads struct {
-	heads  []keptHead
-	faults []error // what is there and is no head
-}
-
-// read reads the heads that are kept elsewhere.
-func (o verifyOptions) read(in io.Reader) (all keptHeads, err error) {
+// read parses the heads that are kept elsewhere.
+func (o verifyOptions) read(in io.Reader) (all audit.KeptHeads, err error) {
 	for _, h := range o.Heads {
 		text, err := io.ReadAll(io.LimitReader(in, h.Size))
 		if err != nil || int64(len(text)) < h.Size {
-			return all, couldNot("%s can't be read: %w", h.Name, errors.Join(err, io.ErrUnexpectedEOF))
+			return all, cli.CouldNot("%s can't be read: %w", h.Name, errors.Join(err, io.ErrUnexpectedEOF))
 		}
-		kept, faults := approvers.KeptHeads(string(text))
-		if len(kept) == 0 {
-			return all, misused("--heads %s: %w", h.Name, errors.Join(faults...))
-		}
-		for _, f := range faults {
-			all.faults = append(all.faults, fmt.Errorf("%s: %w", h.Name, f))
-		}
-		for _, k := range kept {
-			head, err := approvers.ReadHead(k.Note)
-			if err != nil {
-				return all, err
-			}
-			all.heads = append(all.heads, keptHead{KeptHead: k, Head: head, place: fmt.Sprintf("%s:%d", h.Name, k.Line)})
+		if err := all.Add(h.Name, string(text)); err != nil {
+			return all, cli.Misused("--heads %s: %w", h.Name, err)
 		}
 	}
-	slices.SortStableFunc(all.heads, func(a, b keptHead) int { return cmp.Compare(a.Number, b.Number) })
 	return all, nil
 }

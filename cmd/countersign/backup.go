@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -37,23 +39,24 @@ The store holds what people wrote and were shown. Keep its copies as safe as the
 	return cmd
 }
 
-// copier is a store that can be copied while it is used.
+// copier is a store that can be copied while it is in use.
 type copier interface {
 	Copy(ctx context.Context, w io.Writer) (size int64, err error)
 }
 
-// slowBackup is for how long whoever takes a copy may not take the next piece. The store can't use space again meanwhile.
+// slowBackup limits the wait for the reader of a copy to take the next piece. Until then the store can't reuse freed
+// space.
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
-var backupTask = task[none]{"backup", true, func(ctx context.Context, w workplace, _ none) error {
+var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv, _ none) error {
 	s, ok := w.store.(copier)
 	if !ok {
-		return misused("this kind of store is not copied by the bot: use what comes with its database")
+		return cli.Misused("this kind of store is not copied by the bot: use what comes with its database")
 	}
 	w.hurry(slowBackup)
 	if _, err := s.Copy(ctx, w.out); err != nil {
-		return couldNot("the store can't be copied: %w", err)
+		return cli.CouldNot("the store can't be copied: %w", err)
 	}
 	return nil
 }}
@@ -65,16 +68,16 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
-		return misused("%s is a directory; name a file in it", path)
+		return cli.Misused("%s is a directory; name a file in it", path)
 	case err == nil && isTheBots(path) != "":
-		return misused("%s is %s; name another file", path, isTheBots(path))
+		return cli.Misused("%s is %s; name another file", path, isTheBots(path))
 	case err == nil && !force:
-		return misused("%s is there already; name another file, or replace it with --force", path)
+		return cli.Misused("%s is there already; name another file, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return couldNot("%s can't be looked at: %w", path, err)
+		return cli.CouldNot("%s can't be looked at: %w", path, err)
 	}
 	var c copied
-	err := wholeFile(path, func(f *os.File) error {
+	err := cli.WholeFile(path, func(f *os.File) error {
 		sum := sha256.New()
 		if err := backupTask.do(ctx, none{}, nil, io.MultiWriter(f, sum)); err != nil {
 			return err
@@ -84,20 +87,20 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 			return err
 		}
 		c.size, c.hash = info.Size(), hex.EncodeToString(sum.Sum(nil))
-		copy, err := bolt.Open(f.Name(), bolt.Options{})
+		copy, err := bolt.Open(f.Name(), bolt.Options{AsIs: true})
 		if err != nil {
-			return couldNot("the copy is not whole; back up once more: %w", err)
+			return cli.CouldNot("the copy is not whole; back up once more: %w", err)
 		}
 		return errors.Join(c.check(ctx, copy), copy.Close())
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; it was checked\n%s\nSHA-256 %s\n", path, sized(c.size), c.what(), c.hash)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; it was checked\n%s\nSHA-256 %s\n", path, cli.Size(c.size), c.what(), c.hash)
 	return nil
 }
 
-// isTheBots says which of the bot's own files one is, by the environment; empty: none.
+// isTheBots names the bot's own file at a path, according to the environment; empty: it is not one.
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -114,7 +117,7 @@ func isTheBots(path string) string {
 	return ""
 }
 
-// copied is what is known of a copy of a store.
+// copied describes a copy of a store.
 type copied struct {
 	size    int64
 	hash    string // of the file
@@ -123,19 +126,22 @@ type copied struct {
 	head    string
 }
 
-// check verifies a copy as far as that goes without anything beside it, and counts what it holds.
+// check verifies a copy as far as possible without other files, and counts its content.
 func (c *copied) check(ctx context.Context, s store.Store) error {
+	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
+		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
+	}
 	if err := s.Check(ctx); err != nil {
-		return couldNot("the copy has faults: %w", err)
+		return cli.CouldNot("the copy has faults: %w", err)
 	}
 	var o verifyOptions
 	if err := o.trust(); err != nil {
 		return err
 	}
-	if err := verifyAudit(ctx, io.Discard, s, o, keptHeads{}); err != nil {
+	if err := verifyAudit(ctx, io.Discard, s, o, audit.KeptHeads{}); err != nil {
 		return fmt.Errorf("the copy's history: %w", err)
 	}
-	err := eachChain(ctx, s, func(chain []approvers.AuditRecord) error {
+	err := audit.EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
 		c.records += len(chain)
 		for _, r := range chain {
 			if r.At.After(c.last) {
@@ -145,39 +151,26 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 		return nil
 	})
 	if err != nil {
-		return couldNot("the copy's history can't be read: %w", err)
+		return cli.CouldNot("the copy's history can't be read: %w", err)
 	}
 	return s.View(ctx, func(r store.Reader) error {
 		head, err := r.LastHead()
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		c.head = fmt.Sprintf("head %d, over %s", head.Number, count(int(head.Size), "record"))
+		c.head = fmt.Sprintf("head %d, over %s", head.Number, cli.Count(int(head.Size), "record"))
 		return err
 	})
 }
 
-// what says what a copy holds.
+// what describes the content of a copy.
 func (c *copied) what() string {
-	text := count(c.records, "audit record")
+	text := cli.Count(c.records, "audit record")
 	if !c.last.IsZero() {
-		text += ", the newest of " + moment(c.last)
+		text += ", the newest of " + cli.Moment(c.last)
 	}
 	if c.head != "" {
 		text += "; " + c.head
 	}
 	return text
-}
-
-// sized is a size as people read it.
-func sized(n int64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	f, i := float64(n), 0
-	for ; f >= 1024 && i < len(units)-1; i++ {
-		f /= 1024
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
 }

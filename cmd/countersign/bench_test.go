@@ -15,7 +15,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
 	"countersign/store"
 )
 
@@ -41,11 +41,12 @@ agents:
   support: {channels: ["#support"], prompt: Count., tools: ["*"]}
 `
 
-// BenchmarkMessageToCard measures from a person's message until Slack has taken the card for the approver's direct messages: event, inbox,
-// model call, proposal, and the card. The time that the model's own handler takes is taken off. Figure to reach: p99 < 150 ms.
+// BenchmarkMessageToCard measures from a person's message until Slack has taken the card for the approver's direct
+// messages: event, inbox, model call, proposal, and the card. The time that the model's own handler takes is taken off.
+// Figure to reach: p99 < 150 ms.
 func BenchmarkMessageToCard(b *testing.B) {
 	posted := make(chan string, 100)
-	a := openArena(b, arenaConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), called: func(method string, form url.Values) {
+	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), called: func(method string, form url.Values) {
 		if method == "chat.postMessage" {
 			posted <- form.Get("text")
 		}
@@ -53,8 +54,8 @@ func BenchmarkMessageToCard(b *testing.B) {
 	var took []time.Duration
 	for i := 0; b.Loop(); i++ {
 		order := fmt.Sprintf("m%d", i)
-		thought, began := a.thinking.Load(), time.Now()
-		if _, err := a.as("sam").Say(b.Context(), "#support", "", "@Countersign 1 of "+order); err != nil {
+		thought, began := h.thinking.Load(), time.Now()
+		if _, err := h.as("sam").Say(b.Context(), "#support", "", "@Countersign 1 of "+order); err != nil {
 			b.Fatal(err)
 		}
 		for text := ""; !strings.Contains(text, "Stage 1 of 1") || !strings.Contains(text, order+".0"); {
@@ -64,19 +65,19 @@ func BenchmarkMessageToCard(b *testing.B) {
 				b.Fatal("there is no card")
 			}
 		}
-		took = append(took, time.Since(began)-time.Duration(a.thinking.Load()-thought))
+		took = append(took, time.Since(began)-time.Duration(h.thinking.Load()-thought))
 	}
 	percentiles(b, "", took)
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkClick measures from a click at the page to its acknowledgement there: over HTTP to the workspace, over the socket to the bot,
-// durably into the inbox, and back. In turn with the clicks, raw bbolt writes the same records, one transaction each. A person clicks
-// when the click before has had all its effects. Figure to reach: p99 < 25 ms.
+// BenchmarkClick measures from a click at the page to its acknowledgement there: over HTTP to the workspace, over the
+// socket to the bot, durably into the inbox, and back. In turn with the clicks, raw bbolt writes the same records, one
+// transaction each. A person clicks when the click before has had all its effects. Figure to reach: p99 < 25 ms.
 func BenchmarkClick(b *testing.B) { benchClicks(b, 1) }
 
-// BenchmarkClick64 is BenchmarkClick with 64 people who click on a card each at the same moment, while the bot carries out what was
-// clicked. Raw bbolt has 64 writers, whose records share a transaction where they wait together.
+// BenchmarkClick64 is BenchmarkClick with 64 people who click on a card each at the same moment, while the bot carries
+// out what was clicked. Raw bbolt has 64 writers, whose records share a transaction where they wait together.
 func BenchmarkClick64(b *testing.B) { benchClicks(b, 64) }
 
 func benchClicks(b *testing.B, people int) {
@@ -88,7 +89,7 @@ func benchClicks(b *testing.B, people int) {
 	}
 	seed.Channels[2].Members = append(slices.Clone(seed.Channels[2].Members), names...)
 	written := &written{}
-	a := openArena(b, arenaConfig{
+	h := openLoadHarness(b, loadConfig{
 		seed: seed, policy: fmt.Sprintf(benchPolicy, strings.Join(names, ", "), `, cards: "#support-approvals"`),
 		wrap: func(s store.Store) store.Store { return recording{s, written} },
 	})
@@ -98,19 +99,19 @@ func benchClicks(b *testing.B, people int) {
 	for i := 0; b.Loop(); i++ {
 		if len(stock) < people {
 			b.StopTimer()
-			stock = a.stock(max(people, 50), i)
-			a.quiet()
+			stock = h.stock(max(people, 50), i)
+			h.quiet()
 			b.StartTimer()
 		}
 		now := stock[:people]
 		stock = stock[people:]
 		clicked = append(clicked, together(people, func(n int) {
-			if err := a.as(names[n]).Press(a.Context(), now[n].message, now[n].button); err != nil {
+			if err := h.as(names[n]).Press(h.Context(), now[n].message, now[n].button); err != nil {
 				b.Error(err)
 			}
 		})...)
 		b.StopTimer()
-		a.quiet()
+		h.quiet()
 		wrote = append(wrote, together(people, func(n int) { raw.write(written.some(n)) })...)
 		b.StartTimer()
 	}
@@ -138,21 +139,21 @@ func together(n int, do func(i int)) []time.Duration {
 }
 
 // stock has so many cards shown, each for a conversation of its own.
-func (a *arena) stock(n, round int) []card {
-	a.Helper()
+func (h *loadHarness) stock(n, round int) []card {
+	h.Helper()
 	for i := range n {
 		text := fmt.Sprintf("@Countersign 1 of r%d-%d", round, i)
-		if _, err := a.as("sam").Say(a.Context(), "#support", "", text); err != nil {
-			a.Fatal(err)
+		if _, err := h.as("sam").Say(h.Context(), "#support", "", text); err != nil {
+			h.Fatal(err)
 		}
 	}
-	return a.cards(n)
+	return h.cards(n)
 }
 
 // quiet waits until the bot has nothing to do.
-func (a *arena) quiet() {
-	a.Helper()
-	a.until("the bot to have nothing to do", func(r store.Reader) (bool, error) {
+func (h *loadHarness) quiet() {
+	h.Helper()
+	h.until("the bot to have nothing to do", func(r store.Reader) (bool, error) {
 		for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...) {
 			left, err := r.Timers(kind, 1)
 			if err != nil || len(left) > 0 {

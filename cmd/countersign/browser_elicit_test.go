@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The shop's server asks, in the middle of an export that a director has allowed, which of the data are wanted. The question is Sam's, who asked; what he leaves out is not
-// exported.
+// The shop's server asks, in the middle of an export that a director has allowed, which of the data are wanted. The
+// question is Sam's, who asked; what he leaves out is not exported.
 func TestBrowserElicits(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)

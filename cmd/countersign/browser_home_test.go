@@ -12,8 +12,8 @@ const (
 	inForm = "[data-testid=modal][open]"
 )
 
-// The Home tab in a real browser, as every role: what waits is decided from it in the form that shows all arguments, what was asked for stands there until then, and an
-// absence begins and ends there.
+// The Home tab in a real browser, as every role: what waits is decided from it in the form that shows all arguments,
+// what was asked for stands there until then, and an absence begins and ends there.
 func TestBrowserHome(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 

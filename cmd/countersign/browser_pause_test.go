@@ -6,8 +6,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The brake in a real browser: the lead pauses everything while a call waits, everybody sees it, what is approved meanwhile does not run, and it
-// does when somebody else of those who may lets everything go on.
+// The brake in a real browser: the lead pauses everything while a call waits, everybody sees it, what is approved
+// meanwhile does not run, and it does when somebody else of those who may lets everything go on.
 func TestBrowserPause(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 

@@ -2,7 +2,8 @@ package main
 
 import "testing"
 
-// The shop says on the card what a refund would do, before anybody decides, and once more for changed arguments. What it says is the shop's word: the sentence above it stays the policy's.
+// The shop says on the card what a refund would do, before anybody decides, and once more for changed arguments. What
+// it says is the shop's word: the sentence above it stays the policy's.
 func TestBrowserPreview(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"countersign/internal/npm"
+	"countersign/internal/testkit/npm"
 )
 
 const toolsPage = "../../docs/tools.md"
@@ -46,8 +46,9 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 	return w
 }
 
-// The walk-through of docs/tools.md, done for real: a server from npm is pinned, a call of it is asked for in the browser, waits, is approved by the Team Lead, and the
-// file is on the disk. npx would fetch the server; here it is the installed one of the same version.
+// The walk-through of docs/tools.md, done for real: a server from npm is pinned, a call of it is asked for in the
+// browser, waits, is approved by the Team Lead, and the file is on the disk. npx would fetch the server; here it is the
+// installed one of the same version.
 func TestBrowserServer(t *testing.T) {
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
 	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")

@@ -32,8 +32,9 @@ func (b *browser) choosesPerson(name string) {
 	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
-// Two stages with a quorum of two, in a real browser: the only Team Lead hands the request on to a peer, a director changes it after two
-// approvals, which fall; the stages begin again, the bot is down while the lead falls due to be told, and then three people agree.
+// Two stages with a quorum of two, in a real browser: the only Team Lead hands the request on to a peer, a director
+// changes it after two approvals, which fall; the stages begin again, the bot is down while the lead falls due to be
+// told, and then three people agree.
 func TestBrowserStages(t *testing.T) {
 	h := openHouse(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become("testdata/browser.yaml"); err != nil {

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"countersign/internal/testkit"
 
 	"github.com/chromedp/chromedp"
 )
@@ -19,13 +20,10 @@ type browser struct {
 	ctx  context.Context
 }
 
-// openBrowserTest starts Chromium. A machine without it fails the test: the page is part of the product.
+// openBrowserTest starts Chromium.
 func openBrowserTest(t *testing.T, base string) *browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("chromium is needed for the page's tests; install Debian's package chromium")
-	}
+	path := testkit.RequireProgram(t, "chromium", "the page in a browser", testkit.InstallChromium)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
@@ -98,8 +96,9 @@ func (b *browser) write(composer, text string) {
 	b.do("send", chromedp.KeyEvent("\r"))
 }
 
-// enter types into a field in place of what it holds. The page may draw a form anew at any time, so the field is found, focused and
-// selected in one go, the keys go to whatever has the focus, and what then stands in the field is looked at, as a person would.
+// enter types into a field in place of what it holds. The page may draw a form anew at any time, so the field is found,
+// focused and selected in one go, the keys go to whatever has the focus, and what then stands in the field is looked
+// at, as a person would.
 func (b *browser) enter(field, text string) {
 	b.Helper()
 	for range 5 {
@@ -143,7 +142,8 @@ const (
 	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
 )
 
-// The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every surface follows.
+// The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every outbox
+// message follows.
 func TestBrowser(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 

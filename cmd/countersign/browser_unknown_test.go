@@ -8,18 +8,19 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"countersign/internal/scriptedmodel"
-	"countersign/internal/shop"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/shop"
 )
 
 // cutRefund is a bot, as a process of its own, that is killed in the middle of a refund.
 type cutRefund struct {
 	*browser
-	world *trial
+	world *killHarness
 	bot   *process
 }
 
-// cut has Sam ask for a refund and Teo approve it. The bot is killed at a point of it, and another one goes on over the same store and workspace.
+// cut has Sam ask for a refund and Teo approve it. The bot is killed at a point of it, and another one goes on over the
+// same store and workspace.
 func (c *cutRefund) cut(point, ask, preview string) {
 	c.Helper()
 	if c.bot != nil {
@@ -57,10 +58,11 @@ func (c *cutRefund) thread() {
 	c.click("replies", "")
 }
 
-// The bot is killed while a refund is under way, four times. Whoever approved it and whoever asked for it are asked what happened, and each of the four answers
-// leads to what it says. What is asked for again is a new request with its stage, and runs when the Team Lead has approved that.
+// The bot is killed while a refund is under way, four times. Whoever approved it and whoever asked for it are asked
+// what happened, and each of the four answers leads to what it says. What is asked for again is a new request with its
+// stage, and runs when the Team Lead has approved that.
 func TestBrowserUnknown(t *testing.T) {
-	k := newTrial(t, 1, string(demoPolicy), func(*trial) scriptedmodel.Responder { return scriptedmodel.Rules() })
+	k := newTrial(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
 	goods := shop.New(time.Now)
 	web := httptest.NewServer(goods.Handler())
 	defer web.Close()

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"countersign/approvers/desk/books"
+	"countersign/approvers/workflow/invariants"
 	"countersign/store"
 )
 
@@ -31,13 +31,13 @@ func (b *bubble) allTurns(r store.Reader) (turns []string) {
 	return turns
 }
 
-// surfaces are all that name a request or a turn.
-func (b *bubble) surfaces() (out []store.Surface) {
+// outbox messages are all that name a request or a turn.
+func (b *bubble) surfaces() (out []store.OutboxMessage) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		out = nil
 		for _, turn := range b.allTurns(r) {
-			of, err := r.SurfacesOf(turn)
+			of, err := r.OutboxMessagesOf(turn)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func (b *bubble) surfaces() (out []store.Surface) {
 					if ref == "" {
 						continue
 					}
-					of, err := r.SurfacesOf(ref)
+					of, err := r.OutboxMessagesOf(ref)
 					if err != nil {
 						return err
 					}
@@ -68,7 +68,7 @@ func (b *bubble) surfaces() (out []store.Surface) {
 func (b *bubble) books() {
 	b.Helper()
 	b.view(func(r store.Reader) error {
-		if err := books.Faults(r, b.allTurns(r)); err != nil {
+		if err := invariants.Faults(r, b.allTurns(r)); err != nil {
 			b.Errorf("the books: %v", err)
 		}
 		return nil

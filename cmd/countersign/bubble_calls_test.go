@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
 )
 
 // apiCall is one call of the bot's that reached Slack.

@@ -9,7 +9,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/internal/scriptedmodel"
+	"countersign/internal/demo/scriptedmodel"
 )
 
 // tools are what the model can ask for.

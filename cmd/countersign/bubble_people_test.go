@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
-func (b *bubble) as(name string) visitor.Visitor {
-	return visitor.Visitor{Base: "http://slack.test", User: name, Client: b.client}
+func (b *bubble) as(name string) workspaceclient.Client {
+	return workspaceclient.Client{Base: "http://slack.test", User: name, HTTP: b.client}
 }
 
 // says has sam write to the bot in a thread of its own in #support.
@@ -70,15 +70,15 @@ func (b *bubble) asked(n string) approvers.Request {
 }
 
 // card is where a request's card is shown in #support-approvals.
-func (b *bubble) card(n string) visitor.Message {
+func (b *bubble) card(n string) workspaceclient.Message {
 	b.Helper()
 	r := b.request(n)
-	var found visitor.Message
+	var found workspaceclient.Message
 	b.view(func(rd store.Reader) error {
-		surfaces, err := rd.SurfacesOf(r.ID)
-		for _, s := range surfaces {
-			if s.Kind == store.SurfaceCard && strings.HasPrefix(s.To, "channel:") && s.State == store.SurfaceShown {
-				found = visitor.Message{Channel: s.Channel, TS: s.TS}
+		messages, err := rd.OutboxMessagesOf(r.ID)
+		for _, s := range messages {
+			if s.Kind == store.OutboxCard && strings.HasPrefix(s.To, "channel:") && s.State == store.OutboxShown {
+				found = workspaceclient.Message{Channel: s.Channel, TS: s.TS}
 			}
 		}
 		return err
@@ -95,7 +95,7 @@ func (b *bubble) card(n string) visitor.Message {
 }
 
 // approve clicks Approve where a message has it for a request, and says what the person was told at once.
-func (b *bubble) approve(who, n string, m visitor.Message) error {
+func (b *bubble) approve(who, n string, m workspaceclient.Message) error {
 	b.Helper()
 	e, ok := buttonFor(m, "Approve", b.request(n).ID)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"countersign/agent"
-	"countersign/internal/scriptedmodel"
+	"countersign/internal/demo/scriptedmodel"
 )
 
 // runPolicy lets the tools that are tried here run by themselves.
@@ -22,7 +22,8 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// inRun has the product run tools, in faked time. The model calls a tool when it is told "run NAME {…}", several in lines of their own, and then says what they answered.
+// inRun has the product run tools, in faked time. The model calls a tool when it is told "run NAME {…}", several in
+// lines of their own, and then says what they answered.
 func inRun(t *testing.T, tools []agent.Tool, fn func(*bubble)) {
 	t.Helper()
 	inRunWith(t, tools, nil, fn)

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"countersign/agent"
-	"countersign/internal/scriptedmodel"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
 	"countersign/store/bolt"
 )
 
-// bubble is workspace, model, people and the bot in faked time, where hours pass in moments. It is all of the product: they speak HTTP and
-// WebSockets, over pipes; the store is a real one.
+// bubble is workspace, model, people and the bot in faked time, where hours pass in moments. It is all of the product:
+// they speak HTTP and WebSockets, over pipes; the store is a real one.
 type bubble struct {
 	*testing.T
 	ws     *workspace.Server
@@ -197,7 +197,7 @@ func (b *bubble) within(most time.Duration, what string, is func() bool) time.Du
 // idle reports whether everything is done and shown.
 func (b *bubble) idle() bool {
 	_, all := b.ws.Delivered()
-	idle, err := b.bot.desk.Idle(b.ctx)
+	idle, err := b.bot.workflow.Idle(b.ctx)
 	b.ok(err)
 	return idle && all
 }

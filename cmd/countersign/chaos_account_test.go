@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -24,7 +24,7 @@ type chaosMessage struct {
 	edited   string    // the edit since which it read as it was heard
 	gone     bool
 	asks     string // the argument of the call that it led to
-	reworded *approvers.Reworded
+	reworded *approvers.MessageEdit
 }
 
 // chaosRequest is what becomes of a request, by the account.
@@ -33,7 +33,7 @@ type chaosRequest struct {
 	opened   time.Time
 	closed   time.Time // zero: it is open
 	state    approvers.State
-	reworded *approvers.Reworded
+	reworded *approvers.MessageEdit
 	records  map[string]int // how many the history has of a person's clicks, by user
 	maybe    map[string]int // and how many more it may have
 }
@@ -95,19 +95,19 @@ func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
 		m.gone = true
 	case x.gone:
 		m.gone = true
-		a.reword(m, x.at, approvers.Reworded{Deleted: true})
+		a.reword(m, x.at, approvers.MessageEdit{Deleted: true})
 	case m.gone && m.heard.IsZero():
 	case m.heard.IsZero():
 		words := strings.Fields(x.text)
 		m.heard, m.edited, m.asks = x.at, x.edit, words[len(words)-1]
 		a.requests[m.asks] = &chaosRequest{message: m, opened: x.at, state: approvers.Pending, records: map[string]int{}, maybe: map[string]int{}}
 	case x.edit != "" && x.edit > m.edited:
-		a.reword(m, x.at, approvers.Reworded{Edit: x.edit, Text: strings.TrimSpace(x.text[strings.Index(x.text, ">")+1:])})
+		a.reword(m, x.at, approvers.MessageEdit{Edit: x.edit, Text: strings.TrimSpace(x.text[strings.Index(x.text, ">")+1:])})
 	}
 }
 
 // reword notes that a message was edited or deleted after it was read. While the request waits, its card says so.
-func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.Reworded) {
+func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.MessageEdit) {
 	if m.reworded != nil && (m.reworded.Deleted || !w.Deleted && w.Edit <= m.reworded.Edit) {
 		return
 	}
@@ -239,7 +239,7 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	if d := req.ClosedAt.Sub(want.closed); d < -time.Second || d > time.Second {
 		fault("%s (%s) ended at %s; should have at %s", n, req.State, req.ClosedAt, want.closed)
 	}
-	if got, w := req.Facts.Reworded, want.reworded; (got == nil) != (w == nil) || got != nil && (got.Deleted != w.Deleted || got.Edit != w.Edit || got.Text != w.Text) {
+	if got, w := req.Facts.MessageEdit, want.reworded; (got == nil) != (w == nil) || got != nil && (got.Deleted != w.Deleted || got.Edit != w.Edit || got.Text != w.Text) {
 		fault("%s: of its words the card says %+v; should say %+v", n, got, w)
 	}
 	c.bubble.mu.Lock()
@@ -292,7 +292,7 @@ func (c *chaos) messages(fault func(string, ...any)) {
 			c.ok(err)
 			for _, m := range messages {
 				for _, label := range []string{"Approve", "Reject", "Withdraw"} {
-					if e, ok := visitor.Button(m.Blocks, label); ok && e.ActionID != "" {
+					if e, ok := workspaceclient.Button(m.Blocks, label); ok && e.ActionID != "" {
 						fault("%s still sees %s in %s: %s", who, label, place, m.Text)
 						break
 					}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
 )
 
 // chaosArrival is something that arrived at the bot, or will at a time, as the account sees it.
@@ -195,10 +195,10 @@ func readChaosClick(raw []byte) (chaosArrival, bool) {
 	return out, true
 }
 
-// chaosPost is one message of a surface: its part, and how often it had been lost before.
+// chaosPost is one message of an outbox message: its part, and how often it had been lost before.
 type chaosPost struct{ part, round int }
 
-// chaosPlace is where a surface was posted, and when.
+// chaosPlace is where an outbox message was posted, and when.
 type chaosPlace struct {
 	ts string
 	at time.Time
@@ -224,7 +224,7 @@ func (c *chaos) posted(call apiCall) {
 	}
 }
 
-// counted is a tally in words.
+// counted is a counter in words.
 func counted(n map[string]int) string {
 	var out []string
 	for _, what := range slices.Sorted(maps.Keys(n)) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/campaign"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -23,22 +23,23 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// TestChaos has Slack's deliveries come twice, late by up to six minutes, out of order, by a retry, or never, while people ask, edit, delete, write on,
-// approve, reject and withdraw, an admin deletes cards, and the bot is thrown out of the channel of the cards and invited again. The whole product
-// runs in faked time: its sockets, its store on the disk, its agent. What became of every message and every request is held against an account that is kept
-// apart, from what arrived and when.
+// TestChaos has Slack's deliveries come twice, late by up to six minutes, out of order, by a retry, or never, while
+// people ask, edit, delete, write on, approve, reject and withdraw, an admin deletes cards, and the bot is thrown out
+// of the channel of the cards and invited again. The whole product runs in faked time: its sockets, its store on the
+// disk, its agent. What became of every message and every request is held against an account that is kept apart, from
+// what arrived and when.
 //
 // COUNTERSIGN_EVENTS says how many deliveries there are, COUNTERSIGN_SEED repeats a run as far as scheduling lets it.
 func TestChaos(t *testing.T) {
-	runChaos(t, campaign.Size(t, "COUNTERSIGN_EVENTS", 600), transport() == "http")
+	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 200), transport() == "http")
 }
 
 // TestChaosOverHTTP is TestChaos where Slack delivers over HTTP.
-func TestChaosOverHTTP(t *testing.T) { runChaos(t, campaign.Size(t, "COUNTERSIGN_EVENTS", 200), true) }
+func TestChaosOverHTTP(t *testing.T) { runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 100), true) }
 
 func runChaos(t *testing.T, events int, overHTTP bool) {
-	seed := campaign.Seed(t)
-	c := &chaos{rnd: campaign.Chance(seed, 1), fates: campaign.Chance(seed, 2), texts: map[string]*chaosMessage{}, posts: map[string]map[chaosPost]int{}, placed: map[string][]chaosPlace{}, lostFor: map[string]bool{}}
+	seed := testkit.Seed(t)
+	c := &chaos{rnd: testkit.Chance(seed, 1), fates: testkit.Chance(seed, 2), texts: map[string]*chaosMessage{}, posts: map[string]map[chaosPost]int{}, placed: map[string][]chaosPlace{}, lostFor: map[string]bool{}}
 	inBubble(t, func(b *bubble) { b.http = overHTTP; c.prepare(b) }, func(b *bubble) {
 		c.bubble, c.began = b, time.Now()
 		for c.sent() < events {
@@ -61,8 +62,8 @@ type chaos struct {
 	said     tallyOf
 	lostFor  map[string]bool // events that never arrive
 	arrivals []chaosArrival
-	posts    map[string]map[chaosPost]int // messages that Slack took, by surface
-	placed   map[string][]chaosPlace      // where a surface was posted, by time
+	posts    map[string]map[chaosPost]int // messages that Slack took, by outbox message
+	placed   map[string][]chaosPlace      // where an outbox message was posted, by time
 
 	texts   map[string]*chaosMessage // what people said, by ts
 	order   []*chaosMessage
@@ -123,9 +124,10 @@ func (c *chaos) somebody() {
 	}
 }
 
-// may fails the test for an error that is none of those that people meet: the app did not answer, or what they clicked has changed.
+// may fails the test for an error that is none of those that people meet: the app did not answer, or what they clicked
+// has changed.
 func (c *chaos) may(err error) {
-	switch code := visitor.Code(err); {
+	switch code := workspaceclient.Code(err); {
 	case err == nil, code == "app_did_not_respond", code == "unknown_action", code == "message_not_found", code == "thread_not_found", code == "view_not_found":
 	default:
 		c.Helper()
@@ -173,7 +175,7 @@ func (c *chaos) recent() *chaosMessage {
 
 // decides has somebody look at the last cards, and approve or reject one of them.
 func (c *chaos) decides(who string) {
-	var seen []visitor.Message
+	var seen []workspaceclient.Message
 	places := []string{"U0BOT"}
 	if who == "teo" || who == "ada" {
 		places = append(places, "#support-approvals")
@@ -182,7 +184,7 @@ func (c *chaos) decides(who string) {
 		messages, err := c.as(who).Latest(c.ctx, place, 15)
 		c.ok(err)
 		for _, m := range messages {
-			if _, ok := visitor.Button(m.Blocks, "Approve"); ok {
+			if _, ok := workspaceclient.Button(m.Blocks, "Approve"); ok {
 				seen = append(seen, m)
 			}
 		}
@@ -195,13 +197,13 @@ func (c *chaos) decides(who string) {
 	if c.rnd.IntN(4) == 0 {
 		label = "Reject"
 	}
-	if e, ok := visitor.Button(m.Blocks, label); ok {
+	if e, ok := workspaceclient.Button(m.Blocks, label); ok {
 		c.clicks.Go(func() { c.presses(who, m, e, label == "Reject") })
 	}
 }
 
 // presses clicks, and fills in the form that opens.
-func (c *chaos) presses(who string, m visitor.Message, e visitor.Element, form bool) {
+func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient.Element, form bool) {
 	c.may(c.as(who).Press(c.ctx, m, e))
 	if !form {
 		return
@@ -229,7 +231,7 @@ func (c *chaos) withdraws() {
 		return
 	}
 	for _, m := range messages {
-		if e, ok := visitor.Button(m.Blocks, "Withdraw"); ok {
+		if e, ok := workspaceclient.Button(m.Blocks, "Withdraw"); ok {
 			c.clicks.Go(func() { c.may(c.as(asked.who).Press(c.ctx, m, e)) })
 			return
 		}
@@ -271,7 +273,7 @@ func (c *chaos) writesOn() {
 func (c *chaos) sweeps() {
 	messages, err := c.as("ingrid").Latest(c.ctx, "#support-approvals", 6)
 	c.ok(err)
-	var bots []visitor.Message
+	var bots []workspaceclient.Message
 	for _, m := range messages {
 		if m.BotID != "" && !m.Ephemeral {
 			bots = append(bots, m)

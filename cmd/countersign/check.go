@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
 )
 
 func checkCommand() *cobra.Command {
@@ -38,9 +40,9 @@ be used.`,
 				}
 				return replay(cmd.Context(), cmd.OutOrStdout(), path, fixtures, against)
 			case against != "":
-				return misused("--against goes with --replay: say which calls the two policies are held against")
+				return cli.Misused("--against goes with --replay: say which calls the two policies are held against")
 			}
-			return check(cmd.OutOrStdout(), args)
+			return runCheck(cmd.OutOrStdout(), args)
 		},
 	}
 	f := cmd.Flags()
@@ -49,11 +51,11 @@ be used.`,
 	return cmd
 }
 
-func check(out io.Writer, args []string) error {
+func runCheck(out io.Writer, args []string) error {
 	env, envErr := config.ReadEnv(config.Check)
-	var wrong config.Problems
+	var wrong yamldoc.Problems
 	if envErr != nil && !errors.As(envErr, &wrong) {
-		return misused("%w", envErr)
+		return cli.Misused("%w", envErr)
 	}
 	for _, p := range wrong {
 		fmt.Fprintln(out, p.Error())
@@ -63,16 +65,16 @@ func check(out io.Writer, args []string) error {
 		path = args[0]
 	}
 	file, err := config.ReadPolicy(path)
-	var broken config.Problems
+	var broken yamldoc.Problems
 	switch {
 	case errors.As(err, &broken):
 		fmt.Fprintln(out, broken.Excerpts())
-		return misused("%s can't be used: %s", path, count(len(broken.Errors()), "error"))
+		return cli.Misused("%s can't be used: %s", path, cli.Count(len(broken.Errors()), "error"))
 	case err != nil:
-		return misused("%w", err)
+		return cli.Misused("%w", err)
 	}
 	tools, err := offline(file, path)
-	var known []config.Tool // nil: what there is can't be said while a source can't be used
+	var known []check.Tool // nil: unknown while a source has errors
 	findings := sourceFindings(file)
 	switch {
 	case errors.As(err, &broken):
@@ -83,10 +85,10 @@ func check(out io.Writer, args []string) error {
 		withTools(file, tools)
 		known = described(tools)
 	}
-	if findings = append(findings, file.Check(known)...); len(findings) > 0 {
+	if findings = append(findings, check.Run(file, known)...); len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())
 	}
-	printReport(out, file.Report(known))
+	printReport(out, check.NewReport(file, known))
 	for i, p := range missing(wrong) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nTo run serve in this environment, set also")
@@ -95,17 +97,17 @@ func check(out io.Writer, args []string) error {
 	}
 	switch {
 	case len(wrong.Errors()) > 0:
-		return misused("the environment can't be used: %s", count(len(wrong.Errors()), "error"))
+		return cli.Misused("the environment can't be used: %s", cli.Count(len(wrong.Errors()), "error"))
 	case len(findings.Errors()) > 0:
-		return answerNo("%s has findings: %s", path, count(len(findings.Errors()), "error"))
+		return cli.AnswerNo("%s has findings: %s", path, cli.Count(len(findings.Errors()), "error"))
 	}
 	return nil
 }
 
-// missing lists what serve would find in the environment beside what is wrong anyway.
-func missing(wrong config.Problems) (out config.Problems) {
+// missing lists the variables that serve requires in addition to those already reported.
+func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 	_, err := config.ReadEnv(config.Serve)
-	var all config.Problems
+	var all yamldoc.Problems
 	if !errors.As(err, &all) {
 		return nil
 	}
@@ -115,12 +117,4 @@ func missing(wrong config.Problems) (out config.Problems) {
 		}
 	}
 	return out
-}
-
-// count is a number with its noun: "1 error", "2 errors".
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strings.Join([]string{fmt.Sprint(n), noun}, " ")
 }

@@ -5,11 +5,13 @@ import (
 
 	"countersign/agent/httptool"
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
-// sourceFindings are warnings of what the policy's OpenAPI files hold, at the place where it names them: operations that were left out, and why.
-func sourceFindings(file *config.File) config.Problems {
-	var out config.Problems
+// sourceFindings returns warnings about the policy's OpenAPI files, such as omitted operations, with the position in
+// the policy file.
+func sourceFindings(file *config.File) yamldoc.Problems {
+	var out yamldoc.Problems
 	for _, api := range file.OpenAPI {
 		_, faults := httptool.OpenAPI(api, nil)
 		out = append(out, placed(file, apiSource(api.Name), faults).Warnings()...)
@@ -17,15 +19,15 @@ func sourceFindings(file *config.File) config.Problems {
 	return out
 }
 
-// placed are faults of a source with their places in the policy file.
-func placed(file *config.File, source string, faults []error) config.Problems {
-	var out config.Problems
+// placed converts faults of a source to problems with positions in the policy file.
+func placed(file *config.File, source string, faults []error) yamldoc.Problems {
+	var out yamldoc.Problems
 	for _, fault := range faults {
 		p := &httptool.Problem{Path: source, Message: fault.Error()}
 		errors.As(fault, &p)
-		severity := config.Error
+		severity := yamldoc.Error
 		if p.Warning {
-			severity = config.Warning
+			severity = yamldoc.Warning
 		}
 		out = append(out, file.Finding(severity, p.Path, p.Message, p.Hint))
 	}

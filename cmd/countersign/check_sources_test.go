@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
 // What can't be a tool is said by check where the policy names the file, and the rest of the file is there.
@@ -23,7 +24,7 @@ func TestSourceFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := sourceFindings(file)
-	if len(found) != 1 || found[0].Severity != config.Warning || found[0].Line != 3 || !strings.Contains(found[0].Error(), "POST /b (b) was left out: the body is multipart/form-data") {
+	if len(found) != 1 || found[0].Severity != yamldoc.Warning || found[0].Line != 3 || !strings.Contains(found[0].Error(), "POST /b (b) was left out: the body is multipart/form-data") {
 		t.Errorf("%v", found)
 	}
 }

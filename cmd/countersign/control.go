@@ -5,55 +5,66 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
 	"countersign/internal/control"
 	"countersign/internal/redact"
 	"countersign/store"
 )
 
-// reception does the tasks of those who come to the control socket, with the store and the desk of the running bot.
-type reception struct {
-	path  string // of the store
-	store store.Store
-	desk  *desk.Desk
-	long  chan struct{} // a place for each long task under way
-	log   *slog.Logger
+// controlServer does the tasks that arrive on the control socket, with the store and the workflow of the running bot.
+type controlServer struct {
+	path     string       // of the store
+	audit    config.Audit // location of its key and its heads
+	held     *held        // nil: the bot is not held
+	store    store.Store
+	workflow *workflow.Workflow
+	long     chan struct{} // a slot for each long task in progress
+	log      *slog.Logger
 }
 
-// maxLong is how many long tasks are done at once. The others wait: the bot's work comes first.
+// maxLong is the maximum number of concurrent long tasks. Others wait, because the bot's own work takes precedence.
 const maxLong = 4
 
-func newReception(path string, s store.Store, d *desk.Desk, log *slog.Logger) *reception {
-	return &reception{path: path, store: s, desk: d, long: make(chan struct{}, maxLong), log: log}
+func newControlServer(path string, audit config.Audit, s store.Store, wf *workflow.Workflow, log *slog.Logger) *controlServer {
+	return &controlServer{path: path, audit: audit, store: s, workflow: wf, long: make(chan struct{}, maxLong), log: log}
 }
 
-// serve does tasks until ctx ends.
-func (r *reception) serve(ctx context.Context, l *control.Listener) error {
+// serve handles tasks until ctx ends.
+func (r *controlServer) serve(ctx context.Context, l *control.Listener) error {
 	return serveOn(ctx, control.Server{Do: r.do, Version: version(), Log: r.log}.HTTP(), l)
 }
 
-func (r *reception) do(ctx context.Context, uid int, c control.Call) *control.Failure {
+func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *control.Failure {
 	err := r.attend(ctx, uid, c)
 	if err == nil {
+		if r.held != nil && c.Task == acceptLossTask.name {
+			r.held.accepted()
+		}
 		return nil
 	}
 	if errors.Is(err, errSkew) {
-		err = couldNot("the bot (%s) and this program (%s) are of different versions: use the bot's own program, or start the bot anew (%w)", version(), c.Version, err)
+		err = cli.CouldNot("the bot (%s) and this program (%s) are of different versions: use the bot's own program, or start the bot anew (%w)", version(), c.Version, err)
 	}
-	return &control.Failure{Code: exitCode(err), Text: redact.Error(err)}
+	return &control.Failure{Code: cli.Code(err), Text: redact.Error(err)}
 }
 
-func (r *reception) attend(ctx context.Context, uid int, c control.Call) error {
+func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) error {
 	all := tasks()
 	i := slices.IndexFunc(all, func(t handler) bool { return t.named() == c.Task })
 	if i < 0 {
 		return errSkew
 	}
-	if !sameFile(r.path, c.Store) {
-		return misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the one that holds %s", r.path, c.Store)
+	if !r.holds(c.Store) {
+		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the one that holds %s", r.path, c.Store)
+	}
+	if r.held != nil && !whileHeld[c.Task] {
+		return cli.CouldNot("the bot is held: %w", r.held.why)
 	}
 	who := operator(uid)
 	r.log.Info("a task at the control socket", "task", c.Task, "operator", who.Login())
@@ -65,9 +76,32 @@ func (r *reception) attend(ctx context.Context, uid int, c control.Call) error {
 			return ctx.Err()
 		}
 	}
-	running := func() (*desk.Desk, error) { return r.desk, nil }
-	w := workplace{store: r.store, desk: running, bare: running, who: who, in: c.In, out: c.Out, hurry: c.Hurry}
+	running := func() (*workflow.Workflow, error) { return r.workflow, nil }
+	w := taskEnv{store: r.store, workflow: running, bare: running, who: who, in: c.In, out: c.Out, hurry: c.Hurry, path: r.path, audit: r.audit, rests: r.held != nil}
 	return all[i].handle(ctx, w, c.Options)
+}
+
+// holds reports whether a path is that of the bot's store: it has the file that the bot has open, or had it before the
+// file was moved away.
+func (r *controlServer) holds(path string) bool {
+	s, ok := r.store.(interface{ Holds(path string) bool })
+	if !ok {
+		return sameFile(r.path, path)
+	}
+	if s.Holds(path) {
+		return true
+	}
+	return errors.Is(r.workflow.InPlace(), store.ErrMoved) && sameName(r.path, path)
+}
+
+// sameName reports whether two paths name the same location. The file need not exist.
+func sameName(a, b string) bool {
+	a, errA := filepath.Abs(a)
+	b, errB := filepath.Abs(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	return a == b || filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
 }
 
 func sameFile(a, b string) bool {
@@ -79,20 +113,22 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// openControl opens the control socket of a bot. Where the system does not say who connects there is none.
+// openControl opens a bot's control socket. It returns nil on systems that don't identify the peer of a connection.
 func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 	l, err := control.Listen(path)
 	switch {
 	case errors.Is(err, control.ErrUnsupported):
 		log.Warn("there is no control socket: pending, decide, pause and the like work only while the bot is stopped", "why", err)
 		return nil, nil
+	case errors.Is(err, control.ErrLive):
+		return nil, cli.CouldNot("the control socket can't be opened (COUNTERSIGN_CONTROL): %w", err)
 	case err != nil:
-		return nil, misused("the control socket can't be opened (COUNTERSIGN_CONTROL): %w", err)
+		return nil, cli.Misused("the control socket can't be opened (COUNTERSIGN_CONTROL): %w", err)
 	}
 	return l, nil
 }
 
-// version says which program this is.
+// version returns the version of this program.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -18,8 +19,9 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/internal/control"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -70,7 +72,8 @@ func (c commands) does(pattern string, args ...string) string {
 	return m[1]
 }
 
-// Slack is down: the operator decides at the command line, and the call runs. When Slack is back the card says so, and everybody concerned is told.
+// Slack is down: the operator decides at the command line, and the call runs. When Slack is back the card says so, and
+// everybody concerned is told.
 func TestDecideWhileSlackIsDown(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "workspace.json")
@@ -137,7 +140,7 @@ func TestKilledDuringATask(t *testing.T) {
 		t.Error("the bot was not killed")
 	}
 	rest, _ := io.ReadAll(out)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(complaints.String(), "the bot ended before it had said how this went") {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(complaints.String(), "the bot ended before it had said how this went") {
 		t.Errorf("after %d bytes more: %v: %s", len(rest), err, complaints.String())
 	}
 	c := commands{t, p.dir, p.env}
@@ -167,7 +170,7 @@ func large(t *testing.T, path string) {
 }
 
 // desked is a house whose bot has a control socket, and a client of it.
-func desked(t *testing.T) (*house, func(task string, options any, out io.Writer) error) {
+func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.Writer) error) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "control.sock")
@@ -190,7 +193,7 @@ func desked(t *testing.T) (*house, func(task string, options any, out io.Writer)
 // 64 operators at once, while people use the bot: all are served, and of those who decide one call one does.
 func TestManyOperators(t *testing.T) {
 	h, ask := desked(t)
-	sam := visitor.Visitor{Base: h.base, User: "sam"}
+	sam := workspaceclient.Client{Base: h.base, User: "sam"}
 	root, err := sam.Say(t.Context(), "#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
 	if err != nil {
 		t.Fatal(err)
@@ -224,10 +227,10 @@ func TestManyOperators(t *testing.T) {
 				}
 			case 3:
 				var failed *control.Failure
-				switch err := ask("decide", ruling{Request: request, Reason: fmt.Sprint("operator ", i)}, &out); {
+				switch err := ask("decide", operatorDecision{Request: request, Reason: fmt.Sprint("operator ", i)}, &out); {
 				case err == nil:
 					won.Add(1)
-				case !errors.As(err, &failed) || failed.Code != exitNo || !strings.Contains(failed.Text, "it was settled before by operator:"):
+				case !errors.As(err, &failed) || failed.Code != cli.ExitNo || !strings.Contains(failed.Text, "it was settled before by operator:"):
 					t.Errorf("decide: %v", err)
 				}
 			}
@@ -257,7 +260,7 @@ func TestOtherVersions(t *testing.T) {
 	} {
 		var failed *control.Failure
 		err := ask(task, options, io.Discard)
-		if !errors.As(err, &failed) || failed.Code != exitFailed || !strings.Contains(failed.Text, "(v9) are of different versions: use the bot's own program, or start the bot anew") {
+		if !errors.As(err, &failed) || failed.Code != cli.ExitFailed || !strings.Contains(failed.Text, "(v9) are of different versions: use the bot's own program, or start the bot anew") {
 			t.Errorf("%s: %v", task, err)
 		}
 	}
@@ -268,7 +271,7 @@ func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
 	c := commands{T: t, dir: t.TempDir()}
 	demo := launch(t, c.dir, nil, "demo", "--no-browser", "--addr", "127.0.0.1:0", "--data", "kept here")
-	sam := watcher{t, visitor.Visitor{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
+	sam := watcher{t, workspaceclient.Client{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
 	c.env = []string{"COUNTERSIGN_STORE=" + demo.says(`export COUNTERSIGN_STORE='([^']+)'`)}
 	sam.wait("the bot", connectedTo(sam))
 	root := sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
@@ -278,5 +281,19 @@ func TestDemoIsOperated(t *testing.T) {
 	sam.sees("#support", root, "we look into it")
 	if err := demo.end(syscall.SIGINT); err != nil {
 		t.Errorf("after Ctrl-C the demo ended with %v", err)
+	}
+}
+
+// A control socket that another bot listens at is not wrong configuration: the bot could not run.
+func TestControlSocketIsTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control")
+	log := slog.New(slog.DiscardHandler)
+	l, err := openControl(path, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := openControl(path, log); cli.Code(err) != cli.ExitFailed {
+		t.Errorf("exit code %d (%v), want %d", cli.Code(err), err, cli.ExitFailed)
 	}
 }

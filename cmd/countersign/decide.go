@@ -13,29 +13,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
 	"countersign/store"
 )
 
-// The shortest beginning of a digest that names arguments, and the one that is shown: 48 and 64 bits.
+// The minimum and the displayed length of a digest's prefix: 48 and 64 bits.
 const (
 	leastDigest = 12
 	shownDigest = 16
 )
 
-// maxReason bounds what an operator writes.
+// maxReason limits the length of an operator's reason.
 const maxReason = 3000
 
-// ruling is what an operator decides.
-type ruling struct {
+// operatorDecision is a decision of an operator.
+type operatorDecision struct {
 	Request string `json:"request"`
 	Approve bool   `json:"approve"`
-	Digest  string `json:"digest,omitempty"` // its beginning, for an approval
+	Digest  string `json:"digest,omitempty"` // a prefix of it, for an approval
 	Reason  string `json:"reason"`
 }
 
 func decideCommand() *cobra.Command {
-	var o ruling
+	var o operatorDecision
 	cmd := &cobra.Command{
 		Use:   "decide REQUEST approve|reject --reason …",
 		Short: "Decides a request at the command line, without Slack",
@@ -56,7 +58,7 @@ Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it
 				o.Approve = true
 			case "reject":
 			default:
-				return misused("%q is no decision: write approve or reject", args[1])
+				return cli.Misused("%q is no decision: write approve or reject", args[1])
 			}
 			return decideAtTerminal(cmd, o)
 		},
@@ -66,16 +68,16 @@ Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it
 	return cmd
 }
 
-func decideAtTerminal(cmd *cobra.Command, o ruling) error {
+func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	if err := checkReason(&o.Reason); err != nil {
 		return err
 	}
 	o.Digest = strings.ToLower(strings.TrimSpace(o.Digest))
 	switch {
 	case !o.Approve && o.Digest != "":
-		return misused("--digest goes with approve: a rejection is of the call, whatever its arguments are")
+		return cli.Misused("--digest goes with approve: a rejection is of the call, whatever its arguments are")
 	case o.Approve && o.Digest == "" && !atTerminal(cmd.InOrStdin()):
-		return misused("say which arguments you approve: --digest, as `countersign pending %s` prints it", o.Request)
+		return cli.Misused("say which arguments you approve: --digest, as `countersign pending %s` prints it", o.Request)
 	case o.Approve && o.Digest == "":
 		digest, err := confirmed(cmd, o.Request)
 		if err != nil {
@@ -83,24 +85,24 @@ func decideAtTerminal(cmd *cobra.Command, o ruling) error {
 		}
 		o.Digest = digest
 	case o.Approve && len(o.Digest) < leastDigest:
-		return misused("--digest is too short: give at least its first %d characters", leastDigest)
+		return cli.Misused("--digest is too short: give at least its first %d characters", leastDigest)
 	}
 	return decideTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
 }
 
-// checkReason refuses a reason that says nothing, or too much.
+// checkReason rejects an empty or too long reason.
 func checkReason(reason *string) error {
 	*reason = strings.TrimSpace(*reason)
 	switch n := len([]rune(*reason)); {
 	case n == 0:
-		return misused("say why: --reason \"…\"")
+		return cli.Misused("say why: --reason \"…\"")
 	case n > maxReason:
-		return misused("the reason is %d characters long; write at most %d", n, maxReason)
+		return cli.Misused("the reason is %d characters long; write at most %d", n, maxReason)
 	}
 	return nil
 }
 
-// atTerminal reports whether a person is at the other end.
+// atTerminal reports whether the input is a terminal.
 func atTerminal(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -110,59 +112,59 @@ func atTerminal(in io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// confirmed shows a request whole and asks whether it is meant. What is approved then is what was shown.
+// confirmed shows the whole request and asks for confirmation. The returned digest is that of the displayed arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	found, _, err := askPending(cmd.Context(), request)
 	if err != nil {
 		return "", err
 	}
 	if len(found.Requests) != 1 {
-		return "", answerNo("%s is no request that can be decided", onOneLine(request))
+		return "", cli.AnswerNo("%s is no request that can be decided", visible.Line(request))
 	}
 	found.print(cmd.OutOrStdout(), true)
 	switch r := found.Requests[0]; {
 	case r.State != approvers.Pending:
 		return "", notDecided(r.Request.Over(), request)
 	case !r.BreakGlass:
-		return "", notDecided(&approvers.Denied{Code: approvers.DeniedGlass}, request)
+		return "", notDecided(&approvers.Denied{Code: approvers.DeniedBreakGlass}, request)
 	}
 	fmt.Fprint(cmd.OutOrStdout(), "\nApprove exactly this, in place of everybody who is asked? Write approve: ")
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	switch {
 	case errors.Is(err, io.EOF) && answer == "":
-		return "", misused("there is nobody to ask: say which arguments you approve with --digest, as it is printed above")
+		return "", cli.Misused("there is nobody to ask: say which arguments you approve with --digest, as it is printed above")
 	case err != nil && !errors.Is(err, io.EOF):
-		return "", couldNot("your answer can't be read: %w", err)
+		return "", cli.CouldNot("your answer can't be read: %w", err)
 	}
 	if strings.TrimSpace(answer) != "approve" {
-		return "", answerNo("nothing was decided")
+		return "", cli.AnswerNo("nothing was decided")
 	}
 	return found.Requests[0].Digest, nil
 }
 
-// decideTask decides as the operator.
-var decideTask = task[ruling]{"decide", false, func(ctx context.Context, w workplace, o ruling) error {
-	d, err := w.desk()
+// decideTask records an operator's decision.
+var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Context, w taskEnv, o operatorDecision) error {
+	wf, err := w.workflow()
 	if err != nil {
 		return err
 	}
-	c := desk.Click{Who: approvers.Operates(w.who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
+	c := workflow.Click{Who: approvers.Operates(w.who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
 	var r approvers.Request
 	if o.Approve {
 		c.Kind = approvers.Approve
-		if c.Digest, err = wholeDigest(ctx, d.Store, o); err != nil {
+		if c.Digest, err = wholeDigest(ctx, wf.Store, o); err != nil {
 			return err
 		}
-		r, err = d.BreakGlass(ctx, c)
+		r, err = wf.BreakGlass(ctx, c)
 	} else {
-		r, err = d.Overrule(ctx, c)
+		r, err = wf.Overrule(ctx, c)
 	}
 	if err != nil {
 		return notDecided(err, o.Request)
 	}
 	switch r.State {
 	case approvers.Approved:
-		fmt.Fprintf(w.out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.who, moment(r.RunBy))
+		fmt.Fprintf(w.out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.who, cli.Moment(r.RunBy))
 	case approvers.Revoked:
 		fmt.Fprintf(w.out, "Stopped as %s: it had been approved, and does not run. Its requester and approvers are told.\n", w.who)
 	default:
@@ -171,8 +173,8 @@ var decideTask = task[ruling]{"decide", false, func(ctx context.Context, w workp
 	return nil
 }}
 
-// wholeDigest is the digest of a request's arguments as they are now, if it begins as the operator says.
-func wholeDigest(ctx context.Context, s store.Store, o ruling) (digest string, err error) {
+// wholeDigest returns the digest of a request's current arguments, if it has the operator's prefix.
+func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		req, err := r.Request(o.Request)
 		digest = req.Digest
@@ -180,41 +182,41 @@ func wholeDigest(ctx context.Context, s store.Store, o ruling) (digest string, e
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", nil // the desk says so
+		return "", nil // the workflow reports it
 	case err != nil:
-		return "", couldNot("the store can't be read: %w", err)
+		return "", cli.CouldNot("the store can't be read: %w", err)
 	case len(o.Digest) < leastDigest || !strings.HasPrefix(digest, o.Digest):
 		return "", notDecided(&approvers.Denied{Code: approvers.DeniedStale}, o.Request)
 	}
 	return digest, nil
 }
 
-// notDecided says to an operator why nothing was decided.
+// notDecided explains to an operator why nothing was decided.
 func notDecided(err error, id string) error {
-	id = onOneLine(id)
+	id = visible.Line(id)
 	var denied *approvers.Denied
 	if !errors.As(err, &denied) {
-		return couldNot("nothing can be decided now: %w", err)
+		return cli.CouldNot("nothing can be decided now: %w", err)
 	}
 	switch denied.Code {
 	case approvers.DeniedNotFound:
-		return answerNo("there is no request or run %s; `countersign pending` lists those that wait", id)
+		return cli.AnswerNo("there is no request or run %s; `countersign pending` lists those that wait", id)
 	case approvers.DeniedResolved:
 		by := ""
 		if denied.By != "" {
-			by = " by " + onOneLine(string(denied.By))
+			by = " by " + visible.Line(string(denied.By))
 		}
-		return answerNo("nothing was decided: it was settled before%s, at %s (%s)", by, moment(denied.At), cmp.Or(string(denied.State), "reported"))
+		return cli.AnswerNo("nothing was decided: it was settled before%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
 	case approvers.DeniedStarted:
-		return answerNo("nothing was decided: it was started already; `countersign pending %s` shows what became of it", id)
+		return cli.AnswerNo("nothing was decided: it was started already; `countersign pending %s` shows what became of it", id)
 	case approvers.DeniedUnfinished:
-		return answerNo("nothing was reported: %s runs now, or the bot is still to run it. `countersign pending` lists it if nobody saw its end", id)
+		return cli.AnswerNo("nothing was reported: %s runs now, or the bot is still to run it. `countersign pending` lists it if nobody saw its end", id)
 	case approvers.DeniedLate:
-		return answerNo("nothing was decided: its time ended at %s", moment(denied.At))
+		return cli.AnswerNo("nothing was decided: its time ended at %s", cli.Moment(denied.At))
 	case approvers.DeniedStale:
-		return answerNo("nothing was decided: that is not the digest of its arguments as they are now; look at them with `countersign pending %s`", id)
-	case approvers.DeniedGlass:
-		return answerNo("nothing was decided: the policy in force does not let the operator approve this tool (break_glass). It can be rejected")
+		return cli.AnswerNo("nothing was decided: that is not the digest of its arguments as they are now; look at them with `countersign pending %s`", id)
+	case approvers.DeniedBreakGlass:
+		return cli.AnswerNo("nothing was decided: the policy in force does not let the operator approve this tool (break_glass). It can be rejected")
 	}
-	return answerNo("nothing was decided (%s)", denied.Code)
+	return cli.AnswerNo("nothing was decided (%s)", denied.Code)
 }

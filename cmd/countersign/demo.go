@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/scenario"
 	"countersign/config"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
 )
 
 //go:embed demo.yaml
@@ -55,10 +57,10 @@ decided what; the exit code is 1 when anything differs from what the file expect
 				o.play = args[0]
 			}
 			if o.play != "" && !cmd.Flags().Changed("addr") {
-				o.addr = "127.0.0.1:0" // nobody has to find it
+				o.addr = "127.0.0.1:0" // nobody needs to know the port
 			}
 			if t := config.Transport(o.transport); t != config.SocketMode && t != config.HTTPMode {
-				return misused("--transport %s is not known; write socket or http", o.transport)
+				return cli.Misused("--transport %s is not known; write socket or http", o.transport)
 			}
 			return demo(cmd.Context(), o, cmd.OutOrStdout())
 		},
@@ -81,11 +83,11 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	env, err := config.ReadEnv(config.Demo)
 	if err != nil {
-		return misused("the environment can't be used:\n%w", err)
+		return cli.Misused("the environment can't be used:\n%w", err)
 	}
 	level := env.Log
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
-		level = slog.LevelWarn // the page shows what happens
+		level = slog.LevelWarn // the page shows the events
 	}
 	log := logger(level)
 	dir, remove, err := dataDir(o.data)
@@ -94,21 +96,21 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	defer remove()
 	c := new(clock)
-	if script != nil && !script.begins.IsZero() {
-		c.set(script.begins)
+	if script != nil && !script.Begins.IsZero() {
+		c.set(script.Begins)
 	}
-	st, err := openStage(ctx, dir, o, env, c.now, log)
+	st, err := openDemoEnv(ctx, dir, o, env, c.now, log)
 	if err != nil {
 		return err
 	}
-	cut := new(cut)
+	cut := new(interruptedRun)
 	tools, err := shopTools(st.shop, st.base+shopPath, log)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
 	tools.between = cut.between
 	if o.policy == "" && script != nil {
-		o.policy = script.policy
+		o.policy = script.Policy
 	}
 	policies, err := demoPolicies(o.policy, tools, log)
 	if err != nil {
@@ -117,28 +119,28 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	s := demoSetup(st, env, policies, log)
 	err = st.around(ctx, func(ctx context.Context) error {
 		if script != nil {
-			return rehearse(ctx, &player{script: *script, setup: s, stage: st, clock: c, cut: cut, out: out, team: "T0001"})
+			return rehearse(ctx, *script, &playedBot{setup: s, env: st, clock: c, interrupted: cut}, out)
 		}
 		return perform(ctx, s, st, o, out)
 	})
 	return errors.Join(err, st.store.Close())
 }
 
-// demoSetup points the bot at the stage.
-func demoSetup(st stage, env config.Env, policies *policies, log *slog.Logger) setup {
+// demoSetup configures the bot for the demo's services.
+func demoSetup(st demoEnv, env config.Env, policies *policies, log *slog.Logger) setup {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/", unlimited: true,
 		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now, seal: st.seal,
 	}
-	if st.doorway != nil {
-		s.listen, s.signingSecret = st.doorway.listen, workspace.DemoSigningSecret
+	if st.listener != nil {
+		s.listen, s.signingSecret = st.listener.listen, workspace.DemoSigningSecret
 	}
 	return s
 }
 
-// perform runs the bot on the stage until ctx ends.
-func perform(ctx context.Context, s setup, st stage, o demoOptions, out io.Writer) error {
-	s.storePath = st.path
+// perform runs the bot in the demo until ctx ends.
+func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Writer) error {
+	s.storePath, s.audit = st.path, config.AuditBeside(st.path)
 	if l, err := openControl(config.ControlBeside(st.path), s.log); err != nil {
 		s.log.Warn("the operator's commands don't reach this demo: keep it elsewhere with --data", "why", err)
 	} else if s.control = l; l != nil {
@@ -152,47 +154,47 @@ func perform(ctx context.Context, s setup, st stage, o demoOptions, out io.Write
 	return s.run(ctx, p)
 }
 
-// rehearse plays a scenario with a bot on the stage.
-func rehearse(ctx context.Context, p *player) error {
-	if err := reach(ctx, p.setup.assemble(), p.setup.log); err != nil {
+// rehearse plays a scenario with the demo's bot.
+func rehearse(ctx context.Context, script scenario.Scenario, b *playedBot, out io.Writer) error {
+	if err := reach(ctx, b.setup.assemble(), b.setup.log); err != nil {
 		return err
 	}
-	p.lasting, p.bot = ctx, p.setup.begin(ctx)
-	if err := connected(ctx, p.bot.parts); err != nil {
-		return errors.Join(err, p.bot.end())
+	b.lasting, b.bot = ctx, b.setup.begin(ctx)
+	if err := connected(ctx, b.bot.parts); err != nil {
+		return errors.Join(err, b.bot.end())
 	}
-	differ, err := p.play(ctx)
+	differ, err := scenario.Play(ctx, script, b, "T0001", out)
 	if err == nil && differ > 0 {
-		err = answerNo("%s: %d lines differ from what was expected", p.script.name, differ)
+		err = cli.AnswerNo("%s: %d lines differ from what was expected", script.Name, differ)
 	}
-	return errors.Join(err, p.bot.end())
+	return errors.Join(err, b.bot.end())
 }
 
-// connected waits until the bot receives from the workspace.
+// connected waits until the bot receives events from the workspace.
 func connected(ctx context.Context, p parts) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for p.bot.Ready(ctx) != nil {
 		select {
 		case <-ctx.Done():
-			return couldNot("the bot did not connect to the workspace: %w", ctx.Err())
+			return cli.CouldNot("the bot did not connect to the workspace: %w", ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	return nil
 }
 
-// dataDir is where the demo keeps itself: the given directory, or one that is removed at the end.
+// dataDir returns the demo's data directory: the given one, or a temporary one.
 func dataDir(given string) (dir string, remove func(), err error) {
 	if given != "" {
 		if err := os.MkdirAll(given, 0o700); err != nil {
-			return "", nil, couldNot("the data directory can't be made: %w", err)
+			return "", nil, cli.CouldNot("the data directory can't be made: %w", err)
 		}
 		return given, func() {}, nil
 	}
 	dir, err = os.MkdirTemp("", "countersign-demo-")
 	if err != nil {
-		return "", nil, couldNot("no temporary directory can be made; name one with --data: %w", err)
+		return "", nil, cli.CouldNot("no temporary directory can be made; name one with --data: %w", err)
 	}
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
@@ -204,12 +206,12 @@ func demoPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, err
 	}
 	ps, err := newPolicies("demo.yaml", demoPolicy, tools, log)
 	if err != nil {
-		return nil, misused("the demo's policy can't be used:\n%w", err)
+		return nil, cli.Misused("the demo's policy can't be used:\n%w", err)
 	}
 	return ps, nil
 }
 
-func readScript(name string) (*scenario, error) {
+func readScript(name string) (*scenario.Scenario, error) {
 	text := exercise
 	switch name {
 	case "":
@@ -218,10 +220,10 @@ func readScript(name string) (*scenario, error) {
 	default:
 		b, err := os.ReadFile(name)
 		if err != nil {
-			return nil, misused("the scenario can't be read: %w", err)
+			return nil, cli.Misused("the scenario can't be read: %w", err)
 		}
 		text = string(b)
 	}
-	s, err := parseScenario(name, text)
+	s, err := scenario.Parse(name, text)
 	return &s, err
 }

@@ -121,7 +121,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// timeless is a text without the times to the second, which are of what was played: it begins at a given time, and takes a moment.
+// timeless is a text without the times to the second, which are of what was played: it begins at a given time, and
+// takes a moment.
 func timeless(text string) string { return clockTime.ReplaceAllString(text, "") }
 
 func firstDifference(got, want string) string {

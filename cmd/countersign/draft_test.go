@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 )
 
 // slowly is a model that writes its paragraphs one every two seconds, and then ends as told.
@@ -65,13 +65,14 @@ func (b *bubble) replies(thread string) (out []string) {
 	b.ok(err)
 	for _, m := range messages {
 		if m.BotID != "" && !m.Ephemeral {
-			out = append(out, visitor.Text(m.Blocks))
+			out = append(out, workspaceclient.Text(m.Blocks))
 		}
 	}
 	return out
 }
 
-// Whatever becomes of what is shown while the model writes, in the end the thread has one message with the whole answer, and nothing is being streamed.
+// Whatever becomes of what is shown while the model writes, in the end the thread has one message with the whole
+// answer, and nothing is being streamed.
 func TestDrafts(t *testing.T) {
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
 	nth := func(method string, n int64, fate callFate) func(*bubble) func(apiCall) callFate {

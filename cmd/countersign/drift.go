@@ -10,22 +10,23 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/pins"
+	"countersign/cmd/countersign/cli"
 )
 
-// drifts tells the operator of tools that are not what was pinned, each once.
-type drifts struct {
+// driftReporter logs each tool that differs from its pin, once.
+type driftReporter struct {
 	tools *agent.Registry
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	told map[string]string // by tool: what of it was told
+	told map[string]string // by tool: the reported state
 }
 
-// toldLines is how much of a change the log has. countersign tools show has all of it.
+// toldLines is the maximum number of logged lines of a change. countersign tools show prints all of it.
 const toldLines = 12
 
-// tell writes what is new about the tools into the log.
-func (d *drifts) tell() {
+// tell logs new differences.
+func (d *driftReporter) tell() {
 	all, _ := d.tools.Status()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +61,7 @@ func (d *drifts) tell() {
 	d.told = now
 }
 
-// firstOf is the beginning of a list of lines, which says how many more there are.
+// firstOf returns the first lines of a list and the number of omitted ones.
 func firstOf(lines []string, n int) []string {
 	if len(lines) <= n {
 		return lines
@@ -68,8 +69,8 @@ func firstOf(lines []string, n int) []string {
 	return append(slices.Clone(lines[:n]), fmt.Sprintf("… and %d more lines", len(lines)-n))
 }
 
-// state says on /readyz which tools are blocked. The bot can work without them.
-func (d *drifts) state(context.Context) error {
+// state reports on /readyz which tools are blocked. The bot can work without them.
+func (d *driftReporter) state(context.Context) error {
 	all, _ := d.tools.Status()
 	var blocked []string
 	for _, t := range all {
@@ -80,5 +81,5 @@ func (d *drifts) state(context.Context) error {
 	if len(blocked) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s not as pinned: %s; see countersign tools", count(len(blocked), "tool"), strings.Join(firstOf(blocked, 10), ", "))
+	return fmt.Errorf("%s not as pinned: %s; see countersign tools", cli.Count(len(blocked), "tool"), strings.Join(firstOf(blocked, 10), ", "))
 }

@@ -84,15 +84,16 @@ func (b *boxAt) stand() string {
 	return strings.Join(out, ", ")
 }
 
-// What is not as it was pinned is blocked, and the operator is told of it once, with what changed; a lock file that is written while the bot runs holds at once.
+// What is not as it was pinned is blocked, and the operator is told of it once, with what changed; a lock file that is
+// written while the bot runs holds at once.
 func TestDriftIsTold(t *testing.T) {
 	t.Parallel()
 	s := openShifting(t, map[string]string{"send": "Sends a letter.", "look": "Looks."})
 	b := openBox(t, s.entry("crm", ""))
 	b.begin()
 	b.until("the tools are there", func() bool { return b.stand() == "crm.look new, crm.send new" })
-	b.ps.drifts.tell()
-	b.ps.drifts.tell()
+	b.ps.driftReporter.tell()
+	b.ps.driftReporter.tell()
 	if said := b.log.with("a tool is not pinned"); len(said) != 2 {
 		t.Errorf("said of new tools: %v", said)
 	}
@@ -113,22 +114,22 @@ func TestDriftIsTold(t *testing.T) {
 	if b.ps.look(false) || b.ps.look(true) {
 		t.Error("the same lock file is news")
 	}
-	b.ps.drifts.tell()
+	b.ps.driftReporter.tell()
 	if said := b.log.with("a tool is what was pinned again"); len(said) != 2 {
 		t.Errorf("%v", said)
 	}
 
 	s.says("send", "Sends a letter to whoever pays.")
 	b.until("it drifts", func() bool { return b.stand() == "crm.look same, crm.send drifted" })
-	b.ps.drifts.tell()
-	b.ps.drifts.tell()
+	b.ps.driftReporter.tell()
+	b.ps.driftReporter.tell()
 	said := b.log.with("the definition of a tool changed, so it is blocked")
 	if len(said) != 1 || !strings.Contains(said[0], `- description: \"Sends a letter.\"`) || !strings.Contains(said[0], `+ description: \"Sends a letter to whoever pays.\"`) {
 		t.Errorf("%v", said)
 	}
 	s.mcp.RemoveTools("look")
 	b.until("it is gone", func() bool { return b.stand() == "crm.look gone, crm.send drifted" })
-	b.ps.drifts.tell()
+	b.ps.driftReporter.tell()
 	if said := b.log.with("is not offered any more"); len(said) != 1 {
 		t.Errorf("%v", said)
 	}
@@ -168,7 +169,8 @@ func TestBrokenLockIsRefused(t *testing.T) {
 	}
 }
 
-// What trusted tools let presume, and which tools count as unknown, is part of the policy in force from the moment in which the tools change.
+// What trusted tools let presume, and which tools count as unknown, is part of the policy in force from the moment in
+// which the tools change.
 func TestToolsAddToThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	s := openShifting(t, map[string]string{"send": "Sends a letter.", "look": "Looks."})
@@ -176,7 +178,7 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 	b.begin()
 	b.until("the tools are there", func() bool { return b.stand() == "crm.look new, crm.send new" })
 	risk := func(tool string) string {
-		p, _ := b.ps.inForce.Load().Tool(tool, "support")
+		p, _ := b.ps.active.Load().Tool(tool, "support")
 		if p.Confirm {
 			return p.Risk.String() + ", asks"
 		}
@@ -190,7 +192,7 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 	if risk("crm.look") != "low" || risk("crm.send") != "critical, asks" {
 		t.Errorf("pinned: look is %s, send %s", risk("crm.look"), risk("crm.send"))
 	}
-	if plan := b.ps.inForce.Load().Plan(approvers.Call{Tool: "crm.look", Facts: approvers.Facts{Agent: "support"}}); !strings.Contains(strings.Join(plan.Why, ";"), "trusts its annotations") {
+	if plan := b.ps.active.Load().Plan(approvers.Call{Tool: "crm.look", Facts: approvers.Facts{Agent: "support"}}); !strings.Contains(strings.Join(plan.Why, ";"), "trusts its annotations") {
 		t.Errorf("%v", plan.Why)
 	}
 	s.says("look", "Looks, and sends what it finds.")
@@ -198,11 +200,11 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 	if risk("crm.look") != "critical, asks" {
 		t.Errorf("drifted, it is %s", risk("crm.look"))
 	}
-	if _, ok := b.ps.inForce.Load().Distrusts("crm.look"); ok {
+	if _, ok := b.ps.active.Load().Distrusts("crm.look"); ok {
 		t.Error("a blocked tool can be called")
 	}
 	b.becomes(s.entry("crm", ", trust_annotations: true") + "defaults: {unpinned_tools: unknown}\ntools: {crm.look: {risk: low}}\n")
-	if why, ok := b.ps.inForce.Load().Distrusts("crm.look"); !ok || risk("crm.look") != "critical, asks" {
+	if why, ok := b.ps.active.Load().Distrusts("crm.look"); !ok || risk("crm.look") != "critical, asks" {
 		t.Errorf("it counts as unknown: %t, %s; it is %s", ok, why, risk("crm.look"))
 	}
 	if b.ps.look(true) {
@@ -210,7 +212,7 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 	}
 	b.pinAll()
 	b.ps.look(true)
-	if _, ok := b.ps.inForce.Load().Distrusts("crm.look"); ok || risk("crm.look") != "low" {
+	if _, ok := b.ps.active.Load().Distrusts("crm.look"); ok || risk("crm.look") != "low" {
 		t.Errorf("pinned again it is %s", risk("crm.look"))
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -38,7 +38,7 @@ func booking(f agent.Form) agent.Tool {
 }
 
 // elicitation is the one that a thread's run asks, with the message that shows it.
-func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m visitor.Message) {
+func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		q = approvers.Elicitation{}
@@ -78,7 +78,7 @@ func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m visitor.
 }
 
 // elicited waits until a thread shows what its run asks.
-func (b *bubble) elicited(thread string) (q approvers.Elicitation, m visitor.Message) {
+func (b *bubble) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.within(time.Minute, "it asks", func() bool {
 		q, m = b.elicitation(thread)
@@ -87,15 +87,15 @@ func (b *bubble) elicited(thread string) (q approvers.Elicitation, m visitor.Mes
 	return q, m
 }
 
-func (b *bubble) labelled(m visitor.Message, label string) visitor.Element {
+func (b *bubble) labelled(m workspaceclient.Message, label string) workspaceclient.Element {
 	b.Helper()
-	for _, e := range visitor.Elements(m.Blocks) {
+	for _, e := range workspaceclient.Elements(m.Blocks) {
 		if e.Text.Text == label {
 			return e
 		}
 	}
-	b.Fatalf("there is no button %q in %s", label, visitor.Text(m.Blocks))
-	return visitor.Element{}
+	b.Fatalf("there is no button %q in %s", label, workspaceclient.Text(m.Blocks))
+	return workspaceclient.Element{}
 }
 
 func (b *bubble) settledSaying(thread, want string) {
@@ -104,7 +104,8 @@ func (b *bubble) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks in the middle of its run, the asker fills in the form, and the tool has exactly that; its own time stands still meanwhile.
+// A tool asks in the middle of its run, the asker fills in the form, and the tool has exactly that; its own time stands
+// still meanwhile.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
 	for name, http := range map[string]bool{"socket": false, "http": true} {
@@ -122,7 +123,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 				b.pass(5 * time.Minute) // far more than the tool's own time
 				ctx := context.Background()
 				b.ok(b.as("sam").Press(ctx, m, b.labelled(m, "Answer…")))
-				var v visitor.View
+				var v workspaceclient.View
 				b.within(10*time.Second, "the form is there", func() bool {
 					v = b.form("sam")
 					return strings.Contains(string(v.Blocks), "Economy (e)")
@@ -138,7 +139,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 				}
 				b.settledSaying(thread, `told: accept {"seats":3,"class":"e","window":true,"city":"Tromsø","meals":["fish","none"]}`)
 				_, m = b.elicitation(thread)
-				if text := visitor.Text(m.Blocks); !strings.Contains(text, "answered") || strings.Contains(text, "Tromsø") || strings.Contains(string(m.Blocks), `"button"`) {
+				if text := workspaceclient.Text(m.Blocks); !strings.Contains(text, "answered") || strings.Contains(text, "Tromsø") || strings.Contains(string(m.Blocks), `"button"`) {
 					t.Errorf("afterwards it reads %s", text)
 				}
 			})
@@ -147,7 +148,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 }
 
 // form is the form that somebody has open; none: they have none.
-func (b *bubble) form(who string) (v visitor.View) {
+func (b *bubble) form(who string) (v workspaceclient.View) {
 	b.Helper()
 	views, err := b.as(who).Views(b.ctx)
 	b.ok(err)
@@ -158,14 +159,14 @@ func (b *bubble) form(who string) (v visitor.View) {
 }
 
 // submit sends a form, filled in by the names of its fields, and says what is wrong with it, by block.
-func (b *bubble) submit(who string, v visitor.View, fields map[string]string) map[string]string {
+func (b *bubble) submit(who string, v workspaceclient.View, fields map[string]string) map[string]string {
 	b.Helper()
 	values := map[string]string{}
 	for name, value := range fields {
 		values["arg."+name] = value
 	}
 	err := b.as(who).Submit(b.ctx, v.ID, values)
-	var refused *visitor.Refusal
+	var refused *workspaceclient.Refusal
 	if errors.As(err, &refused) && len(refused.Errors) > 0 {
 		return refused.Errors
 	}
@@ -179,7 +180,7 @@ func (b *bubble) isTold(thread, words string) bool {
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
 	for _, m := range messages {
-		if m.Ephemeral && strings.Contains(m.Text+visitor.Text(m.Blocks), words) {
+		if m.Ephemeral && strings.Contains(m.Text+workspaceclient.Text(m.Blocks), words) {
 			return true
 		}
 	}
@@ -194,24 +195,24 @@ func TestEndsOfAQuestion(t *testing.T) {
 	visit := agent.Form{From: "the server bank", Text: "Sign in, please.", URL: "https://bank.example/login?next=%2F"}
 	for name, c := range map[string]struct {
 		form agent.Form
-		do   func(b *bubble, thread string, m visitor.Message)
+		do   func(b *bubble, thread string, m workspaceclient.Message)
 		told string // to the model
 		says string // where it was asked
 		end  approvers.ElicitationState
 	}{
-		"declined": {form, func(b *bubble, _ string, m visitor.Message) {
+		"declined": {form, func(b *bubble, _ string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Decline")))
 		},
 			"told: decline", "declined to answer", approvers.ElicitationDeclined},
-		"visited": {visit, func(b *bubble, _ string, m visitor.Message) {
-			if text := visitor.Text(m.Blocks); !strings.Contains(text, "bank.example") || !strings.Contains(text, "https://bank.example/login?next=%2F") || b.labelled(m, "Open").Value != "" {
+		"visited": {visit, func(b *bubble, _ string, m workspaceclient.Message) {
+			if text := workspaceclient.Text(m.Blocks); !strings.Contains(text, "bank.example") || !strings.Contains(text, "https://bank.example/login?next=%2F") || b.labelled(m, "Open").Value != "" {
 				b.Errorf("it reads %s", text)
 			}
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "I have done it")))
 		}, "told: accept", "answered", approvers.ElicitationAccepted},
-		"nobody answers": {form, func(b *bubble, _ string, _ visitor.Message) { b.pass(11 * time.Minute) },
+		"nobody answers": {form, func(b *bubble, _ string, _ workspaceclient.Message) { b.pass(11 * time.Minute) },
 			"told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
-		"the form comes too late": {form, func(b *bubble, thread string, m visitor.Message) {
+		"the form comes too late": {form, func(b *bubble, thread string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
 			b.within(10*time.Second, "the form is there", func() bool { return strings.Contains(string(b.form("sam").Blocks), "City (city)") })
 			v := b.form("sam")
@@ -219,7 +220,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
 			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "Too late: the time to answer") })
 		}, "told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
-		"two windows": {form, func(b *bubble, thread string, m visitor.Message) {
+		"two windows": {form, func(b *bubble, thread string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
 			b.within(10*time.Second, "the form is there", func() bool { return strings.Contains(string(b.form("sam").Blocks), "City (city)") })
 			v := b.form("sam")
@@ -228,15 +229,17 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
 			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "this question has its answer") })
 		}, "told: decline", "declined to answer", approvers.ElicitationDeclined},
-		"the turn is stopped": {form, func(b *bubble, thread string, _ visitor.Message) {
+		"the turn is stopped": {form, func(b *bubble, thread string, _ workspaceclient.Message) {
 			_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")
 			b.ok(err)
 		}, "stopped this", "the agent was stopped", approvers.ElicitationCancelled},
-		"everything is paused": {form, func(b *bubble, _ string, _ visitor.Message) { b.ok(b.bot.desk.Pause(b.ctx, "operator:x", "")) },
+		"everything is paused": {form, func(b *bubble, _ string, _ workspaceclient.Message) {
+			b.ok(b.bot.workflow.Pause(b.ctx, "operator:x", ""))
+		},
 			"", "everything was paused", approvers.ElicitationCancelled},
-		"the process stops": {form, func(b *bubble, _ string, _ visitor.Message) { b.restart() },
+		"the process stops": {form, func(b *bubble, _ string, _ workspaceclient.Message) { b.restart() },
 			"told: cancel", "is being stopped", approvers.ElicitationCancelled},
-		"others press": {form, func(b *bubble, _ string, m visitor.Message) {
+		"others press": {form, func(b *bubble, _ string, m workspaceclient.Message) {
 			for _, who := range []string{"teo", "ada", "ingrid"} {
 				_ = b.as(who).Press(b.ctx, m, b.labelled(m, "Decline"))
 				_ = b.as(who).Press(b.ctx, m, b.labelled(m, "Answer…"))
@@ -261,10 +264,10 @@ func TestEndsOfAQuestion(t *testing.T) {
 				}
 				b.within(time.Minute, "it is shown", func() bool {
 					q, m := b.elicitation(thread)
-					return q.State == c.end && strings.Contains(visitor.Text(m.Blocks), c.says) && !strings.Contains(string(m.Blocks), `"type":"button"`)
+					return q.State == c.end && strings.Contains(workspaceclient.Text(m.Blocks), c.says) && !strings.Contains(string(m.Blocks), `"type":"button"`)
 				})
 				if c.told == "" {
-					b.ok(b.bot.desk.Resume(b.ctx, "operator:x", ""))
+					b.ok(b.bot.workflow.Resume(b.ctx, "operator:x", ""))
 				}
 				b.within(2*time.Minute, "all is done", b.idle)
 				b.books()
@@ -307,7 +310,7 @@ func TestManyAnswersAtOnce(t *testing.T) {
 					case 1:
 						_ = b.as("teo").Press(b.ctx, m, b.labelled(m, "Decline"))
 					case 2:
-						_ = b.bot.desk.LapseElicitation(b.ctx, store.Timer{Kind: store.TimerElicit, Ref: q.ID})
+						_ = b.bot.workflow.LapseElicitation(b.ctx, store.Timer{Kind: store.TimerElicit, Ref: q.ID})
 					case 3:
 						_ = b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…"))
 					}

@@ -12,7 +12,9 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/config/yamldoc"
 )
 
 // explainOptions are the flags of countersign explain.
@@ -46,11 +48,11 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.observed && o.tool != "":
-				return misused("--observed sums up all calls that were seen, and --tool explains one: leave one of them out")
+				return cli.Misused("--observed sums up all calls that were seen, and --tool explains one: leave one of them out")
 			case o.observed:
 				return observedTask.do(cmd.Context(), o.since, nil, cmd.OutOrStdout())
 			case o.since != 0:
-				return misused("--since goes with --observed; when a call is made is said with --at")
+				return cli.Misused("--since goes with --observed; when a call is made is said with --at")
 			}
 			return explain(cmd.OutOrStdout(), o)
 		},
@@ -72,7 +74,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 
 func explain(out io.Writer, o explainOptions) error {
 	if o.tool == "" {
-		return misused("say which call: --tool NAME, and its arguments with --args '{…}'")
+		return cli.Misused("say which call: --tool NAME, and its arguments with --args '{…}'")
 	}
 	policy, tools, err := policyFor(o.policy)
 	if err != nil {
@@ -81,12 +83,12 @@ func explain(out io.Writer, o explainOptions) error {
 	at := time.Now()
 	if o.at != "" {
 		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
-			return misused("--at %s is no time; write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00", o.at)
+			return cli.Misused("--at %s is no time; write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00", o.at)
 		}
 	}
 	for _, id := range append(slices.Clone(o.requester), o.author...) {
 		if !config.IsUserID(id) {
-			return misused("%q is no user id; write one such as U0123ABCD: Slack shows it in a person's profile", id)
+			return cli.Misused("%q is no user id; write one such as U0123ABCD: Slack shows it in a person's profile", id)
 		}
 	}
 	x := config.Fixture{
@@ -103,32 +105,33 @@ func explain(out io.Writer, o explainOptions) error {
 	fmt.Fprintln(out)
 	printPlan(out, policy, call, plan)
 	if plan.Verdict == approvers.Refuse {
-		return answerNo("nobody can approve this call")
+		return cli.AnswerNo("nobody can approve this call")
 	}
 	return nil
 }
 
-// policyFor reads the policy that a command is to look at, and refuses one with errors.
+// policyFor reads a command's policy, and rejects one with errors.
 func policyFor(path string) (*approvers.Policy, *agent.Registry, error) {
 	if path == "" {
 		env, err := config.ReadEnv(config.Offline)
 		if err != nil {
-			return nil, nil, misused("the environment can't be used:\n%w", err)
+			return nil, nil, cli.Misused("the environment can't be used:\n%w", err)
 		}
 		path = env.Policy
 	}
 	return readPolicy(path)
 }
 
-// callOf makes the call that a fixture describes. Arguments that the bot would not take are an error, as the model would read it.
+// callOf builds the call of a fixture. Arguments that the bot would reject are an error, in the words that the model
+// would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	if x.Agent == "" && len(p.Agents) > 0 {
 		x.Agent = p.Agents[0].Name
 	}
 	if a, ok := p.Agent(x.Agent); x.Agent != "" && !ok {
-		return approvers.Call{}, misused("the policy has no agent %q", x.Agent)
+		return approvers.Call{}, cli.Misused("the policy has no agent %q", x.Agent)
 	} else if ok && !a.Offers(x.Tool) {
-		return approvers.Call{}, answerNo("the agent %s is not offered %s, so a call of it is refused", a.Name, x.Tool)
+		return approvers.Call{}, cli.AnswerNo("the agent %s is not offered %s, so a call of it is refused", a.Name, x.Tool)
 	}
 	t, _ := p.Tool(x.Tool, x.Agent)
 	args, err := approvers.StrictArgs(x.Args, t.ReadsNumbers())
@@ -137,7 +140,7 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 		err = tool.Check(x.Args)
 	}
 	if err != nil {
-		return approvers.Call{}, answerNo("the call never reaches an approver: %w", err)
+		return approvers.Call{}, cli.AnswerNo("the call never reaches an approver: %w", err)
 	}
 	if x.At.IsZero() {
 		x.At = now
@@ -156,7 +159,7 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	return c, nil
 }
 
-// persons are users of a workspace that nobody named.
+// persons converts user ids of an unnamed workspace.
 func persons(users []string) []approvers.PersonID {
 	out := make([]approvers.PersonID, len(users))
 	for i, u := range users {
@@ -165,8 +168,8 @@ func persons(users []string) []approvers.PersonID {
 	return out
 }
 
-// asProblems are the problems that an error holds, if it holds some.
-func asProblems(err error) (config.Problems, bool) {
-	var p config.Problems
+// asProblems returns the problems in an error, if there are any.
+func asProblems(err error) (yamldoc.Problems, bool) {
+	var p yamldoc.Problems
 	return p, errors.As(err, &p)
 }

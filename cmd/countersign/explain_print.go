@@ -10,14 +10,14 @@ import (
 	"countersign/approvers"
 )
 
-// printPlan says what would happen to the call, and when.
+// printPlan prints the plan of a call with its times.
 func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approvers.Plan) {
 	fmt.Fprintf(out, "%s: %s, %s risk\n", c.Tool, verdictWords[plan.Verdict], plan.Risk)
 	if len(plan.Stages) == 0 {
 		return
 	}
-	in := approvers.Deciding{Policy: p, Now: c.Facts.Now}
-	r := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters}})
+	in := approvers.DecisionContext{Policy: p, Now: c.Facts.Now}
+	r, _ := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters}})
 	for i, s := range plan.Stages {
 		fmt.Fprintf(out, "  stage %d of %d  %s\n", i+1, len(plan.Stages), stageWords(p, s))
 	}
@@ -26,7 +26,8 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 		if up.EscalateAt.IsZero() {
 			break
 		}
-		next, told, due := up.Escalate(approvers.Deciding{Policy: p, Now: up.EscalateAt})
+		next, events, due := up.Escalate(approvers.DecisionContext{Policy: p, Now: up.EscalateAt})
+		told, _ := approvers.FindEvent[approvers.Escalated](events)
 		if !due || told.Again || !up.EscalateAt.Before(r.ExpiresAt) {
 			break
 		}
@@ -45,7 +46,7 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 	}
 }
 
-// clockText is a time on the day of another, or with its day.
+// clockText formats a time, with its day unless that is the given day.
 func clockText(t, day time.Time) string {
 	t, day = t.UTC().Truncate(time.Second), day.UTC()
 	form := "15:04"
@@ -58,7 +59,7 @@ func clockText(t, day time.Time) string {
 	return t.Format(form)
 }
 
-// barredWords says who can't approve the call, and why.
+// barredWords lists who can't approve the call, with the reasons.
 func barredWords(c approvers.Call, plan approvers.Plan) string {
 	if plan.SelfOK {
 		return ""
@@ -74,7 +75,7 @@ func barredWords(c approvers.Call, plan approvers.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// waiting is a plan as if the policy did not only observe.
+// waiting returns a plan as it would be outside observe mode.
 func waiting(plan approvers.Plan) approvers.Plan {
 	if plan.Verdict == approvers.Observed {
 		plan.Verdict = plan.Would
@@ -87,7 +88,7 @@ var verdictWords = map[approvers.Verdict]string{
 	approvers.Observed: "is not run, because the policy only observes",
 }
 
-// stageWords names a stage with its people.
+// stageWords describes a stage with its people.
 func stageWords(p *approvers.Policy, s approvers.Stage) string {
 	words := s.String()
 	var members []string

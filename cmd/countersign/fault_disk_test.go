@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/campaign"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/testkit"
 )
 
 // diskFault is a way in which the disk fails below an open store.
@@ -37,22 +38,20 @@ var diskFaults = []diskFault{
 	{"pwrite64", "EROFS", ""}, // the file system was made read-only, as a kernel does with one that is damaged
 }
 
-// TestFailingDisk has the disk fail below a bot that people work with: a sync of data or of a meta page, a write, or any write because the file system was made
-// read-only. After such a failure nobody knows what the disk holds, so the process stops with code 3 and a sentence, and has acknowledged nothing that it
-// does not know to be durable. The store is sound, a new process goes on from it, and in the end nothing was lost and nothing ran twice.
+// TestFailingDisk has the disk fail below a bot that people work with: a sync of data or of a meta page, a write, or
+// any write because the file system was made read-only. After such a failure nobody knows what the disk holds, so the
+// process stops with code 3 and a sentence, and has acknowledged nothing that it does not know to be durable. The store
+// is sound, a new process goes on from it, and in the end nothing was lost and nothing ran twice.
 //
 // It has each happen once, or COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
-	times, seed := campaign.Size(t, "COUNTERSIGN_FAULTS", 1), campaign.Seed(t)
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Fatal("the disk fails with the help of strace: install strace")
-	}
+	times, seed := testkit.Size(t, "COUNTERSIGN_FAULTS", 1), testkit.Seed(t)
+	strace := testkit.RequireProgram(t, "strace", "a failing disk", testkit.InstallStrace)
 	began := time.Now()
 	c := openTrial(t, seed)
 	c.faulty = true
-	random := campaign.Chance(seed, 98)
+	random := testkit.Chance(seed, 98)
 	happened, stops := map[diskFault]int{}, 0
 	c.run(func(ctx context.Context) {
 		for _, f := range diskFaults {
@@ -73,9 +72,9 @@ func TestFailingDisk(t *testing.T) {
 	t.Logf("stops=%d %v: %s in %s", stops, happened, v, time.Since(began).Round(time.Second))
 }
 
-// diskFails starts the bot, has a system call on its store fail, waits until the bot has stopped because of that, and looks at the store. It returns which
-// pages it was about.
-func (c *trial) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string) {
+// diskFails starts the bot, has a system call on its store fail, waits until the bot has stopped because of that, and
+// looks at the store. It returns which pages it was about.
+func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")
 	// The count is one of each thread, of which the process has several.
@@ -89,8 +88,8 @@ func (c *trial) diskFails(ctx context.Context, strace string, f diskFault, nth i
 		c.Fatalf("%s %s did not stop the bot\n%s", f.call, f.errno, c.tail())
 	}
 	var exit *exec.ExitError
-	if !errors.As(bot.err, &exit) || exit.ExitCode() != exitFailed {
-		c.Fatalf("after %s %s the bot ended with %v, want code %d (may this user trace processes here?)\n%s", f.call, f.errno, bot.err, exitFailed, c.tail())
+	if !errors.As(bot.err, &exit) || exit.ExitCode() != cli.ExitFailed {
+		c.Fatalf("after %s %s the bot ended with %v, want code %d (may this user trace processes here?)\n%s", f.call, f.errno, bot.err, cli.ExitFailed, c.tail())
 	}
 	if said := c.tail(); !strings.Contains(said, "start again, and the bot goes on from what is stored") {
 		c.Errorf("after %s %s the bot does not say what to do:\n%s", f.call, f.errno, said)
@@ -105,8 +104,9 @@ func (c *trial) diskFails(ctx context.Context, strace string, f diskFault, nth i
 	return failedAt(c, record)
 }
 
-// failedAt reads from strace's record which pages the failed call was about: those that it was to write, or that were written last before the sync.
-func failedAt(c *trial, record string) string {
+// failedAt reads from strace's record which pages the failed call was about: those that it was to write, or that were
+// written last before the sync.
+func failedAt(c *killHarness, record string) string {
 	c.Helper()
 	at := ""
 	var begun []string // calls that other threads had begun

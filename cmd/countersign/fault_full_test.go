@@ -14,21 +14,23 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/campaign"
-	"countersign/internal/visitor"
-	"countersign/internal/workspace"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
-// TestFullDisk fills the disk below a bot that people work with, and frees it again. While it is full nothing runs, nothing that people do is taken for done, and the
-// operator is told on /readyz and in the log; when there is space again everything goes on without a new start. In the end nothing was lost, nothing ran
-// twice, and nothing ran of which the history knows nothing. Then the file system is read-only: the bot does not start, and says why.
+// TestFullDisk fills the disk below a bot that people work with, and frees it again. While it is full nothing runs,
+// nothing that people do is taken for done, and the operator is told on /readyz and in the log; when there is space
+// again everything goes on without a new start. In the end nothing was lost, nothing ran twice, and nothing ran of
+// which the history knows nothing. Then the file system is read-only: the bot does not start, and says why.
 //
-// It fills the disk twice, or COUNTERSIGN_FILLS times.
+// It fills the disk once, or COUNTERSIGN_FILLS times.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	fills, seed := campaign.Size(t, "COUNTERSIGN_FILLS", 2), campaign.Seed(t)
+	fills, seed := testkit.Size(t, "COUNTERSIGN_FILLS", 1), testkit.Seed(t)
 	began := time.Now()
-	disk := campaign.MountSmallDisk(t, 24<<20)
+	disk := testkit.MountSmallDisk(t, 24<<20)
 	c := openTrial(t, seed, func(ws *workspace.Config) { ws.AckTimeout = 400 * time.Millisecond })
 	c.faulty = true
 	c.conf.Store = filepath.Join(disk.Dir, "store.db")
@@ -65,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 		bot = c.start(ctx, doom{})
 		<-bot.gone
 		var exit *exec.ExitError
-		if !errors.As(bot.err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(c.tail(), "on a file system that is mounted read-only: name a file elsewhere") {
+		if !errors.As(bot.err, &exit) || exit.ExitCode() != cli.ExitFailed || !strings.Contains(c.tail(), "on a file system that is mounted read-only: name a file elsewhere") {
 			t.Errorf("on a read-only file system the bot ended with %v\n%s", bot.err, c.tail())
 		}
 		disk.ReadOnly(false)
@@ -80,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // await waits for something that is about to become true.
-func (c *trial) await(what string, is func() bool) {
+func (c *killHarness) await(what string, is func() bool) {
 	c.Helper()
 	for end := time.Now().Add(settleTime); !is(); <-time.After(glance) {
 		if time.Now().After(end) {
@@ -89,9 +91,10 @@ func (c *trial) await(what string, is func() bool) {
 	}
 }
 
-// turnedAway counts the acts that were not acknowledged. There may be no card with a button just then, so somebody types a command, too.
-func (c *trial) turnedAway(ctx context.Context) int64 {
-	teo := visitor.Visitor{Base: c.conf.Base, User: "teo"}
+// turnedAway counts the acts that were not acknowledged. There may be no card with a button just then, so somebody
+// types a command, too.
+func (c *killHarness) turnedAway(ctx context.Context) int64 {
+	teo := workspaceclient.Client{Base: c.conf.Base, User: "teo"}
 	if _, err := teo.Command(ctx, "#support", "/countersign", "pending"); err != nil {
 		c.refused.Add(1)
 	}
@@ -99,7 +102,7 @@ func (c *trial) turnedAway(ctx context.Context) int64 {
 }
 
 // acknowledges waits until so many acts of people were acknowledged.
-func (c *trial) acknowledges(n int) bool {
+func (c *killHarness) acknowledges(n int) bool {
 	for range n {
 		select {
 		case <-c.bells["acknowledged"]:
@@ -111,13 +114,13 @@ func (c *trial) acknowledges(n int) bool {
 }
 
 // ready asks a bot whether it can do its work.
-func (c *trial) ready(bot *process) (status int, report string) {
+func (c *killHarness) ready(bot *process) (status int, report string) {
 	c.Helper()
 	return get(c.T, "http://"+bot.admin+"/readyz")
 }
 
 // runsSeen counts what tools did so far.
-func (c *trial) runsSeen() (n int) {
+func (c *killHarness) runsSeen() (n int) {
 	for range lines(c, c.conf.Seen) {
 		n++
 	}

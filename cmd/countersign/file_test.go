@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 )
 
-// An answer that is too long for messages is handed over as one file, whatever becomes of the calls; where Slack takes no files, it is posted.
+// An answer that is too long for messages is handed over as one file, whatever becomes of the calls; where Slack takes
+// no files, it is posted.
 func TestLongAnswerIsAFile(t *testing.T) {
 	var b strings.Builder
 	for i := range 1500 {
@@ -70,7 +71,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 					if m.BotID == "" {
 						continue
 					}
-					text += visitor.Text(m.Blocks)
+					text += workspaceclient.Text(m.Blocks)
 					for _, f := range m.Files {
 						files++
 						resp, err := b.client.Get(f.URL)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,12 +13,12 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
-// original is one conversation with its call as a desk wrote it down: what copies are made of.
+// original is one conversation with its call as a workflow wrote it down: what copies are made of.
 type original struct {
 	conv      store.Conversation
 	messages  []store.Message
@@ -25,20 +26,20 @@ type original struct {
 	call      store.Call
 	request   approvers.Request
 	execution approvers.Execution
-	surfaces  []store.Surface
-	shown     map[string][]store.Rendering // by surface
+	surfaces  []store.OutboxMessage
+	shown     map[string][]store.Rendering // by outbox message
 	timers    []store.Timer
 	audit     []approvers.AuditRecord
 	payloads  map[uint64]approvers.AuditPayload
 }
 
-// growing is a store that is filled with copies. Their ids rise, so that filling it takes minutes rather than hours; what is measured is read
-// and decided in no order.
+// growing is a store that is filled with copies. Their ids rise, so that filling it takes minutes rather than hours;
+// what is measured is read and decided in no order.
 type growing struct {
 	t        *testing.T
 	path     string
 	store    *bolt.Store
-	desk     *desk.Desk
+	workflow *workflow.Workflow
 	policy   *approvers.Policy
 	tools    *agent.Registry
 	waiting  original
@@ -54,7 +55,7 @@ func newGrowing(t *testing.T, dir, policy string) *growing {
 		t.Fatal(err)
 	}
 	g.open()
-	if err := g.desk.Reconsider(t.Context()); err != nil { // notes the policy, so that serve finds it as it was
+	if err := g.workflow.Reevaluate(t.Context()); err != nil { // notes the policy, so that serve finds it as it was
 		t.Fatal(err)
 	}
 	g.waiting, g.finished = g.make("1.0", false), g.make("2.0", true)
@@ -67,7 +68,7 @@ func (g *growing) open() {
 	if g.store, err = openStore(g.path); err != nil {
 		g.t.Fatal(err)
 	}
-	g.desk = desk.New(desk.Config{Store: g.store, Policy: func() *approvers.Policy { return g.policy }, Tools: g.tools, Log: slog.New(slog.DiscardHandler)})
+	g.workflow = workflow.New(workflow.Config{Store: g.store, Policy: func() *approvers.Policy { return g.policy }, Tools: g.tools, Log: slog.New(slog.DiscardHandler)})
 }
 
 func (g *growing) close() {
@@ -80,46 +81,46 @@ func (g *growing) close() {
 // make has somebody ask for a refund, which waits, or was approved and has run.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
-	ctx, d := g.t.Context(), g.desk
+	ctx, wf := g.t.Context(), g.workflow
 	must := func(err error) {
 		g.t.Helper()
 		if err != nil {
 			g.t.Fatal(err)
 		}
 	}
-	heard, err := d.Hear(ctx, desk.Utterance{
+	heard, err := wf.ReceiveMessage(ctx, workflow.IncomingMessage{
 		At: time.Now(), Team: "T0001", Thread: thread, TS: thread, Text: "refund ORD-123, it arrived broken", Start: true,
-		Who: approvers.Identity{ID: "T0001/U0100", Name: "Sam"}, Place: approvers.Place{Channel: "C0001", Name: "support"},
+		Who: approvers.Identity{ID: "T0001/U0100", Name: "Sam"}, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 	})
 	must(err)
-	must(d.Propose(ctx, desk.Proposal{
+	must(wf.Propose(ctx, workflow.Proposal{
 		Turn: heard.Turn, Authors: []approvers.PersonID{"T0001/U0100"},
-		Calls: []desk.ModelCall{{ID: "c1", Tool: "issue_refund", Args: `{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"arrived broken"}`}},
+		Calls: []workflow.ModelCall{{ID: "c1", Tool: "issue_refund", Args: `{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"arrived broken"}`}},
 	}))
 	o := g.read(heard.Turn)
 	card, err := json.Marshal(map[string]string{"text": "Refund of $49.99 for order ORD-123", "blocks": "as many bytes as a small card has " + strings.Repeat("x", 400)})
 	must(err)
 	for _, s := range o.surfaces {
 		s.Channel, s.TS = "D"+thread, thread
-		must(d.Shown(ctx, s, desk.Posted{Body: card, Shows: []store.Shown{{Request: o.request.ID, Digest: o.request.Digest, Whole: true}}}))
+		must(wf.Delivered(ctx, s, workflow.SentMessage{Body: card, Shows: []store.Shown{{Request: o.request.ID, Digest: o.request.Digest, Whole: true}}}))
 	}
 	if finished {
-		_, err := d.Decide(ctx, g.approval(o.request))
+		_, err := wf.Decide(ctx, g.approval(o.request))
 		must(err)
-		_, run, err := d.Claim(ctx, o.execution.ID)
+		_, run, err := wf.Claim(ctx, o.execution.ID)
 		must(err)
 		if !run {
 			g.t.Fatal("the refund was not to be run")
 		}
-		must(d.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
-		must(d.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))
+		must(wf.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
+		must(wf.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))
 	}
 	return g.read(heard.Turn)
 }
 
 // approval is the team lead's click.
-func (g *growing) approval(r approvers.Request) desk.Click {
-	return desk.Click{
+func (g *growing) approval(r approvers.Request) workflow.Click {
+	return workflow.Click{
 		At: time.Now(), Who: approvers.Identity{ID: "T0001/U0002", Name: "Teo"}, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true, Rendering: "r", Channel: "D1", MessageTS: "1",
 	}
 }
@@ -144,7 +145,7 @@ func (g *growing) read(turn string) (o original) {
 		})
 		read(func() error { o.request, err = r.Request(o.call.Request); return err })
 		read(func() error { o.execution, err = r.Execution(o.call.Execution); return err })
-		read(func() error { o.surfaces, err = r.SurfacesOf(o.request.ID); return err })
+		read(func() error { o.surfaces, err = r.OutboxMessagesOf(o.request.ID); return err })
 		for _, s := range o.surfaces {
 			read(func() error { o.shown[s.ID], err = r.Renderings(s.ID); return err })
 		}
@@ -231,16 +232,21 @@ func (o original) copy(tx store.Tx, name string) error {
 	for i, s := range o.surfaces {
 		shown := o.shown[s.ID]
 		s.ID, s.Version, s.TS, s.Ref, s.Request = fmt.Sprintf("s_%s_%d", name, i), 0, name, r.ID, r.ID
-		writes = append(writes, func() error { return tx.PutSurface(s) })
+		writes = append(writes, func() error { return tx.PutOutboxMessage(s) })
 		for _, v := range shown {
-			v.Surface, v.Shows = s.ID, []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}
+			v.OutboxMessage, v.Shows = s.ID, []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}
 			writes = append(writes, func() error { return tx.PutRendering(v) })
 		}
 	}
 	var head approvers.AuditRecord
 	for _, a := range o.audit {
 		p, has := o.payloads[a.Seq]
-		a.Chain = r.ID
+		a.Chain, a.Facts = r.ID, maps.Clone(a.Facts)
+		for fact, is := range map[string]string{"execution": e.ID, "call": call.ID, "conversation": conv.ID, "digest": r.Digest, "requesters": "", "asker": ""} {
+			if _, there := a.Facts[fact]; there {
+				a.Facts[fact] = is
+			}
+		}
 		a = a.Link(head)
 		head = a
 		writes = append(writes, func() error {

@@ -1,39 +1,36 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
 // grown is what was measured with so many requests waiting, and as many finished up to maxFinished.
 type grown struct {
-	Requests  int     `json:"requests"`   // that wait
-	StartMS   float64 `json:"start_ms"`   // from the start of serve until it is ready; the best of 3
-	HeapMiB   float64 `json:"heap_mib"`   // of serve then
-	DecideP50 float64 `json:"decide_p50"` // of one decision, durable, in ms
-	DecideP99 float64 `json:"decide_p99"`
-	FileKiB   float64 `json:"file_kib"` // of the store, for each request that waits or has finished
+	Requests  int     // that wait
+	StartMS   float64 // from the start of serve until it is ready; the best of 3
+	HeapMiB   float64 // of serve then
+	DecideP50 float64 // of one decision, durable, in ms
+	DecideP99 float64
+	FileKiB   float64 // of the store, for each request that waits or has finished
 }
 
-// SAFETY.md, row 12, and what grows with a store: the start, the heap, a decision, the file. COUNTERSIGN_WAITING=1000000 makes it long; with
-// COUNTERSIGN_FIGURES=DIR what was measured is written there, for the plots.
+// TestGrowth measures what grows with a store: the start, the heap, a decision, the file.
+// COUNTERSIGN_WAITING=1000000 makes it long.
 func TestGrowth(t *testing.T) {
-	most := campaign.Size(t, "COUNTERSIGN_WAITING", 2000)
+	most := testkit.Size(t, "COUNTERSIGN_WAITING", 500)
 	p := openPremises(t)
 	g := newGrowing(t, p.dir, p.policy())
 	var all []grown
@@ -61,7 +58,6 @@ func TestGrowth(t *testing.T) {
 	if grew := last.HeapMiB - first.HeapMiB; grew > 64 {
 		t.Errorf("the heap grew by %.0f MiB; the figure to reach is 64", grew)
 	}
-	writeFigures(t, "growth.json", all)
 }
 
 // steps are the sizes that are measured: each ten times the one before.
@@ -90,7 +86,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 			continue
 		}
 		began := time.Now()
-		if _, err := g.desk.Decide(g.t.Context(), g.approval(r)); err != nil {
+		if _, err := g.workflow.Decide(g.t.Context(), g.approval(r)); err != nil {
 			g.t.Fatal(err)
 		}
 		took = append(took, float64(time.Since(began).Microseconds())/1000)
@@ -141,25 +137,5 @@ func ready(t *testing.T, admin string) {
 		if time.Now().After(end) {
 			t.Fatalf("not ready: %d %s", status, body)
 		}
-	}
-}
-
-// writeFigures writes what was measured, one JSON object on a line, where COUNTERSIGN_FIGURES says.
-func writeFigures[T any](t testing.TB, name string, all []T) {
-	t.Helper()
-	dir := os.Getenv("COUNTERSIGN_FIGURES")
-	if dir == "" {
-		return
-	}
-	var b strings.Builder
-	for _, one := range all {
-		raw, err := json.Marshal(one)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Write(append(raw, '\n'))
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"countersign/bot"
-	"countersign/internal/visitor"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspaceclient"
 )
 
 const installPage = "../../docs/install.md"
 
-// What the page on installing shows is done here, in its order and over both transports, until the first call was approved: its policy, its commands, what people
-// write and press. What it tells people to do in Slack's settings the workspace has done.
+// What the page on installing shows is done here, in its order and over both transports, until the first call was
+// approved: its policy, its commands, what people write and press. What it tells people to do in Slack's settings the
+// workspace has done.
 func TestInstallPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(installPage)
@@ -95,7 +96,7 @@ func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	sam, teo := visitor.Visitor{Base: base(ts), User: "sam"}, visitor.Visitor{Base: base(ts), User: "teo"}
+	sam, teo := workspaceclient.Client{Base: base(ts), User: "sam"}, workspaceclient.Client{Base: base(ts), User: "teo"}
 	thread := ""
 	ts.Check(sam.Await(ctx, "the bot hears", func() (_ bool, err error) { // a bot that has just started may not be connected yet
 		thread, err = sam.Say(ctx, "#support", "", "@Countersign refund ORD-123, it arrived broken")
@@ -106,7 +107,7 @@ func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 		if err != nil || len(messages) == 0 {
 			return false, err
 		}
-		approve, ok := visitor.Button(messages[len(messages)-1].Blocks, "Approve")
+		approve, ok := workspaceclient.Button(messages[len(messages)-1].Blocks, "Approve")
 		if !ok {
 			return false, nil
 		}

@@ -17,9 +17,10 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/internal/campaign"
-	"countersign/internal/shop"
-	"countersign/internal/workspace"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/demo/shop"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -68,8 +69,8 @@ func (f *fate) reach(point string) {
 	select {}
 }
 
-// witnessMain runs the bot as serve does, with tools that leave a trace, and says on its standard output when it is up and when
-// a tool begins. It ends when it is asked to, or when its parent is gone.
+// witnessMain runs the bot as serve does, with tools that leave a trace, and says on its standard output when it is up
+// and when a tool begins. It ends when it is asked to, or when its parent is gone.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -81,7 +82,7 @@ func witnessMain(conf string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bot:", err)
 	}
-	return exitCode(err)
+	return cli.Code(err)
 }
 
 func witnessRun(ctx context.Context, conf string) error {
@@ -111,8 +112,9 @@ func witnessRun(ctx context.Context, conf string) error {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/", unlimited: true,
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
-		store: overheard{db, heard, end}, tools: tools, log: log,
+		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Store+".crashes", log),
 	}
+	defer s.crashes.stop()
 	if s.admin, err = listen("the admin server", "", "127.0.0.1:0"); err != nil {
 		return err
 	}
@@ -135,7 +137,8 @@ func witnessRun(ctx context.Context, conf string) error {
 	return err
 }
 
-// tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may end.
+// tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may
+// end.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*toolbox, error) {
 	switch {
 	case c.Server != "":
@@ -176,7 +179,8 @@ const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gat
 
 var witnessEffects = map[string]approvers.Effect{toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly}
 
-// actor makes what the tools do: acting under a key is one line in a file, synced. The idempotent tool writes its line once for each key.
+// actor makes what the tools do: acting under a key is one line in a file, synced. The idempotent tool writes its line
+// once for each key.
 func actor(path string) (func(tool, key string) error, error) {
 	seen, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -231,8 +235,8 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 // work takes up to the given time.
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
-// overheard is a store that notes which delivery became which inbox row, so that the campaign can look up what it was told is safe. It is also where the process
-// is killed in a transaction.
+// overheard is a store that notes which delivery became which inbox row, so that the campaign can look up what it was
+// told is safe. It is also where the process is killed in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File
@@ -247,16 +251,16 @@ type delivery struct {
 }
 
 func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
-	move := campaign.Move()
+	move := testkit.CallingTransition()
 	err := o.Store.Update(ctx, func(t store.Tx) error {
 		err := fn(overheardTx{t, o.notes})
 		if err == nil {
-			o.end.reach(move + campaign.BeforeCommit)
+			o.end.reach(move + testkit.BeforeCommit)
 		}
 		return err
 	})
 	if err == nil {
-		o.end.reach(move + campaign.BehindCommit)
+		o.end.reach(move + testkit.BehindCommit)
 	}
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"countersign/internal/scriptedmodel"
-	"countersign/internal/visitor"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspaceclient"
 )
 
 // oneAddress serves a model and a workspace at one address.
@@ -49,8 +49,8 @@ const (
 )
 
 // live is a person: it does what there is to do, again and again, until everything is settled.
-func (c *trial) live(ctx context.Context, name string, random *rand.Rand) error {
-	who := visitor.Visitor{Base: c.conf.Base, User: name}
+func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
+	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
 	for {
 		settled, err := c.look(ctx, who, random, left)
@@ -69,7 +69,7 @@ func (c *trial) live(ctx context.Context, name string, random *rand.Rand) error 
 }
 
 // look looks around, does one thing that a person could do, and reports whether nothing is left.
-func (c *trial) look(ctx context.Context, who visitor.Visitor, random *rand.Rand, left map[string]bool) (bool, error) {
+func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
 	live, err := c.reads(ctx, who)
@@ -87,13 +87,13 @@ func (c *trial) look(ctx context.Context, who visitor.Visitor, random *rand.Rand
 
 // clickable is a button that can be clicked.
 type clickable struct {
-	visitor.Message
-	visitor.Element
+	workspaceclient.Message
+	workspaceclient.Element
 }
 
 // reads reads where the person's work is, and lists the buttons there. Sam also asks for more while fewer than mostOpen
 // conversations are under way.
-func (c *trial) reads(ctx context.Context, who visitor.Visitor) ([]clickable, error) {
+func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]clickable, error) {
 	if who.User != "sam" {
 		messages, err := who.Messages(ctx, "#support-approvals", "")
 		return clickables(messages), err
@@ -112,7 +112,9 @@ func (c *trial) reads(ctx context.Context, who visitor.Visitor) ([]clickable, er
 			return nil, err
 		}
 		found := clickables(messages)
-		answered := slices.ContainsFunc(messages, func(m visitor.Message) bool { return strings.Contains(m.Text, finished(a.number)) && m.BotID != "" })
+		answered := slices.ContainsFunc(messages, func(m workspaceclient.Message) bool {
+			return strings.Contains(m.Text, finished(a.number)) && m.BotID != ""
+		})
 		if answered && len(found) == 0 {
 			c.mu.Lock()
 			a.closed = true
@@ -131,7 +133,7 @@ func (c *trial) reads(ctx context.Context, who visitor.Visitor) ([]clickable, er
 // orders are what Sam asks for: in one step or in two, what runs at once and what has to be countersigned.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
-func (c *trial) order(ctx context.Context, who visitor.Visitor, n int) error {
+func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
 	number := fmt.Sprint(1000 + n) // of one length: no number is the beginning of another
 	root, err := who.Say(ctx, "#support", "", "@Countersign do "+orders[n%len(orders)]+" #"+number)
 	if err != nil {
@@ -143,10 +145,10 @@ func (c *trial) order(ctx context.Context, who visitor.Visitor, n int) error {
 	return nil
 }
 
-func clickables(messages []visitor.Message) []clickable {
+func clickables(messages []workspaceclient.Message) []clickable {
 	var out []clickable
 	for _, m := range messages {
-		for _, e := range visitor.Elements(m.Blocks) {
+		for _, e := range workspaceclient.Elements(m.Blocks) {
 			if e.Type == "button" && e.Value != "" {
 				out = append(out, clickable{m, e})
 			}
@@ -155,9 +157,9 @@ func clickables(messages []visitor.Message) []clickable {
 	return out
 }
 
-// act does something about what a button is for. What the bot does not acknowledge was not done, as far as the person knows, and is no
-// error: it may be dead at the moment.
-func (c *trial) act(ctx context.Context, who visitor.Visitor, t clickable, random *rand.Rand, left map[string]bool) {
+// act does something about what a button is for. What the bot does not acknowledge was not done, as far as the person
+// knows, and is no error: it may be dead at the moment.
+func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
 	case "withdraw":
@@ -194,7 +196,7 @@ func (c *trial) act(ctx context.Context, who visitor.Visitor, t clickable, rando
 			c.form(ctx, who, t, ref, map[string]string{"reason": "seen"})
 		}
 		return
-	case "approve", "approve_all":
+	case "approve", "approve_all", "try_again": // the turn was under way when two processes were killed
 	default: // what asks for more people, or changes the arguments
 		return
 	}
@@ -202,7 +204,7 @@ func (c *trial) act(ctx context.Context, who visitor.Visitor, t clickable, rando
 }
 
 // press clicks, and notes the deed if it was acknowledged.
-func (c *trial) press(ctx context.Context, who visitor.Visitor, t clickable, d deed) bool {
+func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t clickable, d deed) bool {
 	c.ring("click")
 	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
 	if err != nil {
@@ -218,7 +220,7 @@ func (c *trial) press(ctx context.Context, who visitor.Visitor, t clickable, d d
 }
 
 // form clicks a button that opens a form, fills it in and sends it.
-func (c *trial) form(ctx context.Context, who visitor.Visitor, t clickable, ref string, values map[string]string) {
+func (c *killHarness) form(ctx context.Context, who workspaceclient.Client, t clickable, ref string, values map[string]string) {
 	open, err := who.Views(ctx)
 	if err != nil {
 		return
@@ -248,7 +250,7 @@ func (c *trial) form(ctx context.Context, who visitor.Visitor, t clickable, ref 
 	}
 }
 
-func (c *trial) submit(ctx context.Context, who visitor.Visitor, view string, d deed, values map[string]string) {
+func (c *killHarness) submit(ctx context.Context, who workspaceclient.Client, view string, d deed, values map[string]string) {
 	c.ring("click")
 	if who.Submit(ctx, view, values) != nil {
 		c.refused.Add(1)
@@ -269,7 +271,7 @@ type answer struct {
 }
 
 // post sends one of a person's requests, and reads more of the answer than a visitor does.
-func (c *trial) post(ctx context.Context, who visitor.Visitor, path string, in any) (answer, error) {
+func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path string, in any) (answer, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return answer{}, err
@@ -294,7 +296,7 @@ func (c *trial) post(ctx context.Context, who visitor.Visitor, path string, in a
 }
 
 // open lists what is not settled, for a person to read.
-func (c *trial) open() string {
+func (c *killHarness) open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var open []string

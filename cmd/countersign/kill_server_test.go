@@ -14,11 +14,12 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/config/check"
 )
 
-// offerWitnesses serves the campaign's tools from an MCP server that lives on when the bot is killed: a call that was sent acts, whether or not anybody is left to hear
-// of it.
-func (c *trial) offerWitnesses() {
+// offerWitnesses serves the campaign's tools from an MCP server that lives on when the bot is killed: a call that was
+// sent acts, whether or not anybody is left to hear of it.
+func (c *killHarness) offerWitnesses() {
 	c.Helper()
 	act, err := actor(c.conf.Seen)
 	if err != nil {
@@ -48,7 +49,8 @@ func (c *trial) offerWitnesses() {
 	c.conf.Server = web.URL
 }
 
-// remote are the campaign's tools as a server offers them. The bot may be killed before a call goes out, and when its answer is there and nothing is written yet.
+// remote are the campaign's tools as a server offers them. The bot may be killed before a call goes out, and when its
+// answer is there and nothing is written yet.
 func (f *fate) remote(c witnessConfig, log *slog.Logger) (*toolbox, error) {
 	server := config.Server{Name: "campaign", URL: c.Server, Bare: true, Allow: []string{"127.0.0.1"}, Timeout: 30 * time.Second, MaxResult: 1 << 20, Effects: witnessEffects}
 	b, err := newToolbox(log, server)
@@ -56,7 +58,7 @@ func (f *fate) remote(c witnessConfig, log *slog.Logger) (*toolbox, error) {
 		return nil, err
 	}
 	for name := range witnessEffects {
-		b.ours = append(b.ours, config.Tool{Name: name, Schema: json.RawMessage(witnessSchema), Source: server.Name})
+		b.ours = append(b.ours, check.Tool{Name: name, Schema: json.RawMessage(witnessSchema), Source: server.Name})
 	}
 	b.between = func(t *agent.Tool) {
 		name, run := t.Name, t.Run

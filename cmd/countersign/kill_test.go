@@ -12,19 +12,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 )
 
-// TestKills kills a bot that is a process of its own, with SIGKILL, in the middle of real approvals by real clicks, and starts it again each time: half of the time
-// at a random moment, and half at a named point of what it does. At the end it is killed while it recovers from being killed. Afterwards the
-// store, the tools' traces and what Slack shows have to agree: no acknowledged decision lost, nothing run twice that must not
-// be, nothing left hanging.
+// TestKills kills a bot that is a process of its own, with SIGKILL, in the middle of real approvals by real clicks, and
+// starts it again each time: half of the time at a random moment, and half at a named point of what it does. At the end
+// it is killed while it recovers from being killed. Afterwards the store, the tools' traces and what Slack shows have
+// to agree: no acknowledged decision lost, nothing run twice that must not be, nothing left hanging.
 //
-// COUNTERSIGN_KILLS says how often. It does so in rounds, each in a world of its own, and as many rounds at once as there are processors. Each round prints its
-// seed; COUNTERSIGN_SEED repeats its moments and the people's choices, as far as the machine's scheduling lets it.
+// COUNTERSIGN_KILLS says how often (12). It does so in rounds, each in a world of its own, and as many rounds at once as
+// there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the people's choices, as
+// far as the machine's scheduling lets it.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	kills, seed := campaign.Size(t, "COUNTERSIGN_KILLS", 50), campaign.Seed(t)
+	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)
 	began := time.Now()
 	var mu sync.Mutex
 	var all figures
@@ -35,7 +36,7 @@ func TestKills(t *testing.T) {
 			t.Run(fmt.Sprint(round), func(t *testing.T) {
 				t.Parallel()
 				f := killRound(t, n, seed)
-				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", campaign.SeedVariable, seed, 2*n, f)
+				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", testkit.SeedVariable, seed, 2*n, f)
 				mu.Lock()
 				defer mu.Unlock()
 				all.add(f)
@@ -48,17 +49,18 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// roundKills is how often a bot is killed in one world. In a new one there is less to read again, so that ten thousand kills take minutes.
+// roundKills is how often a bot is killed in one world. In a new one there is less to read again, so that ten thousand
+// kills take minutes.
 const roundKills = 100
 
-// killRound is one round, from an empty store to everything settled. With an odd seed the tools are those of an MCP server: killed while it runs one, the bot does not know
-// whether the server does it, or has done it.
+// killRound is one round, from an empty store to everything settled. With an odd seed the tools are those of an MCP
+// server: killed while it runs one, the bot does not know whether the server does it, or has done it.
 func killRound(t *testing.T, kills int, seed uint64) figures {
 	c := openTrial(t, seed)
 	if seed%2 == 1 {
 		c.offerWitnesses()
 	}
-	random := campaign.Chance(seed, 99)
+	random := testkit.Chance(seed, 99)
 	c.run(func(ctx context.Context) {
 		for range kills {
 			if random.IntN(2) == 0 {
@@ -76,32 +78,33 @@ func killRound(t *testing.T, kills int, seed uint64) figures {
 	return f
 }
 
-// The points at which a bot is killed: before and behind the commit of each move that people and tools of the campaign bring about, and while a tool runs.
-// What comes often is there several times.
+// The points at which a bot is killed: before and behind the commit of each move that people and tools of the campaign
+// bring about, and while a tool runs. What comes often is there several times.
 var campaignPoints = func() []string {
 	points := []string{toolCalled, toolActed, toolCalled, toolActed}
-	often := []string{"Receive", "Hear", "Begin", "Propose", "Shown", "Decide", "Claim", "Finish"}
-	for _, move := range slices.Concat(often, often, []string{"Recover", "Muster", "DecideAll", "Report", "Answer", "Done"}) {
-		points = append(points, move+campaign.BeforeCommit, move+campaign.BehindCommit)
+	often := []string{"Receive", "ReceiveMessage", "Begin", "Propose", "Delivered", "Decide", "Claim", "Finish"}
+	for _, move := range slices.Concat(often, often, []string{"Recover", "ResolveAvailability", "DecideAll", "Report", "Answer", "Done"}) {
+		points = append(points, move+testkit.BeforeCommit, move+testkit.BehindCommit)
 	}
 	return points
 }()
 
-// recoveryPoints are how a round ends: while a tool runs, then while the next bot recovers from that, then while the next one does again, and so on.
+// recoveryPoints are how a round ends: while a tool runs, then while the next bot recovers from that, then while the
+// next one does again, and so on.
 var recoveryPoints = []string{
-	toolCalled, "Recover" + campaign.BeforeCommit, "Recover" + campaign.BehindCommit, "Claim" + campaign.BeforeCommit, "Claim" + campaign.BehindCommit, toolActed,
-	"Recover" + campaign.BehindCommit,
+	toolCalled, "Recover" + testkit.BeforeCommit, "Recover" + testkit.BehindCommit, "Claim" + testkit.BeforeCommit, "Claim" + testkit.BehindCommit, toolActed,
+	"Recover" + testkit.BehindCommit,
 }
 
 // run has people work while the bot is brought down, lets everything settle, and stops the bot in good order.
-func (c *trial) run(bringDown func(ctx context.Context)) {
+func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
 	people, busy := errgroup.WithContext(ctx)
 	defer people.Wait()
 	defer cancel()
 	for i, who := range []string{"sam", "teo", "ingrid"} {
-		people.Go(func() error { return c.live(busy, who, campaign.Chance(c.seed, uint64(i))) })
+		people.Go(func() error { return c.live(busy, who, testkit.Chance(c.seed, uint64(i))) })
 	}
 	bringDown(ctx)
 	bot := c.start(ctx, doom{})
@@ -118,12 +121,12 @@ func (c *trial) run(bringDown func(ctx context.Context)) {
 	}
 }
 
-// patienceForPoint is how long a bot may take to come by the point at which it is killed. One that does not, because nothing of the kind is going
-// on, is killed all the same.
+// patienceForPoint is how long a bot may take to come by the point at which it is killed. One that does not, because
+// nothing of the kind is going on, is killed all the same.
 const patienceForPoint = time.Second
 
 // killAtPoint starts a bot that is killed when it comes by a point for the nth time.
-func (c *trial) killAtPoint(ctx context.Context, point string, nth int) {
+func (c *killHarness) killAtPoint(ctx context.Context, point string, nth int) {
 	c.Helper()
 	bot := c.start(ctx, doom{Point: point, Nth: nth})
 	select {
@@ -134,7 +137,7 @@ func (c *trial) killAtPoint(ctx context.Context, point string, nth int) {
 }
 
 // killAtMoment starts the bot, waits for a random moment and kills it.
-func (c *trial) killAtMoment(ctx context.Context, random *rand.Rand) {
+func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.Helper()
 	moments := []struct {
 		bell string
@@ -171,7 +174,7 @@ func (c *trial) killAtMoment(ctx context.Context, random *rand.Rand) {
 }
 
 // killed kills a bot, if it was not, and makes sure that nothing else was the end of it.
-func (c *trial) killed(bot *process) {
+func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)
 	if status, ok := bot.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -20,18 +20,19 @@ var trialIDs = map[string]approvers.PersonID{"sam": "T0001/U0100", "teo": "T0001
 
 // findings is what a campaign found.
 type findings struct {
-	*trial
+	*killHarness
 	seen  map[string]int // runs by "TOOL EXECUTION"
 	inbox map[string][]string
 	known map[string]bool // executions of the conversations
-	cards map[string]bool // surfaces in the approvers' channel
+	cards map[string]bool // outbox messages in the approvers' channel
+	stops map[string]int  // turns that were stopped because processes died at them, as the log says it
 
 	figures
 }
 
 // figures are what a campaign counted.
 type figures struct {
-	kills, acknowledged, double, lost, unknown, reported, conversations, calls int
+	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
 }
 
 func (f *figures) add(g figures) {
@@ -43,17 +44,18 @@ func (f *figures) add(g figures) {
 	f.reported += g.reported
 	f.conversations += g.conversations
 	f.calls += g.calls
+	f.stopped += g.stopped
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d",
-		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls)
+	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d stopped=%d",
+		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped)
 }
 
 // findings reads the store, the traces and what Slack shows, and fails the test where they don't agree.
-func (c *trial) findings() figures {
+func (c *killHarness) findings() figures {
 	c.Helper()
-	v := &findings{trial: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}}
+	v := &findings{killHarness: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}, stops: map[string]int{}}
 	for line := range lines(c, c.conf.Seen) {
 		v.seen[line]++
 	}
@@ -64,6 +66,12 @@ func (c *trial) findings() figures {
 		}
 		v.inbox[d.Trigger] = append(v.inbox[d.Trigger], d.Inbox)
 		v.inbox[d.View] = append(v.inbox[d.View], d.Inbox)
+	}
+	for line := range lines(c, filepath.Join(c.dir, "said")) {
+		if _, rest, found := strings.Cut(line, "the turn was stopped\" turn="); found {
+			turn, _, _ := strings.Cut(rest, " ")
+			v.stops[turn]++
+		}
 	}
 	db, err := openStore(c.conf.Store)
 	if err != nil {
@@ -83,7 +91,8 @@ func (c *trial) findings() figures {
 		c.Error(err)
 	}
 	for line := range lines(c, filepath.Join(c.dir, "said")) {
-		if strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") || !c.faulty && strings.Contains(line, "level=ERROR") {
+		suspected := strings.Contains(line, "worked on a turn; the turn was stopped") || strings.Contains(line, "a delivery was set aside: the process died again and again")
+		if strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") || !c.faulty && strings.Contains(line, "level=ERROR") && !suspected {
 			c.Errorf("the bot said: %s", line)
 		}
 	}
@@ -98,7 +107,7 @@ func (c *trial) findings() figures {
 }
 
 // lines reads a file line by line.
-func lines(c *trial, path string) func(func(string) bool) {
+func lines(c *killHarness, path string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		f, err := os.Open(path)
 		if err != nil {
@@ -136,6 +145,7 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 		v.Errorf("order %s was heard %d times and ended as %s (%s), %v", a.number, asked, turn.State, turn.Problem, err)
 		return
 	}
+	v.told(r, turn)
 	calls, err := r.Calls(turn.ID)
 	if err != nil {
 		v.Error(err)
@@ -143,6 +153,26 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	for _, call := range calls {
 		v.calls++
 		v.call(r, call)
+	}
+}
+
+// told makes sure that people were told of each turn that two processes died at. It was tried again, or it would not
+// have been answered.
+func (v *findings) told(r store.Reader, turn approvers.Turn) {
+	messages, err := r.OutboxMessagesOf(turn.ID)
+	if err != nil {
+		v.Error(err)
+	}
+	shown := false
+	for _, s := range messages {
+		shown = shown || s.Kind == store.OutboxProblem && s.TS != ""
+	}
+	stops := v.stops[turn.ID]
+	if stops > 0 && !shown {
+		v.Errorf("turn %s was stopped %d times, and nobody was told", turn.ID, stops)
+	}
+	if shown {
+		v.stopped++
 	}
 }
 
@@ -208,29 +238,29 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 // asked makes sure that people were asked about a lost run, and about no other.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
-	surfaces, err := r.SurfacesOf(e.ID)
+	messages, err := r.OutboxMessagesOf(e.ID)
 	if err != nil {
 		v.Error(err)
 	}
 	if e.Request != "" {
-		cards, err := r.SurfacesOf(e.Request)
+		cards, err := r.OutboxMessagesOf(e.Request)
 		if err != nil {
 			v.Error(err)
 		}
-		surfaces = append(surfaces, cards...)
+		messages = append(messages, cards...)
 	}
-	for _, s := range surfaces {
+	for _, s := range messages {
 		if s.TS == "" {
 			v.Errorf("%s: the %s for %s was never shown: %s %s", e, s.Kind, s.To, s.State, s.LastError)
 		}
-		if s.Kind == store.SurfaceUnknown {
+		if s.Kind == store.OutboxUnknown {
 			places++
 		}
 		if s.Channel == "C0002" {
 			v.cards[s.ID] = true
 		}
 	}
-	bundles, err := r.SurfacesOf(e.Turn)
+	bundles, err := r.OutboxMessagesOf(e.Turn)
 	if err != nil {
 		v.Error(err)
 	}
@@ -271,7 +301,7 @@ func (v *findings) deed(r store.Reader, d deed) {
 		v.Errorf("%s's acknowledged %q about %s is lost: handled at %s, %v", d.user, d.does, d.ref, row.HandledAt, err)
 		return
 	}
-	if d.does == "open" || row.Note != "" {
+	if d.does == "open" || d.does == "try_again" || row.Note != "" { // that it was tried again shows in the answer
 		return
 	}
 	counted, err := v.counted(r, d)
@@ -347,7 +377,7 @@ func (v *findings) nothingLeft(r store.Reader) error {
 
 // slack makes sure that Slack shows everything once.
 func (v *findings) slack(ctx context.Context) {
-	sam, teo := visitor.Visitor{Base: v.conf.Base, User: "sam"}, visitor.Visitor{Base: v.conf.Base, User: "teo"}
+	sam, teo := workspaceclient.Client{Base: v.conf.Base, User: "sam"}, workspaceclient.Client{Base: v.conf.Base, User: "teo"}
 	for _, a := range v.asks {
 		messages, err := sam.Messages(ctx, "#support", a.root)
 		if err != nil {

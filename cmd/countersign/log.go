@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"log"
 	"log/slog"
 	"os"
@@ -8,13 +9,17 @@ import (
 	"countersign/internal/redact"
 )
 
-// logger is the one log of a process. What looks like a secret, or is one of the environment's, is taken out of each line, whoever wrote it.
+// stderr is the destination of the log. Only tests set it.
+var stderr io.Writer = os.Stderr
+
+// logger returns the process's logger. It masks everything that looks like a secret, and the secrets of the
+// environment, in each line.
 func logger(level slog.Leveler) *slog.Logger {
-	return slog.New(slog.NewTextHandler(redact.Writer(os.Stderr), &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(redact.Writer(stderr), &slog.HandlerOptions{Level: level}))
 }
 
-// withoutSecrets keeps the secrets of the environment out of all that the process writes from now on, also of what libraries log by themselves.
+// withoutSecrets masks the environment's secrets in all later output, including that of libraries.
 func withoutSecrets() {
 	redact.Environ(os.Environ())
-	log.SetOutput(redact.Writer(os.Stderr))
+	log.SetOutput(redact.Writer(stderr))
 }

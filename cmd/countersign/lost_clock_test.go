@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
-// TestLostPostsWhileTheClockJumps sets the machine's clock while nobody knows of a card whether it was posted. It is found again, whatever the clock said when
-// it was made, when it was posted and when it is looked for.
+// TestLostPostsWhileTheClockJumps sets the machine's clock while nobody knows of a card whether it was posted. It is
+// found again, whatever the clock said when it was made, when it was posted and when it is looked for.
 func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		for name, play := range map[string]func(*jumps){
@@ -32,8 +32,8 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 				j.next("chat.postMessage", callUnheard, nil)
 				j.says("plain a")
 			},
-			// Two cards are for one place. The answer to the first post is lost, and the whole place is looked at; the clock jumps; and then the answer to the
-			// second is lost.
+			// Two cards are for one place. The answer to the first post is lost, and the whole place is looked at; the clock
+			// jumps; and then the answer to the second is lost.
 			"between a look and a post": func(j *jumps) {
 				j.next("chat.postMessage", callUnheard, func() {
 					j.next("chat.update", callFine, func() {
@@ -65,13 +65,14 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestLostPostsAtRandomClocks is TestLostPosts with a clock that jumps, up to an hour and a half to either side of Slack's.
+// TestLostPostsAtRandomClocks is TestLostPosts with a clock that jumps, up to an hour and a half to either side of
+// Slack's.
 //
-// COUNTERSIGN_POSTS says in how many conversations (40).
+// COUNTERSIGN_POSTS says in how many conversations (15).
 func TestLostPostsAtRandomClocks(t *testing.T) {
-	n, seed := campaign.Size(t, "COUNTERSIGN_POSTS", campaign.Brief(40)), campaign.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
 	inJumps(t, func(j *jumps) {
-		random, pace := campaign.Chance(seed, 3), campaign.Chance(seed, 4)
+		random, pace := testkit.Chance(seed, 3), testkit.Chance(seed, 4)
 		times, lost := 0, 0
 		j.becomes(func(c apiCall) callFate {
 			if c.method != "chat.postMessage" || c.surface == "" {
@@ -127,7 +128,8 @@ func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// next says what becomes of the next call of a method for a card in #support-approvals, and what happens meanwhile. All others go well.
+// next says what becomes of the next call of a method for a card in #support-approvals, and what happens meanwhile. All
+// others go well.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
 	var done atomic.Bool

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
-// TestLostPosts has answers of Slack's to posts get lost, and the bot killed between a post and its record, again and again: each message is found again by
-// what it says in its metadata, and is there once.
+// TestLostPosts has answers of Slack's to posts get lost, and the bot killed between a post and its record, again and
+// again: each message is found again by what it says in its metadata, and is there once.
 //
-// COUNTERSIGN_POSTS says in how many conversations (40).
+// COUNTERSIGN_POSTS says in how many conversations (15).
 func TestLostPosts(t *testing.T) {
-	n, seed := campaign.Size(t, "COUNTERSIGN_POSTS", campaign.Brief(40)), campaign.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
 	inBubble(t, nil, func(b *bubble) {
-		random, pace := campaign.Chance(seed, 2), campaign.Chance(seed, 3)
+		random, pace := testkit.Chance(seed, 2), testkit.Chance(seed, 3)
 		lost, killed := 0, 0
 		b.becomes(func(c apiCall) callFate {
 			if c.method != "chat.postMessage" || c.surface == "" {
@@ -65,7 +65,7 @@ func TestLostPosts(t *testing.T) {
 		}
 		missing := 0
 		for _, s := range b.surfaces() {
-			if s.State == store.SurfaceShown && posted[s.ID+" 0"] == 1 || s.State == store.SurfaceExpanded || s.State == store.SurfaceGone {
+			if s.State == store.OutboxShown && posted[s.ID+" 0"] == 1 || s.State == store.OutboxExpanded || s.State == store.OutboxRemoved {
 				continue
 			}
 			missing++

@@ -8,22 +8,23 @@ import (
 	"os/signal"
 	"syscall"
 
+	"countersign/cmd/countersign/cli"
 	"countersign/internal/redact"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	out := &spoken{w: os.Stdout}
+	out := &cli.Output{W: os.Stdout}
 	withoutSecrets()
 	cmd := root()
 	cmd.SetOut(out)
 	err := cmd.ExecuteContext(ctx)
-	if err == nil && out.err != nil {
-		err = couldNot("what this command says can't be written: %w", out.err)
+	if err == nil && out.Err != nil {
+		err = cli.CouldNot("what this command says can't be written: %w", out.Err)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "countersign:", redact.Error(err))
 	}
-	os.Exit(exitCode(err))
+	os.Exit(cli.Code(err))
 }

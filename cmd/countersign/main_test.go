@@ -1,6 +1,8 @@
 package main
 
 import (
+	"flag"
+	"io"
 	"os"
 	"testing"
 
@@ -10,8 +12,8 @@ import (
 // scratch is a directory for what all tests share. It is removed at the end.
 var scratch string
 
-// The test binary is more than one program: run with the variable witnessEnv set it is the bot of the kill campaign, and scripts call it
-// by the name countersign.
+// The test binary is more than one program: run with the variable witnessEnv set it is the bot of the kill campaign,
+// and scripts call it by the name countersign.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
@@ -29,5 +31,9 @@ func (t tests) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
+	flag.Parse()
+	if !testing.Verbose() {
+		stderr = io.Discard // what tests expect of it they read from a process of its own
+	}
 	return t.M.Run()
 }

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
 
@@ -54,19 +55,19 @@ With --transport http it needs the public address at which Slack reaches the bot
 
 func (o manifestOptions) text() ([]byte, error) {
 	if o.format != "json" && o.format != "yaml" {
-		return nil, misused("--format %s is not known; write json or yaml", o.format)
+		return nil, cli.Misused("--format %s is not known; write json or yaml", o.format)
 	}
 	switch config.Transport(o.transport) {
 	case config.SocketMode:
 		if o.url != "" {
-			return nil, misused("--url goes with --transport http: over a socket Slack needs no address of the bot")
+			return nil, cli.Misused("--url goes with --transport http: over a socket Slack needs no address of the bot")
 		}
 	case config.HTTPMode:
 		if err := publicAddress(o.url); err != nil {
 			return nil, err
 		}
 	default:
-		return nil, misused("--transport %s is not known; write socket or http", o.transport)
+		return nil, cli.Misused("--transport %s is not known; write socket or http", o.transport)
 	}
 	prompts, err := o.prompts()
 	if err != nil {
@@ -74,7 +75,7 @@ func (o manifestOptions) text() ([]byte, error) {
 	}
 	text, err := bot.Manifest(bot.ManifestOptions{Name: o.name, URL: o.url, Prompts: prompts})
 	if err != nil {
-		return nil, misused("%w; write another --name", err)
+		return nil, cli.Misused("%w; write another --name", err)
 	}
 	if o.format == "yaml" {
 		return yaml.JSONToYAML(text)
@@ -82,34 +83,34 @@ func (o manifestOptions) text() ([]byte, error) {
 	return text, nil
 }
 
-// prompts are what the agent that answers direct messages offers.
+// prompts returns the suggested prompts of the agent for direct messages.
 func (o manifestOptions) prompts() ([]approvers.Prompt, error) {
 	if o.policy == "" {
 		return nil, nil
 	}
 	file, err := config.ReadPolicy(o.policy)
 	if err != nil {
-		return nil, misused("%s can't be used; countersign check says more:\n%w", o.policy, err)
+		return nil, cli.Misused("%s can't be used; countersign check says more:\n%w", o.policy, err)
 	}
-	agent, ok := file.Policy.AgentFor(approvers.Place{DM: true})
+	agent, ok := file.Policy.AgentFor(approvers.ChannelRef{DM: true})
 	if !ok {
 		return nil, nil
 	}
 	return agent.Prompts, nil
 }
 
-// publicAddress says what is wrong with the address that Slack is to send its requests to.
+// publicAddress returns an error if Slack can't send requests to the address.
 func publicAddress(address string) error {
 	const hint = "write the one at which Slack reaches the bot, such as --url https://bot.example.com"
 	if address == "" {
-		return misused("with --transport http Slack has to know the bot's public address: %s", hint)
+		return cli.Misused("with --transport http Slack has to know the bot's public address: %s", hint)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return misused("--url is no address that paths can be added to: %s", hint)
+		return cli.Misused("--url is no address that paths can be added to: %s", hint)
 	}
 	if u.Scheme != "https" {
-		return misused("--url does not begin with https://: Slack sends its requests only to such addresses; %s", hint)
+		return cli.Misused("--url does not begin with https://: Slack sends its requests only to such addresses; %s", hint)
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestManyChangesAreOneUpdate: while Slack takes no updates four people decide, one after the other. The card is changed once then, and shows all of it.
+// TestManyChangesAreOneUpdate: while Slack takes no updates four people decide, one after the other. The card is
+// changed once then, and shows all of it.
 func TestManyChangesAreOneUpdate(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		b.says("vote now")

@@ -6,15 +6,15 @@ import (
 	"countersign/agent"
 )
 
-// blockedTools counts the tools that are not what was pinned.
+// blockedTools counts the tools that differ from their pins.
 type blockedTools struct{ tools *agent.Registry }
 
 var toolsBlocked = prometheus.NewDesc("countersign_tools_blocked", "Tools of a source that are not what the operator pinned.", []string{"source"}, nil)
 
-// Describe is a part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (b blockedTools) Describe(to chan<- *prometheus.Desc) { to <- toolsBlocked }
 
-// Collect is the other part: how many there are now, for each source, also where there are none.
+// Collect returns the current number for each source, including zeros.
 func (b blockedTools) Collect(to chan<- prometheus.Metric) {
 	n := map[string]int{}
 	for _, source := range b.tools.Sources() {

@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
-	"countersign/bot"
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
 	"countersign/config"
 	"countersign/store"
 )
@@ -60,11 +61,12 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// Each kind of event has its figures. Only approvals can be too quick, and a tool that the policy does not name has no label of its own.
+// Each kind of event has its figures. Only approvals can be too quick, and a tool that the policy does not name has no
+// label of its own.
 func TestMetrics(t *testing.T) {
 	m := newMetrics(emptyStore(t), metricsPolicy)
 	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
-		m.count(desk.Event{Tool: tool, Decision: &approvers.Decision{Kind: kind, Role: "team-lead", Took: took}})
+		m.count(workflow.Event{Tool: tool, Decision: &approvers.Decision{Kind: kind, Role: "team-lead", Took: took}})
 	}
 	decide("issue_refund", approvers.Approve, 2750*time.Millisecond)
 	decide("issue_refund", approvers.Approve, 3*time.Second)
@@ -73,11 +75,13 @@ func TestMetrics(t *testing.T) {
 	decide("issue_refund", approvers.Modify, time.Second)
 	decide("made_up_1", approvers.Approve, time.Second)
 	decide("made_up_2", approvers.Approve, time.Minute)
-	m.count(desk.Event{Tool: "issue_refund", Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", BreakGlass: true}})
-	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Expired})
-	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Consumed})
-	m.count(desk.Event{Tool: "issue_refund", Ran: approvers.ExecutionSucceeded})
-	m.count(desk.Event{Tool: "issue_refund", Ran: approvers.ExecutionUnknown})
+	m.count(workflow.Event{Tool: "issue_refund", Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", BreakGlass: true}})
+	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
+	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Consumed})
+	m.count(workflow.Event{Tool: "issue_refund", Ran: approvers.ExecutionSucceeded})
+	m.count(workflow.Event{Tool: "issue_refund", Ran: approvers.ExecutionUnknown})
+	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 2 * time.Second, SinceRun: 3 * time.Second}})
+	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: time.Second}}) // nothing ran
 	wantLines(t, scrape(t, m),
 		`countersign_decisions_operator_total{kind="approve",tool="issue_refund"} 1`,
 		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 2`,
@@ -93,20 +97,24 @@ func TestMetrics(t *testing.T) {
 		`countersign_requests_waiting 0`,
 		`countersign_runs_total{state="succeeded",tool="issue_refund"} 1`,
 		`countersign_runs_total{state="unknown",tool="issue_refund"} 1`,
+		`countersign_answer_shown_seconds_count{since="end"} 2`,
+		`countersign_answer_shown_seconds_sum{since="end"} 3`,
+		`countersign_answer_shown_seconds_sum{since="run"} 3`,
 	)
 }
 
-// Whether Slack answers is asked when somebody looks, each call of it is counted, and each rank has its own count of what waits.
+// Whether Slack answers is asked when somebody looks, each call of it is counted, and each rank has its own count of
+// what waits.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)
 	m := newMetrics(db, metricsPolicy)
 	var down error
 	m.watchSlack(db, func(context.Context) error { return down })
-	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
+	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.countRequest(http.StatusOK)
-	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
+	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.countRequest(http.StatusOK)
-	m.countCall(bot.Call{Method: "users.info", Outcome: bot.CallLimited})
+	m.countCall(slackapi.Call{Method: "users.info", Outcome: slackapi.CallLimited})
 	err := db.Update(t.Context(), func(tx store.Tx) error {
 		return tx.SetTimer(store.Timer{Kind: store.RankFirst.Timer(), Ref: "s1", Due: time.Now()})
 	})
@@ -117,9 +125,10 @@ func TestMetricsOfSlack(t *testing.T) {
 		`countersign_slack_up 1`,
 		`countersign_slack_calls_total{method="chat.postMessage",outcome="answered"} 2`,
 		`countersign_slack_calls_total{method="users.info",outcome="limited"} 1`,
-		`countersign_surfaces_waiting{rank="first"} 1`,
-		`countersign_surfaces_waiting{rank="plain"} 0`,
-		`countersign_surfaces_waiting{rank="last"} 0`,
+		`countersign_outbox_waiting{rank="first"} 1`,
+		`countersign_outbox_waiting{rank="plain"} 0`,
+		`countersign_outbox_waiting{rank="answer"} 0`,
+		`countersign_outbox_waiting{rank="last"} 0`,
 	)
 	down = errors.New("away")
 	wantLines(t, scrape(t, m), `countersign_slack_up 0`)
@@ -133,7 +142,7 @@ func (blind) View(context.Context, func(store.Reader) error) error { return erro
 // What can't be read is not 0, and the other figures are there all the same.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := newMetrics(blind{}, metricsPolicy)
-	m.count(desk.Event{Tool: "issue_refund", Ended: approvers.Expired})
+	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
 	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
 }
 
@@ -145,11 +154,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	db := emptyStore(t)
 	m := newMetrics(db, metricsPolicy)
-	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{Agents: []approvers.Agent{{Name: "support"}}} }})
-	m.watchPause(d)
-	m.watchRatings(d, nil)
-	m.watchDisk(d)
-	m.watchSeal(db, newSealer(sealing{places: []place{&flaky{}}}, d, db, nil))
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{Agents: []approvers.Agent{{Name: "support"}}} }})
+	m.watchPause(wf)
+	m.watchFeedback(wf, nil)
+	m.watchDisk(wf)
+	m.watchStall(db)
+	m.watchDamage(db)
+	m.watchSeal(db, audit.NewSealer(nil, []audit.HeadTarget{unreachableTarget{}}, wf, db, nil))
 	box, err := newToolbox(slog.New(slog.DiscardHandler), config.Server{Name: "crm", Command: []string{"no-such-program-anywhere"}})
 	if err != nil {
 		t.Fatal(err)
@@ -158,11 +169,12 @@ func TestMetricsAreDocumented(t *testing.T) {
 	box.calls.vec.WithLabelValues("crm", servedOK).Inc()
 	m.watchServers(box)
 	m.watchSlack(db, func(context.Context) error { return nil })
-	m.countCall(bot.Call{Method: "chat.postMessage", Outcome: bot.CallAnswered})
+	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.countRequest(http.StatusOK)
-	m.count(desk.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
-	m.count(desk.Event{Ended: approvers.Expired})
-	m.count(desk.Event{Ran: approvers.ExecutionFailed})
+	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
+	m.count(workflow.Event{Ended: approvers.Expired})
+	m.count(workflow.Event{Ran: approvers.ExecutionFailed})
+	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 1}})
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

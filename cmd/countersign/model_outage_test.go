@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // modelOutages are the ways in which the model is down. stops is how long it takes at most until people are told.
@@ -37,12 +37,13 @@ var modelOutages = []struct {
 	}},
 }
 
-// TestModelOutages has the model go down for ten minutes and for nine and a half hours, in each way. What waits for people goes on without it: it is
-// decided, and runs. A turn is tried again for a while, and then stops with a sentence and a button that goes on once the model is back.
+// TestModelOutages has the model go down for ten minutes and for nine and a half hours, in each way. What waits for
+// people goes on without it: it is decided, and runs. A turn is tried again for a while, and then stops with a sentence
+// and a button that goes on once the model is back.
 func TestModelOutages(t *testing.T) {
 	for i, kind := range modelOutages {
 		lasts := 10 * time.Minute
-		if i%2 == 0 && !campaign.Racing {
+		if i%2 == 0 && testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1 {
 			lasts = 9*time.Hour + 30*time.Minute
 		}
 		t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
@@ -101,15 +102,21 @@ func TestModelOutages(t *testing.T) {
 	}
 }
 
+// bubbleButton is a button on a message.
+type bubbleButton struct {
+	message workspaceclient.Message
+	button  workspaceclient.Element
+}
+
 // button finds a button in a thread of #support.
-func (b *bubble) button(thread, label string) (found sighting, ok bool) {
+func (b *bubble) button(thread, label string) (found bubbleButton, ok bool) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
 	for _, m := range messages {
-		for _, e := range visitor.Elements(m.Blocks) {
+		for _, e := range workspaceclient.Elements(m.Blocks) {
 			if e.Text.Text == label {
-				found, ok = sighting{message: m, button: e}, true
+				found, ok = bubbleButton{message: m, button: e}, true
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -42,21 +42,22 @@ func (b *bubble) cut(s wireState) func() {
 	return func() { b.slack.become(wireWorks) }
 }
 
-// TestOutages has Slack go down for ten minutes and for nine and a half hours, in each way, while requests wait, others are just being asked for,
-// and one post's answer was lost. What falls due meanwhile falls due; people's clicks come to nothing; a new process may have to go on. When Slack
-// is back everything is shown as it is then, each message once and what matters most first; what expired can't be approved, and what did not can.
+// TestOutages has Slack go down for ten minutes and for nine and a half hours, in each way, while requests wait, others
+// are just being asked for, and one post's answer was lost. What falls due meanwhile falls due; people's clicks come to
+// nothing; a new process may have to go on. When Slack is back everything is shown as it is then, each message once and
+// what matters most first; what expired can't be approved, and what did not can.
 //
-// COUNTERSIGN_BACKLOG says how many requests of each kind and answers are to be shown when Slack is back (3), and COUNTERSIGN_OUTAGES=2 has every kind
-// last for both times, instead of one of them. Under the race detector ten minutes have to do.
+// COUNTERSIGN_BACKLOG says how many requests of each kind and answers are to be shown when Slack is back (3), and
+// COUNTERSIGN_OUTAGES=2 has every kind last for both times, instead of for ten minutes.
 func TestOutages(t *testing.T) {
-	both := campaign.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
+	both := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for i, kind := range outageKinds {
 		for _, lasts := range []time.Duration{10 * time.Minute, 9*time.Hour + 30*time.Minute} {
-			if long := lasts > time.Hour; long != ((i == 0 || kind.heard) && !campaign.Racing) && !both {
+			if lasts > time.Hour && !both {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
-				backlog := campaign.Size(t, "COUNTERSIGN_BACKLOG", 3)
+				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 3)
 				inBubble(t, func(b *bubble) { b.setup.unlimited = false }, func(b *bubble) {
 					b.ws.SetRealRates(true)
 					o := &outage{bubble: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
@@ -91,8 +92,9 @@ func (o *outage) play(begin func(*bubble) func()) {
 	o.after(before)
 }
 
-// before has requests wait whose deadlines come during the outage and after it, and others asked for at the last moment.
-func (o *outage) before() (shown map[string]visitor.Message) {
+// before has requests wait whose deadlines come during the outage and after it, and others asked for at the last
+// moment.
+func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])
 	}
@@ -108,7 +110,7 @@ func (o *outage) before() (shown map[string]visitor.Message) {
 	o.says("plain lostpost")
 	o.names = append(o.names, "lostpost")
 	o.within(time.Minute, "everything is shown", o.idle)
-	shown = map[string]visitor.Message{}
+	shown = map[string]workspaceclient.Message{}
 	for _, n := range []string{"oldplain", "oldpatient", "lostpost"} {
 		shown[n] = o.card(n)
 	}
@@ -125,7 +127,7 @@ func (o *outage) before() (shown map[string]visitor.Message) {
 }
 
 // during lets the time pass. People click, to no avail.
-func (o *outage) during(shown map[string]visitor.Message) {
+func (o *outage) during(shown map[string]workspaceclient.Message) {
 	o.pass(2 * time.Minute)
 	err := o.approve("teo", "oldplain", shown["oldplain"])
 	if o.heard && err != nil || !o.heard && err == nil {
@@ -169,7 +171,7 @@ func (o *outage) during(shown map[string]visitor.Message) {
 }
 
 // after looks at what becomes of all when Slack is back.
-func (o *outage) after(shown map[string]visitor.Message) {
+func (o *outage) after(shown map[string]workspaceclient.Message) {
 	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.bot.bot.Ready(o.ctx) == nil })
 	o.back = time.Now()
 	stale := 0
@@ -177,7 +179,7 @@ func (o *outage) after(shown map[string]visitor.Message) {
 		if r := o.request(n); r.State == approvers.Expired {
 			if err := o.approve("teo", n, m); err == nil {
 				stale++
-			} else if visitor.Code(err) != "unknown_action" { // the button is gone already
+			} else if workspaceclient.Code(err) != "unknown_action" { // the button is gone already
 				o.Errorf("a click on %s: %v", n, err)
 			}
 		}
@@ -224,7 +226,7 @@ func (o *outage) eachShownOnce() {
 	}
 	for _, s := range o.surfaces() {
 		switch {
-		case s.State == store.SurfaceShown && posted[s.ID+" 0"] == 1, s.State == store.SurfaceExpanded, s.State == store.SurfaceGone:
+		case s.State == store.OutboxShown && posted[s.ID+" 0"] == 1, s.State == store.OutboxExpanded, s.State == store.OutboxRemoved:
 		default:
 			o.Errorf("%s to %s is %s, posted %d times: %s", s.Kind, s.To, s.State, posted[s.ID+" 0"], s.LastError)
 		}
@@ -237,7 +239,7 @@ func (o *outage) eachShownOnce() {
 // nothingLive: no button of a request is left that does not wait.
 func (o *outage) nothingLive() {
 	for _, s := range o.surfaces() {
-		if s.TS == "" || s.State == store.SurfaceGone {
+		if s.TS == "" || s.State == store.OutboxRemoved {
 			continue
 		}
 		var last store.Rendering
@@ -253,8 +255,8 @@ func (o *outage) nothingLive() {
 	}
 }
 
-// order: what matters most is shown within moments, or as soon as Slack takes one after the other in its place, whatever else waits. Leads may be called to
-// something after Slack is back: that waits from then on.
+// order: what matters most is shown within moments, or as soon as Slack takes one after the other in its place,
+// whatever else waits. Leads may be called to something after Slack is back: that waits from then on.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.surfaces() {
@@ -290,11 +292,12 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is since when Slack could have shown a surface: since it was made, or what it is one person's copy of, or since Slack was back.
-func (o *outage) wanted(s store.Surface) time.Time {
+// wanted is since when Slack could have shown an outbox message: since it was made, or what it is one person's copy of,
+// or since Slack was back.
+func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.surfaces() {
-		if other.State == store.SurfaceExpanded && other.Kind == s.Kind && other.Ref == s.Ref && other.Note == s.Note && other.CreatedAt.Before(made) {
+		if other.State == store.OutboxExpanded && other.Kind == s.Kind && other.Ref == s.Ref && other.Note == s.Note && other.CreatedAt.Before(made) {
 			made = other.CreatedAt
 		}
 	}
@@ -312,7 +315,7 @@ func (o *outage) reminders() {
 		states[r.ID] = r.State
 	}
 	told := map[string]int{}
-	reminders := map[string]store.Surface{}
+	reminders := map[string]store.OutboxMessage{}
 	for _, s := range o.surfaces() {
 		if s.Note == store.NoteReminder {
 			reminders[s.ID] = s

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// owners are the users whom a file belongs to: its bot may be theirs.
+// owners returns the owner of a file, who may run its bot.
 func owners(path string) []int {
 	info, err := os.Stat(path)
 	if err != nil {

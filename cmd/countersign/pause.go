@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
 )
 
 func pauseCommand() *cobra.Command {
@@ -36,37 +38,37 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 }
 
 var (
-	pauseTask = task[string]{"pause", false, func(ctx context.Context, w workplace, reason string) error {
-		d, err := w.bare()
+	pauseTask = task[string]{"pause", false, func(ctx context.Context, w taskEnv, reason string) error {
+		wf, err := w.bare()
 		if err != nil {
 			return err
 		}
-		if err := d.Pause(ctx, w.who, reason); err != nil {
-			return notPaused(ctx, d, err, "it is paused already")
+		if err := wf.Pause(ctx, w.who, reason); err != nil {
+			return notPaused(ctx, wf, err, "it is paused already")
 		}
 		fmt.Fprintf(w.out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.who)
 		return nil
 	}}
-	resumeTask = task[string]{"resume", false, func(ctx context.Context, w workplace, reason string) error {
-		d, err := w.bare()
+	resumeTask = task[string]{"resume", false, func(ctx context.Context, w taskEnv, reason string) error {
+		wf, err := w.bare()
 		if err != nil {
 			return err
 		}
-		if err := d.Resume(ctx, w.who, reason); err != nil {
-			return notPaused(ctx, d, err, "nothing is paused")
+		if err := wf.Resume(ctx, w.who, reason); err != nil {
+			return notPaused(ctx, wf, err, "nothing is paused")
 		}
 		fmt.Fprintf(w.out, "Resumed as %s. Everything goes on.\n", w.who)
 		return nil
 	}}
 )
 
-// notPaused says why nothing was changed, and who changed it last.
-func notPaused(ctx context.Context, d *desk.Desk, err error, why string) error {
-	if !errors.Is(err, desk.ErrNotDue) {
-		return couldNot("nothing can be changed now: %w", err)
+// notPaused explains why nothing changed, with the last person who changed it.
+func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why string) error {
+	if !errors.Is(err, workflow.ErrNotDue) {
+		return cli.CouldNot("nothing can be changed now: %w", err)
 	}
-	if p, err := d.Paused(ctx); err == nil && !p.At.IsZero() {
-		why += fmt.Sprintf(", by %s since %s: %s", p.By, moment(p.At), onOneLine(p.Reason))
+	if p, err := wf.Paused(ctx); err == nil && !p.At.IsZero() {
+		why += fmt.Sprintf(", by %s since %s: %s", p.By, cli.Moment(p.At), visible.Line(p.Reason))
 	}
-	return answerNo("%s", why)
+	return cli.AnswerNo("%s", why)
 }

@@ -12,8 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// A pause survives the kill of the bot's process: nothing runs, the card says why, /readyz and the metric say it, and what was approved runs when
-// somebody lets everything go on.
+// A pause survives the kill of the bot's process: nothing runs, the card says why, /readyz and the metric say it, and
+// what was approved runs when somebody lets everything go on.
 func TestPauseSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	p := openPremises(t)
@@ -57,7 +57,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	}
 }
 
-// A tool that runs when everything is paused is told to stop at once. Where it can't tell whether it acted, people are asked, paused or not.
+// A tool that runs when everything is paused is told to stop at once. Where it can't tell whether it acted, people are
+// asked, paused or not.
 func TestPauseInterruptsATool(t *testing.T) {
 	running := make(chan struct{})
 	h := openHouse(t, t.TempDir(), func(s *setup) {

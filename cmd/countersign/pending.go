@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
 	"countersign/store"
 )
 
@@ -45,36 +47,36 @@ It works while the bot runs, and on the store of a bot that does not. docs/opera
 	return cmd
 }
 
-// askPending asks for everything that waits, or for one request or run.
+// askPending requests everything that waits, or one request or run.
 func askPending(ctx context.Context, id string) (found pending, raw []byte, err error) {
 	var out bytes.Buffer
 	if err := pendingTask.do(ctx, id, nil, &out); err != nil {
 		return found, nil, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-		return found, nil, couldNot("what waits can't be read: %w", err)
+		return found, nil, cli.CouldNot("what waits can't be read: %w", err)
 	}
 	return found, out.Bytes(), nil
 }
 
-// pendingTask writes what waits, or one request or run by its id, in JSON.
-var pendingTask = task[string]{"pending", false, func(ctx context.Context, w workplace, id string) error {
-	d, err := w.desk()
+// pendingTask writes everything that waits, or one request or run by its id, as JSON.
+var pendingTask = task[string]{"pending", false, func(ctx context.Context, w taskEnv, id string) error {
+	wf, err := w.workflow()
 	if err != nil {
 		return err
 	}
-	p := pending{Now: d.Now().UTC()}
-	pause, err := d.Paused(ctx)
+	p := pending{Now: wf.Now().UTC()}
+	pause, err := wf.Paused(ctx)
 	if err != nil {
-		return couldNot("the store can't be read: %w", err)
+		return cli.CouldNot("the store can't be read: %w", err)
 	}
 	if pause.On {
 		p.Paused = &pause
 	}
 	if id != "" {
-		err = p.readOne(ctx, d, id)
+		err = p.readOne(ctx, wf, id)
 	} else {
-		err = p.readAll(ctx, d)
+		err = p.readAll(ctx, wf)
 	}
 	if err != nil {
 		return err
@@ -82,40 +84,40 @@ var pendingTask = task[string]{"pending", false, func(ctx context.Context, w wor
 	return json.NewEncoder(w.out).Encode(p)
 }}
 
-// pending is what waits for people.
+// pending lists everything that waits for people.
 type pending struct {
-	Now      time.Time     `json:"now"`
-	Paused   *desk.Pause   `json:"paused,omitempty"` // nil: it is not
-	Requests []waitingCall `json:"requests"`
-	Unknown  []unknownRun  `json:"unknown"` // runs of which people are asked what became of them
+	Now      time.Time       `json:"now"`
+	Paused   *workflow.Pause `json:"paused,omitempty"` // nil: not paused
+	Requests []waitingCall   `json:"requests"`
+	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
 }
 
-// waitingCall is a request that waits for people, or for its run.
+// waitingCall is a request that waits for people or for its run.
 type waitingCall struct {
 	ID         string             `json:"id"`
 	State      approvers.State    `json:"state"`
 	Tool       string             `json:"tool"`
 	Risk       string             `json:"risk"`
-	What       string             `json:"what"` // it would do
+	What       string             `json:"what"` // its effect in one sentence
 	Asker      approvers.PersonID `json:"asker"`
 	AskerName  string             `json:"asker_name"`
 	Where      string             `json:"where"`
 	Stage      int                `json:"stage"` // from 1
 	Stages     []string           `json:"stages"`
-	WaitsFor   string             `json:"waits_for"` // who may decide now
+	WaitsFor   string             `json:"waits_for"` // who can decide now
 	Agreed     int                `json:"agreed"`
 	Quorum     int                `json:"quorum"`
 	Since      time.Time          `json:"since"`
-	Until      time.Time          `json:"until"` // it is rejected, or not run any more
+	Until      time.Time          `json:"until"` // then it is rejected, or can't run any more
 	Digest     string             `json:"digest"`
 	BreakGlass bool               `json:"break_glass"` // the operator may approve it
 	Trouble    []string           `json:"trouble,omitempty"`
 
-	Request *approvers.Request `json:"request,omitempty"` // where one was asked for: all of it
-	Run     *unknownRun        `json:"run,omitempty"`     // where one was asked for: what became of it
+	Request *approvers.Request `json:"request,omitempty"` // the whole request, if it was asked for by id
+	Run     *unknownRun        `json:"run,omitempty"`     // the run, if it was asked for by id
 }
 
-// unknownRun is a run, and as a rule one whose outcome nobody knows.
+// unknownRun is a run, usually one with an unknown outcome.
 type unknownRun struct {
 	Execution string                   `json:"execution"`
 	State     approvers.ExecutionState `json:"state"`
@@ -124,20 +126,20 @@ type unknownRun struct {
 	Args      string                   `json:"args"`
 	Where     string                   `json:"where"`
 	Started   time.Time                `json:"started"`
-	Until     time.Time                `json:"until,omitzero"` // then the agent is told that nobody knows
+	Until     time.Time                `json:"until,omitzero"` // then the agent learns that the outcome is unknown
 	Result    string                   `json:"result,omitempty"`
 	By        approvers.PersonID       `json:"reported_by,omitempty"`
 }
 
-// pendingPage is how many requests are read in one snapshot.
+// pendingPage is the number of requests per snapshot.
 const pendingPage = 200
 
-func (p *pending) readAll(ctx context.Context, d *desk.Desk) error {
+func (p *pending) readAll(ctx context.Context, wf *workflow.Workflow) error {
 	p.Requests, p.Unknown = []waitingCall{}, []unknownRun{}
 	var after store.RequestCursor
 	for more := true; more; {
 		var page []waitingCall
-		err := d.Store.View(ctx, func(r store.Reader) error {
+		err := wf.Store.View(ctx, func(r store.Reader) error {
 			page = nil
 			requests, err := r.OpenRequests(after, pendingPage)
 			if err != nil {
@@ -145,7 +147,7 @@ func (p *pending) readAll(ctx context.Context, d *desk.Desk) error {
 			}
 			more = len(requests) == pendingPage
 			for _, req := range requests {
-				one, err := waitingOf(r, d.Policy(), req)
+				one, err := waitingOf(r, wf.Policy(), req)
 				if err != nil {
 					return err
 				}
@@ -155,11 +157,11 @@ func (p *pending) readAll(ctx context.Context, d *desk.Desk) error {
 			return nil
 		})
 		if err != nil {
-			return couldNot("the store can't be read: %w", err)
+			return cli.CouldNot("the store can't be read: %w", err)
 		}
 		p.Requests = append(p.Requests, page...)
 	}
-	err := d.Store.View(ctx, func(r store.Reader) error {
+	err := wf.Store.View(ctx, func(r store.Reader) error {
 		p.Unknown = []unknownRun{}
 		asked, err := r.Timers(store.TimerLeave, mostUnknown)
 		if err != nil {
@@ -180,17 +182,17 @@ func (p *pending) readAll(ctx context.Context, d *desk.Desk) error {
 		return nil
 	})
 	if err != nil {
-		return couldNot("the store can't be read: %w", err)
+		return cli.CouldNot("the store can't be read: %w", err)
 	}
 	return nil
 }
 
-// mostUnknown bounds how many runs of unknown outcome are listed.
+// mostUnknown limits the listed runs with an unknown outcome.
 const mostUnknown = 1000
 
-// readOne reads a request, or a run that nobody was asked about, whatever became of it.
-func (p *pending) readOne(ctx context.Context, d *desk.Desk, id string) error {
-	err := d.Store.View(ctx, func(r store.Reader) error {
+// readOne reads a request, or a run that needed no request, in any state.
+func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string) error {
+	err := wf.Store.View(ctx, func(r store.Reader) error {
 		p.Requests, p.Unknown = []waitingCall{}, []unknownRun{}
 		e, err := r.Execution(id)
 		switch {
@@ -207,7 +209,7 @@ func (p *pending) readOne(ctx context.Context, d *desk.Desk, id string) error {
 		if err != nil {
 			return err
 		}
-		one, err := waitingOf(r, d.Policy(), req)
+		one, err := waitingOf(r, wf.Policy(), req)
 		if err != nil {
 			return err
 		}
@@ -223,10 +225,10 @@ func (p *pending) readOne(ctx context.Context, d *desk.Desk, id string) error {
 		return nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return answerNo("there is no request %s; `countersign pending` lists those that wait", onOneLine(id))
+		return cli.AnswerNo("there is no request %s; `countersign pending` lists those that wait", visible.Line(id))
 	}
 	if err != nil {
-		return couldNot("the store can't be read: %w", err)
+		return cli.CouldNot("the store can't be read: %w", err)
 	}
 	return nil
 }
@@ -261,13 +263,13 @@ func waitingOf(r store.Reader, p *approvers.Policy, req approvers.Request) (wait
 	case approvers.Approved:
 		w.Until = req.RunBy
 	case approvers.Pending:
-		w.WaitsFor, w.Agreed, w.Quorum = waitsFor(req), req.At(req.Stage), req.Plan.Stages[req.Stage].Quorum
+		w.WaitsFor, w.Agreed, w.Quorum = cli.WaitsFor(req), req.At(req.Stage), req.CurrentStage().Quorum
 	}
 	w.Trouble, err = cardTrouble(r, req)
 	return w, err
 }
 
-// whereText names a conversation's place.
+// whereText names the location of a conversation.
 func whereText(c store.Conversation) string {
 	switch {
 	case c.ID == "":
@@ -280,22 +282,22 @@ func whereText(c store.Conversation) string {
 	return "the channel " + c.Channel
 }
 
-// cardTrouble says which of a request's cards people can't see, and whether they see any.
+// cardTrouble describes the cards of a request that people can't see, and says whether they see any.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
 		return nil, nil
 	}
-	surfaces, err := r.SurfacesOf(req.ID)
+	messages, err := r.OutboxMessagesOf(req.ID)
 	if err != nil {
 		return nil, err
 	}
-	seen := req.Bundled() || len(req.Lines) > 0 // on a card with others, or behind others in a line
-	for _, s := range surfaces {
-		if s.Kind != store.SurfaceCard && s.Kind != store.SurfaceEscalation {
+	seen := req.Bundled() || len(req.QueuedAt) > 0 // in a bundle, or in a card queue
+	for _, s := range messages {
+		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue
 		}
 		switch {
-		case s.State == store.SurfaceUnreachable:
+		case s.State == store.OutboxUnreachable:
 			out = append(out, "Slack refused the card for "+s.To+": "+s.LastError)
 		case s.TS != "":
 			seen = true

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot"
+	"countersign/bot/render"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
 )
 
-// print lists what waits; all of each where one was asked for.
+// print lists everything that waits, in full if one item was asked for.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
-		fmt.Fprintf(out, "Everything is paused, by %s since %s: %s\n\n", onOneLine(string(p.Paused.By)), moment(p.Paused.At), onOneLine(p.Paused.Reason))
+		fmt.Fprintf(out, "Everything is paused, by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))
 	}
 	for i, r := range p.Requests {
 		if i > 0 {
@@ -31,8 +33,8 @@ func (p pending) print(out io.Writer, whole bool) {
 		if i > 0 || len(p.Requests) > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s · %s · it is unknown whether it happened\n", u.Execution, onOneLine(u.Tool))
-		fmt.Fprintf(out, "  started %s for %s; the agent is told that nobody knows at %s\n", moment(u.Started), onOneLine(u.Where), moment(u.Until))
+		fmt.Fprintf(out, "%s · %s · it is unknown whether it happened\n", u.Execution, visible.Line(u.Tool))
+		fmt.Fprintf(out, "  started %s for %s; the agent is told that nobody knows at %s\n", cli.Moment(u.Started), visible.Line(u.Where), cli.Moment(u.Until))
 		if u.Request != "" {
 			fmt.Fprintf(out, "  of request %s\n", u.Request)
 		}
@@ -47,20 +49,20 @@ func (p pending) print(out io.Writer, whole bool) {
 }
 
 func (p pending) printBrief(out io.Writer, r waitingCall) {
-	fmt.Fprintf(out, "%s · %s · %s risk · %s\n", r.ID, onOneLine(r.Tool), r.Risk, r.stands())
-	fmt.Fprintf(out, "  %s\n", onOneLine(r.does()))
-	fmt.Fprintf(out, "  asked by %s in %s, %s\n", onOneLine(r.asker()), onOneLine(r.Where), moment(r.Since))
+	fmt.Fprintf(out, "%s · %s · %s risk · %s\n", r.ID, visible.Line(r.Tool), r.Risk, r.stands())
+	fmt.Fprintf(out, "  %s\n", visible.Line(r.does()))
+	fmt.Fprintf(out, "  asked by %s in %s, %s\n", visible.Line(r.asker()), visible.Line(r.Where), cli.Moment(r.Since))
 	fmt.Fprintf(out, "  %s\n", p.deadline(r))
 	for _, t := range r.Trouble {
-		fmt.Fprintf(out, "  ! %s\n", onOneLine(t))
+		fmt.Fprintf(out, "  ! %s\n", visible.Line(t))
 	}
 }
 
-// stands says where a request stands.
+// stands describes the state of a request.
 func (r waitingCall) stands() string {
 	switch r.State {
 	case approvers.Pending:
-		text := "waits for " + onOneLine(r.WaitsFor)
+		text := "waits for " + visible.Line(r.WaitsFor)
 		if len(r.Stages) > 1 {
 			text += fmt.Sprintf(", stage %d of %d", r.Stage, len(r.Stages))
 		}
@@ -80,49 +82,46 @@ func (r waitingCall) asker() string {
 	return strings.TrimSpace(r.AskerName + " (" + string(r.Asker) + ")")
 }
 
-// deadline says what happens without anybody, and when.
+// deadline says when the request ends without a decision, and how.
 func (p pending) deadline(r waitingCall) string {
 	left := r.Until.Sub(p.Now)
 	switch {
 	case r.State == approvers.Approved && left <= 0:
-		return "it was to be run by " + moment(r.Until) + ", and will not run any more"
+		return "it was to be run by " + cli.Moment(r.Until) + ", and will not run any more"
 	case r.State == approvers.Approved:
-		return "to be run by " + moment(r.Until) + ", in " + lasted(left)
+		return "to be run by " + cli.Moment(r.Until) + ", in " + cli.Duration(left)
 	case left <= 0:
-		return "its time ended at " + moment(r.Until) + ": nobody can decide it any more"
+		return "its time ended at " + cli.Moment(r.Until) + ": nobody can decide it any more"
 	}
-	return "waits until " + moment(r.Until) + ", for another " + lasted(left)
+	return "waits until " + cli.Moment(r.Until) + ", for another " + cli.Duration(left)
 }
 
-// moment is a time as an operator writes it down.
-func moment(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
-
-// printWhole shows all that somebody has to see who decides a request.
+// printWhole prints everything that an approver has to see.
 func (p pending) printWhole(out io.Writer, w waitingCall) {
 	r := *w.Request
 	row := func(name, text string) { fmt.Fprintf(out, "%-10s %s\n", name, text) }
 	row("Request", w.ID+", "+w.stands())
-	row("What", onOneLine(w.does()))
+	row("What", visible.Line(w.does()))
 	if r.PreviewFault != "" {
-		row("", "! the sentence that says what it does could not be made: "+onOneLine(r.PreviewFault))
+		row("", "! the sentence that says what it does could not be made: "+visible.Line(r.PreviewFault))
 	}
-	switch f := r.Forecast; {
+	switch f := r.ToolPreview; {
 	case f.Making():
-		row("", "! a preview is being made by "+onOneLine(f.By))
-	case f != nil && f.State == approvers.ForecastFailed:
-		row("", "! the preview could not be made: "+onOneLine(f.Fault))
+		row("", "! a preview is being made by "+visible.Line(f.By))
+	case f != nil && f.State == approvers.ToolPreviewFailed:
+		row("", "! the preview could not be made: "+visible.Line(f.Fault))
 	case f != nil && f.Text != "":
-		row("", onOneLine(f.By)+" says of it: "+onOneLine(f.Text))
+		row("", visible.Line(f.By)+" says of it: "+visible.Line(f.Text))
 	}
-	row("Tool", fmt.Sprintf("%s, %s risk; %s", onOneLine(w.Tool), w.Risk, effectWords[r.Effect]))
-	row("Asked by", onOneLine(w.asker())+" in "+onOneLine(w.Where)+", "+moment(w.Since))
+	row("Tool", fmt.Sprintf("%s, %s risk; %s", visible.Line(w.Tool), w.Risk, effectWords[r.Effect]))
+	row("Asked by", visible.Line(w.asker())+" in "+visible.Line(w.Where)+", "+cli.Moment(w.Since))
 	for _, who := range r.Facts.Requesters {
 		if who != r.Facts.Asker {
-			row("", "and "+onOneLine(string(who)))
+			row("", "and "+visible.Line(string(who)))
 		}
 	}
-	row("Words", "“"+onOneLine(r.Facts.Quote)+"”")
-	row("Why", onOneLine(strings.Join(r.Plan.Why, "; ")))
+	row("Words", "“"+visible.Line(r.Facts.Quote)+"”")
+	row("Why", visible.Line(strings.Join(r.Plan.Why, "; ")))
 	for i, s := range w.Stages {
 		name := ""
 		if i == 0 {
@@ -131,11 +130,11 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 		here := ""
 		if i == r.Stage && r.State == approvers.Pending {
 			for _, joined := range append(slices.Clone(r.Joined), invitedNames(r)...) {
-				here += " or " + onOneLine(joined)
+				here += " or " + visible.Line(joined)
 			}
 			here += " ← now"
 		}
-		row(name, fmt.Sprintf("%d. %s%s", i+1, onOneLine(s), here))
+		row(name, fmt.Sprintf("%d. %s%s", i+1, visible.Line(s), here))
 	}
 	if r.State.Open() {
 		row("Deadline", p.deadline(w))
@@ -144,10 +143,10 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 	}
 	printHistory(out, r)
 	for _, t := range w.Trouble {
-		row("Trouble", onOneLine(t))
+		row("Trouble", visible.Line(t))
 	}
 	if w.Run != nil && w.Run.State != approvers.ExecutionNone {
-		row("Run", w.Run.Execution+", "+string(w.Run.State)+", started "+moment(w.Run.Started))
+		row("Run", w.Run.Execution+", "+string(w.Run.State)+", started "+cli.Moment(w.Run.Started))
 	}
 	if r.Erased() {
 		row("Arguments", "erased: \"countersign audit list --request "+w.ID+"\" says when, by whom and why")
@@ -167,19 +166,19 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 	}
 }
 
-// endText says when a request ended, by whom and why.
+// endText says when and why a request ended, and who ended it.
 func endText(r approvers.Request) string {
-	text := moment(r.ClosedAt)
+	text := cli.Moment(r.ClosedAt)
 	if r.ClosedBy != "" {
 		text += ", by " + strings.TrimSpace(r.ClosedName+" ("+string(r.ClosedBy)+")")
 	}
 	if r.Reason != "" {
 		text += ": " + r.Reason
 	}
-	return onOneLine(text)
+	return visible.Line(text)
 }
 
-// effectWords say what running a tool twice would do.
+// effectWords describe the effect of a second run.
 var effectWords = map[approvers.Effect]string{
 	approvers.ReadOnly: "it changes nothing", approvers.Idempotent: "it acts once, also when it is run again", approvers.Unprotected: "it acts each time it is run",
 }
@@ -192,7 +191,7 @@ func invitedNames(r approvers.Request) []string {
 	return out
 }
 
-// printHistory lists what people decided, changed and said so far, in order.
+// printHistory lists the decisions, edits and remarks in order.
 func printHistory(out io.Writer, r approvers.Request) {
 	type entry struct {
 		at   time.Time
@@ -228,24 +227,19 @@ func printHistory(out io.Writer, r approvers.Request) {
 		if i == 0 {
 			name = "So far"
 		}
-		fmt.Fprintf(out, "%-10s %s  %s\n", name, moment(e.at), onOneLine(e.text))
+		fmt.Fprintf(out, "%-10s %s  %s\n", name, cli.Moment(e.at), visible.Line(e.text))
 	}
 }
 
-// printArguments shows arguments whole, exactly as they would be sent.
+// printArguments prints the exact arguments in full.
 func printArguments(out io.Writer, args []byte) {
 	fmt.Fprintln(out, "Arguments, whole, as they are sent to the tool:")
-	for line := range strings.Lines(bot.ArgumentText(args) + "\n") {
+	for line := range strings.Lines(render.ArgumentText(args) + "\n") {
 		fmt.Fprint(out, "  ", line)
 	}
 }
 
-// onOneLine is a text in which nothing can hide, on one line.
-func onOneLine(s string) string {
-	return strings.ReplaceAll(bot.Visible(strings.TrimSpace(s)), "\n", " ⏎ ")
-}
-
-// plainJSON is JSON without a character that a terminal could obey or hide.
+// plainJSON escapes characters that a terminal could interpret or hide.
 func plainJSON(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for _, r := range string(raw) {

@@ -3,18 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store"
 )
 
-// The lesson's exercise: run at once, previewed and run, approved, rejected with an alternative offered. It is the same in both ways of connecting.
+// The lesson's exercise: run at once, previewed and run, approved, rejected with an alternative offered. It is the same
+// in both ways of connecting.
 func TestPlayExercise(t *testing.T) {
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
 		t.Run(string(way), func(t *testing.T) { testPlayExercise(t, string(way)) })
@@ -49,33 +50,11 @@ func TestPlayDiffers(t *testing.T) {
 	}
 	var out bytes.Buffer
 	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", play: file, noBrowser: true}, &out)
-	if exitCode(err) != exitNo {
-		t.Errorf("exit code %d (%v), want %d", exitCode(err), err, exitNo)
+	if cli.Code(err) != cli.ExitNo {
+		t.Errorf("exit code %d (%v), want %d", cli.Code(err), err, cli.ExitNo)
 	}
 	if !strings.Contains(out.String(), "! search_orders ran without asking\n  expected: issue_refund ran without asking\n") {
 		t.Errorf("the difference is not shown:\n%s", out.String())
-	}
-}
-
-func TestScenarioErrors(t *testing.T) {
-	for _, c := range []struct{ name, text, want string }{
-		{"nothing", "# only words\n", "nobody does anything"},
-		{"no place", "Sam: hello\n", "has to say where"},
-		{"expectation first", "  hello\n", "before anybody did anything"},
-		{"no reason", "Sam in #support: hi\nTeo rejects issue_refund\n", "say it in full: \"Teo rejects issue_refund: too much\""},
-		{"no change", "Sam in #support: hi\nTeo modifies issue_refund: less\n", "name the field"},
-		{"no sense", "Sam in #support: hi\nTeo dances\n", "is none of"},
-		{"no policy", "Sam in #support: hi\nPolicy: other.yaml\n", "the policy comes first"},
-		{"another day", "It is Monday 2026-12-25 09:00 Europe/Berlin\nSam in #support: hi\n", "that day is a Friday"},
-		{"no such zone", "It is Friday 2026-12-25 09:00 Berlin\nSam in #support: hi\n", "is not a time such as"},
-		{"no such time", "Sam in #support: hi\nIt is late\n", "is not a time such as"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := parseScenario("s.txt", c.text)
-			if err == nil || !strings.Contains(err.Error(), c.want) || exitCode(err) != exitUsage {
-				t.Errorf("error %v (code %d), want one with %q and code %d", err, exitCode(err), c.want, exitUsage)
-			}
-		})
 	}
 }
 
@@ -108,28 +87,6 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// Lines that suit several forms are read as the one that is meant.
-func TestPressLines(t *testing.T) {
-	for text, want := range map[string]press{
-		"Teo approves all":                                     {who: "Teo", label: "Approve all"},
-		"Teo approves issue_refund: 700":                       {who: "Teo", label: "Approve", tool: "issue_refund", text: "700"},
-		"Teo approves issue_refund (ORD-131)":                  {who: "Teo", label: "Approve", tool: "issue_refund", like: "ORD-131"},
-		"Teo tries to modify issue_refund: a=1, b=x: y":        {who: "Teo", label: "Modify", tool: "issue_refund", text: "a=1, b=x: y", tries: true},
-		"Sam tries to go on":                                   {who: "Sam", label: "Withdraw and go on with this", tries: true},
-		"Teo hands issue_refund on to Kenji":                   {who: "Teo", label: "Hand on", tool: "issue_refund", person: "Kenji"},
-		"Sam chooses The blue one":                             {who: "Sam", label: "The blue one"},
-		"Sam answers: yes: both":                               {who: "Sam", label: "Answer", text: "yes: both"},
-		"Teo takes back shop.issue-refund: the wrong order":    {who: "Teo", label: "Take back", tool: "shop.issue-refund", text: "the wrong order"},
-		"Sam reports that issue_refund did not happen":         {who: "Sam", label: "It did not", tool: "issue_refund"},
-		"Teo allows more issue_refund: uses=5, within=an hour": {who: "Teo", label: "Allow more", tool: "issue_refund", text: "uses=5, within=an hour"},
-	} {
-		got, err := readPress(text)
-		if got.verb = (verb{}); err != nil || got != want {
-			t.Errorf("%s: %+v (%v), want %+v", text, got, err, want)
-		}
-	}
-}
-
 // A scenario's time may not go back, and it says what time it is.
 func TestPlayTimeGoesForward(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "back.txt")
@@ -143,21 +100,12 @@ func TestPlayTimeGoesForward(t *testing.T) {
 	}
 }
 
-func readPress(text string) (press, error) {
-	for _, f := range pressForms {
-		if f.match.MatchString(text) {
-			return f.read(text)
-		}
-	}
-	return press{}, errors.New("no verb")
-}
-
 // played is the store that a scenario leaves behind when the demo plays it.
-func played(t *testing.T, scenario string) store.Store {
+func played(t *testing.T, file string) store.Store {
 	t.Helper()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: scenario, noBrowser: true}, &out); err != nil {
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	db, err := openStore(filepath.Join(dir, "countersign.db"))

@@ -10,21 +10,22 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 )
 
-// The bot, the workspace and the model are three processes that know each other by their addresses only, as in production. The bot is
-// stopped while a card waits, and goes on where it was. Slack delivers through Socket Mode, or over HTTP.
+// The bot, the workspace and the model are three processes that know each other by their addresses only, as in
+// production. The bot is stopped while a card waits, and goes on where it was. Slack delivers through Socket Mode, or
+// over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	t.Run("socket", func(t *testing.T) { testServe(t, openPremises(t), "") })
 	t.Run("http", func(t *testing.T) { testServe(t, openPremises(t).overHTTP(), "requests: ok\n") })
 }
 
-func testServe(t *testing.T, p *premises, requests string) {
+func testServe(t *testing.T, p *processHarness, requests string) {
 	t.Parallel()
 	bot, admin := p.serve()
-	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nslack: ok\nmodel: ok\npolicy: ok\npins: ok\nservers: ok\nrunning: ok\n" + requests + "seal: ok\nheads: ok\n"} {
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "store: ok\nrows: ok\nmended: ok\nslack: ok\nmodel: ok\npolicy: ok\npins: ok\nservers: ok\nrunning: ok\n" + requests + "seal: ok\nheads: ok\n"} {
 		if status, body := get(t, admin+path); status != http.StatusOK || body != want {
 			t.Errorf("%s answers %d: %s", path, status, body)
 		}
@@ -52,7 +53,8 @@ func testServe(t *testing.T, p *premises, requests string) {
 	}
 }
 
-// A bot that takes long to start is a bot that is long away. The figure to reach is 300 ms; the bound here leaves room for a busy machine.
+// A bot that takes long to start is a bot that is long away. The figure to reach is 300 ms; the bound here leaves room
+// for a busy machine.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
 	its := openPremises(t)
@@ -88,8 +90,8 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The demo with somebody else's model, whose manners are not ours. Stopped with Ctrl-C while a card waits and started again on the same
-// data, it goes on.
+// The demo with somebody else's model, whose manners are not ours. Stopped with Ctrl-C while a card waits and started
+// again on the same data, it goes on.
 func TestDemoForeignModel(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(&foreignModel{})
@@ -99,9 +101,9 @@ func TestDemoForeignModel(t *testing.T) {
 	args := []string{"demo", "--no-browser", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "kept")}
 
 	demo := launch(t, dir, env, args...)
-	sam := watcher{t, visitor.Visitor{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
+	sam := watcher{t, workspaceclient.Client{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
 	demo.says(`The model +(vendor/strange-7b at ` + model.URL + `)`)
-	teo := watcher{t, visitor.Visitor{Base: sam.Base, User: "teo"}}
+	teo := watcher{t, workspaceclient.Client{Base: sam.Base, User: "teo"}}
 	sam.wait("the bot", connectedTo(sam))
 	root := sam.says("#support", "", "@Countersign give 5 dollars back on ORD-123")
 	teo.clicks("countersign", "", "Approve", "Refund of $5.00 for order ORD-123")

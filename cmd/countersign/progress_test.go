@@ -10,7 +10,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -30,19 +30,20 @@ func reports(name string, lasting time.Duration, at func(n int) agent.Progress) 
 }
 
 // step is the message in a thread that shows what runs.
-func (b *bubble) step(thread string) (string, visitor.Message) {
+func (b *bubble) step(thread string) (string, workspaceclient.Message) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
 	for _, m := range messages {
 		if m.BotID != "" && strings.Contains(string(m.Blocks), "task_card") {
-			return visitor.Text(m.Blocks), m
+			return workspaceclient.Text(m.Blocks), m
 		}
 	}
-	return "", visitor.Message{}
+	return "", workspaceclient.Message{}
 }
 
-// How far a run is stands in its step while it runs and goes with its end. Slack is asked no more often than it takes it, nothing of it is stored, and the button beside it works.
+// How far a run is stands in its step while it runs and goes with its end. Slack is asked no more often than it takes
+// it, nothing of it is stored, and the button beside it works.
 func TestProgressIsShown(t *testing.T) {
 	at := func(n int) agent.Progress {
 		return agent.Progress{Done: float64(n), Total: 600, Text: fmt.Sprintf("file %d <!channel> *approved* \u202e", n)}
@@ -92,7 +93,7 @@ func TestProgressIsShown(t *testing.T) {
 		}
 		t.Logf("600 reports in a minute were %d calls of chat.update", changes)
 		for _, s := range b.surfaces() {
-			if s.Kind == store.SurfaceStep && s.Posts > 4 {
+			if s.Kind == store.OutboxStep && s.Posts > 4 {
 				t.Errorf("the step has %d recorded versions", s.Posts)
 			}
 		}
@@ -111,8 +112,8 @@ func TestStopBesideProgress(t *testing.T) {
 			return strings.Contains(text, "so far")
 		})
 		_, m := b.step(thread)
-		var stop visitor.Element
-		for _, e := range visitor.Elements(m.Blocks) {
+		var stop workspaceclient.Element
+		for _, e := range workspaceclient.Elements(m.Blocks) {
 			if e.Text.Text == "Stop" {
 				stop = e
 			}

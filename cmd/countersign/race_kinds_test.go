@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"countersign/approvers"
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -64,19 +64,20 @@ func from(first, last int) (out []int) {
 // errNoButton says that a card has no such button, or no more.
 var errNoButton = errors.New("the card has no such button")
 
-// press has a person press a button of a card for one of its requests, or for all of them. Where the card was drawn anew in the meantime they look again.
+// press has a person press a button of a card for one of its requests, or for all of them. Where the card was drawn
+// anew in the meantime they look again.
 func (r *ring) press(ra *race, i int, label, request string) error {
 	card := ra.card
 	for {
 		e, ok := buttonFor(card, label, request)
 		if request == "" {
-			e, ok = visitor.Button(card.Blocks, label)
+			e, ok = workspaceclient.Button(card.Blocks, label)
 		}
 		if !ok {
 			return fmt.Errorf("%w: %s", errNoButton, label)
 		}
 		err := r.as(r.names[i]).Press(r.Context(), card, e)
-		switch visitor.Code(err) {
+		switch workspaceclient.Code(err) {
 		case "unknown_action":
 			return fmt.Errorf("%w: %s", errNoButton, label)
 		case "invalid_value":
@@ -103,7 +104,7 @@ func (r *ring) form(ra *race, i int, label string) (send func() error) {
 		if err != nil || len(views) == 0 || views[len(views)-1].Submit == nil {
 			return false, err
 		}
-		in, ok := visitor.Input(views[len(views)-1].Blocks, "")
+		in, ok := workspaceclient.Input(views[len(views)-1].Blocks, "")
 		view, field = views[len(views)-1].ID, in.BlockID
 		return ok, nil
 	})
@@ -176,7 +177,8 @@ func twoOfEach(ra *race) (string, error) {
 	return string(q.State), nil
 }
 
-// takesBack has the first of two who have to agree take it back, in each race another person, while fifteen others approve.
+// takesBack has the first of two who have to agree take it back, in each race another person, while fifteen others
+// approve.
 func takesBack(r *ring, races []*race) {
 	for i, ra := range races {
 		r.gun([]*race{ra}, []int{i}, func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })

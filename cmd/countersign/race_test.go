@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
-	"countersign/internal/visitor"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -37,21 +37,22 @@ agents:
 // deciders is how many people race.
 const deciders = 16
 
-// TestRaces has sixteen people act on one card at the same time, through the page's API, the sockets and the store: all approve; some reject in a form;
-// two of eight and then two of eight have to agree; somebody takes an approval back; some approve all of a card while others approve one of it. Each time there
-// is one outcome, and everybody else is told so. In the end every message was posted once, changed as often as the state says, and has no button;
-// every person was told as often as they came too late; the history has a record of each click that was acknowledged.
+// TestRaces has sixteen people act on one card at the same time, through the page's API, the sockets and the store: all
+// approve; some reject in a form; two of eight and then two of eight have to agree; somebody takes an approval back;
+// some approve all of a card while others approve one of it. Each time there is one outcome, and everybody else is told
+// so. In the end every message was posted once, changed as often as the state says, and has no button; every person was
+// told as often as they came too late; the history has a record of each click that was acknowledged.
 //
-// It does so 10 times (5 with the race detector), or COUNTERSIGN_RACES times, but for COUNTERSIGN_RACE_MINUTES at most. The desk's own test has ten times as
-// many in the time: approvers/desk/race_test.go.
+// It does so 10 times (5 with the race detector), or COUNTERSIGN_RACES times, but for COUNTERSIGN_RACE_MINUTES at most.
+// The workflow's own test has ten times as many in the time: approvers/workflow/race_test.go.
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	races := campaign.Size(t, "COUNTERSIGN_RACES", 2*len(raceKinds))
-	if campaign.Racing {
+	races := testkit.Size(t, "COUNTERSIGN_RACES", 2*len(raceKinds))
+	if testkit.RaceEnabled {
 		races = min(races, len(raceKinds))
 	}
 	began := time.Now()
-	end := began.Add(time.Duration(campaign.Size(t, "COUNTERSIGN_RACE_MINUTES", 8)) * time.Minute)
+	end := began.Add(time.Duration(testkit.Size(t, "COUNTERSIGN_RACE_MINUTES", 8)) * time.Minute)
 	r := openRing(t)
 	done := 0
 	for done < races && time.Now().Before(end) {
@@ -67,7 +68,7 @@ func TestRaces(t *testing.T) {
 
 // ring is where people race.
 type ring struct {
-	*arena
+	*loadHarness
 	names  []string // of the people
 	mu     sync.Mutex
 	runs   map[string]int // by execution
@@ -93,7 +94,7 @@ func openRing(t *testing.T) *ring {
 		}
 	}
 	list := func(ids []string) string { return strings.Join(ids, ", ") }
-	r.arena = openArena(t, arenaConfig{
+	r.loadHarness = openLoadHarness(t, loadConfig{
 		seed: seed, policy: fmt.Sprintf(racePolicy, list(ids), list(ids[:deciders/2]), list(ids[deciders/2:])), runs: r.ran, called: r.called,
 	})
 	return r
@@ -126,7 +127,7 @@ func (r *ring) called(method string, form url.Values) {
 // race is one card, and what people did about it.
 type race struct {
 	requests []approvers.Request
-	card     visitor.Message
+	card     workspaceclient.Message
 	mu       sync.Mutex
 	clicks   int // that were acknowledged
 }
@@ -159,7 +160,8 @@ func (r *ring) round(kind raceKind, n int) {
 	}
 }
 
-// over waits until every click on a card was handled and what is approved was run, and counts everything that belongs to it.
+// over waits until every click on a card was handled and what is approved was run, and counts everything that belongs
+// to it.
 func (r *ring) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int
@@ -201,7 +203,8 @@ func (r *ring) handled(s store.Reader) (bool, error) {
 	return len(left) == 0, err
 }
 
-// exact holds the history of a card's requests against what was acknowledged: each click is a decision, a denial, or an approval taken back.
+// exact holds the history of a card's requests against what was acknowledged: each click is a decision, a denial, or an
+// approval taken back.
 func (r *ring) exact(ra *race, got map[string]int) error {
 	want := map[string]int{}
 	clicks := 0
@@ -272,8 +275,8 @@ func (r *ring) whispered(ra *race) error {
 	})
 }
 
-// nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed as often as the state says, and whoever
-// came too late was told as often. No button is left.
+// nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed as
+// often as the state says, and whoever came too late was told as often. No button is left.
 func (r *ring) nothingLeft() {
 	r.Helper()
 	r.quiet()
@@ -283,12 +286,12 @@ func (r *ring) nothingLeft() {
 	}
 	r.until("all messages", func(s store.Reader) (bool, error) {
 		for _, ref := range r.refs {
-			surfaces, err := s.SurfacesOf(ref)
+			messages, err := s.OutboxMessagesOf(ref)
 			if err != nil {
 				return false, err
 			}
-			for _, x := range surfaces {
-				if x.State == store.SurfaceWanted {
+			for _, x := range messages {
+				if x.State == store.OutboxWanted {
 					return false, nil
 				}
 				if x.TS != "" {
@@ -322,7 +325,7 @@ func (r *ring) nothingLeft() {
 	}
 	for channel, who := range map[string]string{"C0002": r.names[0], "C0003": r.names[deciders-1]} {
 		for _, m := range r.newest(r.as(who), channel, 1000) {
-			if len(visitor.Elements(m.Blocks)) > 0 {
+			if len(workspaceclient.Elements(m.Blocks)) > 0 {
 				r.Errorf("a button is left: %s", m.Text)
 			}
 		}

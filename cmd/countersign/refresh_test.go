@@ -8,18 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 )
 
-// TestRefreshedSockets has people write and type commands all the time while Slack has sockets opened anew, again and again: one after the other, or all at the same
-// moment after a warning. Nobody is told that the app did not respond: a new socket is there before the old one goes. Then all sockets go at once without a warning, or
-// break. Every message is answered, each once. In faked time.
+// TestRefreshedSockets has people write and type commands all the time while Slack has sockets opened anew, again and
+// again: one after the other, or all at the same moment after a warning. Nobody is told that the app did not respond: a
+// new socket is there before the old one goes. Then all sockets go at once without a warning, or break. Every message
+// is answered, each once. In faked time.
 //
 // COUNTERSIGN_REFRESHES says how often.
 func TestRefreshedSockets(t *testing.T) {
-	refreshes, seed := campaign.Size(t, "COUNTERSIGN_REFRESHES", 12), campaign.Seed(t)
+	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", 4), testkit.Seed(t)
 	inBubble(t, func(b *bubble) { b.http = false }, func(b *bubble) {
-		c := &refreshed{bubble: b, rnd: campaign.Chance(seed, 1), threads: map[int]string{}}
+		c := &refreshed{bubble: b, rnd: testkit.Chance(seed, 1), threads: map[int]string{}}
 		c.talk(refreshes, func(n int) {
 			if n%2 == 0 {
 				b.ws.Refresh()

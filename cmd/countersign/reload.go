@@ -10,37 +10,39 @@ import (
 	"sync/atomic"
 	"time"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/config/check"
 	"countersign/store"
 )
 
-// policies is the policy in force and the file that it is read from. A file that changes comes into force without a restart, if it is as good as
-// one has to be at the start; until it is, the policy before it stays.
+// policies holds the policy in force and its file. A changed file comes into force without a restart, if it would be
+// accepted at the start; until then the previous policy stays.
 type policies struct {
 	tools  *toolbox
 	log    *slog.Logger
-	hangup chan os.Signal // says that the file is whole now; nil: nobody says so
+	hangup chan os.Signal // signals that the file is complete; nil: no signals
 
-	inForce inForce
-	drifts  *drifts
-	failure atomic.Pointer[refusal] // why the file is not in force; nil: it is
+	active        activePolicy
+	driftReporter *driftReporter
+	failure       atomic.Pointer[refusal] // why the file is not in force; nil: it is in force
 
 	mu      sync.Mutex
-	path    string       // empty: the policy is built in
-	seen    string       // what was found in the file last
-	refused string       // what was refused last, so that it is said once
+	path    string       // empty: the policy is compiled in
+	seen    string       // the last content read
+	refused string       // the last rejected content, so that it is logged once
 	file    *config.File // of the policy in force
 	lock    lockFile
 }
 
-// refusal says why a policy file did not come into force.
+// refusal is the reason why a policy file did not come into force.
 type refusal struct {
 	at  time.Time
 	why error
 }
 
-// policyPoll is how often the file is looked at.
+// policyPoll is the interval between checks of the file.
 const policyPoll = 2 * time.Second
 
 // openPolicies reads the policy from a file.
@@ -51,22 +53,22 @@ func openPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, err
 		err = ps.begin(path, data)
 	}
 	if err != nil {
-		return nil, misused("the policy can't be used:\n%w", err)
+		return nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
 	return ps, nil
 }
 
-// newPolicies puts a policy into force that is in no file. name is what its problems call it.
+// newPolicies puts a policy without a file into force. name is its name in problems.
 func newPolicies(name string, data []byte, tools *toolbox, log *slog.Logger) (*policies, error) {
 	ps := makePolicies("", tools, log)
 	return ps, ps.begin(name, data)
 }
 
 func makePolicies(path string, tools *toolbox, log *slog.Logger) *policies {
-	return &policies{tools: tools, log: log, path: path, inForce: inForce{tools: tools.Registry}, drifts: &drifts{tools: tools.Registry, log: log}}
+	return &policies{tools: tools, log: log, path: path, active: activePolicy{tools: tools.Registry}, driftReporter: &driftReporter{tools: tools.Registry, log: log}}
 }
 
-// begin puts a first policy into force.
+// begin puts the first policy into force.
 func (ps *policies) begin(name string, data []byte) error {
 	file, err := ps.check(name, data)
 	if err != nil {
@@ -75,19 +77,19 @@ func (ps *policies) begin(name string, data []byte) error {
 	return ps.adopt(file)
 }
 
-// adopt puts a policy into force, and has its sources kept.
+// adopt puts a policy into force and connects its sources.
 func (ps *policies) adopt(file *config.File) error {
 	found := findLock(ps.path)
 	if err := ps.tools.want(file, ps.path); err != nil {
 		return err
 	}
-	ps.inForce.Store(file.Policy)
+	ps.active.Store(file.Policy)
 	ps.file = file
 	ps.lock.taken(found)
 	return nil
 }
 
-// check reads a policy and holds it against the tools that can be called. Warnings are logged.
+// check parses a policy and checks it against the callable tools. Warnings are logged.
 func (ps *policies) check(name string, data []byte) (*config.File, error) {
 	file, err := config.ParsePolicy(name, data)
 	if err != nil {
@@ -97,7 +99,7 @@ func (ps *policies) check(name string, data []byte) (*config.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems := file.Check(known)
+	problems := check.Run(file, known)
 	for _, w := range problems.Warnings() {
 		ps.log.Warn("policy: " + w.Error())
 	}
@@ -107,13 +109,14 @@ func (ps *policies) check(name string, data []byte) (*config.File, error) {
 	return file, nil
 }
 
-// watch takes up changes of the policy file and of the lock file until ctx ends, tells of tools that are not what was pinned, and holds what waits against all of that.
-func (ps *policies) watch(ctx context.Context, d *desk.Desk) error {
+// watch applies changes of the policy file and the lock file until ctx ends, reports tools that differ from their pins,
+// and checks the waiting requests against the new state.
+func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 	tick := time.NewTicker(policyPoll)
 	defer tick.Stop()
 	for behind := true; ; {
 		if behind {
-			err := d.Reconsider(ctx)
+			err := wf.Reevaluate(ctx)
 			if errors.Is(err, store.ErrCommitUnknown) {
 				return err
 			}
@@ -122,7 +125,7 @@ func (ps *policies) watch(ctx context.Context, d *desk.Desk) error {
 			}
 			behind = err != nil
 		}
-		ps.drifts.tell()
+		ps.driftReporter.tell()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -136,8 +139,8 @@ func (ps *policies) watch(ctx context.Context, d *desk.Desk) error {
 	}
 }
 
-// look reads the file, and puts it into force if it is another one and good. whole says that somebody vouches for its being whole; otherwise it
-// has to be found unchanged twice, as the first half of a file may be a policy too.
+// look reads the file and puts it into force if it is new and valid. whole means that the file is known to be complete.
+// Otherwise it has to be unchanged twice, because the first half of a file may be a valid policy too.
 func (ps *policies) look(whole bool) (changed bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -150,7 +153,7 @@ func (ps *policies) look(whole bool) (changed bool) {
 	if err != nil {
 		found = err.Error()
 	}
-	before := ps.inForce.Load()
+	before := ps.active.Load()
 	switch {
 	case found == before.File():
 		ps.stays(whole)
@@ -178,38 +181,25 @@ func (ps *policies) look(whole bool) (changed bool) {
 	return true
 }
 
-// stays notes that the file is what is in force.
+// stays records that the file equals the policy in force.
 func (ps *policies) stays(asked bool) {
 	if ps.failure.Swap(nil) != nil || asked {
-		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.inForce.Load().File())
+		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.active.Load().File())
 	}
 	ps.refused = ""
 }
 
-// refuse keeps the policy in force, and says what is wrong with the file.
+// refuse keeps the policy in force, and logs the faults of the file.
 func (ps *policies) refuse(found string, why error) {
 	ps.refused = found
 	ps.failure.Store(&refusal{at: time.Now(), why: why})
-	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.inForce.Load().File())
-	for _, problem := range problemsIn(why) {
+	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.active.Load().File())
+	for _, problem := range cli.Problems(why) {
 		ps.log.Error("policy: " + problem.Error())
 	}
 }
 
-// problemsIn lists what is wrong with a policy file, one by one.
-func problemsIn(err error) []error {
-	var all config.Problems
-	if !errors.As(err, &all) {
-		return []error{err}
-	}
-	var out []error
-	for _, p := range all.Errors() {
-		out = append(out, p)
-	}
-	return out
-}
-
-// become reads the policy from another file from now on, and says why that file can't be used, or nil.
+// become switches to another policy file. It returns the reason if that file can't be used.
 func (ps *policies) become(path string) error {
 	ps.mu.Lock()
 	ps.path = path
@@ -221,13 +211,13 @@ func (ps *policies) become(path string) error {
 	return nil
 }
 
-// state says on /readyz what became of the file. A refused one leaves the bot ready: it works by the policy before.
+// state reports on /readyz whether the file was refused. The bot stays ready, because it uses the previous policy.
 func (ps *policies) state(context.Context) error {
 	failure := ps.failure.Load()
 	if failure == nil {
 		return nil
 	}
-	problems := problemsIn(failure.why)
+	problems := cli.Problems(failure.why)
 	more := ""
 	if n := len(problems) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)

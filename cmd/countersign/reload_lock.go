@@ -10,21 +10,21 @@ import (
 	"countersign/config"
 )
 
-// lockFile is what is known of the lock file beside the policy.
+// lockFile is the state of the lock file beside the policy.
 type lockFile struct {
-	inForce string // what was found in it when it was taken
-	seen    string // what was found in it last
-	refused string // what was refused last, so that it is said once
+	active  string // the content in force
+	seen    string // the last content read
+	refused string // the last rejected content, so that it is logged once
 	failure atomic.Pointer[refusal]
 }
 
-// taken notes that what was found is in force.
+// taken records that the content is in force.
 func (l *lockFile) taken(found string) {
-	l.inForce, l.seen, l.refused = found, found, ""
+	l.active, l.seen, l.refused = found, found, ""
 	l.failure.Store(nil)
 }
 
-// findLock names what is in the lock file of a policy.
+// findLock returns the content of a policy's lock file.
 func findLock(policy string) string {
 	if policy == "" {
 		return ""
@@ -39,12 +39,12 @@ func findLock(policy string) string {
 	return config.Hash(data)
 }
 
-// lookAtLock reads the lock file, and takes up what is pinned there if it is another one than before. One that can't be used is refused, and what was pinned before holds.
+// lookAtLock reads the lock file and applies a changed one. An invalid one is refused, and the previous pins stay.
 func (ps *policies) lookAtLock(whole bool) (changed bool) {
 	l := &ps.lock
 	found := findLock(ps.path)
 	switch {
-	case found == l.inForce:
+	case found == l.active:
 		l.taken(found)
 		return false
 	case !whole && (found != l.seen || found == l.refused):
@@ -63,10 +63,10 @@ func (ps *policies) lookAtLock(whole bool) (changed bool) {
 	return true
 }
 
-// pinState says on /readyz what is not as pinned, and whether the lock file was refused.
+// pinState reports on /readyz which tools differ from their pins, and a refused lock file.
 func (ps *policies) pinState(ctx context.Context) error {
 	if failure := ps.lock.failure.Load(); failure != nil {
 		return fmt.Errorf("the lock file was refused at %s, and what was pinned before holds: %w", failure.at.UTC().Format(time.RFC3339), failure.why)
 	}
-	return ps.drifts.state(ctx)
+	return ps.driftReporter.state(ctx)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/shop"
+	"countersign/internal/demo/shop"
 	"countersign/store"
 )
 
@@ -38,7 +38,8 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// What got stricter applies to what waits: the card shows it, and whoever could allow it alone can't any more. What got looser does not.
+// What got stricter applies to what waits: the card shows it, and whoever could allow it alone can't any more. What got
+// looser does not.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -68,9 +69,9 @@ func TestReload(t *testing.T) {
 		t.Errorf("%s at stage %d after the Team Lead alone", r.State, r.Stage)
 	}
 
-	inForce := h.setup.policies.inForce.Load().Hash
+	inForce := h.setup.policies.active.Load().Hash
 	becomes([]byte("version: 1\ntools:\n  issue_refund: {risk: hihg}\n"))
-	if now := h.setup.policies.inForce.Load().Hash; now != inForce {
+	if now := h.setup.policies.active.Load().Hash; now != inForce {
 		t.Errorf("after a broken file %s is in force, want %s", now, inForce)
 	}
 	if why := h.setup.policies.state(t.Context()); why == nil || !strings.Contains(why.Error(), path+":3:24: ") {
@@ -103,7 +104,7 @@ func TestPolicyFileWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := ps.inForce.Load().Hash
+	first := ps.active.Load().Hash
 	step := func(name string, data []byte, changed, shown bool, lines int) {
 		t.Helper()
 		if data == nil {
@@ -127,7 +128,7 @@ func TestPolicyFileWatched(t *testing.T) {
 	step("half of it is written", stricter[:len(stricter)/2], false, false, 0)
 	step("all of it is written", stricter, false, false, 0)
 	step("it has stopped changing", stricter, true, false, 1)
-	second := ps.inForce.Load().Hash
+	second := ps.active.Load().Hash
 	if first == second {
 		t.Error("the same policy is in force")
 	}
@@ -139,11 +140,11 @@ func TestPolicyFileWatched(t *testing.T) {
 	step("still gone", nil, false, true, 2)
 	step("as gone as before", nil, false, true, 0)
 	step("there again", stricter, false, false, 1)
-	if ps.inForce.Load().Hash != second {
+	if ps.active.Load().Hash != second {
 		t.Error("another policy is in force than the last good one")
 	}
 	write(t, path, demoPolicy)
-	if !ps.look(true) || ps.inForce.Load().Hash != first {
+	if !ps.look(true) || ps.active.Load().Hash != first {
 		t.Error("asked to, it did not take the file up at once")
 	}
 }
@@ -181,7 +182,7 @@ func TestServeReloads(t *testing.T) {
 }
 
 // request is the request of the first call in a thread of #support.
-func (h *house) request(ts string) (out approvers.Request) {
+func (h *demoHarness) request(ts string) (out approvers.Request) {
 	h.Helper()
 	calls, err := h.calls(ts)
 	if err != nil || len(calls) == 0 {

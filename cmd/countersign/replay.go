@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,13 +13,14 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
 
-// stored is the value of --replay that takes the calls of the store's history for fixtures.
+// stored is the value of --replay that uses the calls of the store's history as fixtures.
 const stored = "stored"
 
-// replay holds calls against a policy, and against another one where it is given. It prints what differs.
+// replay plans calls under a policy, and optionally under a second one. It prints the differences.
 func replay(ctx context.Context, out io.Writer, path, fixtures, against string) error {
 	r := replayed{out: out, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
 	if fixtures == stored {
@@ -34,7 +36,7 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 			return err
 		}
 	}
-	calls, err := fixturesFrom(ctx, fixtures)
+	calls, left, err := fixturesFrom(ctx, fixtures)
 	if err != nil {
 		return err
 	}
@@ -44,33 +46,39 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 	for _, x := range calls {
 		r.try(x)
 	}
-	return r.sum()
+	return errors.Join(r.sum(), left)
 }
 
-func fixturesFrom(ctx context.Context, name string) ([]config.Fixture, error) {
+// fixturesFrom reads the calls. left says what of the history is damaged and was left out.
+func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, left, err error) {
 	if name != stored {
-		calls, err := config.ReadFixtures(name)
+		calls, err = config.ReadFixtures(name)
 		if p, ok := asProblems(err); ok {
-			return nil, misused("the fixtures can't be used:\n%s", p.Excerpts())
+			err = cli.Misused("the fixtures can't be used:\n%s", p.Excerpts())
 		}
-		return calls, err
+		return calls, nil, err
 	}
 	var found bytes.Buffer
-	err := storedTask.do(ctx, none{}, nil, &found)
-	if err != nil {
-		return nil, err
+	err = storedTask.do(ctx, none{}, nil, &found)
+	if found.Len() > 0 && cli.Code(err) == cli.ExitNo {
+		left, err = err, nil
 	}
-	var calls []config.Fixture
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := json.Unmarshal(found.Bytes(), &calls); err != nil {
-		return nil, couldNot("the calls of the history can't be read: %w", err)
+		return nil, nil, cli.CouldNot("the calls of the history can't be read: %w", err)
 	}
 	if len(calls) == 0 {
-		err = answerNo("the store's history holds no call yet")
+		if left != nil {
+			return nil, nil, left
+		}
+		return nil, nil, cli.AnswerNo("the store's history holds no call yet")
 	}
-	return calls, err
+	return calls, left, nil
 }
 
-// heldTo says what calls are held against: "3 as expected", "1 not as expected".
+// heldTo names the results of the comparison: "3 as expected", "1 not as expected".
 type heldTo struct{ same, not string }
 
 var (
@@ -78,7 +86,7 @@ var (
 	asThen     = heldTo{"as planned then", "not as planned then"}
 )
 
-// replayed is what a replay found so far.
+// replayed is the state of a replay.
 type replayed struct {
 	out        io.Writer
 	tools      *agent.Registry
@@ -90,11 +98,11 @@ type replayed struct {
 	heldTo     heldTo
 	calls      int
 	differs    int
-	free       int // that expect nothing
+	free       int // without an expectation
 	alike      []*alike
 }
 
-// alike are stored calls that differ in the same way, for the same reasons. A history can hold thousands.
+// alike groups stored calls with the same differences and reasons, because a history can have thousands.
 type alike struct {
 	tool        string
 	differences []string
@@ -103,7 +111,7 @@ type alike struct {
 	examples    []string
 }
 
-// agents refuses fixtures of agents that no policy has: a misspelt one would only look refused.
+// agents rejects fixtures with an unknown agent: with a misspelt name the call would merely appear refused.
 func (r *replayed) agents(calls []config.Fixture) error {
 	for _, x := range calls {
 		has := func(p *approvers.Policy) bool {
@@ -114,13 +122,13 @@ func (r *replayed) agents(calls []config.Fixture) error {
 			return ok
 		}
 		if x.Line > 0 && x.Agent != "" && !has(r.policy) && !has(r.other) {
-			return misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.names())
+			return cli.Misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.names())
 		}
 	}
 	return nil
 }
 
-// names are the agents that a fixture can name.
+// names lists the agents that a fixture can name.
 func (r *replayed) names() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {
@@ -129,7 +137,7 @@ func (r *replayed) names() string {
 	return strings.Join(names, ", ")
 }
 
-// try holds one call against the policies.
+// try plans one call under the policies.
 func (r *replayed) try(x config.Fixture) {
 	r.calls++
 	now := planOf(r.policy, r.tools, x, r.now)
@@ -138,7 +146,7 @@ func (r *replayed) try(x config.Fixture) {
 	case r.other != nil:
 		differences = changes(planOf(r.other, r.otherTools, x, r.now), now)
 	case x.Line == 0:
-		differences = changes(outlook{verdict: x.Expect.Verdict, risk: x.Expect.Risk, who: x.Expect.Who}, now)
+		differences = changes(planSummary{verdict: x.Expect.Verdict, risk: x.Expect.Risk, who: x.Expect.Who}, now)
 	default:
 		differences = unmet(x.Expect, now)
 	}
@@ -146,7 +154,7 @@ func (r *replayed) try(x config.Fixture) {
 	case len(differences) > 0:
 		r.differs++
 		r.differ(x, differences, now.why)
-	case x.Line == 0: // of what is stored only what differs is printed
+	case x.Line == 0: // of stored calls only differences are printed
 	case r.other == nil && x.Expect.Empty():
 		r.free++
 		fmt.Fprintf(r.out, "planned  %s: %s\n", fixtureName(x), now)
@@ -155,7 +163,7 @@ func (r *replayed) try(x config.Fixture) {
 	}
 }
 
-// differ prints what differs, or keeps it until all that differ alike are found.
+// differ prints a difference, or collects it for its group.
 func (r *replayed) differ(x config.Fixture, differences, why []string) {
 	if x.Line > 0 {
 		fmt.Fprintf(r.out, "differs  %s (line %d)\n", fixtureName(x), x.Line)
@@ -175,7 +183,7 @@ func (r *replayed) differ(x config.Fixture, differences, why []string) {
 	}
 }
 
-// mostExamples is how many of the calls that differ alike are named.
+// mostExamples is the number of example calls per group.
 const mostExamples = 3
 
 func (r *replayed) because(differences, why []string) {
@@ -187,17 +195,17 @@ func (r *replayed) because(differences, why []string) {
 	}
 }
 
-// sum says how it went.
+// sum prints the summary.
 func (r *replayed) sum() error {
 	for _, a := range r.alike {
-		fmt.Fprintf(r.out, "differs  %s of %s\n", count(a.n, "call"), a.tool)
+		fmt.Fprintf(r.out, "differs  %s of %s\n", cli.Count(a.n, "call"), a.tool)
 		r.because(a.differences, a.why)
 		fmt.Fprintln(r.out, "         such as "+strings.Join(a.examples, "\n                 "))
 	}
 	if r.fixtures != stored || len(r.alike) > 0 {
 		fmt.Fprintln(r.out)
 	}
-	fmt.Fprintf(r.out, "%s: %d %s, %d not", count(r.calls, "call"), r.calls-r.differs-r.free, r.heldTo.same, r.differs)
+	fmt.Fprintf(r.out, "%s: %d %s, %d not", cli.Count(r.calls, "call"), r.calls-r.differs-r.free, r.heldTo.same, r.differs)
 	if r.free > 0 {
 		fmt.Fprintf(r.out, "; %d without an expectation", r.free)
 	}
@@ -205,7 +213,7 @@ func (r *replayed) sum() error {
 	if r.differs == 0 {
 		return nil
 	}
-	return answerNo("%s %s", count(r.differs, "call"), r.heldTo.not)
+	return cli.AnswerNo("%s %s", cli.Count(r.differs, "call"), r.heldTo.not)
 }
 
 func fixtureName(x config.Fixture) string {

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"countersign/config"
+	"countersign/config/check"
 )
 
-// printReport lists the calls that wait, with who can approve each, and the tools that run by themselves.
-func printReport(out io.Writer, r config.Report) {
+// printReport lists the calls that wait, with the people who can approve them, and the tools that run automatically.
+func printReport(out io.Writer, r check.Report) {
 	if len(r.Gates) > 0 {
 		fmt.Fprintln(out, "Calls that wait for a countersignature")
 		fmt.Fprintf(out, "  Usually, %s.\n", r.Usually)
@@ -54,7 +54,7 @@ func printReport(out io.Writer, r config.Report) {
 	}
 }
 
-func gateName(g config.Gate) string {
+func gateName(g check.Gate) string {
 	name := forAgent(toolName(g.Tool, g.Known), g.Agent)
 	if g.When == "" {
 		return name
@@ -82,8 +82,8 @@ func forAgent(name, agent string) string {
 	return name + " for agent " + agent
 }
 
-// gateStages says who approves, in order, and who is told when nobody does.
-func gateStages(g config.Gate) string {
+// gateStages lists the approvers in order, and the leads who are notified if nobody decides.
+func gateStages(g check.Gate) string {
 	if g.Refused != "" {
 		return "refused: " + g.Refused
 	}
@@ -100,8 +100,8 @@ func gateStages(g config.Gate) string {
 	return strings.Join(parts, "; then ")
 }
 
-// stageTerms are what is otherwise at single stages.
-func stageTerms(g config.Gate) []string {
+// stageTerms lists the special terms of single stages.
+func stageTerms(g check.Gate) []string {
 	var out []string
 	for i, s := range g.Stages {
 		switch text := strings.Join(s.Terms, "; "); {
@@ -115,7 +115,7 @@ func stageTerms(g config.Gate) []string {
 	return out
 }
 
-func automaticNotes(a config.Automatic) string {
+func automaticNotes(a check.Automatic) string {
 	var notes []string
 	if a.Limit.Count > 0 {
 		notes = append(notes, fmt.Sprintf("at most %s in a conversation, then it waits", a.Limit))

@@ -7,14 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 )
 
-// finding is what an operator found out about a run.
+// finding is the outcome of a run as reported by an operator.
 type finding struct {
-	Execution string      `json:"execution"`
-	What      desk.Report `json:"what"`
-	Reason    string      `json:"reason"`
+	Execution string          `json:"execution"`
+	What      workflow.Report `json:"what"`
+	Reason    string          `json:"reason"`
 }
 
 func reportCommand() *cobra.Command {
@@ -29,8 +30,8 @@ func reportCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Execution = args[0]
 			var ok bool
-			if f.What, ok = map[string]desk.Report{"happened": desk.Happened, "did-not": desk.DidNot, "leave": desk.Leave}[args[1]]; !ok {
-				return misused("%q is no report: write happened, did-not or leave", args[1])
+			if f.What, ok = map[string]workflow.Report{"happened": workflow.Happened, "did-not": workflow.DidNot, "leave": workflow.Leave}[args[1]]; !ok {
+				return cli.Misused("%q is no report: write happened, did-not or leave", args[1])
 			}
 			if err := checkReason(&f.Reason); err != nil {
 				return err
@@ -42,13 +43,13 @@ func reportCommand() *cobra.Command {
 	return cmd
 }
 
-// reportTask reports as the operator.
-var reportTask = task[finding]{"report", false, func(ctx context.Context, w workplace, f finding) error {
-	d, err := w.desk()
+// reportTask records an operator's report.
+var reportTask = task[finding]{"report", false, func(ctx context.Context, w taskEnv, f finding) error {
+	wf, err := w.workflow()
 	if err != nil {
 		return err
 	}
-	if err := d.Report(ctx, desk.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
+	if err := wf.Report(ctx, workflow.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
 		return notDecided(err, f.Execution)
 	}
 	fmt.Fprintf(w.out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.who)

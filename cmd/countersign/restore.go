@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/internal/visible"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -43,20 +45,23 @@ The file of signed heads goes beside, too: it proves what was there. Where heads
 func restore(ctx context.Context, out io.Writer, path string) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
-		return misused("the environment can't be used:\n%w", err)
+		return cli.Misused("the environment can't be used:\n%w", err)
 	}
 	if sameFile(path, env.Store.Path) {
-		return misused("%s is the store itself; name a backup of it", path)
+		return cli.Misused("%s is the store itself; name a backup of it. If it is one that was copied there by hand: countersign audit accept-loss", path)
 	}
-	switch info, err := os.Stat(path); { // before it is opened: a pipe would wait for somebody who writes
+	if isMoved(ctx, env) {
+		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that first, with countersign backup FILE, and stop the bot", env.Store.Path)
+	}
+	switch info, err := os.Stat(path); { // before opening: opening a pipe would block
 	case errors.Is(err, fs.ErrNotExist):
-		return misused("there is no backup at %s", path)
+		return cli.Misused("there is no backup at %s", path)
 	case err == nil && !info.Mode().IsRegular():
-		return misused("%s is no file: write the backup into one first", path)
+		return cli.Misused("%s is no file: write the backup into one first", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return couldNot("the backup can't be read: %w", err)
+		return cli.CouldNot("the backup can't be read: %w", err)
 	}
 	defer f.Close()
 	sum := sha256.New()
@@ -66,17 +71,17 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		if err := c.check(ctx, s); err != nil {
 			return err
 		}
-		d, err := loneDesk(env, s)
+		wf, err := localWorkflow(env, s)
 		if err != nil {
 			return err
 		}
 		c.hash = hex.EncodeToString(sum.Sum(nil))
-		x := desk.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last}
-		if unseen, err = d.Unseen(ctx); err == nil {
-			err = d.Restored(ctx, x)
+		x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last}
+		if unseen, err = wf.Unseen(ctx); err == nil {
+			err = wf.Restored(ctx, x)
 		}
 		if err != nil {
-			return couldNot("what is open in the backup can't be closed: %w", err)
+			return cli.CouldNot("what is open in the backup can't be closed: %w", err)
 		}
 		return nil
 	})
@@ -87,45 +92,60 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	if kept != "" {
 		fmt.Fprintf(out, "What was there is beside it, as %s\n", kept)
 	}
-	if err := headsAside(out, env, kept); err != nil {
+	suffix, beside := strings.CutPrefix(kept, env.Store.Path)
+	if !beside {
+		suffix = ""
+	}
+	if err := headsAside(out, env.Audit.Heads, suffix); err != nil {
 		return err
 	}
-	for _, e := range unseen {
-		fmt.Fprintf(out, "%s · %s · nobody saw its end; once you know: countersign report %s happened|did-not --reason …\n", e.ID, onOneLine(e.Tool), e.ID)
-	}
+	printUnseen(out, unseen)
 	fmt.Fprintln(out, "What was open in the backup is closed. When the bot starts, people are told; have them check what happened since.")
 	return nil
 }
 
-// headsAside moves the file of signed heads away: it holds heads over what the restored store does not know, and stays the proof of what was there.
-func headsAside(out io.Writer, env config.Env, kept string) error {
-	heads := env.Audit.Heads
+// printUnseen lists the runs whose outcome people have to find out.
+func printUnseen(out io.Writer, unseen []approvers.Execution) {
+	for _, e := range unseen {
+		fmt.Fprintf(out, "%s · %s · nobody saw its end; once you know: countersign report %s happened|did-not --reason …\n", e.ID, visible.Line(e.Tool), e.ID)
+	}
+}
+
+// headsAside moves the file of signed heads away: it covers records that the store does not have, and remains as their
+// proof.
+func headsAside(out io.Writer, heads, suffix string) error {
 	if heads == "" {
 		return nil
 	}
-	suffix, beside := strings.CutPrefix(kept, env.Store.Path)
-	if !beside {
+	if suffix == "" {
 		suffix = ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
 	}
-	err := os.Rename(heads, heads+suffix)
+	to := heads + suffix
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		to = fmt.Sprint(heads, suffix, "-", n)
+	}
+	err := os.Rename(heads, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return couldNot("it is restored; but the file of signed heads, %s, can't be moved away. Do that before the bot starts, and keep it: %w", heads, err)
+		return cli.CouldNot("everything else is done; but the file of signed heads, %s, can't be moved away. Do that before the bot starts, and keep it: %w", heads, err)
 	}
-	fmt.Fprintf(out, "Its signed heads are %s: keep them, they prove what was there\n", heads+suffix)
+	fmt.Fprintf(out, "Its signed heads are %s: keep them, they prove what was there\n", to)
 	return nil
 }
 
-// notRestored gives an error of a restore its exit code.
+// notRestored adds an exit code to an error of a restore.
 func notRestored(err error) error {
-	var coded *exitError
+	var coded *cli.Error
 	switch {
 	case errors.As(err, &coded):
 		return fmt.Errorf("nothing was restored: %w", err)
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer):
-		return answerNo("nothing was restored: %w", err)
+		return cli.AnswerNo("nothing was restored: %w", err)
 	}
-	return couldNot("nothing was restored: %w", err)
+	return cli.CouldNot("nothing was restored: %w", err)
 }

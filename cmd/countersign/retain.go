@@ -6,15 +6,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
-// retainEvery is at which of these times it is looked for what is too old: it goes through all chains of the history.
+// retainEvery is the number of rounds between searches for old data, which read all chains of the history.
 const retainEvery = 36
 
-// retain erases what is older than the policy keeps it, and counts that.
-func retain(ctx context.Context, d *desk.Desk, m *metrics, log *slog.Logger) error {
-	done, err := d.Retain(ctx)
+// retain erases data beyond the policy's retention, and counts it.
+func retain(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
+	done, err := wf.Retain(ctx)
 	if done.Conversations+done.Chains > 0 {
 		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "chains of the history", done.Chains, "records", done.Records)
 	}
@@ -22,7 +22,7 @@ func retain(ctx context.Context, d *desk.Desk, m *metrics, log *slog.Logger) err
 	return err
 }
 
-// retained are the metrics of what was erased by its age.
+// retained are the metrics of data erased by retention.
 type retained struct {
 	conversations, records prometheus.Counter
 	last                   prometheus.Gauge
@@ -42,8 +42,8 @@ func newRetained() retained {
 	}
 }
 
-// count takes in what was erased at one time. What stopped in between has counted, and is not over.
-func (r retained) count(done desk.Retained, over bool) {
+// count counts the erased data of one round. over means that the round was completed.
+func (r retained) count(done workflow.Retained, over bool) {
 	r.conversations.Add(float64(done.Conversations))
 	r.records.Add(float64(done.Records))
 	if over {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
@@ -27,7 +27,7 @@ func TestMetricsOfRetention(t *testing.T) {
 	}
 	day := 24 * time.Hour
 	policy := &approvers.Policy{Retention: approvers.Retention{Conversations: day, Records: 30 * day}}
-	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return policy }})
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }})
 	m := newMetrics(db, metricsPolicy)
 	log := slog.New(slog.DiscardHandler)
 	last := func() string {
@@ -44,7 +44,7 @@ func TestMetricsOfRetention(t *testing.T) {
 		t.Errorf("before the first time, the last one was %s", last())
 	}
 	for range 2 { // the second time there is nothing left
-		if err := retain(t.Context(), d, m, log); err != nil {
+		if err := retain(t.Context(), wf, m, log); err != nil {
 			t.Fatal(err)
 		}
 		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 1", "countersign_retention_records_total 4")
@@ -56,7 +56,7 @@ func TestMetricsOfRetention(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := retain(t.Context(), d, m, log); err == nil || last() != through {
+	if err := retain(t.Context(), wf, m, log); err == nil || last() != through {
 		t.Errorf("a time that failed (%v) is taken for one that was over: %s", err, last())
 	}
 }

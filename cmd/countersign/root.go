@@ -4,9 +4,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"countersign/cmd/countersign/cli"
 )
 
-// root is the command tree.
+// root returns the command tree.
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "countersign",
@@ -23,15 +25,15 @@ countersign them. Try it on this machine with no account:
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), toolsCommand())
+		backupCommand(), restoreCommand(), storeCommand(), toolsCommand())
 	guided(cmd)
 	return cmd
 }
 
-// guided has every command say what to do about wrong usage. Cobra's own sentences only say what is wrong.
+// guided makes every command print what to do about wrong usage. Cobra's own messages only name the fault.
 func guided(cmd *cobra.Command) {
 	wrong := func(c *cobra.Command, err error) error {
-		return misused("%w; \"%s --help\" says what can be written", err, c.CommandPath())
+		return cli.Misused("%w; \"%s --help\" says what can be written", err, c.CommandPath())
 	}
 	cmd.SetFlagErrorFunc(wrong)
 	cmd.SuggestionsMinimumDistance = 2
@@ -43,7 +45,7 @@ func guided(cmd *cobra.Command) {
 		}
 		if len(args) > 0 {
 			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				return misused("%w; did you mean %s?", err, strings.Join(near, " or "))
+				return cli.Misused("%w; did you mean %s?", err, strings.Join(near, " or "))
 			}
 		}
 		return wrong(c, err)

@@ -13,88 +13,101 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
 	"countersign/bot"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
+	"countersign/store/jobs"
 )
 
-// setup is all that the bot is made of. serve fills it in from the environment, demo from what it started itself.
+// setup configures the bot. serve fills it from the environment, demo from its own services.
 type setup struct {
 	botToken, appToken, slackURL string
 	model                        agent.Model
 	historyTokens                int
+	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
 	policies                     *policies
 	store                        store.Store
 	tools                        *toolbox
 	admin                        net.Listener      // nil: no admin address
 	control                      *control.Listener // nil: no control socket
-	storePath                    string            // of the store that the control socket is for
+	storePath                    string            // path of the store, for the control socket
+	audit                        config.Audit      // location of its key and its heads
 	seal                         sealing
 	log                          *slog.Logger
 	now                          func() time.Time                      // nil: time.Now
-	unlimited                    bool                                  // this Slack has no rate limits: it is a workspace on this machine
-	http                         *http.Client                          // with which Slack is called; nil: one of the bot's own
-	listen                       func() (net.Listener, error)          // where Slack's requests over HTTP come in; nil: Socket Mode
+	unlimited                    bool                                  // no rate limits: a workspace on this machine
+	http                         *http.Client                          // client for Slack; nil: the bot's own
+	listen                       func() (net.Listener, error)          // for Slack's HTTP requests; nil: Socket Mode
 	signingSecret                string                                // of those requests
-	receive                      func(context.Context, *bot.Bot) error // has the bot receive until ctx ends; nil: by itself
+	crashes                      *crashes                              // nil: current work is not recorded
+	receive                      func(context.Context, *bot.Bot) error // receives until ctx ends; nil: the bot's own
 }
 
-// Workers of the agenda. Model calls and tools mostly wait for others; cards wait for Slack.
+// Workers of the scheduler. Model calls and tools mostly wait for other services; cards wait for Slack.
 const (
 	inboxWorkers   = 16
 	thinkWorkers   = 32
 	runWorkers     = 32
-	previewWorkers = 4 // tools that are asked for previews at a time
-	showWorkers    = 8 // of each rank
-	lookWorkers    = 4 // they ask Slack where people are
+	previewWorkers = 4 // concurrent preview calls of tools
+	showWorkers    = 8 // for each priority
+	lookWorkers    = 4 // they ask Slack about people's availability
 )
 
-// parts are the two edges and the desk between them.
+// parts are the two edges and the workflow between them.
 type parts struct {
-	desk    *desk.Desk
-	bot     *bot.Bot
-	agent   *agent.Agent
-	metrics *metrics
-	sealer  *sealer // nil: nothing is sealed
+	workflow *workflow.Workflow
+	bot      *bot.Bot
+	agent    *agent.Agent
+	metrics  *metrics
+	sealer   *audit.Sealer // nil: no sealing
 }
 
-// assemble joins the floors. It talks to nobody.
+// assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
-	m := newMetrics(s.store, s.policies.inForce.Load)
-	d := desk.New(desk.Config{Store: s.store, Policy: s.policies.inForce.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits})
+	m := newMetrics(s.store, s.policies.active.Load)
+	conf := workflow.Config{Store: s.store, Policy: s.policies.active.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
+	if s.crashes != nil {
+		conf.Crashes = s.crashes
+	}
+	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Desk: d, Tools: s.tools.Registry, Log: s.log, Now: s.now,
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Tools: s.tools.Registry, Log: s.log, Now: s.now,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
-	m.watchPause(d)
-	m.watchRatings(d, s.log)
-	m.watchDisk(d)
+	m.watchPause(wf)
+	m.watchFeedback(wf, s.log)
+	m.watchDisk(wf)
+	m.watchDamage(s.store)
+	m.watchStall(s.store)
 	m.watchServers(s.tools)
-	d.Giver = b.Giver
+	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
-		Desk: d, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens,
+		Workflow: wf, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
-	p := parts{desk: d, bot: b, agent: a, metrics: m}
+	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
 	if len(s.seal.keys) > 0 {
-		p.sealer = newSealer(s.seal, d, s.store, s.log)
+		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf, s.store, s.log)
 		m.watchSeal(s.store, p.sealer)
 	}
 	return p
 }
 
-// running is the bot at work.
+// running is a bot in operation.
 type running struct {
 	parts
 	stop context.CancelFunc
-	done chan struct{} // closed when it has ended, with err set
+	done chan struct{} // closed at the end; then err is set
 	err  error
 }
 
-// begin has the bot work beside the caller, until ctx ends or it is ended.
+// begin starts the bot in the background, until ctx ends or end is called.
 func (s setup) begin(ctx context.Context) *running {
 	ctx, stop := context.WithCancel(ctx)
 	r := &running{parts: s.assemble(), stop: stop, done: make(chan struct{})}
@@ -105,100 +118,147 @@ func (s setup) begin(ctx context.Context) *running {
 	return r
 }
 
-// end stops the bot and waits for what is under way.
+// end stops the bot and waits for the work in progress.
 func (r *running) end() error {
 	r.stop()
 	<-r.done
 	return r.err
 }
 
-// run works until ctx ends, and then waits for what is under way.
+// run runs the bot until ctx ends, and then waits for the work in progress.
 func (s setup) run(ctx context.Context, p parts) error {
+	watchDamage(s.store, s.log)
 	letGo := s.tools.begin(ctx)
-	defer letGo()
-	if err := p.desk.Recover(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // asked to stop before it began
+	unsure := false // the store's content is unknown: the process ends at once
+	defer func() {
+		if unsure {
+			go letGo()
+		} else {
+			letGo()
 		}
-		if errors.Is(err, store.ErrFull) {
-			return couldNot("the bot can't begin: %w. Then start it again", err)
+	}()
+	if err := p.workflow.Recover(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it started
+		}
+		if store.Refused(err) {
+			return cli.CouldNot("the bot can't begin: %w. Then start it again", err)
 		}
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
+	if s.crashes != nil { // from here on, the work in progress is not the cause of any end
+		defer s.crashes.stop()
+		defer context.AfterFunc(ctx, s.crashes.stop)()
+	}
 	g.Go(func() error {
 		if s.receive != nil {
 			return s.receive(ctx, p.bot)
 		}
 		return p.bot.Run(ctx)
 	})
-	tell := desk.Duty{Handle: p.bot.Show, Workers: showWorkers, Worth: p.bot.Worth} // what is told in a thread keeps its order
-	show := tell
+	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
+	show := answer
 	show.Yields = true
 	g.Go(func() error {
-		return p.desk.Work(ctx, map[store.TimerKind]desk.Duty{
-			store.TimerInbox:     {Handle: p.bot.Handle, Workers: inboxWorkers},
-			store.TimerThink:     {Handle: p.agent.Think, Workers: thinkWorkers},
-			store.TimerRun:       {Handle: p.agent.Run, Workers: runWorkers},
-			store.TimerPreview:   {Handle: p.agent.Preview, Workers: previewWorkers},
-			store.TimerShowFirst: show,
-			store.TimerShow:      show,
-			store.TimerShowLast:  tell,
-			store.TimerMuster:    {Handle: p.bot.Muster, Workers: lookWorkers, Worth: p.bot.Worth},
-			store.TimerRemind:    {Handle: p.bot.Remind, Workers: lookWorkers, Worth: p.bot.Worth},
-			store.TimerAway:      {Handle: p.bot.Depart, Workers: 1, Worth: p.bot.Worth},
+		return p.workflow.Work(ctx, map[store.TimerKind]jobs.Worker{
+			store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
+			store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
+			store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
+			store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
+			store.TimerShowFirst:    show,
+			store.TimerShow:         show,
+			store.TimerShowAnswer:   answer,
+			store.TimerShowLast:     show,
+			store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
+			store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
+			store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
 		})
 	})
 	g.Go(func() error { return p.bot.Keep(ctx) })
-	g.Go(func() error { return s.policies.watch(ctx, p.desk) })
-	g.Go(func() error { return forget(ctx, p.desk, p.metrics, s.log) })
+	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
+	g.Go(func() error { return inspect(ctx, s.store, s.log) })
+	g.Go(func() error { return forget(ctx, p.workflow, p.metrics, s.log) })
 	if p.sealer != nil {
-		g.Go(func() error { return p.sealer.work(ctx) })
+		g.Go(func() error { return p.sealer.Run(ctx) })
 	}
 	if s.admin != nil {
 		h := admin(append([]probe{
-			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.desk) }},
+			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
+			{name: "rows", ready: undamaged(s.store)},
+			{name: "mended", ready: unmended(s.store), notice: true},
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
 			{name: "pins", ready: s.policies.pinState, notice: true},
 			{name: "servers", ready: s.tools.state, notice: true},
-			{name: "running", ready: runs(p.desk), notice: true},
-		}, append(s.requestProbe(p), p.sealer.probes()...)...), p.metrics.handler())
+			{name: "running", ready: runs(p.workflow), notice: true},
+		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
 	if s.control != nil {
-		r := newReception(s.storePath, s.store, p.desk, s.log)
+		r := newControlServer(s.storePath, s.audit, s.store, p.workflow, s.log)
 		g.Go(func() error { return r.serve(ctx, s.control) })
 	}
-	err := g.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+		if errors.Is(err, bot.ErrToken) {
+			err = cli.Misused("%w", err)
+		}
+	case <-storeBroken(s.store):
+		err = store.ErrCommitUnknown
+	}
+	if unsure = errors.Is(err, store.ErrCommitUnknown); unsure {
+		return s.unknown(err)
+	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if waited := p.agent.Wait(late); waited != nil {
 		s.log.Warn("a tool was still running when the process ended; its outcome is looked into at the next start")
 	}
 	if p.sealer != nil {
-		p.sealer.finish(late)
+		p.sealer.Finish(late)
 	}
-	if errors.Is(err, store.ErrCommitUnknown) {
-		return couldNot("the store could not say whether it wrote; start again, and the bot goes on from what is stored: %w", err)
+	if w, ok := s.store.(watchable); ok && err == nil && w.Failure() != nil { // the last head
+		return s.unknown(w.Failure())
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		return cli.CouldNot("the bot has stopped: %w", err)
 	}
 	return err
 }
 
-// requestProbe shows whether Slack's requests over HTTP arrive.
+// unknown returns the error of a process that ends because the store's content is unknown. It does not wait for running
+// tools: their results can't be recorded, and the next process asks about their outcomes.
+func (s setup) unknown(err error) error {
+	if w, ok := s.store.(watchable); ok && w.Failure() != nil {
+		err = w.Failure()
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		return cli.CouldNot("the bot has stopped: %w", err)
+	}
+	return cli.CouldNot("the store could not say whether it wrote; start again, and the bot goes on from what is stored: %w", err)
+}
+
+// requestProbe reports whether Slack's HTTP requests arrive.
 func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
 	}
-	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Heard() }, notice: true}}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Listening() }, notice: true}}
 }
 
-// remembered is how long deliveries are known for, so that a redelivery changes nothing. Slack's last retry comes after about six minutes (SLACK.md).
+// remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
+// about six minutes.
 const remembered = 2 * time.Hour
 
-// forget drops what the inbox need not remember any more, and erases what is older than the policy keeps it.
-func forget(ctx context.Context, d *desk.Desk, m *metrics, log *slog.Logger) error {
+// forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
+func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -207,11 +267,15 @@ func forget(ctx context.Context, d *desk.Desk, m *metrics, log *slog.Logger) err
 			return nil
 		case <-tick.C:
 		}
-		err := d.Forget(ctx, remembered)
+		err := wf.Forget(ctx, remembered)
 		if err == nil && n%retainEvery == 0 {
-			err = retain(ctx, d, m, log)
+			err = retain(ctx, wf, m, log)
 		}
-		if err != nil && !errors.Is(err, store.ErrFull) && ctx.Err() == nil { // with a full disk it is done the next time
+		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
+			log.Error("what is old can't be forgotten, because a part of the store can't be read", "error", err)
+			continue
+		}
+		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time
 			return fmt.Errorf("forget: %w", err)
 		}
 	}

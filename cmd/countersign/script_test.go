@@ -21,13 +21,13 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/agent/pins"
-	"countersign/internal/scriptedmodel"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
 	"countersign/store/bolt"
 )
 
-// The scripts of testdata/script run the program with bad input of every kind: each time it ends with a sentence that says what to do,
-// and with the exit code of the contract.
+// The scripts of testdata/script run the program with bad input of every kind: each time it ends with a sentence that
+// says what to do, and with the exit code of the contract.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true})
@@ -35,11 +35,12 @@ func TestScripts(t *testing.T) {
 
 // scriptCommands are what scripts can do beside running the program.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "up": waitUp,
+	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "newstore": makeEmpty, "up": waitUp,
 	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop,
 }
 
-// exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be looked at as after exec.
+// exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be looked at as after
+// exec.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -56,7 +57,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shop POLICY… names the sample shop as a server at the end of each policy file that names none, and pins its tools beside it.
+// shop POLICY… names the sample shop as a server at the end of each policy file that names none, and pins its tools
+// beside it.
 func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
 	for _, policy := range policies {
 		path := ts.MkAbs(policy)
@@ -72,8 +74,8 @@ func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
 	}
 }
 
-// workspace [OPTION…] starts a workspace and points the bot at it: without a scope (-SCOPE), with one more (+SCOPE), with another app's id (app=ID), or
-// with another clock (clock=DURATION, what it is ahead).
+// workspace [OPTION…] starts a workspace and points the bot at it: without a scope (-SCOPE), with one more (+SCOPE),
+// with another app's id (app=ID), or with another clock (clock=DURATION, what it is ahead).
 func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
 	seed := workspace.DemoSeed()
 	var ahead time.Duration
@@ -162,9 +164,10 @@ func waitUp(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// grab NAME PATTERN sets the variable to what the pattern's group matches in the last command's output.
+// grab NAME PATTERN [OUTPUT] sets the variable to what the pattern's group matches in the last command's output:
+// stdout, or stderr.
 func grab(ts *testscript.TestScript, _ bool, args []string) {
-	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile(append(args, "stdout")[2]))
 	if m == nil {
 		ts.Fatalf("nothing matches %s", args[1])
 	}
@@ -198,6 +201,13 @@ func holdStore(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(db.Close()) })
+}
+
+// newstore FILE makes a store that holds nothing.
+func makeEmpty(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
+	ts.Check(err)
+	ts.Check(db.Close())
 }
 
 // newer FILE makes a store as a later version of the program would.

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
-	"countersign/internal/visitor"
+	"countersign/approvers/workflow"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
-// The bot posts signed heads to a channel while people work. What an auditor copies out of it fits the store, and shows that another was put in its place: an
-// older one, or one that was made anew with the key itself.
+// The bot posts signed heads to a channel while people work. What an auditor copies out of it fits the store, and shows
+// that another was put in its place: an older one, or one that was made anew with the key itself.
 func TestHeadsInAChannel(t *testing.T) {
 	dir := t.TempDir()
 	h := openHouse(t, dir, func(s *setup) {
@@ -28,7 +28,7 @@ func TestHeadsInAChannel(t *testing.T) {
 		s.policies = policies
 	})
 	sam, teo := h.watcher("sam"), h.watcher("teo")
-	heads := func() (all []visitor.Message) {
+	heads := func() (all []workspaceclient.Message) {
 		t.Helper()
 		messages, err := teo.Messages(h.Context(), "#general", "")
 		if err != nil {
@@ -45,8 +45,8 @@ func TestHeadsInAChannel(t *testing.T) {
 		t.Helper()
 		teo.wait("a head in the channel", func(ctx context.Context) (recorded bool, err error) {
 			err = h.store.View(ctx, func(r store.Reader) error {
-				all, err := r.SurfacesOf("heads")
-				recorded = len(all) == 1 && all[0].State == store.SurfaceShown && len(heads()) == n
+				all, err := r.OutboxMessagesOf("heads")
+				recorded = len(all) == 1 && all[0].State == store.OutboxShown && len(heads()) == n
 				return err
 			})
 			return recorded, err
@@ -73,7 +73,7 @@ func TestHeadsInAChannel(t *testing.T) {
 	if err := os.WriteFile(copied, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit := &ledger{T: t, keys: h.seal.keys}
+	audit := &auditFixture{T: t, keys: h.seal.keys}
 	if found, said := audit.verifyAt(now, copied); found || !strings.Contains(said, "looked for 3 heads that are kept elsewhere") {
 		t.Errorf("nobody did anything:\n%s", said)
 	}
@@ -90,7 +90,7 @@ func TestHeadsInAChannel(t *testing.T) {
 }
 
 // copyStore copies the store while the bot works on it.
-func (h *house) copyStore(path string) {
+func (h *demoHarness) copyStore(path string) {
 	h.Helper()
 	var b bytes.Buffer
 	_, err := h.store.Copy(h.Context(), &b)
@@ -109,13 +109,13 @@ func remake(t *testing.T, path string, keys []approvers.SealKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
 	for range 100 {
 		err = errors.Join(err, db.Update(t.Context(), func(tx store.Tx) error {
 			return appendRecord(tx, "req_other", approvers.AuditProposed, nil)
 		}))
 		for n := 1; n > 0 && err == nil; {
-			n, err = d.Seal(t.Context(), keys...)
+			n, err = wf.Seal(t.Context(), keys...)
 		}
 	}
 	if err := errors.Join(err, db.Close()); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,7 +15,11 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/config/check"
+	"countersign/internal/visible"
 	"countersign/store/bolt"
 )
 
@@ -24,16 +27,16 @@ func serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "The bot, in your Slack",
-		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; README.md lists the
-variables, and "countersign check" says what is wrong with them. A policy file that changes comes into force by
+		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; docs/environment.md lists
+the variables, and "countersign check" says what is wrong with them. A policy file that changes comes into force by
 itself, and at once on SIGHUP; one that can't be used is refused, and the policy before it stays.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
 }
 
-// collectAt is how much the heap may grow before it is collected, in percent of what is alive, unless GOGC says otherwise. Little is alive, so
-// that this costs little memory; it saves about a fifth of the processor's time when many decide at once.
+// collectAt is the growth of the heap before a garbage collection, in percent of the live heap, unless GOGC is set. The
+// live heap is small, so this costs little memory, and it saves about a fifth of the CPU time under many decisions.
 const collectAt = 400
 
 func serve(cmd *cobra.Command) error {
@@ -43,7 +46,7 @@ func serve(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	env, err := config.ReadEnv(config.Serve)
 	if err != nil {
-		return misused("the environment is not complete:\n%w", err)
+		return cli.Misused("the environment is not complete:\n%w", err)
 	}
 	log := logger(env.Log)
 	tools, err := newToolbox(log)
@@ -69,21 +72,38 @@ func serve(cmd *cobra.Command) error {
 		}
 		defer requests.Close()
 	}
+	if err := audit.MayCreate(env.Store.Path, env.Audit.Heads); err != nil {
+		return err
+	}
+	atStart.compact(ctx, env.Store.Path, log)
 	db, err := openStore(env.Store.Path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(serveStore(ctx, env, policies, db, listeners{admin, requests}, log), db.Close())
+	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests}, log) })
 }
 
-// listeners are the addresses that serve takes requests at.
+// listeners are the open listeners of serve.
 type listeners struct {
 	admin net.Listener
 	slack net.Listener // nil: Socket Mode
 }
 
-// serveStore serves on a store that is open.
+// close closes them, even if a server has already closed them.
+func (l listeners) close() {
+	l.admin.Close()
+	if l.slack != nil {
+		l.slack.Close()
+	}
+}
+
+// serveStore serves with an open store.
 func serveStore(ctx context.Context, env config.Env, policies *policies, db *bolt.Store, l listeners, log *slog.Logger) error {
+	l, err := hold(ctx, env, policies, db, l, log)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	defer l.close()
 	socket, err := openControl(env.Control, log)
 	if err != nil {
 		return err
@@ -98,43 +118,52 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
 		model:         agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
-		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, log: log,
+		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
+	}
+	if s.stopWait = env.StopWait; s.stopWait == 0 {
+		s.stopWait = -1
 	}
 	if l.slack != nil {
 		s.listen, s.signingSecret = func() (net.Listener, error) { return l.slack, nil }, env.SigningSecret.Reveal()
 	}
+	db.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
+	s.crashes = openCrashes(env.Store.Path+".crashes", log)
+	defer s.crashes.stop()
 	p := s.assemble()
 	if err := reach(ctx, p, log); err != nil {
 		return err
 	}
 	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(), "transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
-		"gated", strings.Join(gated(policies.inForce.Load(), policies.tools.Registry), ", "))
+		"gated", strings.Join(gated(policies.active.Load(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
 }
 
 // openStore opens the bolt file. Its errors say what to do.
 func openStore(path string) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, misused("the store %s is a directory; name a file in it", path)
+		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
 	}
 	db, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return nil, storeError(err)
 	}
+	for _, x := range db.Damage() { // reported by the first command that finds it
+		fmt.Fprintln(stderr, "the store is damaged: "+visible.Line(x.String()))
+	}
 	return db, nil
 }
 
-// described are the tools as a policy is held against them.
-func described(tools *agent.Registry) []config.Tool {
-	out := []config.Tool{}
+// described returns the tools in the form in which a policy is checked against them.
+func described(tools *agent.Registry) []check.Tool {
+	out := []check.Tool{}
 	for _, t := range tools.All() {
-		out = append(out, config.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source, Effect: t.Effect})
+		out = append(out, check.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source, Effect: t.Effect})
 	}
 	return out
 }
 
-// gated lists the tools that wait for somebody, whatever their arguments.
+// gated lists the tools that wait for somebody with any arguments.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
 	for _, tool := range tools.All() {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"countersign/internal/shop"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/demo/shop"
 )
 
 func shopCommand() *cobra.Command {
@@ -25,11 +26,11 @@ Without it everything is gone in the end.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := keepable(file); err != nil {
-				return couldNot("the shop can't be kept in %s: %w. Name another file with --file", file, err)
+				return cli.CouldNot("the shop can't be kept in %s: %w. Name another file with --file", file, err)
 			}
 			s, err := shop.Open(file, time.Now)
 			if err != nil {
-				return couldNot("the sample shop can't be opened: %w", err)
+				return cli.CouldNot("the sample shop can't be opened: %w", err)
 			}
 			if addr == "" {
 				return serveShop(cmd.Context(), s)
@@ -45,7 +46,7 @@ Without it everything is gone in the end.`,
 // serveShop serves over standard input and output, which carry nothing else.
 func serveShop(ctx context.Context, s *shop.Shop) error {
 	if err := s.ServeIO(ctx, os.Stdin, os.Stdout); err != nil {
-		return couldNot("the connection to the client broke: %w", err)
+		return cli.CouldNot("the connection to the client broke: %w", err)
 	}
 	return nil
 }

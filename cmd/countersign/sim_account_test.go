@@ -8,7 +8,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/internal/scriptedmodel"
+	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
 )
 
@@ -86,7 +86,7 @@ func (s *sim) witness(p *life, w witnessed) {
 	}
 	for _, id := range w.started {
 		if _, again := s.claims[id]; !again { // trying again what was begun takes nothing more
-			s.claims[id] = s.policyOf[p.policies.inForce.Load().Hash]
+			s.claims[id] = s.policyOf[p.policies.active.Load().Hash]
 		}
 	}
 }
@@ -147,11 +147,12 @@ func (s *sim) acted(p *life, tool string, in agent.Invocation) {
 	s.allowed(tool, a, e, in.Request)
 }
 
-// askedAgain reports whether a request asks for a call again of which nobody knows whether it ran: people were told that it may run twice.
+// askedAgain reports whether a request asks for a call again of which nobody knows whether it ran: people were told
+// that it may run twice.
 func (s *sim) askedAgain(request string) (again bool) {
 	_ = s.db.View(context.Background(), func(r store.Reader) error {
 		req, err := r.Request(request)
-		again = err == nil && req.Again != nil
+		again = err == nil && req.Retry != nil
 		return nil
 	})
 	return again

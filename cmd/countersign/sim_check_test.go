@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/approvers/desk/books"
-	"countersign/internal/visitor"
-	"countersign/internal/workspace"
+	"countersign/approvers/workflow/invariants"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -24,13 +24,14 @@ func (s *sim) checkBooks() {
 		return
 	}
 	ctx := context.Background()
-	err := errors.Join(s.db.Check(ctx), s.db.View(ctx, func(r store.Reader) error { return books.Faults(r, s.turns) }))
+	err := errors.Join(s.db.Check(ctx), s.db.View(ctx, func(r store.Reader) error { return invariants.Faults(r, s.turns) }))
 	if err != nil {
 		s.violate("the books do not add up:\n%v", err)
 	}
 }
 
-// checkRest looks, when nothing is under way, whether everything acknowledged had its effect, and whether Slack shows the state.
+// checkRest looks, when nothing is under way, whether everything acknowledged had its effect, and whether Slack shows
+// the state.
 func (s *sim) checkRest() {
 	if s.violation != "" {
 		return
@@ -97,7 +98,8 @@ func (s *sim) nothingIsLost(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// early reports whether a reply came before what it replies to: then it was talk among people, and is, however often it comes.
+// early reports whether a reply came before what it replies to: then it was talk among people, and is, however often it
+// comes.
 func (s *sim) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
@@ -290,24 +292,24 @@ func (s *sim) slackIsRight(r store.Reader, shown []simPosted) error {
 		faults = append(faults, s.buttonsAreAlive(r, m))
 	}
 	for id, messages := range bySurface {
-		surface, err := r.Surface(id)
+		message, err := r.OutboxMessage(id)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("Slack shows surface %s: %w", id, err))
 			continue
 		}
 		if len(messages) > 1 {
-			faults = append(faults, fmt.Errorf("Slack shows the %s for %s %d times (surface %s)", surface.Kind, surface.To, len(messages), id))
+			faults = append(faults, fmt.Errorf("Slack shows the %s for %s %d times (surface %s)", message.Kind, message.To, len(messages), id))
 		}
-		if surface.State != store.SurfaceShown {
+		if message.State != store.OutboxShown {
 			continue
 		}
 		m := messages[0]
-		last, err := r.Rendering(id, surface.Posts)
+		last, err := r.Rendering(id, message.Posts)
 		if err != nil {
 			return err
 		}
-		if m.TS != surface.TS || m.channel != surface.Channel || !strings.Contains(string(last.Body), jsonText(m.Text)) {
-			faults = append(faults, fmt.Errorf("Slack does not show the %s for %s as it should; it shows %q", surface.Kind, surface.To, m.Text))
+		if m.TS != message.TS || m.channel != message.Channel || !strings.Contains(string(last.Body), jsonText(m.Text)) {
+			faults = append(faults, fmt.Errorf("Slack does not show the %s for %s as it should; it shows %q", message.Kind, message.To, m.Text))
 		}
 	}
 	open, err := r.OpenRequests(store.RequestCursor{}, 1000)
@@ -315,12 +317,12 @@ func (s *sim) slackIsRight(r store.Reader, shown []simPosted) error {
 		return err
 	}
 	for _, req := range open {
-		surfaces, err := r.SurfacesOf(req.ID)
+		messages, err := r.OutboxMessagesOf(req.ID)
 		if err != nil {
 			return err
 		}
-		for _, one := range surfaces {
-			if one.State == store.SurfaceShown && len(bySurface[one.ID]) == 0 && one.Kind != store.SurfaceNotice {
+		for _, one := range messages {
+			if one.State == store.OutboxShown && len(bySurface[one.ID]) == 0 && one.Kind != store.OutboxNotice {
 				faults = append(faults, fmt.Errorf("the %s of %s for %s is said to be shown, and Slack does not have it", one.Kind, req.ID, one.To))
 			}
 		}
@@ -336,9 +338,10 @@ func jsonText(text string) string {
 	return strings.Trim(string(raw), `"`)
 }
 
-// leftBehind reports whether a message stands where Slack has said that the bot can't write any more: it is brought up to date when it can again.
+// leftBehind reports whether a message stands where Slack has said that the bot can't write any more: it is brought up
+// to date when it can again.
 func leftBehind(r store.Reader, m simPosted) bool {
-	row, err := r.Setting(store.SettingPlace + m.channel)
+	row, err := r.Setting(store.SettingChannelState + m.channel)
 	var place struct {
 		Lost bool
 		Left []string
@@ -352,7 +355,7 @@ var deciding = []string{"approve", "approve_typed", "reject", "modify", "allow_m
 // buttonsAreAlive finds buttons that decide what is decided.
 func (s *sim) buttonsAreAlive(r store.Reader, m simPosted) error {
 	var faults []error
-	for _, e := range visitor.Elements(m.Blocks) {
+	for _, e := range workspaceclient.Elements(m.Blocks) {
 		ref, _, _ := strings.Cut(e.Value, " ")
 		if !slices.Contains(deciding, e.ActionID) {
 			continue

@@ -39,7 +39,7 @@ type network struct {
 	on []*parcel
 }
 
-// retries are the waits before Slack delivers an event again that was not acknowledged (SLACK.md).
+// retries are the waits before Slack delivers an event again that was not acknowledged.
 var retries = []time.Duration{0, time.Minute, 5 * time.Minute}
 
 // patience is how long Slack waits for an acknowledgement.
@@ -54,7 +54,8 @@ func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {
 	return d
 }
 
-// Event takes an event to be delivered. Of what Slack says about the bot's own messages, most is left out: it is most of what Slack says.
+// Event takes an event to be delivered. Of what Slack says about the bot's own messages, most is left out: it is most
+// of what Slack says.
 func (n *network) Event(payload json.RawMessage) {
 	if bytes.Contains(payload, []byte(`"bot_id":"B0001"`)) && crc32.ChecksumIEEE(payload)%8 > 0 {
 		return

@@ -12,7 +12,7 @@ import (
 
 // The kinds of gates.
 const (
-	atLook   = "look"   // the agenda reads what is due, and what it is about
+	atLook   = "look"   // the scheduler reads what is due, and what it is about
 	atCommit = "commit" // a transaction, before it runs
 	atSlack  = "slack"  // a call to Slack
 	atModel  = "model"  // a call to the model
@@ -73,7 +73,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 // labelled says what a goroutine is at, by its labels.
 func labelled(ctx context.Context) string {
 	var at []string
-	for _, key := range []string{"agenda", "ref"} {
+	for _, key := range []string{"scheduler", "ref"} {
 		if v, ok := pprof.Label(ctx, key); ok {
 			at = append(at, v)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"countersign/internal/scriptedmodel"
+	"countersign/internal/demo/scriptedmodel"
 )
 
 // newModel is the model: it answers as was decided when its turn came.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
@@ -19,7 +19,7 @@ type simOperator struct {
 
 // isPaused is what the store says.
 func (s *sim) isPaused() bool {
-	var p desk.Pause
+	var p workflow.Pause
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		row, err := r.Setting(store.SettingPause)
 		if err != nil {
@@ -43,9 +43,9 @@ func (s *sim) operates() {
 		ctx, who := context.WithoutCancel(labels(p.ctx, "operator")), approvers.Operator("sim")
 		var err error
 		if pause {
-			err = p.desk.Pause(ctx, who, "to have a look")
+			err = p.workflow.Pause(ctx, who, "to have a look")
 		} else {
-			err = p.desk.Resume(ctx, who, "all is well")
+			err = p.workflow.Resume(ctx, who, "all is well")
 		}
 		s.operator.paused.Store(pause && err == nil)
 		s.operator.busy.Store(false)

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 )
 
 // guest is somebody who is in the channel and may neither ask nor decide.
@@ -19,9 +19,15 @@ const guest = "U0900"
 // person is somebody who works at the workspace.
 type person struct {
 	id, name string
-	visitor.Visitor
+	workspaceclient.Client
 	busy  atomic.Bool // waits for the app to answer
-	talks []talk
+	talks []simThread
+}
+
+// simThread is where a person writes: a channel, and the thread there.
+type simThread struct {
+	channel string // as people name it
+	root    string // ts of the thread's root; empty: none
 }
 
 func (s *sim) hire() {
@@ -30,7 +36,7 @@ func (s *sim) hire() {
 	for _, who := range [][2]string{
 		{"U0100", "sam"}, {"U0001", "ada"}, {"U0002", "teo"}, {"U0003", "ingrid"}, {"U0004", "kenji"}, {"U0101", "priya"}, {guest, "gus"},
 	} {
-		p := &person{id: who[0], name: who[1], Visitor: visitor.Visitor{Base: simBase, User: who[1], Client: client}}
+		p := &person{id: who[0], name: who[1], Client: workspaceclient.Client{Base: simBase, User: who[1], HTTP: client}}
 		s.people[p.id] = p
 		s.order = append(s.order, p)
 	}
@@ -78,7 +84,7 @@ func (s *sim) says(p *person) {
 	s.said++
 	n := fmt.Sprintf("m%d", s.said)
 	s.authors[n] = p.id
-	t := talk{channel: "#support"}
+	t := simThread{channel: "#support"}
 	text := "@Countersign please " + n
 	switch {
 	case s.chance(5):
@@ -102,23 +108,23 @@ func (s *sim) says(p *person) {
 		s.note("refused: %v", err)
 		return
 	}
-	p.talks = append(p.talks, talk{channel: t.channel, root: ts})
+	p.talks = append(p.talks, simThread{channel: t.channel, root: ts})
 	if t.channel == "#support" && t.root == "" {
-		s.threads = append(s.threads, talk{channel: t.channel, root: ts})
+		s.threads = append(s.threads, simThread{channel: t.channel, root: ts})
 	}
 }
 
 // button is something to click, as a person sees it.
 type simButton struct {
-	m visitor.Message
-	e visitor.Element
+	m workspaceclient.Message
+	e workspaceclient.Element
 }
 
 // looks has a person look around, and click something.
 func (s *sim) looks(p *person) {
 	var seen []simButton
 	for _, m := range s.before(p) {
-		for _, e := range visitor.Elements(m.Blocks) {
+		for _, e := range workspaceclient.Elements(m.Blocks) {
 			if e.Type == "button" && e.ActionID != "link" {
 				seen = append(seen, simButton{m, e})
 			}
@@ -169,8 +175,8 @@ func (s *sim) honest(b simButton) bool {
 }
 
 // before is what a person has before them: one of the places that they read.
-func (s *sim) before(p *person) []visitor.Message {
-	places := []talk{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
+func (s *sim) before(p *person) []workspaceclient.Message {
+	places := []simThread{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
 	if p == s.order[0] {
 		places = places[:1]
 	}
@@ -188,7 +194,7 @@ func (s *sim) before(p *person) []visitor.Message {
 }
 
 // fills has a person fill in and send the form that is before them, or close it.
-func (s *sim) fills(p *person, v visitor.View) {
+func (s *sim) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
 			return // it may still be loading

@@ -93,7 +93,8 @@ agents:
 `, p.expires, p.escalates, p.silence, p.cap, waits[p.noteAsked], waits[p.discountAsked], waits[p.refundAsked], p.above, p.quorum, strings.Join(p.leads, ", "))
 }
 
-// need is what a call takes: how many people have to agree, and up to which risk the last of them must be trusted. Nobody is asked where people is 0.
+// need is what a call takes: how many people have to agree, and up to which risk the last of them must be trusted.
+// Nobody is asked where people is 0.
 type need struct {
 	people int
 	risk   approvers.Risk

@@ -14,8 +14,8 @@ import (
 	"countersign/agent"
 	"countersign/bot"
 	"countersign/config"
-	"countersign/internal/scriptedmodel"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
 )
 
 // life is one process of the bot.

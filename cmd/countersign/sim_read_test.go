@@ -95,7 +95,8 @@ func (s *sim) read(d *parcel) (a acked, counts bool) {
 	return a, true
 }
 
-// consents notes what a delivery agrees to, when it reaches the bot: from then on it may count, whether it is acknowledged or not.
+// consents notes what a delivery agrees to, when it reaches the bot: from then on it may count, whether it is
+// acknowledged or not.
 func (s *sim) consents(d *parcel) {
 	var p slackPayload
 	if d.kind != store.InboxInteraction || json.Unmarshal(d.payload, &p) != nil {

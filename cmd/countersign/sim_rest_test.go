@@ -30,8 +30,8 @@ func (s *sim) quieten() {
 	}
 }
 
-// comeToRest goes on until nothing is under way, and nothing is left that is to be done at once or is tried again; or, at the end, until no deadline is
-// left either. Nobody does anything meanwhile.
+// comeToRest goes on until nothing is under way, and nothing is left that is to be done at once or is tried again; or,
+// at the end, until no deadline is left either. Nobody does anything meanwhile.
 func (s *sim) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
@@ -188,5 +188,5 @@ func (s *sim) pending() string {
 
 var allTimers = append([]store.TimerKind{
 	store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
-	store.TimerMuster, store.TimerAway, store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerPlace,
+	store.TimerAvailability, store.TimerAway, store.TimerModelQuestion, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerChannel,
 }, store.ShowTimers...)

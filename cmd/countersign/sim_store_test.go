@@ -22,7 +22,7 @@ type gatedStore struct {
 }
 
 func (g gatedStore) View(ctx context.Context, fn func(store.Reader) error) error {
-	if _, agenda := pprof.Label(ctx, "agenda"); agenda { // one after the other, so that what follows from it has an order
+	if _, scheduler := pprof.Label(ctx, "scheduler"); scheduler { // one after the other, so that what follows from it has an order
 		if _, err := g.p.wait(ctx, atLook, ""); err != nil {
 			return err
 		}

@@ -11,27 +11,30 @@ import (
 	"testing/synctest"
 	"time"
 
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 )
 
-// The whole loop as a simulation: the real bot, agent, desk and store, with people, a model, Slack, tools, crashes and a clock that a seed decides.
+// The whole loop as a simulation: the real bot, agent, workflow and store, with people, a model, Slack, tools, crashes
+// and a clock that a seed decides.
 //
-// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Whatever reaches out of the product waits at a gate:
-// each commit, each call to Slack or to the model, each tool. The scheduler lets one of them through at a time, or has something else happen: a
-// delivery arrives, a person does something, time passes, the process is killed. So one seed is one history, and it replays exactly.
+// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Whatever reaches out
+// of the product waits at a gate: each commit, each call to Slack or to the model, each tool. The scheduler lets one of
+// them through at a time, or has something else happen: a delivery arrives, a person does something, time passes, the
+// process is killed. So one seed is one history, and it replays exactly.
 //
-// The invariants of DESIGN.md, section 3, are held against an account that the simulation keeps itself: of what people were shown and clicked, of what was
-// acknowledged, of what tools were called with, of what the model was given.
+// The invariants (docs/overview.md) are compared with an account that the simulation keeps itself: of what people
+// were shown and clicked, of what was acknowledged, of what tools were called with, of what the model was given.
 
 // episodeSteps is how long one history is. The next one begins with an empty store.
 const episodeSteps = 4000
 
-// TestSimulation plays one history after the other. COUNTERSIGN_STEPS says how many steps in all, COUNTERSIGN_SEED repeats a run, and a
-// short one is the same each time: a violation is printed with the seed of its own history, which replays it at once.
+// TestSimulation plays one history after the other. COUNTERSIGN_STEPS says how many steps in all, COUNTERSIGN_SEED
+// repeats a run, and a short one is the same each time: a violation is printed with the seed of its own history, which
+// replays it at once.
 func TestSimulation(t *testing.T) {
-	steps, seed := campaign.Size(t, "COUNTERSIGN_STEPS", campaign.Brief(10_000)), uint64(1)
-	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(campaign.SeedVariable) != "" {
-		seed = campaign.Seed(t)
+	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", testkit.Scale(2500)), uint64(1)
+	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
+		seed = testkit.Seed(t)
 	}
 	began, total, episodes := time.Now(), tally{kinds: map[string]int{}}, 0
 	for done := 0; done < steps && !t.Failed(); {
@@ -46,12 +49,12 @@ func TestSimulation(t *testing.T) {
 	t.Logf("records: %v", total.kinds)
 }
 
-// TestSimulationReplays plays one history twice. The race detector has goroutines take turns by chance, on purpose: two that wake at the same moment may then do
-// things in another order.
+// TestSimulationReplays plays one history twice. The race detector has goroutines take turns by chance, on purpose: two
+// that wake at the same moment may then do things in another order.
 func TestSimulationReplays(t *testing.T) {
 	seed := uint64(1)
-	a, b := simulate(t, seed, campaign.Brief(1200)), simulate(t, seed, campaign.Brief(1200))
-	if a.hash == b.hash || campaign.Racing {
+	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
+	if a.hash == b.hash || testkit.RaceEnabled {
 		return
 	}
 	for i := range min(len(a.trace), len(b.trace)) {
@@ -98,7 +101,8 @@ func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	return h
 }
 
-// traceTail is how many lines of a history are printed where it went wrong. COUNTERSIGN_TRACE=all prints the whole of it.
+// traceTail is how many lines of a history are printed where it went wrong. COUNTERSIGN_TRACE=all prints the whole of
+// it.
 func traceTail() int {
 	if os.Getenv("COUNTERSIGN_TRACE") == "all" {
 		return 1 << 30
@@ -106,7 +110,8 @@ func traceTail() int {
 	return 60
 }
 
-// quickDir is a directory for a store, in memory where the machine has such a place: commits are as real as on a disk, and nothing waits for one.
+// quickDir is a directory for a store, in memory where the machine has such a place: commits are as real as on a disk,
+// and nothing waits for one.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")
@@ -121,7 +126,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// tally counts what went on.
+// counter counts what went on.
 type tally struct {
 	steps, calmly, violated                         int
 	messages, clicks, runs, kills, faults, policies int

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"countersign/internal/campaign"
-	"countersign/internal/workspace"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit"
 	"countersign/store/bolt"
 )
 
@@ -43,7 +43,7 @@ type sim struct {
 	operator simOperator
 	people   map[string]*person
 	order    []*person
-	threads  []talk
+	threads  []simThread
 
 	trace     []string
 	nextBooks int
@@ -54,7 +54,7 @@ type sim struct {
 }
 
 func newSim(t *testing.T, dir string, seed uint64) *sim {
-	s := &sim{T: t, account: newAccount(), rnd: campaign.Chance(seed, 0), dir: dir, policyFile: filepath.Join(dir, "policy.yaml"), down: map[string]time.Time{}, nextRest: restEvery}
+	s := &sim{T: t, account: newAccount(), rnd: testkit.Chance(seed, 0), dir: dir, policyFile: filepath.Join(dir, "policy.yaml"), down: map[string]time.Time{}, nextRest: restEvery}
 	s.rehearse, s.unlimited = s.chance(3), !s.chance(3)
 	people := workspace.DemoSeed()
 	people.App.Scopes = append(people.App.Scopes, "im:read") // with the app's token the simulation looks at direct messages, too
@@ -148,7 +148,8 @@ const (
 	restEvery  = 1000
 )
 
-// settle lets the product go on until all of it waits: for the gate, or for time to pass. The agenda's workers look at once what is due.
+// settle lets the product go on until all of it waits: for the gate, or for time to pass. The scheduler's workers look
+// at once what is due.
 func (s *sim) settle() {
 	for {
 		synctest.Wait()

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is at, is set again before Slack takes it away as long as it is so, and is gone when the turn has ended.
+// The thread's status says what the turn is at, is set again before Slack takes it away as long as it is so, and is
+// gone when the turn has ended.
 func TestStatus(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		began := time.Now()

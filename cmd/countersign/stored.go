@@ -9,23 +9,27 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store"
 )
 
 // storedTask writes the calls of the history as fixtures, in JSON.
-var storedTask = task[none]{"check stored", true, func(ctx context.Context, w workplace, _ none) error {
+var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
 	calls, err := storedFixtures(ctx, w.store)
-	if err != nil {
-		return err
+	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
+		return cli.CouldNot("the history can't be read: %w", err)
 	}
-	return json.NewEncoder(w.out).Encode(calls)
+	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
 }}
 
-// storedFixtures makes a fixture of each call that the history holds, with what was planned for it then.
+// storedFixtures returns a fixture for each call in the history, with the plan of that time. Calls with damaged rows are
+// left out: the error is then an *audit.Unread, returned with the fixtures of all others.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
-	firsts := map[string]approvers.AuditRecord{} // by call: one that used up its automatic runs was proposed again, to people
-	err := eachChain(ctx, s, func(records []approvers.AuditRecord) error {
+	firsts := map[string]approvers.AuditRecord{} // by call: one over its automatic limit was proposed again, to people
+	var left audit.Unread
+	err := left.Take(audit.EachChain(ctx, s, func(records []approvers.AuditRecord) error {
 		first := records[0]
 		call := first.Facts["call"]
 		if first.Kind != approvers.AuditProposed || first.Facts["verdict"] == "error" || call == "" {
@@ -35,18 +39,24 @@ func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error
 			firsts[call] = first
 		}
 		return nil
-	})
+	}))
 	if err != nil {
-		return nil, couldNot("the history can't be read: %w", err)
+		return nil, err
 	}
-	var out []config.Fixture
+	out := []config.Fixture{}
 	for _, first := range firsts {
 		x, err := storedFixture(ctx, s, first)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // it was erased, or its conversation was; the record stays
+			continue // the call or its conversation was erased; the record stays
+		}
+		if errors.Is(err, store.ErrDamaged) {
+			if err := left.Add(err); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if err != nil {
-			return nil, couldNot("the history can't be read: %w", err)
+			return nil, err
 		}
 		out = append(out, x)
 	}
@@ -56,7 +66,7 @@ func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return out, nil
+	return out, left.Err()
 }
 
 func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditRecord) (config.Fixture, error) {
@@ -67,7 +77,7 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 			return err
 		}
 		if f := proposed.Facts; call.Args == "{}" && approvers.Digest(f["execution"], call.Tool, f["tool_hash"], []byte(call.Args)) != f["digest"] {
-			return store.ErrNotFound // erased: with which arguments it was called is not known any more
+			return store.ErrNotFound // erased: the arguments are unknown
 		}
 		turn, err := r.Turn(call.Turn)
 		if err != nil {
@@ -92,8 +102,8 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 	return x, err
 }
 
-// spoke lists who led to a call, the last one last, and whose words the model was given. Where nobody was asked, those are not stored: everybody
-// counts who had written in the conversation by then.
+// spoke returns the requesters of a call, the last one last, and the authors of the model's input. For a call without a
+// request the authors are not stored; then everybody counts who had written in the conversation by then.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {
@@ -131,7 +141,7 @@ func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, au
 	return requesters, authors, nil
 }
 
-// planned is what a proposed record says was planned.
+// planned returns the plan in a proposed record.
 func planned(facts map[string]string) config.Expectation {
 	e := config.Expectation{Verdict: facts["verdict"]}
 	if risk, err := approvers.ParseRisk(facts["risk"]); err == nil {
@@ -145,7 +155,7 @@ func planned(facts map[string]string) config.Expectation {
 	return e
 }
 
-// short cuts a text for one line.
+// short shortens a text for one line.
 func short(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > most {

@@ -2,19 +2,25 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
 
-// Every call of a history is one fixture, with those who led to it and what was planned: also one that used up its automatic runs, and was
-// put to people after it had been planned to run.
+// Every call of a history is one fixture, with those who led to it and what was planned: also one that used up its
+// automatic runs, and was put to people after it had been planned to run.
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
@@ -42,18 +48,18 @@ func TestStoredFixtures(t *testing.T) {
 	}
 }
 
-// replaysAsPlanned holds the history of a scenario against the policy that it was played under: where that did not change meanwhile, every call is
-// planned as it was then.
-func replaysAsPlanned(t *testing.T, dir, scenario string) {
+// replaysAsPlanned holds the history of a scenario against the policy that it was played under: where that did not
+// change meanwhile, every call is planned as it was then.
+func replaysAsPlanned(t *testing.T, dir, played string) {
 	t.Helper()
-	script, err := readScript(scenario)
+	script, err := readScript(played)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slices.ContainsFunc(script.scene, func(s scene) bool { return strings.HasPrefix(s.text, "The policy becomes ") }) {
+	if text, err := os.ReadFile(played); err == nil && strings.Contains(string(text), "\nThe policy becomes ") {
 		return
 	}
-	policy := script.policy
+	policy := script.Policy
 	if policy == "" {
 		policy = "demo.yaml"
 	}
@@ -100,7 +106,7 @@ func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
 		r.try(refund(fmt.Sprint("ran before ", i), 5+i, approvers.Auto, approvers.Medium))
 	}
 	r.try(refund("more people", 600, approvers.Ask, approvers.High, "team-lead"))
-	if err := r.sum(); exitCode(err) != exitNo || err.Error() != "6 calls not as planned then" {
+	if err := r.sum(); cli.Code(err) != cli.ExitNo || err.Error() != "6 calls not as planned then" {
 		t.Errorf("%v", err)
 	}
 	const want = `differs  5 calls of issue_refund
@@ -132,11 +138,11 @@ differs  1 call of issue_refund
 func TestExplainObserved(t *testing.T) {
 	t.Parallel()
 	db := played(t, "testdata/scenarios/observe.txt")
-	all, err := observedCalls(t.Context(), db, time.Time{})
+	all, err := audit.ReadObserved(t.Context(), db, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 1 || all[0].tool != "issue_refund" || all[0].n != 1 || all[0].would != string(approvers.Ask) || all[0].stages != "team-lead,2 x finance-director" {
+	if len(all) != 1 || all[0].Tool != "issue_refund" || all[0].N != 1 || all[0].Would != string(approvers.Ask) || all[0].Stages != "team-lead,2 x finance-director" {
 		t.Errorf("seen: %+v", all)
 	}
 	var out bytes.Buffer
@@ -144,7 +150,55 @@ func TestExplainObserved(t *testing.T) {
 	if !strings.HasSuffix(out.String(), "\n1 call observed; people would have been asked about 1 of them. Nothing of it was run.\n") {
 		t.Errorf("it prints\n%s", out.String())
 	}
-	if later, err := observedCalls(t.Context(), db, time.Now().Add(time.Hour)); err != nil || len(later) != 0 {
+	if later, err := audit.ReadObserved(t.Context(), db, time.Now().Add(time.Hour)); err != nil || len(later) != 0 {
 		t.Errorf("an hour from now on: %+v (%v)", later, err)
+	}
+}
+
+// Calls whose rows are damaged are left out of a replay of the history. It ends with what was left out.
+func TestReplayGoesPastDamagedRows(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "countersign.db")
+	pages := pageFiles(t)
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: filepath.Join(pages, "week.txt"), noBrowser: true}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+	replayed := func() (said string, err error) {
+		var out bytes.Buffer
+		err = replay(t.Context(), &out, filepath.Join(pages, "countersign.yaml"), stored, "")
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		return lines[len(lines)-1], err
+	}
+	if said, err := replayed(); err != nil || said != "6 calls: 6 as planned then, 0 not" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	spoil(t, path, "audit", func(c *bbolt.Cursor) (k, v []byte) { return c.Seek([]byte("req_")) })
+	spoil(t, path, "calls", (*bbolt.Cursor).Last)
+	said, err := replayed()
+	if cli.Code(err) != cli.ExitNo || !containsAll(err.Error(), []string{"left out: 2 rows", ": record 1 is damaged", "calls, row "}) {
+		t.Errorf("it ends with %v", err)
+	}
+	if said != "4 calls: 4 as planned then, 0 not" {
+		t.Errorf("it prints %q", said)
+	}
+}
+
+// spoil changes one byte of a row, and leaves its checksum.
+func spoil(t *testing.T, path, bucket string, find func(*bbolt.Cursor) (k, v []byte)) {
+	t.Helper()
+	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		k, v := find(b.Cursor())
+		v = bytes.Clone(v)
+		v[len(v)/2] ^= 1
+		return b.Put(bytes.Clone(k), v)
+	})
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

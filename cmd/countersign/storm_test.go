@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
-// TestStorm has a thousand answers go to one channel and some to another, while critical cards come for the one and for direct messages: once in a Slack with the limits that it
-// publishes, and once in one that refuses whatever it likes, for as long as it likes. All are posted, once each; no call is made before the time that
-// Slack asked for; and no answer goes before a critical card of its channel.
+// TestStorm has a thousand answers go to one channel and some to another, while critical cards come for the one and for
+// direct messages: once in a Slack with the limits that it publishes, and once in one that refuses whatever it likes,
+// for as long as it likes. All are posted, once each; no call is made before the time that Slack asked for; and no
+// answer goes before a critical card of its channel.
 //
-// COUNTERSIGN_POSTS says how many answers (100).
+// COUNTERSIGN_POSTS says how many answers (40).
 func TestStorm(t *testing.T) {
-	posts, seed := campaign.Size(t, "COUNTERSIGN_POSTS", campaign.Brief(100)), campaign.Seed(t)
+	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
 	for _, kind := range []struct {
 		name   string
 		begin  func(*storm)
@@ -33,7 +34,7 @@ func TestStorm(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			inBubble(t, kind.change, func(b *bubble) {
-				s := &storm{bubble: b, random: campaign.Chance(seed, 1), closed: map[string]time.Time{}}
+				s := &storm{bubble: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
 				kind.begin(s)
 				s.blow(posts)
 				if kind.name == "published limits" && s.refused > 0 {
@@ -126,10 +127,10 @@ func (s *storm) eachOnce(posts int) {
 		answers += b2i(s.request(n).State == approvers.Pending)
 	}
 	for _, sf := range s.surfaces() {
-		if want, ok := map[store.SurfaceState]int{store.SurfaceShown: 1, store.SurfaceExpanded: 0, store.SurfaceGone: 0}[sf.State]; !ok || count[sf.ID] != want {
+		if want, ok := map[store.OutboxState]int{store.OutboxShown: 1, store.OutboxExpanded: 0, store.OutboxRemoved: 0}[sf.State]; !ok || count[sf.ID] != want {
 			s.Errorf("%s to %s is %s, posted %d times", sf.Kind, sf.To, sf.State, count[sf.ID])
 		}
-		answers += b2i(sf.Kind == store.SurfaceAnswer)
+		answers += b2i(sf.Kind == store.OutboxAnswer)
 	}
 	if answers != posts {
 		s.Errorf("%d answers; want %d", answers, posts)
@@ -143,7 +144,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// heeded: after a refusal no such call came before the time that Slack asked for, and no post at all where two channels were refused.
+// heeded: after a refusal no such call came before the time that Slack asked for, and no post at all where two channels
+// were refused.
 func (s *storm) heeded() {
 	type hold struct {
 		key         string
@@ -177,18 +179,18 @@ func (s *storm) heeded() {
 	}
 }
 
-// criticalFirst: from the moment when a critical card is wanted until it is posted, no answer is posted in its channel but what was on its way. It says how
-// long they waited.
+// criticalFirst: from the moment when a critical card is wanted until it is posted, no answer is posted in its channel
+// but what was on its way. It says how long they waited.
 func (s *storm) criticalFirst() (waits []time.Duration) {
 	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
-	kinds := map[string]store.Surface{}
+	kinds := map[string]store.OutboxMessage{}
 	for _, sf := range s.surfaces() {
 		kinds[sf.ID] = sf
 	}
 	for _, n := range s.alarms {
 		r := s.request(n)
 		for _, sf := range kinds {
-			if sf.Kind != store.SurfaceCard || sf.Ref != r.ID || sf.State != store.SurfaceShown {
+			if sf.Kind != store.OutboxCard || sf.Ref != r.ID || sf.State != store.OutboxShown {
 				continue
 			}
 			var posted time.Time
@@ -200,7 +202,7 @@ func (s *storm) criticalFirst() (waits []time.Duration) {
 			waits = append(waits, posted.Sub(sf.CreatedAt))
 			before := 0
 			for _, c := range answers {
-				if kinds[c.surface].Kind == store.SurfaceAnswer && c.at.After(sf.CreatedAt) && c.at.Before(posted) {
+				if kinds[c.surface].Kind == store.OutboxAnswer && c.at.After(sf.CreatedAt) && c.at.Before(posted) {
 					before++
 				}
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"maps"
 	"slices"
 
@@ -13,8 +14,24 @@ import (
 
 // put writes a row of the file, and remove deletes one.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put([]byte(key), []byte(value)) }
+	return func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))
+	}
 }
+
+// bucketNumbers are those of the buckets with the history, in checksums.
+var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
+
+// summed is a value with the checksum that whoever changes a row would give it: the bucket's number, the key's length,
+// the key and the value.
+func summed(bucket, key, value string) []byte {
+	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
+	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
+	return binary.BigEndian.AppendUint32([]byte(value), sum)
+}
+
+// unsummed is a stored value without its checksum.
+func unsummed(v []byte) []byte { return v[: len(v)-4 : len(v)-4] }
 
 func remove(bucket, key string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
@@ -56,6 +73,7 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	var keys, values [][]byte
 	c := journal.Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
+		v = unsummed(v)
 		keys = append(keys, bytes.Clone(k))
 		if chain, _, _ := bytes.Cut(v, []byte{0, 1}); !drop(string(chain)) {
 			values = append(values, bytes.Clone(v))
@@ -68,12 +86,12 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 			}
 			continue
 		}
-		if err := journal.Put(key, values[i]); err != nil {
+		if err := put("audit_journal", string(key), string(values[i]))(tx); err != nil {
 			return err
 		}
 		place := values[i][:len(values[i])-32]
 		if row := bytes.Clone(records.Get(place)); row != nil {
-			if err := records.Put(place, append(slices.Clone(key), row[8:]...)); err != nil {
+			if err := put("audit", string(place), string(key)+string(unsummed(row)[8:]))(tx); err != nil {
 				return err
 			}
 		}
@@ -81,7 +99,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink puts a forged record in the place of one and links what comes after it in its chain to it. With leaves, the journal follows.
+// relink puts a forged record in the place of one and links what comes after it in its chain to it. With leaves, the
+// journal follows.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {
@@ -126,9 +145,10 @@ func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey
 		notes := map[string]string{}
 		c := heads.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
+			v := unsummed(v)
 			size := binary.BigEndian.Uint64(v)
 			for ; tree.Size < size; _, entry = leaf.Next() {
-				tree.Add(approvers.LeafHash(approvers.Sum(entry[len(entry)-32:])))
+				tree.Add(approvers.LeafHash(approvers.Sum(unsummed(entry)[len(entry)-36:])))
 			}
 			h, err := approvers.ReadHead(string(v[8:]))
 			if err != nil {
@@ -153,7 +173,7 @@ func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey
 			notes[string(k)] = string(v[:8]) + before
 		}
 		for k, v := range notes {
-			if err := heads.Put([]byte(k), []byte(v)); err != nil {
+			if err := put("audit_heads", k, v)(tx); err != nil {
 				return err
 			}
 		}

@@ -13,11 +13,11 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 )
 
 // flips are n bits flipped, each in another place: keys and values of every bucket, as evenly as there are rows.
@@ -143,7 +143,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// cutsExcuse reports whether a record that says what was erased or pruned lies behind a size of the journal, and what it took away before it.
+// cutsExcuse reports whether a record that says what was erased or pruned lies behind a size of the journal, and what
+// it took away before it.
 func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	for _, row := range rows["audit"] {
 		a, err := approvers.ParseAuditRecord([]byte(row[40:]))
@@ -203,12 +204,13 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// Somebody with the file in their hands does everything to a real history that they can think of, and all of it is found: by the store itself and the key that
-// is trusted, or, where the store is as it would be if it had been signed so, by the heads that are kept elsewhere.
+// Somebody with the file in their hands does everything to a real history that they can think of, and all of it is
+// found: by the store itself and the key that is trusted, or, where the store is as it would be if it had been signed
+// so, by the heads that are kept elsewhere.
 func TestTampering(t *testing.T) {
-	chance := campaign.Chance(campaign.Seed(t), 0)
-	n := campaign.Size(t, "COUNTERSIGN_TAMPERINGS", 60) // of each kind
-	s := newLedger(t)
+	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind
+	chance := testkit.Chance(testkit.Seed(t), 0)
+	s := newAuditFixture(t)
 	rows := s.read()
 	thief := forgedKey(t, s.keys[0].Origin())
 	count := newTried()
@@ -247,7 +249,7 @@ func forgedKey(t *testing.T, origin string) approvers.SealKey {
 }
 
 // whole replaces the whole store.
-func (s *ledger) whole(count *tried) {
+func (s *auditFixture) whole(count *tried) {
 	s.Helper()
 	kept := s.path + ".kept"
 	s.copy(s.path, kept)
@@ -278,10 +280,10 @@ func (s *ledger) whole(count *tried) {
 			s.Fatal(err)
 		}
 		defer db.Close()
-		d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+		wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
 		err = db.Update(s.Context(), func(tx store.Tx) error { return appendRecord(tx, "req_1", approvers.AuditApproved, nil) })
 		if err == nil {
-			_, err = d.Seal(s.Context(), keys...)
+			_, err = wf.Seal(s.Context(), keys...)
 		}
 		if err != nil {
 			s.Fatal(err)

@@ -4,22 +4,26 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
-// ledger is a store with a real history, which somebody tampers with, and what is kept of it elsewhere.
-type ledger struct {
+// auditFixture is a store with a real history, which somebody tampers with, and what is kept of it elsewhere.
+type auditFixture struct {
 	*testing.T
 	path  string // of the store
 	early string // a copy of the store from before the last heads
@@ -30,11 +34,11 @@ type ledger struct {
 // The buckets of the audit, as the file names them.
 var auditBuckets = []string{"audit", "audit_payloads", "audit_journal", "audit_heads"}
 
-// newLedger plays the exercise twice, with an erasure and a pruned chain in between.
-func newLedger(t *testing.T) *ledger {
+// newAuditFixture plays the exercise twice, with an erasure and a pruned chain in between.
+func newAuditFixture(t *testing.T) *auditFixture {
 	t.Helper()
 	dir := t.TempDir()
-	s := &ledger{T: t, path: filepath.Join(dir, "countersign.db"), early: filepath.Join(dir, "early.db"), heads: filepath.Join(dir, "kept")}
+	s := &auditFixture{T: t, path: filepath.Join(dir, "countersign.db"), early: filepath.Join(dir, "early.db"), heads: filepath.Join(dir, "kept")}
 	play := func() {
 		var out bytes.Buffer
 		if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
@@ -42,11 +46,11 @@ func newLedger(t *testing.T) *ledger {
 		}
 	}
 	play()
-	keys, err := readSealKeys(config.AuditBeside(s.path).Key)
-	if s.keys = keys.private; err != nil {
+	keys, err := audit.ReadKeyFile(config.AuditBeside(s.path).Key)
+	if s.keys = keys.Private; err != nil {
 		t.Fatal(err)
 	}
-	s.work(s.path, func(db *bolt.Store, d *desk.Desk) error {
+	s.work(s.path, func(db *bolt.Store, wf *workflow.Workflow) error {
 		return db.Update(t.Context(), func(tx store.Tx) error {
 			chains, err := tx.AuditChains("", 100)
 			if err != nil {
@@ -74,7 +78,7 @@ func newLedger(t *testing.T) *ledger {
 	play()
 	s.copy(s.path, s.early)
 	for n := range 3 { // a few small heads at the end
-		s.work(s.path, func(db *bolt.Store, d *desk.Desk) error {
+		s.work(s.path, func(db *bolt.Store, wf *workflow.Workflow) error {
 			return db.Update(t.Context(), func(tx store.Tx) error {
 				return appendRecord(tx, "req_last", approvers.AuditProposed, map[string]string{"n": fmt.Sprint(n)})
 			})
@@ -96,25 +100,26 @@ func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map
 }
 
 // work changes a store as the program would, seals it, and brings the heads into its file.
-func (s *ledger) work(path string, change func(*bolt.Store, *desk.Desk) error) {
+func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Workflow) error) {
 	s.Helper()
 	db, err := openStore(path)
 	if err != nil {
 		s.Fatal(err)
 	}
-	d := desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
-	err = change(db, d)
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+	err = change(db, wf)
 	for n := 1; n > 0 && err == nil; {
-		n, err = d.Seal(s.Context(), s.keys...)
+		n, err = wf.Seal(s.Context(), s.keys...)
 	}
-	c := newCourier(headFile(config.AuditBeside(s.path).Heads), db, nil)
-	err = errors.Join(err, c.bringAll(s.Context()), db.Close())
+	c := audit.NewHeadShipper(audit.HeadFile(config.AuditBeside(s.path).Heads), db, slog.New(slog.DiscardHandler))
+	c.Ship(s.Context())
+	err = errors.Join(err, c.Err(), db.Close())
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *ledger) copy(from, to string) {
+func (s *auditFixture) copy(from, to string) {
 	s.Helper()
 	raw, err := os.ReadFile(from)
 	if err == nil {
@@ -126,12 +131,12 @@ func (s *ledger) copy(from, to string) {
 }
 
 // verify runs the verification of the store, with the key pinned, and with heads that are kept elsewhere.
-func (s *ledger) verify(heads ...string) (found bool, said string) {
+func (s *auditFixture) verify(heads ...string) (found bool, said string) {
 	s.Helper()
 	return s.verifyAt(s.path, heads...)
 }
 
-func (s *ledger) verifyAt(path string, heads ...string) (found bool, said string) {
+func (s *auditFixture) verifyAt(path string, heads ...string) (found bool, said string) {
 	s.Helper()
 	o := verifyOptions{}
 	for _, k := range s.keys {
@@ -158,7 +163,7 @@ func (s *ledger) verifyAt(path string, heads ...string) (found bool, said string
 	switch {
 	case err == nil:
 		return false, out.String()
-	case exitCode(err) != exitNo:
+	case cli.Code(err) != cli.ExitNo:
 		s.Fatalf("the verification ended with %v", err)
 	}
 	return true, out.String()
@@ -169,7 +174,8 @@ type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere says that only heads which are kept elsewhere show it: in the store everything is as if it had been signed.
+	// elsewhere says that only heads which are kept elsewhere show it: in the store everything is as if it had been
+	// signed.
 	elsewhere bool
 }
 
@@ -181,7 +187,7 @@ func newTried() *tried {
 }
 
 // try does one tampering, verifies, and takes it back.
-func (s *ledger) try(t tampering, count *tried) {
+func (s *auditFixture) try(t tampering, count *tried) {
 	s.Helper()
 	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
@@ -205,7 +211,7 @@ func (s *ledger) try(t tampering, count *tried) {
 	count.tried[t.kind]++
 	found, said := s.verify()
 	if t.elsewhere {
-		if found {
+		if found && !strings.HasPrefix(said, "request ") && !strings.HasPrefix(said, "execution ") { // which still say what they were
 			s.Errorf("%s: %s: it takes no heads from elsewhere:\n%s", t.kind, t.what, said)
 		}
 		count.needed[t.kind]++
@@ -233,14 +239,14 @@ func (s *ledger) try(t tampering, count *tried) {
 	}
 }
 
-// auditRows are all rows of the audit, by bucket and key.
+// auditRows are all rows of the audit, by bucket and key, without their checksums.
 func auditRows(tx *bbolt.Tx) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, name := range append(auditBuckets, "settings") {
 		out[name] = map[string]string{}
 		c := tx.Bucket([]byte(name)).Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
-			out[name][string(k)] = string(v)
+			out[name][string(k)] = string(unsummed(v))
 		}
 	}
 	return out
@@ -251,7 +257,7 @@ func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.
 	for name := range before {
 		for k, v := range before[name] {
 			if now, there := after[name][k]; !there || now != v {
-				undo = append(undo, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(name)).Put([]byte(k), []byte(v)) })
+				undo = append(undo, func(tx *bbolt.Tx) error { return put(name, k, v)(tx) })
 			}
 		}
 		for k := range after[name] {
@@ -264,7 +270,7 @@ func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.
 }
 
 // read gives the rows of the audit as they are.
-func (s *ledger) read() (rows map[string]map[string]string) {
+func (s *auditFixture) read() (rows map[string]map[string]string) {
 	s.Helper()
 	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {

@@ -16,47 +16,65 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
+	"countersign/store/bolt"
 )
 
-// task is something that a command does with the store. A command does it itself while nobody holds the store; otherwise the running bot does it
-// and sends what it prints (see control.go). Files are the command's: a task only reads from and writes to what it is given.
+// task is an operation of a command on the store. The command runs it itself if nobody holds the store; otherwise the
+// running bot runs it and sends the output (see control.go). Files belong to the command: a task reads and writes only
+// the given streams.
 type task[O any] struct {
 	name string
-	long bool // it may take a while: few of its kind are done at once
-	run  func(ctx context.Context, w workplace, o O) error
+	long bool // may take long: the number of concurrent ones is limited
+	run  func(ctx context.Context, w taskEnv, o O) error
 }
 
-// none is a task's options where it has none.
+// none is the options type of a task without options.
 type none struct{}
 
-// workplace is what a task has to work with.
-type workplace struct {
-	store store.Store
-	desk  func() (*desk.Desk, error) // the running bot's; where nobody runs, one that is made when it is asked for
-	bare  func() (*desk.Desk, error) // the same for what needs no policy: it must work with a policy file that does not
-	who   approvers.PersonID         // the operator, as the system knows them
-	in    io.Reader                  // what the command sends, if the task takes something
-	out   io.Writer
-	hurry func(time.Duration) // has whoever reads the output take each piece within that time: for what holds others up
+// taskEnv is the environment of a task.
+type taskEnv struct {
+	store    store.Store
+	workflow func() (*workflow.Workflow, error) // the running bot's; without a bot, created on demand
+	bare     func() (*workflow.Workflow, error) // the same without a policy, for a broken policy file
+	who      approvers.PersonID                 // the operator, as identified by the system
+	in       io.Reader                          // the command's input, if the task takes any
+	out      io.Writer
+	path     string              // of the store
+	audit    config.Audit        // location of its key and its heads
+	rests    bool                // the store is idle: no bot runs, or the bot is held
+	hurry    func(time.Duration) // sets a time limit for reading each piece of output, for tasks that block others
 }
 
-// do does the task for a command, with its options.
+// do runs the task for a command.
 func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
-		return misused("the environment can't be used:\n%w", err)
+		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	if err := mustExist(env.Store.Path); err != nil {
-		return err
-	}
-	for end := time.Now().Add(held); ; {
-		db, err := openStore(env.Store.Path)
+	for end := time.Now().Add(heldFor); ; {
+		var db *bolt.Store
+		err := mustExist(env.Store.Path, env.Audit.Heads)
 		if err == nil {
-			w := workplace{store: db, who: operator(os.Geteuid()), in: in, out: out, hurry: func(time.Duration) {}, desk: func() (*desk.Desk, error) { return deskAfter(ctx, env, db) }, bare: func() (*desk.Desk, error) { return bareDesk(env, db) }}
+			db, err = openStore(env.Store.Path)
+		}
+		if !errors.Is(err, store.ErrLocked) && isMoved(ctx, env) {
+			if db != nil { // it appeared in the meantime
+				if err := db.Close(); err != nil {
+					return err
+				}
+			}
+			return t.ask(ctx, env, o, in, out)
+		}
+		if err == nil {
+			w := taskEnv{
+				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
+				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db) },
+			}
 			return errors.Join(t.run(ctx, w, o), db.Close())
 		}
 		if !errors.Is(err, store.ErrLocked) {
@@ -67,9 +85,9 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 			return asked
 		}
 		if time.Now().After(end) {
-			return couldNot("%w. It does not answer at %s either: set COUNTERSIGN_CONTROL as serve has it", err, env.Control)
+			return cli.CouldNot("%w. It does not answer at %s either: set COUNTERSIGN_CONTROL as serve has it", err, env.Control)
 		}
-		select { // another command may hold the store, or a bot that starts
+		select { // another command or a starting bot may hold the store
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
@@ -77,10 +95,10 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	}
 }
 
-// held is how long a store may be held by somebody who does not answer until a command gives up.
-const held = 2 * time.Second
+// heldFor is how long a command waits for a store whose holder does not answer.
+const heldFor = 2 * time.Second
 
-// ask has the running bot do the task.
+// ask sends the task to the running bot.
 func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	options, err := json.Marshal(o)
 	if err != nil {
@@ -88,29 +106,29 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 	}
 	path, err := filepath.Abs(env.Store.Path)
 	if err != nil {
-		return couldNot("the store's path can't be told: %w", err)
+		return cli.CouldNot("the store's path can't be told: %w", err)
 	}
 	client := control.Client{Path: env.Control, Trust: owners(path)}
 	err = client.Do(ctx, control.Call{Task: t.name, Options: options, Store: path, Version: version(), In: in, Out: out})
 	var failed *control.Failure
 	switch {
 	case errors.As(err, &failed):
-		return &exitError{failed.Code, errors.New(failed.Text)}
+		return &cli.Error{Code: failed.Code, Err: errors.New(failed.Text)}
 	case errors.Is(err, control.ErrNobody):
 		return err
 	case errors.Is(err, control.ErrPath):
-		return misused("%w; choose one with COUNTERSIGN_CONTROL, for serve too", err)
+		return cli.Misused("%w; choose one with COUNTERSIGN_CONTROL, for serve too", err)
 	case errors.Is(err, control.ErrOutput):
-		return couldNot("what the bot answered can't be written: %w", err)
+		return cli.CouldNot("what the bot answered can't be written: %w", err)
 	case errors.Is(err, control.ErrLost):
-		return couldNot("the bot ended before it had said how this went, so it may have been done or not; look before you do it again: %w", err)
+		return cli.CouldNot("the bot ended before it had said how this went, so it may have been done or not; look before you do it again: %w", err)
 	case err != nil:
-		return couldNot("the bot that holds the store can't be asked: %w", err)
+		return cli.CouldNot("the bot that holds the store can't be asked: %w", err)
 	}
 	return nil
 }
 
-// operator is the id of the user of this machine who acts at the command line.
+// operator returns the id of the machine's user at the command line.
 func operator(uid int) approvers.PersonID {
 	id := strconv.Itoa(uid)
 	if u, err := user.LookupId(id); err == nil {
@@ -119,49 +137,50 @@ func operator(uid int) approvers.PersonID {
 	return approvers.Operator(id)
 }
 
-// deskAfter is a desk on the store of a bot that has stopped. What that was running is over: it can be listed, and reported on.
-func deskAfter(ctx context.Context, env config.Env, db store.Store) (*desk.Desk, error) {
-	d, err := loneDesk(env, db)
+// workflowAfter returns a workflow on the store of a stopped bot. Its interrupted runs can be listed and reported.
+func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
+	wf, err := localWorkflow(env, db)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.LoseCut(ctx); err != nil {
-		return nil, couldNot("the bot stopped while a tool ran, and that can't be recorded: %w", err)
+	if err := wf.MarkInterrupted(ctx); err != nil {
+		return nil, cli.CouldNot("the bot stopped while a tool ran, and that can't be recorded: %w", err)
 	}
-	return d, nil
+	return wf, nil
 }
 
-// bareDesk is a desk on a store that nobody else holds, also where the policy can't be used. Then nobody has a role.
-func bareDesk(env config.Env, db store.Store) (*desk.Desk, error) {
-	d, err := loneDesk(env, db)
-	if exitCode(err) != exitUsage {
-		return d, err
+// workflowWithoutPolicy returns a workflow on a store that nobody else holds, for use without a valid policy. Nobody
+// has a role then.
+func workflowWithoutPolicy(env config.Env, db store.Store) (*workflow.Workflow, error) {
+	wf, err := localWorkflow(env, db)
+	if cli.Code(err) != cli.ExitUsage {
+		return wf, err
 	}
-	return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return new(approvers.Policy) }, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
+	return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return new(approvers.Policy) }, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// loneDesk is a desk on a store that nobody else holds.
-func loneDesk(env config.Env, db store.Store) (*desk.Desk, error) {
+// localWorkflow returns a workflow on a store that nobody else holds.
+func localWorkflow(env config.Env, db store.Store) (*workflow.Workflow, error) {
 	policy, tools, err := readPolicy(env.Policy)
 	if err != nil {
 		return nil, err
 	}
-	return desk.New(desk.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError)}), nil
+	return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError)}), nil
 }
 
-// handler is a task as the running bot finds it by its name.
+// handler is a task that the running bot finds by its name.
 type handler interface {
 	named() string
 	isLong() bool
-	handle(ctx context.Context, w workplace, options json.RawMessage) error
+	handle(ctx context.Context, w taskEnv, options json.RawMessage) error
 }
 
 func (t task[O]) named() string { return t.name }
 
 func (t task[O]) isLong() bool { return t.long }
 
-// handle does the task with options from elsewhere. One that it does not know is not passed over: it may be what mattered.
-func (t task[O]) handle(ctx context.Context, w workplace, options json.RawMessage) error {
+// handle runs the task with received options. Unknown options are an error, because they may be essential.
+func (t task[O]) handle(ctx context.Context, w taskEnv, options json.RawMessage) error {
 	var o O
 	d := json.NewDecoder(bytes.NewReader(options))
 	d.DisallowUnknownFields()
@@ -171,10 +190,10 @@ func (t task[O]) handle(ctx context.Context, w workplace, options json.RawMessag
 	return t.run(ctx, w, o)
 }
 
-// errSkew says that the command is of another version than the bot.
+// errSkew means that the command and the bot have different versions.
 var errSkew = errors.New("the bot does not know this")
 
-// tasks are all that a running bot can be asked for.
+// tasks are all tasks that a running bot accepts.
 func tasks() []handler {
-	return []handler{auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask}
+	return []handler{auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask, acceptLossTask}
 }

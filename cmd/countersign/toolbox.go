@@ -13,54 +13,58 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/mcp"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
 )
 
-// toolbox is every tool that the bot can call. Its servers are those of the policy in force; they are kept connected while the bot runs.
+// toolbox holds all tools that the bot can call. It keeps the servers of the policy in force connected while the bot
+// runs.
 type toolbox struct {
 	*agent.Registry
 	log     *slog.Logger
-	own     []config.Server   // there whatever the policy names, and there before anybody works. They need no pins
-	ours    []config.Tool     // what they offer, as far as is known before they say it
-	between func(*agent.Tool) // stands between the bot and each tool of a server; nil: nothing does
+	own     []config.Server   // always present, connected before the bot starts, and exempt from pins
+	ours    []check.Tool      // their tools, as far as known before they list them
+	between func(*agent.Tool) // wraps each tool of a server; nil: no wrapper
 	calls   *serverCalls
 
 	mu      sync.Mutex
 	wanted  []config.Server
-	kept    map[string]*outlet
-	changed chan struct{} // wanted became another, or there is nothing to keep any more
+	kept    map[string]*serverConn
+	changed chan struct{} // wanted has changed, or the toolbox is being closed
 }
 
-// outlet is a server that is kept connected, until it is let go.
-type outlet struct {
+// serverConn is a server that is kept connected until it is dropped.
+type serverConn struct {
 	config.Server
 	client *mcp.Client
 	letGo  context.CancelFunc
 	gone   chan struct{}
 }
 
-// newToolbox has the tools that come with the agent. What a policy names comes with want.
+// newToolbox returns a toolbox with the agent's built-in tools. want adds the tools of a policy.
 func newToolbox(log *slog.Logger, own ...config.Server) (*toolbox, error) {
-	b := &toolbox{Registry: new(agent.Registry), log: log, own: own, wanted: own, kept: map[string]*outlet{}, changed: make(chan struct{}, 1), calls: newServerCalls()}
+	b := &toolbox{Registry: new(agent.Registry), log: log, own: own, wanted: own, kept: map[string]*serverConn{}, changed: make(chan struct{}, 1), calls: newServerCalls()}
 	for _, t := range agent.BuiltIns() {
 		if err := b.Register(t); err != nil {
 			return nil, fmt.Errorf("built-in tools: %w", err)
 		}
 	}
 	for _, s := range own {
-		b.Trust(s.Name) // there is nothing yet that could collide
+		b.Trust(s.Name) // nothing is registered yet that could collide
 	}
 	return b, nil
 }
 
-// want makes the sources of a policy the ones that are kept. A server that is named as before goes on as before. What the lock file beside the policy has of
-// its servers is known from here on, whether they are there or not.
+// want sets the sources to keep connected. An unchanged server keeps its connection. The pins of the lock file beside
+// the policy are known from here on, whether the servers are reachable or not.
 func (b *toolbox) want(file *config.File, path string) error {
 	lock, err := lockBeside(path)
 	if err != nil {
 		return err
 	}
-	if err := declare(b.Registry, file, lock, os.LookupEnv, func(p config.Problem) { b.log.Warn("policy: " + p.Error()) }); err != nil {
+	if err := declare(b.Registry, file, lock, os.LookupEnv, func(p yamldoc.Problem) { b.log.Warn("policy: " + p.Error()) }); err != nil {
 		return err
 	}
 	for _, source := range b.Sources() {
@@ -76,7 +80,7 @@ func (b *toolbox) want(file *config.File, path string) error {
 		}
 		servers = append(servers, s)
 	}
-	client := mcp.Open(mcp.Config{Servers: servers}) // it makes tools only, and is never run
+	client := mcp.Open(mcp.Config{Servers: servers}) // it only makes tools, and never runs
 	for _, s := range servers[len(b.own):] {
 		for _, err := range pin(b.Registry, client, s.Name, lock) {
 			b.log.Warn("a pinned tool can't be used; pin it anew with countersign tools pin", "server", s.Name, "error", err)
@@ -87,13 +91,13 @@ func (b *toolbox) want(file *config.File, path string) error {
 	b.mu.Unlock()
 	select {
 	case b.changed <- struct{}{}:
-	default: // somebody is told already
+	default: // a notice is already pending
 	}
 	return nil
 }
 
-// known are the tools of a policy that is not in force yet, as far as that can be said while nobody is asked.
-func (b *toolbox) known(file *config.File, path string) ([]config.Tool, error) {
+// known returns the tools of a policy that is not in force yet, as far as they are known without contacting a server.
+func (b *toolbox) known(file *config.File, path string) ([]check.Tool, error) {
 	r, err := offline(file, path)
 	if err != nil {
 		return nil, err
@@ -101,19 +105,20 @@ func (b *toolbox) known(file *config.File, path string) ([]config.Tool, error) {
 	known := described(r)
 	for _, t := range append(described(b.Registry), b.ours...) {
 		ours := t.Source == "" || slices.ContainsFunc(b.own, func(s config.Server) bool { return s.Name == t.Source })
-		if ours && !slices.ContainsFunc(known, func(k config.Tool) bool { return k.Name == t.Name }) {
+		if ours && !slices.ContainsFunc(known, func(k check.Tool) bool { return k.Name == t.Name }) {
 			known = append(known, t)
 		}
 	}
 	return known, nil
 }
 
-// outsideFirst is how long the bot waits for the policy's servers before it begins. One that takes longer, or is down, comes when it comes.
+// outsideFirst is how long the bot waits for the policy's servers before it starts. A slower server joins later.
 const outsideFirst = 2 * time.Second
 
-// begin keeps the servers connected until they are let go with the function that it returns. It waits a moment for them to say what they offer.
+// begin keeps the servers connected until the returned function is called. It waits a short time for their lists of
+// tools.
 func (b *toolbox) begin(ctx context.Context) (letGo func()) {
-	lasting, stop := context.WithCancel(context.WithoutCancel(ctx)) // runs under way are finished first
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx)) // current runs finish first
 	b.match(lasting)
 	done := make(chan struct{})
 	go func() {
@@ -127,28 +132,28 @@ func (b *toolbox) begin(ctx context.Context) (letGo func()) {
 	}
 }
 
-// keep follows what is wanted until ctx ends, and lets everything go then.
+// keep follows changes of the wanted servers until ctx ends, and then drops all of them.
 func (b *toolbox) keep(ctx context.Context) {
 	for {
 		select {
 		case <-b.changed:
 			b.match(ctx)
 		case <-ctx.Done():
-			b.drop(func(*outlet) bool { return true })
+			b.drop(func(*serverConn) bool { return true })
 			return
 		}
 	}
 }
 
-// match lets go what is not wanted as it is, and takes up what is wanted.
+// match drops the servers that are not wanted in their current form, and connects the missing ones.
 func (b *toolbox) match(ctx context.Context) {
 	b.mu.Lock()
 	wanted := slices.Clone(b.wanted)
 	b.mu.Unlock()
-	as := func(k *outlet) bool {
+	as := func(k *serverConn) bool {
 		return slices.ContainsFunc(wanted, func(s config.Server) bool { return reflect.DeepEqual(s, k.Server) })
 	}
-	for _, name := range b.drop(func(k *outlet) bool { return !as(k) }) {
+	for _, name := range b.drop(func(k *serverConn) bool { return !as(k) }) {
 		if !slices.ContainsFunc(wanted, func(s config.Server) bool { return s.Name == name }) {
 			b.Remove(name)
 			b.log.Info("the policy names this server no more; its tools are gone", "server", name)
@@ -164,9 +169,9 @@ func (b *toolbox) match(ctx context.Context) {
 	}
 }
 
-// take begins to keep a server.
+// take starts to keep a server connected.
 func (b *toolbox) take(ctx context.Context, s config.Server) {
-	k := &outlet{Server: s, gone: make(chan struct{})}
+	k := &serverConn{Server: s, gone: make(chan struct{})}
 	k.client = mcp.Open(mcp.Config{Servers: []config.Server{s}, Offer: b.offer, Log: b.log, Version: version()})
 	ctx, k.letGo = context.WithCancel(ctx)
 	b.mu.Lock()
@@ -174,14 +179,14 @@ func (b *toolbox) take(ctx context.Context, s config.Server) {
 	b.mu.Unlock()
 	go func() {
 		defer close(k.gone)
-		_ = k.client.Run(ctx) // it returns nil
+		_ = k.client.Run(ctx) // always nil
 	}()
 }
 
-// drop lets servers go, all at once, and waits until they are gone. It returns their names.
-func (b *toolbox) drop(which func(*outlet) bool) (names []string) {
+// drop disconnects servers in parallel and waits for their end. It returns their names.
+func (b *toolbox) drop(which func(*serverConn) bool) (names []string) {
 	b.mu.Lock()
-	var going []*outlet
+	var going []*serverConn
 	for name, k := range b.kept {
 		if which(k) {
 			going = append(going, k)
@@ -199,7 +204,8 @@ func (b *toolbox) drop(which func(*outlet) bool) (names []string) {
 	return names
 }
 
-// settle waits until every server has said what it offers or has failed once: our own whatever it takes, the policy's for a moment.
+// settle waits until every server has listed its tools or has failed once: without a time limit for our own servers,
+// and for a short time for the policy's.
 func (b *toolbox) settle(ctx context.Context) {
 	brief, cancel := context.WithTimeout(ctx, outsideFirst)
 	defer cancel()
@@ -214,7 +220,7 @@ func (b *toolbox) settle(ctx context.Context) {
 	}
 }
 
-// offer registers what a server offers now.
+// offer registers a server's current tools.
 func (b *toolbox) offer(server string, tools []agent.Tool) {
 	for i := range tools {
 		b.calls.count(server, &tools[i])
@@ -227,19 +233,19 @@ func (b *toolbox) offer(server string, tools []agent.Tool) {
 	}
 }
 
-// all are the servers that are kept, by name.
-func (b *toolbox) all() []*outlet {
+// all returns the kept servers by name.
+func (b *toolbox) all() []*serverConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []*outlet
+	var out []*serverConn
 	for _, k := range b.kept {
 		out = append(out, k)
 	}
-	slices.SortFunc(out, func(x, y *outlet) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(out, func(x, y *serverConn) int { return strings.Compare(x.Name, y.Name) })
 	return out
 }
 
-// outside are the names of the policy's servers.
+// outside returns the names of the policy's servers.
 func (b *toolbox) outside() (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -249,7 +255,7 @@ func (b *toolbox) outside() (names []string) {
 	return names
 }
 
-// status tells how each server is, by name.
+// status returns the state of each server by name.
 func (b *toolbox) status() []mcp.Status {
 	var out []mcp.Status
 	for _, k := range b.all() {
@@ -258,7 +264,7 @@ func (b *toolbox) status() []mcp.Status {
 	return out
 }
 
-// state says on /readyz which servers are down. The bot can work without their tools.
+// state reports on /readyz which servers are down. The bot can work without their tools.
 func (b *toolbox) state(context.Context) error {
 	var down []string
 	for _, s := range b.status() {
@@ -274,5 +280,5 @@ func (b *toolbox) state(context.Context) error {
 	if len(down) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s down: %s", count(len(down), "server"), strings.Join(down, "; "))
+	return fmt.Errorf("%s down: %s", cli.Count(len(down), "server"), strings.Join(down, "; "))
 }

@@ -9,11 +9,11 @@ import (
 	"countersign/agent"
 )
 
-// How a call of a server's tool can end.
+// The outcomes of a call of a server's tool.
 const (
 	servedOK      = "answered"
 	servedFailed  = "failed"  // nothing was done
-	servedUnknown = "unknown" // it can't be said whether it was
+	servedUnknown = "unknown" // unknown whether anything was done
 )
 
 // serverCalls counts the calls of servers' tools.
@@ -25,7 +25,7 @@ func newServerCalls() *serverCalls {
 	}, []string{"server", "outcome"})}
 }
 
-// count has the calls of a tool counted.
+// count counts the calls of a tool.
 func (c *serverCalls) count(server string, t *agent.Tool) {
 	run := t.Run
 	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
@@ -48,7 +48,7 @@ var (
 	serverRestarts = prometheus.NewDesc("countersign_server_restarts_total", "Connections to an MCP server after the first since the bot began or the server's entry in the policy changed.", []string{"server"}, nil)
 )
 
-// Describe is a part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (b *toolbox) Describe(to chan<- *prometheus.Desc) {
 	to <- serverUp
 	to <- serverTools
@@ -56,7 +56,7 @@ func (b *toolbox) Describe(to chan<- *prometheus.Desc) {
 	b.calls.vec.Describe(to)
 }
 
-// Collect is the other part: how the servers are now.
+// Collect returns the current state of the servers.
 func (b *toolbox) Collect(to chan<- prometheus.Metric) {
 	for _, s := range b.status() {
 		up := 0.0
@@ -70,5 +70,5 @@ func (b *toolbox) Collect(to chan<- prometheus.Metric) {
 	b.calls.vec.Collect(to)
 }
 
-// watchServers shows how the MCP servers are, and which tools are not as pinned.
+// watchServers adds metrics of the MCP servers, and of the tools that differ from their pins.
 func (m *metrics) watchServers(b *toolbox) { m.registry.MustRegister(b, blockedTools{b.Registry}) }

@@ -11,11 +11,15 @@ import (
 	"countersign/agent/mcp"
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
 )
 
-// offline is what is known of a policy's tools while nobody is asked: the built-in ones, those that it declares itself, and of its servers what is pinned in the lock file beside it.
-// The file is the policy's, and path is where it is; empty: it is built in, and has no lock. The error is [config.Problems] where sources of the policy can't be used.
+// offline returns the tools of a policy that are known without contacting a server: the built-in ones, those that the
+// policy declares, and those that the lock file pins. path is the policy file's path; it is empty for a built-in
+// policy, which has no lock file. The error is [config.Problems] if sources of the policy can't be used.
 func offline(file *config.File, path string) (*agent.Registry, error) {
 	r := new(agent.Registry)
 	for _, t := range agent.BuiltIns() {
@@ -27,24 +31,25 @@ func offline(file *config.File, path string) (*agent.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := declare(r, file, lock, nil, func(config.Problem) {}); err != nil {
+	if err := declare(r, file, lock, nil, func(yamldoc.Problem) {}); err != nil {
 		return nil, err
 	}
-	client := mcp.Open(mcp.Config{Servers: file.Servers}) // which is never run
+	client := mcp.Open(mcp.Config{Servers: file.Servers}) // never run
 	for _, s := range file.Servers {
 		if err := errors.Join(pin(r, client, s.Name, lock)...); err != nil {
-			return nil, misused("%s can't be used: %w. Pin the tools anew with countersign tools pin", pins.Beside(path), err)
+			return nil, cli.Misused("%s can't be used: %w. Pin the tools anew with countersign tools pin", pins.Beside(path), err)
 		}
 	}
 	return r, nil
 }
 
-// httpSource is what the tools of a policy's http section come from. No server can be called that.
+// httpSource is the source of the tools in the policy's http section. No server can have this name.
 const httpSource = "the policy's http section"
 
-// declare makes the tools that the policy file itself describes, and those of the OpenAPI files that it names, all that there are of them. The policy's own need no
-// pins: who writes the policy wrote them. With a nil lookup they can be looked at, and don't run. The error is [config.Problems].
-func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httptool.Lookup, warn func(config.Problem)) error {
+// declare registers the tools that the policy file describes, and all tools of its OpenAPI files. The policy's own
+// tools need no pins, because the policy's author wrote them. With a nil lookup the tools can be inspected but not run.
+// The error is [config.Problems].
+func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httptool.Lookup, warn func(yamldoc.Problem)) error {
 	tools, errs := httptool.Tools(file.HTTP, lookup)
 	if len(errs) == 0 {
 		r.Trust(httpSource)
@@ -66,19 +71,20 @@ func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httpto
 	return nil
 }
 
-// unusable is the error of a command that can't use a policy because of what is wrong with its sources.
+// unusable returns the error of a command that can't use a policy because its sources have faults.
 func unusable(err error) error {
-	var wrong config.Problems
+	var wrong yamldoc.Problems
 	if errors.As(err, &wrong) {
-		return misused("the policy can't be used:\n%w", wrong)
+		return cli.Misused("the policy can't be used:\n%w", wrong)
 	}
 	return err
 }
 
-// apiSource is what the tools of an OpenAPI file come from. No server can be called that.
+// apiSource returns the source of the tools of an OpenAPI file. No server can have this name.
 func apiSource(name string) string { return "openapi." + name }
 
-// pinnedOf makes the tools of pins of a source that is always there: a tool that is as it was pinned, or one that only says what was.
+// pinnedOf returns the pinned tools of a source that is always present: the tool itself if it equals its pin, and
+// otherwise one with only the pinned definition.
 func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	var out []agent.Tool
 	for _, p := range pinned {
@@ -92,19 +98,19 @@ func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	return out
 }
 
-// lockBeside reads the lock file of a policy; a built-in policy has none.
+// lockBeside reads the lock file of a policy. A built-in policy has none.
 func lockBeside(path string) (pins.Lock, error) {
 	if path == "" {
 		return pins.Lock{}, nil
 	}
 	lock, err := pins.Read(pins.Beside(path))
 	if err != nil {
-		return lock, misused("%w", err)
+		return lock, cli.Misused("%w", err)
 	}
 	return lock, nil
 }
 
-// pin makes known what the lock has of a server's tools.
+// pin registers the pins of a server's tools.
 func pin(r *agent.Registry, client *mcp.Client, server string, lock pins.Lock) []error {
 	var errs []error
 	var pinned []agent.Tool
@@ -119,24 +125,24 @@ func pin(r *agent.Registry, client *mcp.Client, server string, lock pins.Lock) [
 	return append(errs, r.Pin(server, pinned)...)
 }
 
-// readPolicy reads a policy file and what is known of its tools. It is good: the bot would start with it.
+// readPolicy reads a policy file and its known tools. It accepts only a policy with which the bot would start.
 func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	file, err := config.ReadPolicy(path)
 	if err != nil {
-		return nil, nil, misused("the policy can't be used:\n%w", err)
+		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
 	tools, err := offline(file, path)
 	if err != nil {
 		return nil, nil, unusable(err)
 	}
 	withTools(file, tools)
-	if errs := file.Check(described(tools)).Errors(); len(errs) > 0 {
-		return nil, nil, misused("the policy can't be used:\n%w", errs)
+	if errs := check.Run(file, described(tools)).Errors(); len(errs) > 0 {
+		return nil, nil, cli.Misused("the policy can't be used:\n%w", errs)
 	}
 	return file.Policy, tools, nil
 }
 
-// withTools has a policy say what its tools add to it, as far as they are known while nobody is asked.
+// withTools adds the properties of the known tools to a policy.
 func withTools(file *config.File, tools *agent.Registry) {
 	all, _ := tools.Status()
 	file.Policy = file.Policy.With(overlay(file.Policy, all))

@@ -14,7 +14,7 @@ import (
 	"countersign/agent/mcp"
 	"countersign/agent/pins"
 	"countersign/config"
-	"countersign/internal/shop"
+	"countersign/internal/demo/shop"
 )
 
 // boxed are tools that a test registers itself. Nothing else is offered.

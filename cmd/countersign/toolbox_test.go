@@ -22,6 +22,7 @@ import (
 	"countersign/agent"
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
 
@@ -145,7 +146,8 @@ func (b *boxAt) until(what string, so func() bool) {
 	}
 }
 
-// A policy that changes while the bot runs adds, removes and changes servers; one that stays the same is not even connected with anew.
+// A policy that changes while the bot runs adds, removes and changes servers; one that stays the same is not even
+// connected with anew.
 func TestToolboxFollowsThePolicy(t *testing.T) {
 	t.Parallel()
 	stays, goes, comes, changes := openOffering(t, "stay"), openOffering(t, "go"), openOffering(t, "come"), openOffering(t, "change")
@@ -230,7 +232,8 @@ func TestToolboxCountsCalls(t *testing.T) {
 		`countersign_server_calls_total{outcome="unknown",server="up"} 1`)
 }
 
-// Runs that are under way when the bot is asked to stop are not cut off: the servers are let go by whoever waited for the runs.
+// Runs that are under way when the bot is asked to stop are not cut off: the servers are let go by whoever waited for
+// the runs.
 func TestToolboxOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	o := openOffering(t, "search")
@@ -249,7 +252,8 @@ func TestToolboxOutlivesItsContext(t *testing.T) {
 	}
 }
 
-// What is pinned beside the policy is known before the server is there, and offline; a server of the program's own needs no pins and wins over one of the same name.
+// What is pinned beside the policy is known before the server is there, and offline; a server of the program's own
+// needs no pins and wins over one of the same name.
 func TestToolboxPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -290,12 +294,13 @@ func TestToolboxPins(t *testing.T) {
 	if err := os.WriteFile(pins.Beside(path), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openPolicies(path, b, b.log); exitCode(err) != exitUsage || !strings.Contains(err.Error(), pins.FileName) {
-		t.Errorf("with a broken lock file: %v (code %d)", err, exitCode(err))
+	if _, err := openPolicies(path, b, b.log); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), pins.FileName) {
+		t.Errorf("with a broken lock file: %v (code %d)", err, cli.Code(err))
 	}
 }
 
-// Tools that the policy itself declares are there at once, need no pin, and change with the policy; one that lacks its secret is refused with its name.
+// Tools that the policy itself declares are there at once, need no pin, and change with the policy; one that lacks its
+// secret is refused with its name.
 func TestToolboxDeclaredTools(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -323,7 +328,8 @@ func TestToolboxDeclaredTools(t *testing.T) {
 	}
 }
 
-// A hundred tools of ten servers are there at once when the bot begins. The figure to reach is 2 s besides the servers' own time; the bound here leaves room for a busy machine.
+// A hundred tools of ten servers are there at once when the bot begins. The figure to reach is 2 s besides the servers'
+// own time; the bound here leaves room for a busy machine.
 func TestToolboxReach(t *testing.T) {
 	t.Parallel()
 	const bound = 10 * time.Second

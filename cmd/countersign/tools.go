@@ -11,6 +11,8 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/pins"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
 )
 
 // toolsOptions are the flags of countersign tools.
@@ -55,25 +57,25 @@ Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or go
 	return cmd
 }
 
-// listed is a tool as --json prints it.
+// listed is the JSON form of a tool.
 type listed struct {
 	Name    string `json:"name"`
 	Risk    string `json:"risk"`
 	Gate    string `json:"gate"`
-	Source  string `json:"source"` // empty: it is compiled in
+	Source  string `json:"source"` // empty: compiled in
 	Effect  string `json:"effect"`
-	Pin     string `json:"pin"` // same, waiting, new, drifted, gone, refused; empty: it needs none
+	Pin     string `json:"pin"` // same, waiting, new, drifted, gone, refused; empty: needs no pin
 	Hash    string `json:"hash,omitempty"`
-	Blocked string `json:"blocked,omitempty"` // why it can't be called
+	Blocked string `json:"blocked,omitempty"` // the reason why it can't be called
 }
 
-// isFrom reports whether a tool is of a source, as --source names it; empty is any.
+// isFrom reports whether a tool belongs to a source as --source names it. An empty name matches all.
 func isFrom(t agent.Status, source string) bool {
 	return source == "" || t.Tool.Source == source || t.Tool.Source == apiSource(source)
 }
 
-// chosen are the tools of the source that the command is about.
-func (s *survey) chosen(source string) ([]agent.Status, error) {
+// chosen returns the tools of the command's source.
+func (s *toolReport) chosen(source string) ([]agent.Status, error) {
 	var out []agent.Status
 	for _, t := range s.tools {
 		if isFrom(t, source) {
@@ -83,11 +85,11 @@ func (s *survey) chosen(source string) ([]agent.Status, error) {
 	if len(out) > 0 || source == "" || s.hasSource(source) {
 		return out, nil
 	}
-	return nil, misused("the policy has no source %s; its sources are %s", onOneLine(source), orWords(strings.Join(s.sources(), ", "), "none"))
+	return nil, cli.Misused("the policy has no source %s; its sources are %s", visible.Line(source), orWords(strings.Join(s.sources(), ", "), "none"))
 }
 
-// sources are the policy's servers and OpenAPI files.
-func (s *survey) sources() (out []string) {
+// sources lists the policy's servers and OpenAPI files.
+func (s *toolReport) sources() (out []string) {
 	for _, server := range s.file.Servers {
 		out = append(out, server.Name)
 	}
@@ -97,7 +99,7 @@ func (s *survey) sources() (out []string) {
 	return out
 }
 
-func (s *survey) hasSource(name string) bool {
+func (s *toolReport) hasSource(name string) bool {
 	for _, known := range s.sources() {
 		if known == name {
 			return true
@@ -106,7 +108,7 @@ func (s *survey) hasSource(name string) bool {
 	return false
 }
 
-func listTools(out io.Writer, s *survey, o toolsOptions) error {
+func listTools(out io.Writer, s *toolReport, o toolsOptions) error {
 	tools, err := s.chosen(o.source)
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func listTools(out io.Writer, s *survey, o toolsOptions) error {
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
 		if err := e.Encode(rows); err != nil {
-			return couldNot("the list can't be written: %w", err)
+			return cli.CouldNot("the list can't be written: %w", err)
 		}
 	} else {
 		s.printTools(out, tools, rows)
@@ -138,7 +140,7 @@ func listTools(out io.Writer, s *survey, o toolsOptions) error {
 	return s.verdict(out, tools, o)
 }
 
-func (s *survey) printTools(out io.Writer, tools []agent.Status, rows []listed) {
+func (s *toolReport) printTools(out io.Writer, tools []agent.Status, rows []listed) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tWHO LETS IT THROUGH\tSOURCE\tEFFECT\tPIN\tHASH")
 	for i, r := range rows {
@@ -148,8 +150,8 @@ func (s *survey) printTools(out io.Writer, tools []agent.Status, rows []listed) 
 	w.Flush()
 }
 
-// verdict says what has to be done, as the command's error.
-func (s *survey) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
+// verdict returns the command's error, which says what has to be done.
+func (s *toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
 	var open, gone, refused []string
 	for _, t := range tools {
 		why := s.refusal(t)
@@ -176,23 +178,23 @@ func (s *survey) verdict(out io.Writer, tools []agent.Status, o toolsOptions) er
 	}
 	switch {
 	case len(open) > 0:
-		return answerNo("%s not as pinned and so blocked: %s. Look at each with \"countersign tools show NAME\"; \"countersign tools pin NAME\" lets it be called",
+		return cli.AnswerNo("%s not as pinned and so blocked: %s. Look at each with \"countersign tools show NAME\"; \"countersign tools pin NAME\" lets it be called",
 			areCount(len(open), "tool"), strings.Join(open, ", "))
 	case len(refused) > 0:
-		return answerNo("%s refused and so blocked, because what its source says of it now can't be used: %s. Have its source mended; a pin can't help",
+		return cli.AnswerNo("%s refused and so blocked, because what its source says of it now can't be used: %s. Have its source mended; a pin can't help",
 			areCount(len(refused), "pinned tool"), strings.Join(refused, ", "))
 	case len(gone) > 0:
-		return answerNo("%s not offered any more: %s. \"countersign tools pin --all --prune\" forgets them", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
+		return cli.AnswerNo("%s not offered any more: %s. \"countersign tools pin --all --prune\" forgets them", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
 	case down:
-		return couldNot("not every server could be reached, so it can't be said whether all tools are as pinned")
+		return cli.CouldNot("not every server could be reached, so it can't be said whether all tools are as pinned")
 	}
 	return nil
 }
 
-// areCount is "1 tool is", "2 tools are".
+// areCount returns a count with its verb: "1 tool is", "2 tools are".
 func areCount(n int, noun string) string {
 	if n == 1 {
-		return count(n, noun) + " is"
+		return cli.Count(n, noun) + " is"
 	}
-	return count(n, noun) + " are"
+	return cli.Count(n, noun) + " are"
 }

@@ -12,15 +12,16 @@ import (
 	"countersign/agent"
 	"countersign/agent/httptool"
 	"countersign/agent/pins"
+	"countersign/internal/visible"
 )
 
-// leftOut is something that a source has and that is no tool, with why.
+// leftOut is a definition of a source that is not usable as a tool, with the reason.
 type leftOut struct {
-	source string // as tools have it
+	source string // in the form of Tool.Source
 	reason string
 }
 
-// listener keeps what is said of tools that servers have and that are not offered: what is logged of a server with a problem.
+// listener collects log entries about tools that servers define but that are not offered.
 type listener struct {
 	heard *heard
 	attrs []slog.Attr
@@ -47,7 +48,7 @@ func (l listener) Handle(_ context.Context, r slog.Record) error {
 		said[a.Key] = a.Value.String()
 		return true
 	})
-	one := leftOut{said["server"], onOneLine(said["problem"])}
+	one := leftOut{said["server"], visible.Line(said["problem"])}
 	l.heard.mu.Lock()
 	defer l.heard.mu.Unlock()
 	if said["problem"] != "" && !slices.Contains(l.heard.all, one) {
@@ -56,8 +57,8 @@ func (l listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// apiLeftOut is what the policy's OpenAPI files have and that is no tool, at the place where the policy names the file.
-func (s *survey) apiLeftOut() []leftOut {
+// apiLeftOut returns the omitted operations of the policy's OpenAPI files, with the position in the policy file.
+func (s *toolReport) apiLeftOut() []leftOut {
 	var out []leftOut
 	for _, api := range s.file.OpenAPI {
 		source := apiSource(api.Name)
@@ -69,10 +70,10 @@ func (s *survey) apiLeftOut() []leftOut {
 	return out
 }
 
-// refusal says why what a tool's source says of it now can't be used; empty: it can, or its source says nothing of it.
-func (s *survey) refusal(t agent.Status) string {
+// refusal returns the reason why a tool's current definition can't be used, or "" if it can or is unknown.
+func (s *toolReport) refusal(t agent.Status) string {
 	if t.Fault != nil {
-		return onOneLine(t.Fault.Error())
+		return visible.Line(t.Fault.Error())
 	}
 	if t.State != pins.Gone {
 		return ""
@@ -94,8 +95,9 @@ func (s *survey) refusal(t agent.Status) string {
 	return ""
 }
 
-// printLeft says what the sources have and what is not offered, or not as it is written; without a source, of all of them.
-func (s *survey) printLeft(out io.Writer, source string) {
+// printLeft prints which definitions of a source are not offered or are changed; without a source, those of all
+// sources.
+func (s *toolReport) printLeft(out io.Writer, source string) {
 	said := false
 	for _, l := range s.left {
 		if source != "" && l.source != source && l.source != apiSource(source) {

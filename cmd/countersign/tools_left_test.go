@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"countersign/cmd/countersign/cli"
 )
 
 // listing is an MCP server whose list of tools is any text.
@@ -49,7 +51,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// What a source has and what can't be a tool is named with why; one that was pinned is refused, neither gone nor drifted.
+// What a source has and what can't be a tool is named with why; one that was pinned is refused, neither gone nor
+// drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)
@@ -72,13 +75,13 @@ func TestToolsThatAreLeftOut(t *testing.T) {
 
 	says(send, look, bare)
 	left := []string{"Not offered", "crm: ", "crm.bare", "it: ", "POST /b (b) was left out: the body is multipart/form-data"}
-	b.expect(exitNo, nil, append(left, "crm.look, crm.send")...)
-	b.expect(exitDone, argsOf("pin --all --yes"), left...)
-	b.expect(exitDone, nil, left...)
-	if said := b.expect(exitDone, argsOf("pin --all --yes"), append(left, "Nothing was pinned: what is offered is as it was.")...); strings.Contains(said, "everything is as it was") {
+	b.expect(cli.ExitNo, nil, append(left, "crm.look, crm.send")...)
+	b.expect(cli.ExitDone, argsOf("pin --all --yes"), left...)
+	b.expect(cli.ExitDone, nil, left...)
+	if said := b.expect(cli.ExitDone, argsOf("pin --all --yes"), append(left, "Nothing was pinned: what is offered is as it was.")...); strings.Contains(said, "everything is as it was") {
 		t.Errorf("something was left out:\n%s", said)
 	}
-	if said := b.expect(exitDone, argsOf("--source it"), "was left out"); strings.Contains(said, "crm.bare") {
+	if said := b.expect(cli.ExitDone, argsOf("--source it"), "was left out"); strings.Contains(said, "crm.bare") {
 		t.Errorf("of the other source:\n%s", said)
 	}
 
@@ -93,25 +96,25 @@ func TestToolsThatAreLeftOut(t *testing.T) {
 			name = "crm.look"
 		}
 		for _, args := range []string{"", "--json"} {
-			said := b.expect(exitNo, argsOf(args), "1 pinned tool is refused and so blocked", name)
+			said := b.expect(cli.ExitNo, argsOf(args), "1 pinned tool is refused and so blocked", name)
 			if strings.Contains(said, "GONE") || strings.Contains(said, "DRIFTED") || strings.Contains(said, "lets it be called") || !strings.Contains(strings.ToLower(said), "refused: ") {
 				t.Errorf("%s:\n%s", what, said)
 			}
 		}
-		b.expect(exitNo, argsOf("show "+name), "refused: ", "its source describes it in a way that can't be used: ")
+		b.expect(cli.ExitNo, argsOf("show "+name), "refused: ", "its source describes it in a way that can't be used: ")
 		before, err := os.ReadFile(filepath.Join(filepath.Dir(b.path), "countersign.lock"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.expect(exitDone, argsOf("pin --all --yes --prune"), name+" can't be pinned, and stays blocked: ", "Nothing was pinned")
+		b.expect(cli.ExitDone, argsOf("pin --all --yes --prune"), name+" can't be pinned, and stays blocked: ", "Nothing was pinned")
 		if after, err := os.ReadFile(filepath.Join(filepath.Dir(b.path), "countersign.lock")); err != nil || string(before) != string(after) {
 			t.Errorf("%s: the pins changed, %v", what, err)
 		}
 	}
 
 	says(look)
-	b.expect(exitNo, nil, "GONE", "1 pinned tool is not offered any more: crm.send")
-	if said := b.expect(exitDone, argsOf("pin --all --yes"), "1 pinned tool is not offered any more: crm.send. --prune forgets it", "Nothing was pinned"); strings.Contains(said, "everything") {
+	b.expect(cli.ExitNo, nil, "GONE", "1 pinned tool is not offered any more: crm.send")
+	if said := b.expect(cli.ExitDone, argsOf("pin --all --yes"), "1 pinned tool is not offered any more: crm.send. --prune forgets it", "Nothing was pinned"); strings.Contains(said, "everything") {
 		t.Error(said)
 	}
 }

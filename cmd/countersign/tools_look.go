@@ -11,37 +11,39 @@ import (
 	"countersign/agent"
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/internal/visible"
 )
 
-// survey is what a policy's tools are now, and how they stand to what is pinned.
-type survey struct {
+// toolReport is the current state of a policy's tools, and their state relative to the pins.
+type toolReport struct {
 	file   *config.File
 	path   string
 	lock   pins.Lock
-	policy *approvers.Policy // with what the tools add to it
+	policy *approvers.Policy // combined with the tools
 	tools  []agent.Status
-	down   map[string]string // sources that could not be asked, with why
-	left   []leftOut         // what the sources have and what is no tool
+	down   map[string]string // unreachable sources, with the reasons
+	left   []leftOut         // definitions that are not usable as tools
 }
 
-// reachWithin is how long a command waits for servers. A program that npx has to fetch first takes its time.
+// reachWithin is how long a command waits for servers. A program that npx downloads first needs some time.
 const reachWithin = 90 * time.Second
 
-// look reads a policy with its lock file, and asks its servers what they offer; alone, it asks nobody.
-func look(ctx context.Context, path string, alone bool) (*survey, error) {
+// look reads a policy with its lock file, and asks its servers for their tools unless alone is set.
+func look(ctx context.Context, path string, alone bool) (*toolReport, error) {
 	if path == "" {
 		env, err := config.ReadEnv(config.Offline)
 		if err != nil {
-			return nil, misused("the environment can't be used:\n%w", err)
+			return nil, cli.Misused("the environment can't be used:\n%w", err)
 		}
 		path = env.Policy
 	}
 	file, err := config.ReadPolicy(path)
 	if err != nil {
-		return nil, misused("the policy can't be used:\n%w", err)
+		return nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
-	s := &survey{file: file, path: path, down: map[string]string{}}
+	s := &toolReport{file: file, path: path, down: map[string]string{}}
 	if s.lock, err = lockBeside(path); err != nil {
 		return nil, err
 	}
@@ -59,10 +61,10 @@ func look(ctx context.Context, path string, alone bool) (*survey, error) {
 	return s, nil
 }
 
-// ask connects with the servers for as long as it takes to read their lists.
-func (s *survey) ask(ctx context.Context) error {
+// ask connects to the servers and reads their lists.
+func (s *toolReport) ask(ctx context.Context) error {
 	told := new(heard)
-	box, err := newToolbox(slog.New(listener{heard: told})) // what is wrong with a server as a whole is said by its status
+	box, err := newToolbox(slog.New(listener{heard: told})) // the status has the faults of a whole server
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (s *survey) ask(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
 	for _, server := range box.all() {
-		_ = server.client.Settled(within) // one that does not say in time is down, which its status says
+		_ = server.client.Settled(within) // a server that is too slow counts as down; its status says so
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -98,8 +100,8 @@ func orWords(s, otherwise string) string {
 	return s
 }
 
-// find finds a tool.
-func (s *survey) find(name string) (agent.Status, error) {
+// find returns a tool by name.
+func (s *toolReport) find(name string) (agent.Status, error) {
 	for _, t := range s.tools {
 		if t.Tool.Name == name {
 			return t, nil
@@ -113,15 +115,15 @@ func (s *survey) find(name string) (agent.Status, error) {
 	}
 	switch {
 	case len(near) > 0:
-		return agent.Status{}, misused("there is no tool %s; did you mean %s?", onOneLine(name), strings.Join(near, " or "))
+		return agent.Status{}, cli.Misused("there is no tool %s; did you mean %s?", visible.Line(name), strings.Join(near, " or "))
 	case len(s.down) > 0:
-		return agent.Status{}, misused("there is no tool %s, as far as can be said: %s", onOneLine(name), s.downSentence())
+		return agent.Status{}, cli.Misused("there is no tool %s, as far as can be said: %s", visible.Line(name), s.downSentence())
 	}
-	return agent.Status{}, misused("there is no tool %s; countersign tools lists them", onOneLine(name))
+	return agent.Status{}, cli.Misused("there is no tool %s; countersign tools lists them", visible.Line(name))
 }
 
-// downSentence names the sources that could not be asked.
-func (s *survey) downSentence() string {
+// downSentence names the unreachable sources.
+func (s *toolReport) downSentence() string {
 	var parts []string
 	for _, name := range s.downNames() {
 		parts = append(parts, fmt.Sprintf("%s can't be reached: %s", name, s.down[name]))
@@ -129,7 +131,7 @@ func (s *survey) downSentence() string {
 	return strings.Join(parts, "; ")
 }
 
-func (s *survey) downNames() []string {
+func (s *toolReport) downNames() []string {
 	var names []string
 	for name := range s.down {
 		names = append(names, name)
@@ -138,8 +140,8 @@ func (s *survey) downNames() []string {
 	return names
 }
 
-// gate says in short who lets a tool's calls through where no rule of the policy matches.
-func (s *survey) gate(t agent.Status) string {
+// gate describes in short how the policy handles a tool's calls if no rule matches: auto, or who approves them.
+func (s *toolReport) gate(t agent.Status) string {
 	if !t.Tool.Callable(s.policy) {
 		return "blocked"
 	}
@@ -174,15 +176,15 @@ func (s *survey) gate(t agent.Status) string {
 	return words
 }
 
-// pinWord says in capitals what the operator has to look at.
-func (s *survey) pinWord(t agent.Status) string {
+// pinWord describes the state of a tool relative to its pin, or is REFUSED if its current definition can't be used.
+func (s *toolReport) pinWord(t agent.Status) string {
 	if s.refusal(t) != "" {
 		return "REFUSED"
 	}
 	return pinWord(t.State)
 }
 
-// pinWord says how a tool stands to its pin.
+// pinWord describes the state of a tool relative to its pin.
 func pinWord(s pins.State) string {
 	switch s {
 	case pins.None:
@@ -195,7 +197,7 @@ func pinWord(s pins.State) string {
 	return strings.ToUpper(string(s))
 }
 
-// hashOf is the hash of a tool's definition; empty for one that needs no pin.
+// hashOf returns the hash of a tool's definition, or "" for a tool that needs no pin.
 func hashOf(t agent.Status) string {
 	if t.State == pins.None || t.Definition == nil {
 		return ""

@@ -14,6 +14,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/pins"
+	"countersign/cmd/countersign/cli"
 )
 
 // pinOptions are the flags of countersign tools pin.
@@ -40,7 +41,7 @@ Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 w
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ways := count3(len(args) > 0, o.source != "", p.all); ways != 1 {
-				return misused("say what is to be pinned: NAME…, or --source NAME, or --all")
+				return cli.Misused("say what is to be pinned: NAME…, or --source NAME, or --all")
 			}
 			s, err := look(cmd.Context(), o.policy, false)
 			if err != nil {
@@ -65,8 +66,8 @@ func count3(ways ...bool) (n int) {
 	return n
 }
 
-// pin shows what is to be pinned, asks, and writes the lock file.
-func (s *survey) pin(cmd *cobra.Command, names []string, source string, o pinOptions) error {
+// pin shows the definitions to pin, asks for confirmation, and writes the lock file.
+func (s *toolReport) pin(cmd *cobra.Command, names []string, source string, o pinOptions) error {
 	tools, err := s.toPin(names, source)
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (s *survey) pin(cmd *cobra.Command, names []string, source string, o pinOpt
 		}
 		pin, err := pins.Make(t.Tool.Name, t.Tool.Source, t.Definition, who, now)
 		if err != nil {
-			return couldNot("%w", err)
+			return cli.CouldNot("%w", err)
 		}
 		lock = lock.With(pin)
 		changes++
@@ -128,12 +129,12 @@ func (s *survey) pin(cmd *cobra.Command, names []string, source string, o pinOpt
 	if err := s.write(lock); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", count(changes, "definition"), pins.Beside(s.path))
+	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", cli.Count(changes, "definition"), pins.Beside(s.path))
 	return nil
 }
 
-// toPin are the tools that the command is about.
-func (s *survey) toPin(names []string, source string) ([]agent.Status, error) {
+// toPin returns the tools that the command pins.
+func (s *toolReport) toPin(names []string, source string) ([]agent.Status, error) {
 	if len(names) == 0 {
 		return s.chosen(source)
 	}
@@ -144,25 +145,25 @@ func (s *survey) toPin(names []string, source string) ([]agent.Status, error) {
 		case err != nil:
 			return nil, err
 		case t.State == pins.None:
-			return nil, misused("%s needs no pin: it is compiled in, or the policy file itself describes it", t.Tool.Name)
+			return nil, cli.Misused("%s needs no pin: it is compiled in, or the policy file itself describes it", t.Tool.Name)
 		}
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-// reached refuses where a source that the command is about could not be asked.
-func (s *survey) reached(tools []agent.Status, names []string, source string) error {
+// reached returns an error if a source of the command's tools is unreachable.
+func (s *toolReport) reached(tools []agent.Status, names []string, source string) error {
 	for _, name := range s.downNames() {
 		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })
 		if asked {
-			return couldNot("%s can't be reached, so nothing was pinned and every pin is as it was: %s. Mend that, or pin other sources by --source", name, s.down[name])
+			return cli.CouldNot("%s can't be reached, so nothing was pinned and every pin is as it was: %s. Mend that, or pin other sources by --source", name, s.down[name])
 		}
 	}
 	return nil
 }
 
-// printToPin shows what is pinned: all of a new tool, and of another one what changed.
+// printToPin prints the definition of a new tool, or the changes of a known one.
 func printToPin(out io.Writer, t agent.Status) {
 	if t.Pinned != nil {
 		fmt.Fprintf(out, "%s changed (- as pinned, + as it is now)\n", t.Tool.Name)
@@ -177,8 +178,9 @@ func printToPin(out io.Writer, t agent.Status) {
 	fmt.Fprintln(out)
 }
 
-// pruned is the lock without what is not offered any more by the sources that were asked, and without the pins of sources that the policy does not name.
-func (s *survey) pruned(lock pins.Lock, tools []agent.Status) (pins.Lock, []string) {
+// pruned returns the lock without the tools that reachable sources no longer offer, and without the pins of sources
+// that the policy does not name.
+func (s *toolReport) pruned(lock pins.Lock, tools []agent.Status) (pins.Lock, []string) {
 	var names []string
 	for _, t := range tools {
 		if t.State == pins.Gone && s.refusal(t) == "" {
@@ -197,45 +199,45 @@ func (s *survey) pruned(lock pins.Lock, tools []agent.Status) (pins.Lock, []stri
 	return lock, names
 }
 
-// confirmPins asks whether what was shown is meant.
+// confirmPins asks for confirmation of the displayed changes.
 func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
 	if yes {
 		return nil
 	}
 	if !atTerminal(cmd.InOrStdin()) {
-		return misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run it with --yes")
+		return cli.Misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run it with --yes")
 	}
 	return askToPin(cmd.InOrStdin(), cmd.OutOrStdout(), changes, pruned)
 }
 
-// askToPin puts the question and reads the answer.
+// askToPin prints the question and reads the answer.
 func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
-	what := "Pin " + count(changes, "definition") + " as shown"
+	what := "Pin " + cli.Count(changes, "definition") + " as shown"
 	if pruned > 0 {
-		what += ", and forget " + count(pruned, "pin")
+		what += ", and forget " + cli.Count(pruned, "pin")
 	}
 	fmt.Fprint(out, what+"? Write pin: ")
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return couldNot("your answer can't be read: %w", err)
+		return cli.CouldNot("your answer can't be read: %w", err)
 	}
 	if strings.TrimSpace(answer) != "pin" {
-		return answerNo("nothing was pinned")
+		return cli.AnswerNo("nothing was pinned")
 	}
 	return nil
 }
 
-// write replaces the lock file, unless it became another one since it was read.
-func (s *survey) write(lock pins.Lock) error {
+// write replaces the lock file, unless it has changed since it was read.
+func (s *toolReport) write(lock pins.Lock) error {
 	now, err := lockBeside(s.path)
 	if err != nil {
 		return err
 	}
 	if string(now.Format()) != string(s.lock.Format()) {
-		return couldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.path))
+		return cli.CouldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.path))
 	}
 	if err := lock.Write(pins.Beside(s.path)); err != nil {
-		return couldNot("%w", err)
+		return cli.CouldNot("%w", err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"countersign/agent"
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/internal/visible"
 )
 
@@ -41,8 +42,8 @@ Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no s
 	return cmd
 }
 
-// show prints a tool. Its error says what has to be done about it.
-func (s *survey) show(out io.Writer, t agent.Status) error {
+// show prints a tool. The error says what has to be done about it.
+func (s *toolReport) show(out io.Writer, t agent.Status) error {
 	p, _ := s.policy.Tool(t.Tool.Name, "")
 	fmt.Fprintf(out, "%s\n", t.Tool.Name)
 	row := func(name, value string) { fmt.Fprintf(out, "  %-9s %s\n", name, value) }
@@ -64,19 +65,19 @@ func (s *survey) show(out io.Writer, t agent.Status) error {
 	}
 	switch {
 	case s.refusal(t) != "":
-		return answerNo("its source describes it in a way that can't be used: %s", s.refusal(t))
+		return cli.AnswerNo("its source describes it in a way that can't be used: %s", s.refusal(t))
 	case t.State.Open():
-		return answerNo("it is not as pinned, and so blocked; \"countersign tools pin %s\" lets it be called", t.Tool.Name)
+		return cli.AnswerNo("it is not as pinned, and so blocked; \"countersign tools pin %s\" lets it be called", t.Tool.Name)
 	case t.State == pins.Gone:
-		return answerNo("its source does not offer it any more; \"countersign tools pin --all --prune\" forgets it")
+		return cli.AnswerNo("its source does not offer it any more; \"countersign tools pin --all --prune\" forgets it")
 	case s.down[t.Tool.Source] != "":
-		return couldNot("%s can't be reached, so this is the tool as it is pinned: %s", t.Tool.Source, s.down[t.Tool.Source])
+		return cli.CouldNot("%s can't be reached, so this is the tool as it is pinned: %s", t.Tool.Source, s.down[t.Tool.Source])
 	}
 	return nil
 }
 
-// pinOf says how a tool stands to its pin, and who pinned it.
-func (s *survey) pinOf(t agent.Status) string {
+// pinOf describes a tool's state relative to its pin, and names the person who pinned it.
+func (s *toolReport) pinOf(t agent.Status) string {
 	words := pinWord(t.State)
 	if why := s.refusal(t); why != "" {
 		words = "refused: " + why
@@ -85,12 +86,12 @@ func (s *survey) pinOf(t agent.Status) string {
 		words += ", " + hash
 	}
 	if p, ok := s.lock.Tool(t.Tool.Name); ok {
-		words += fmt.Sprintf("; pinned by %s at %s, first seen at %s", onOneLine(p.By), p.PinnedAt.Format(time.RFC3339), p.FirstSeen.Format(time.RFC3339))
+		words += fmt.Sprintf("; pinned by %s at %s, first seen at %s", visible.Line(p.By), p.PinnedAt.Format(time.RFC3339), p.FirstSeen.Format(time.RFC3339))
 	}
 	return words
 }
 
-// claims are what a tool's source says of its nature, as its words.
+// claims lists the source's claims about a tool, as quotations.
 func claims(t agent.Status) []string {
 	var out []string
 	if title := t.Tool.Claims.Title; title != "" {
@@ -102,7 +103,7 @@ func claims(t agent.Status) []string {
 	return out
 }
 
-// printDefinition prints all that a source says of a tool, with everything in it seen.
+// printDefinition prints the complete definition of a tool, with invisible characters written out.
 func printDefinition(out io.Writer, t agent.Status) {
 	if t.Definition == nil {
 		fmt.Fprintf(out, "%s\n\nArguments\n%s\n", visible.Text(t.Tool.Description), indented(t.Tool.Schema))
@@ -111,7 +112,7 @@ func printDefinition(out io.Writer, t agent.Status) {
 	fmt.Fprintf(out, "What its source says of it\n%s\n", indented(t.Definition))
 }
 
-// indented lays JSON out for reading.
+// indented formats JSON for reading.
 func indented(raw []byte) string {
 	text, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true), jsontext.Multiline(true), jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
 	if err != nil {
@@ -119,7 +120,7 @@ func indented(raw []byte) string {
 	}
 	lines := strings.Split(string(text), "\n")
 	for i, line := range lines {
-		rest := strings.TrimLeft(line, " ") // what indents it is no run of spaces that hides something
+		rest := strings.TrimLeft(line, " ") // indentation is not a run of spaces that could hide something
 		lines[i] = line[:len(line)-len(rest)] + visible.Text(rest)
 	}
 	return "  " + strings.Join(lines, "\n")

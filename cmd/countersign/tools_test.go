@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/agent/pins"
+	"countersign/cmd/countersign/cli"
 )
 
 // bench is a policy with a server whose tools change, and the commands that an operator gives about them.
@@ -41,7 +42,7 @@ func (b *bench) tools(args ...string) (said string, code int) {
 	if err != nil {
 		out.WriteString("\nerror: " + err.Error())
 	}
-	return out.String(), exitCode(err)
+	return out.String(), cli.Code(err)
 }
 
 // expect runs countersign tools, which has to end with a code and say these things.
@@ -61,40 +62,41 @@ func (b *bench) expect(code int, args []string, says ...string) string {
 
 func argsOf(s string) []string { return strings.Fields(s) }
 
-// The way of an operator: a server is new, its tools are looked at and pinned; one changes, is shown as it changed, and is pinned again; one goes, and is forgotten.
+// The way of an operator: a server is new, its tools are looked at and pinned; one changes, is shown as it changed, and
+// is pinned again; one goes, and is forgotten.
 func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "tools: {crm.send: {risk: high, rules: [{when: \"now.getHours() > 20\", confirm: true}]}, crm.look: {risk: low}}\n")
-	b.expect(exitNo, nil, "crm.look", "NEW", "blocked", "2 tools are not as pinned and so blocked: crm.look, crm.send", "countersign tools show NAME", "ask_people", "built in", "not needed")
-	b.expect(exitNo, argsOf("show crm.look"), "it says that it only reads", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
-	b.expect(exitUsage, argsOf("pin"), "say what is to be pinned")
-	b.expect(exitUsage, argsOf("pin crm.send --all"), "say what is to be pinned")
-	b.expect(exitUsage, argsOf("pin crm.send"), "crm.send is new, effect unprotected", `"description": "Sends a letter."`, "nothing was pinned, because there is nobody to ask", "--yes")
+	b.expect(cli.ExitNo, nil, "crm.look", "NEW", "blocked", "2 tools are not as pinned and so blocked: crm.look, crm.send", "countersign tools show NAME", "ask_people", "built in", "not needed")
+	b.expect(cli.ExitNo, argsOf("show crm.look"), "it says that it only reads", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
+	b.expect(cli.ExitUsage, argsOf("pin"), "say what is to be pinned")
+	b.expect(cli.ExitUsage, argsOf("pin crm.send --all"), "say what is to be pinned")
+	b.expect(cli.ExitUsage, argsOf("pin crm.send"), "crm.send is new, effect unprotected", `"description": "Sends a letter."`, "nothing was pinned, because there is nobody to ask", "--yes")
 	if _, err := os.Stat(pins.Beside(b.path)); err == nil {
 		t.Error("a lock file was written although nobody confirmed it")
 	}
-	b.expect(exitDone, argsOf("pin crm.send --yes"), "crm.send is new", "1 definition pinned in "+pins.Beside(b.path))
-	b.expect(exitNo, nil, "1 tool is not as pinned and so blocked: crm.look")
-	b.expect(exitDone, argsOf("pin --source crm --yes"), "crm.look is new")
-	said := b.expect(exitDone, nil, "pinned", "auto", "boss, or more by rule")
+	b.expect(cli.ExitDone, argsOf("pin crm.send --yes"), "crm.send is new", "1 definition pinned in "+pins.Beside(b.path))
+	b.expect(cli.ExitNo, nil, "1 tool is not as pinned and so blocked: crm.look")
+	b.expect(cli.ExitDone, argsOf("pin --source crm --yes"), "crm.look is new")
+	said := b.expect(cli.ExitDone, nil, "pinned", "auto", "boss, or more by rule")
 	if strings.Contains(said, "NEW") {
 		t.Errorf("all is pinned, and it says\n%s", said)
 	}
-	b.expect(exitDone, argsOf("pin --all"), "Nothing has to be pinned")
-	b.expect(exitDone, argsOf("show crm.send"), "pinned by "+operator(os.Getuid()).Login()+" at ", "first seen at ")
+	b.expect(cli.ExitDone, argsOf("pin --all"), "Nothing has to be pinned")
+	b.expect(cli.ExitDone, argsOf("show crm.send"), "pinned by "+operator(os.Getuid()).Login()+" at ", "first seen at ")
 
 	b.says("send", "Sends a letter to\u200b everybody.")
-	b.expect(exitNo, nil, "DRIFTED")
-	b.expect(exitNo, argsOf("show crm.send"), "What changed since it was pinned", `- description: "Sends a letter."`, `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
-	b.expect(exitDone, argsOf("show crm.look"))
-	b.expect(exitDone, argsOf("pin --all --yes"), "crm.send changed (- as pinned, + as it is now)", `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
-	b.expect(exitDone, nil)
+	b.expect(cli.ExitNo, nil, "DRIFTED")
+	b.expect(cli.ExitNo, argsOf("show crm.send"), "What changed since it was pinned", `- description: "Sends a letter."`, `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
+	b.expect(cli.ExitDone, argsOf("show crm.look"))
+	b.expect(cli.ExitDone, argsOf("pin --all --yes"), "crm.send changed (- as pinned, + as it is now)", `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
+	b.expect(cli.ExitDone, nil)
 
 	b.mcp.RemoveTools("look")
-	b.expect(exitNo, nil, "GONE", "1 pinned tool is not offered any more: crm.look", "--prune")
-	b.expect(exitNo, argsOf("show crm.look"), "does not offer it any more")
-	b.expect(exitDone, argsOf("pin --all --prune --yes"), "crm.look is not offered any more: its pin is forgotten")
-	if said := b.expect(exitDone, nil); strings.Contains(said, "crm.look") {
+	b.expect(cli.ExitNo, nil, "GONE", "1 pinned tool is not offered any more: crm.look", "--prune")
+	b.expect(cli.ExitNo, argsOf("show crm.look"), "does not offer it any more")
+	b.expect(cli.ExitDone, argsOf("pin --all --prune --yes"), "crm.look is not offered any more: its pin is forgotten")
+	if said := b.expect(cli.ExitDone, nil); strings.Contains(said, "crm.look") {
 		t.Errorf("it was forgotten, and is listed:\n%s", said)
 	}
 }
@@ -104,7 +106,7 @@ func TestToolsJSON(t *testing.T) {
 	b := openBench(t, "")
 	said, code := b.tools("--json", "--source", "crm")
 	var rows []listed
-	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rows); err != nil || code != exitNo || len(rows) != 2 {
+	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rows); err != nil || code != cli.ExitNo || len(rows) != 2 {
 		t.Fatalf("code %d, %v:\n%s", code, err, said)
 	}
 	hash := rows[0].Hash
@@ -118,28 +120,28 @@ func TestToolsJSON(t *testing.T) {
 func TestToolsThatCountAsUnknown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "defaults: {unpinned_tools: unknown}\ntools: {crm.look: {risk: low}}\n")
-	b.expect(exitNo, nil, "NEW", "boss")
-	b.expect(exitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
+	b.expect(cli.ExitNo, nil, "NEW", "boss")
+	b.expect(cli.ExitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
 }
 
 // A server that can't be reached keeps its pins, is shown by them, and nothing of it is pinned.
 func TestToolsOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
-	b.expect(exitDone, argsOf("pin --all --yes"))
+	b.expect(cli.ExitDone, argsOf("pin --all --yes"))
 	before, err := os.ReadFile(pins.Beside(b.path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.CloseClientConnections()
 	b.Close()
-	b.expect(exitFailed, nil, "crm can't be reached, so its tools are shown as they are pinned: ", "pinned, not asked")
-	b.expect(exitFailed, argsOf("show crm.send"), "so this is the tool as it is pinned", `"description": "Sends a letter."`)
-	b.expect(exitFailed, argsOf("pin --all --yes"), "crm can't be reached, so nothing was pinned and every pin is as it was")
-	b.expect(exitFailed, argsOf("pin crm.send --yes"), "crm can't be reached")
-	b.expect(exitUsage, argsOf("show crm.other"), "as far as can be said: crm can't be reached")
-	b.expect(exitDone, argsOf("--offline"), "crm.send", "pinned, not asked")
-	b.expect(exitDone, argsOf("show crm.send --offline"), `"description": "Sends a letter."`)
+	b.expect(cli.ExitFailed, nil, "crm can't be reached, so its tools are shown as they are pinned: ", "pinned, not asked")
+	b.expect(cli.ExitFailed, argsOf("show crm.send"), "so this is the tool as it is pinned", `"description": "Sends a letter."`)
+	b.expect(cli.ExitFailed, argsOf("pin --all --yes"), "crm can't be reached, so nothing was pinned and every pin is as it was")
+	b.expect(cli.ExitFailed, argsOf("pin crm.send --yes"), "crm can't be reached")
+	b.expect(cli.ExitUsage, argsOf("show crm.other"), "as far as can be said: crm can't be reached")
+	b.expect(cli.ExitDone, argsOf("--offline"), "crm.send", "pinned, not asked")
+	b.expect(cli.ExitDone, argsOf("show crm.send --offline"), `"description": "Sends a letter."`)
 	if after, err := os.ReadFile(pins.Beside(b.path)); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the pins changed: %v", err)
 	}
@@ -148,18 +150,18 @@ func TestToolsOfAServerThatIsDown(t *testing.T) {
 func TestToolsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
-	b.expect(exitUsage, argsOf("show send"), "there is no tool send; did you mean crm.send?")
-	b.expect(exitUsage, argsOf("show nothing"), "there is no tool nothing; countersign tools lists them")
-	b.expect(exitUsage, argsOf("--source none"), "the policy has no source none; its sources are crm")
-	b.expect(exitUsage, argsOf("pin ask_people --yes"), "ask_people needs no pin")
-	b.expect(exitUsage, argsOf("pin crm.none --yes"), "there is no tool crm.none")
-	b.expect(exitDone, argsOf("show ask_people"), "built in", "Arguments")
+	b.expect(cli.ExitUsage, argsOf("show send"), "there is no tool send; did you mean crm.send?")
+	b.expect(cli.ExitUsage, argsOf("show nothing"), "there is no tool nothing; countersign tools lists them")
+	b.expect(cli.ExitUsage, argsOf("--source none"), "the policy has no source none; its sources are crm")
+	b.expect(cli.ExitUsage, argsOf("pin ask_people --yes"), "ask_people needs no pin")
+	b.expect(cli.ExitUsage, argsOf("pin crm.none --yes"), "there is no tool crm.none")
+	b.expect(cli.ExitDone, argsOf("show ask_people"), "built in", "Arguments")
 	write(t, pins.Beside(b.path), []byte("{"))
-	b.expect(exitUsage, nil, "countersign.lock:1: ", "cut short")
+	b.expect(cli.ExitUsage, nil, "countersign.lock:1: ", "cut short")
 	write(t, b.path, []byte("version: 2\n"))
-	b.expect(exitUsage, nil, "the policy can't be used")
+	b.expect(cli.ExitUsage, nil, "the policy can't be used")
 	b.path = ""
-	if said, code := b.tools(); code != exitUsage && code != exitFailed {
+	if said, code := b.tools(); code != cli.ExitUsage && code != cli.ExitFailed {
 		t.Errorf("without a policy: %d, %s", code, said)
 	}
 }
@@ -175,7 +177,7 @@ func TestPruneForgetsSources(t *testing.T) {
 	if err := (pins.Lock{}).With(p).Write(pins.Beside(b.path)); err != nil {
 		t.Fatal(err)
 	}
-	b.expect(exitDone, argsOf("pin --all --yes --prune"), "old.tool is not offered any more")
+	b.expect(cli.ExitDone, argsOf("pin --all --yes --prune"), "old.tool is not offered any more")
 	l, err := pins.Read(pins.Beside(b.path))
 	if _, left := l.Tool("old.tool"); left || err != nil || len(l.Pins) != 2 {
 		t.Errorf("%+v, %v", l.Pins, err)
@@ -197,7 +199,7 @@ func TestPinThatCanNotBe(t *testing.T) {
 	if err := (pins.Lock{}).With(other).Write(pins.Beside(b.path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.write(pins.Lock{}); exitCode(err) != exitFailed || !strings.Contains(err.Error(), "changed while you were reading") {
+	if err := s.write(pins.Lock{}); cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "changed while you were reading") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
@@ -209,16 +211,16 @@ func TestPinThatCanNotBe(t *testing.T) {
 
 // The operator is asked, and only one answer pins.
 func TestPinAsks(t *testing.T) {
-	for answer, code := range map[string]int{"pin\n": exitDone, " pin": exitDone, "yes\n": exitNo, "": exitNo} {
+	for answer, code := range map[string]int{"pin\n": cli.ExitDone, " pin": cli.ExitDone, "yes\n": cli.ExitNo, "": cli.ExitNo} {
 		var out bytes.Buffer
-		if err := askToPin(strings.NewReader(answer), &out, 2, 1); exitCode(err) != code {
+		if err := askToPin(strings.NewReader(answer), &out, 2, 1); cli.Code(err) != code {
 			t.Errorf("%q: %v", answer, err)
 		}
 		if got := out.String(); got != "Pin 2 definitions as shown, and forget 1 pin? Write pin: " {
 			t.Errorf("%q", got)
 		}
 	}
-	if err := askToPin(iotest.ErrReader(os.ErrClosed), io.Discard, 1, 0); exitCode(err) != exitFailed {
+	if err := askToPin(iotest.ErrReader(os.ErrClosed), io.Discard, 1, 0); cli.Code(err) != cli.ExitFailed {
 		t.Errorf("an answer that can't be read: %v", err)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 )
 
-// A bot that is a process of its own is killed in the middle of a tool that can't be run twice: before it acts, or after. The next process runs nothing
-// by itself, asks those who asked for it and those who approved it, and does with each answer what it says. What was asked again is approved anew, and runs once more.
+// A bot that is a process of its own is killed in the middle of a tool that can't be run twice: before it acts, or
+// after. The next process runs nothing by itself, asks those who asked for it and those who approved it, and does with
+// each answer what it says. What was asked again is approved anew, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	const told = "The bot stopped while act was running"
 	for n, c := range []struct {
@@ -35,14 +36,14 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 			if n%2 == 1 {
 				k.offerWitnesses()
 			}
-			person := func(name string) watcher { return watcher{t, visitor.Visitor{Base: k.conf.Base, User: name}} }
+			person := func(name string) watcher { return watcher{t, workspaceclient.Client{Base: k.conf.Base, User: name}} }
 			sam, ingrid := person("sam"), person("ingrid")
 			bot := k.start(t.Context(), doom{c.point, 1})
 			k.awaitUp(bot)
 			root := sam.says("#support", "", "@Countersign do "+c.order+" #1001")
 			if c.order == "ask" {
 				card := ingrid.sees("#support-approvals", "", "Waits for Team Lead")
-				approve, _ := visitor.Button(card.Blocks, "Approve")
+				approve, _ := workspaceclient.Button(card.Blocks, "Approve")
 				_ = ingrid.Press(t.Context(), card, approve) // the bot may be gone before it has said that it heard it
 			}
 			select {

@@ -11,7 +11,8 @@ import (
 	"countersign/approvers"
 )
 
-// A run whose end nobody knows is put to those who approved it and to whoever asked; what a person reports reaches the model as such.
+// A run whose end nobody knows is put to those who approved it and to whoever asked; what a person reports reaches the
+// model as such.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	h := openHouse(t, t.TempDir(), func(s *setup) {
 		err := s.tools.Register(agent.Tool{

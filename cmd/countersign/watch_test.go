@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/visitor"
+	"countersign/internal/demo/workspaceclient"
 )
 
 // patience is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
@@ -16,7 +16,7 @@ const patience = 30 * time.Second
 // watcher is a person at the page who waits for things to be shown.
 type watcher struct {
 	*testing.T
-	visitor.Visitor
+	workspaceclient.Client
 }
 
 func (w watcher) wait(what string, done func(context.Context) (bool, error)) {
@@ -39,9 +39,9 @@ func (w watcher) says(channel, thread, text string) string {
 }
 
 // sees waits for a message of somebody else that has all the given words.
-func (w watcher) sees(channel, thread string, words ...string) visitor.Message {
+func (w watcher) sees(channel, thread string, words ...string) workspaceclient.Message {
 	w.Helper()
-	var found visitor.Message
+	var found workspaceclient.Message
 	w.wait("a message with "+strings.Join(words, " and "), func(ctx context.Context) (bool, error) {
 		messages, err := w.Messages(ctx, channel, thread)
 		for _, m := range messages {
@@ -73,7 +73,7 @@ func (w watcher) clicks(channel, thread, label string, words ...string) {
 			return false, err
 		}
 		for _, m := range messages {
-			if e, ok := visitor.Button(m.Blocks, label); ok && hasAll(m.Text, words) {
+			if e, ok := workspaceclient.Button(m.Blocks, label); ok && hasAll(m.Text, words) {
 				err := w.Press(ctx, m, e)
 				return err == nil, nil
 			}
@@ -91,7 +91,7 @@ func (w watcher) fills(field, value string) {
 			return false, err
 		}
 		form := views[len(views)-1]
-		input, ok := visitor.Input(form.Blocks, field)
+		input, ok := workspaceclient.Input(form.Blocks, field)
 		if !ok {
 			return false, fmt.Errorf("the form has no field %s", field)
 		}

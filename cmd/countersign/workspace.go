@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"countersign/internal/workspace"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/demo/workspace"
 )
 
 func workspaceCommand() *cobra.Command {
@@ -28,17 +29,17 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			if seedFile != "" {
 				var err error
 				if seed, err = workspace.ReadSeed(seedFile); err != nil {
-					return misused("the workspace's seed can't be used: %w", err)
+					return cli.Misused("the workspace's seed can't be used: %w", err)
 				}
 			}
 			if requestURL != "" {
 				seed.App.RequestURLs = workspace.URLsAt(requestURL)
 				if err := seed.Validate(); err != nil {
-					return misused("--request-url can't be used: %w", err)
+					return cli.Misused("--request-url can't be used: %w", err)
 				}
 			}
 			if err := keepable(dataFile); err != nil {
-				return couldNot("the workspace can't be kept in %s: %w. Name another file with --data", dataFile, err)
+				return cli.CouldNot("the workspace can't be kept in %s: %w. Name another file with --data", dataFile, err)
 			}
 			l, err := listen("the workspace", "--addr", addr)
 			if err != nil {
@@ -51,7 +52,7 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			})
 			if err != nil {
 				l.Close()
-				return couldNot("the workspace can't start: %w", err)
+				return cli.CouldNot("the workspace can't start: %w", err)
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "The workspace %s is open at %s\n\nPoint a bot at it with\n\n", seed.Team.Name, base)
@@ -82,7 +83,8 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 	return cmd
 }
 
-// keepable tries whether a file can be written, so that an operator learns it now and not when what was done is lost.
+// keepable checks whether a file can be written, so that an operator learns of a fault at the start and not when data
+// is lost.
 func keepable(path string) error {
 	if path == "" {
 		return nil
@@ -90,7 +92,7 @@ func keepable(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY, 0o600) // where the workspace writes it first
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY, 0o600) // the workspace writes to this file first
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func TestImports(t *testing.T) {
 	for _, s := range sources {
 		seen[family(s.pkg)] = true
 	}
-	for _, pkg := range []string{"approvers", "approvers/desk", "store", "store/bolt", "config", "bot", "agent", "cmd"} {
+	for _, pkg := range []string{"approvers", "approvers/workflow", "store", "store/bolt", "config", "bot", "agent", "cmd"} {
 		if !seen[pkg] {
 			t.Errorf("no file of %s was read: the test looks at the wrong place", pkg)
 		}
@@ -37,11 +37,11 @@ func TestBrokenGraphs(t *testing.T) {
 		test     bool
 		ok       bool
 	}{
-		{name: "down", pkg: "bot", imported: us + "approvers/desk", ok: true},
+		{name: "down", pkg: "bot", imported: us + "approvers/workflow", ok: true},
 		{name: "down by many floors", pkg: "agent", imported: us + "approvers", ok: true},
 		{name: "up", pkg: "approvers", imported: us + "store"},
-		{name: "up into its own folder", pkg: "approvers", imported: us + "approvers/desk"},
-		{name: "up from the store", pkg: "store", imported: us + "approvers/desk"},
+		{name: "up into its own folder", pkg: "approvers", imported: us + "approvers/workflow"},
+		{name: "up from the store", pkg: "store", imported: us + "approvers/workflow"},
 		{name: "sideways", pkg: "store", imported: us + "config"},
 		{name: "up into cmd", pkg: "bot", imported: us + "cmd/countersign"},
 		{name: "bot to agent", pkg: "bot", imported: us + "agent"},
@@ -50,27 +50,27 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "below agent to below bot", pkg: "agent/mcp", imported: us + "bot/cards"},
 		{name: "within bot", pkg: "bot/cards", imported: us + "bot", ok: true},
 		{name: "cmd joins them", pkg: "cmd/countersign", imported: us + "agent", ok: true},
-		{name: "desk knows no backend", pkg: "approvers/desk", imported: us + "store/bolt"},
+		{name: "desk knows no backend", pkg: "approvers/workflow", imported: us + "store/bolt"},
 		{name: "nor a later one", pkg: "agent", imported: us + "store/postgres"},
-		{name: "its tests do", pkg: "approvers/desk", imported: us + "store/bolt", test: true, ok: true},
+		{name: "its tests do", pkg: "approvers/workflow", imported: us + "store/bolt", test: true, ok: true},
 		{name: "cmd chooses the backend", pkg: "cmd/countersign", imported: us + "store/bolt", ok: true},
 		{name: "a backend knows the contract", pkg: "store/bolt", imported: us + "store", ok: true},
 		{name: "the contract knows no backend", pkg: "store", imported: us + "store/bolt"},
 		{name: "the suite in production", pkg: "store/bolt", imported: us + "store/storetest"},
-		{name: "the books in production", pkg: "cmd/countersign", imported: us + "approvers/desk/books"},
+		{name: "the books in production", pkg: "cmd/countersign", imported: us + "approvers/workflow/invariants"},
 		{name: "the suite in a test", pkg: "store/bolt", imported: us + "store/storetest", test: true, ok: true},
-		{name: "the demo in the product", pkg: "bot", imported: us + "internal/workspace"},
-		{name: "the demo in a test", pkg: "bot", imported: us + "internal/workspace", test: true, ok: true},
-		{name: "the demo in cmd", pkg: "cmd/countersign", imported: us + "internal/workspace", ok: true},
-		{name: "the product in the demo", pkg: "internal/shop", imported: us + "agent"},
-		{name: "one part of the demo in another", pkg: "internal/visitor", imported: us + "internal/workspace", ok: true},
+		{name: "the demo in the product", pkg: "bot", imported: us + "internal/demo/workspace"},
+		{name: "the demo in a test", pkg: "bot", imported: us + "internal/demo/workspace", test: true, ok: true},
+		{name: "the demo in cmd", pkg: "cmd/countersign", imported: us + "internal/demo/workspace", ok: true},
+		{name: "the product in the demo", pkg: "internal/demo/shop", imported: us + "agent"},
+		{name: "one part of the demo in another", pkg: "internal/demo/workspaceclient", imported: us + "internal/demo/workspace", ok: true},
 		{name: "a package without a floor", pkg: "helpers", imported: "fmt"},
 
 		{name: "slack-go at its edge", pkg: "bot", imported: "github.com/slack-go/slack/socketmode", ok: true},
 		{name: "slack-go elsewhere", pkg: "agent", imported: "github.com/slack-go/slack"},
-		{name: "slack-go in the workspace", pkg: "internal/workspace", imported: "github.com/slack-go/slack"},
-		{name: "slack-go in the workspace's tests", pkg: "internal/workspace", imported: "github.com/slack-go/slack", test: true, ok: true},
-		{name: "slack-go in the desk's tests", pkg: "approvers/desk", imported: "github.com/slack-go/slack", test: true},
+		{name: "slack-go in the workspace", pkg: "internal/demo/workspace", imported: "github.com/slack-go/slack"},
+		{name: "slack-go in the workspace's tests", pkg: "internal/demo/workspace", imported: "github.com/slack-go/slack", test: true, ok: true},
+		{name: "slack-go in the desk's tests", pkg: "approvers/workflow", imported: "github.com/slack-go/slack", test: true},
 		{name: "a name that only begins like it", pkg: "agent", imported: "github.com/slack-go/slackline", ok: true},
 		{name: "go-openai in the bot", pkg: "bot", imported: "github.com/sashabaranov/go-openai"},
 		{name: "go-openai in cmd", pkg: "cmd/countersign", imported: "github.com/sashabaranov/go-openai"},
@@ -78,19 +78,19 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "bbolt in cmd", pkg: "cmd/countersign", imported: "go.etcd.io/bbolt"},
 		{name: "envconfig in cmd", pkg: "cmd/countersign", imported: "github.com/kelseyhightower/envconfig"},
 		{name: "MCP at its edge", pkg: "agent/mcp", imported: "github.com/modelcontextprotocol/go-sdk/mcp", ok: true},
-		{name: "MCP in the shop", pkg: "internal/shop", imported: "github.com/modelcontextprotocol/go-sdk/mcp", ok: true},
+		{name: "MCP in the shop", pkg: "internal/demo/shop", imported: "github.com/modelcontextprotocol/go-sdk/mcp", ok: true},
 		{name: "MCP in the agent", pkg: "agent", imported: "github.com/modelcontextprotocol/go-sdk/mcp"},
 		{name: "MCP in cmd", pkg: "cmd/countersign", imported: "github.com/modelcontextprotocol/go-sdk/mcp"},
 		{name: "an MCP server in cmd's tests", pkg: "cmd/countersign", imported: "github.com/modelcontextprotocol/go-sdk/mcp", test: true, ok: true},
 		{name: "cobra in the bot", pkg: "bot", imported: "github.com/spf13/cobra"},
-		{name: "prometheus in the desk", pkg: "approvers/desk", imported: "github.com/prometheus/client_golang/prometheus"},
+		{name: "prometheus in the desk", pkg: "approvers/workflow", imported: "github.com/prometheus/client_golang/prometheus"},
 
 		{name: "chance in the domain", pkg: "approvers", imported: "crypto/rand"},
 		{name: "files in the domain", pkg: "approvers", imported: "os"},
 		{name: "the net in the domain", pkg: "approvers", imported: "net/http"},
 		{name: "locks in the domain", pkg: "approvers", imported: "sync"},
 		{name: "chance in the domain's tests", pkg: "approvers", imported: "crypto/rand", test: true, ok: true},
-		{name: "chance in the desk", pkg: "approvers/desk", imported: "crypto/rand", ok: true},
+		{name: "chance in the desk", pkg: "approvers/workflow", imported: "crypto/rand", ok: true},
 	}
 	for _, tt := range tests {
 		broken := check([]source{{pkg: tt.pkg, file: tt.pkg + "/x.go", test: tt.test, imports: []string{tt.imported}}})
@@ -100,18 +100,18 @@ func TestBrokenGraphs(t *testing.T) {
 	}
 }
 
-// forbidden are the names by which a pure package could still read the clock, wait, or speak.
+// forbidden are the names by which a pure package could read the clock, wait, or do I/O.
 var forbidden = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"fmt":  {"Print", "Println", "Printf", "Scan", "Scanln", "Scanf"},
 }
 
-// impure lists what in a file a pure package may not do.
+// impure lists the forbidden uses in a file of a pure package.
 func impure(set *token.FileSet, file *ast.File) []string {
 	var found []string
 	say := func(n ast.Node, what string) { found = append(found, set.Position(n.Pos()).String()+": "+what) }
 	for _, i := range file.Imports {
-		if i.Name != nil { // forbidden goes by the usual name
+		if i.Name != nil { // forbidden lists the default names
 			say(i, "imports "+i.Path.Value+" under another name")
 		}
 	}
@@ -139,7 +139,7 @@ func impure(set *token.FileSet, file *ast.File) []string {
 }
 
 func identOr(id *ast.Ident, ok bool) string {
-	if !ok || id.Obj != nil { // a variable of that name
+	if !ok || id.Obj != nil { // a local variable of that name
 		return ""
 	}
 	return id.Name

@@ -1,9 +1,10 @@
 // Package archtest holds the import rules of the project; it consists of tests only.
 //
-// The floors, from the ground up: approvers; store and config; approvers/desk; bot and agent; cmd. Imports go down only, so bot
-// and agent never know each other. The backends of the store are chosen by cmd. Types of a foreign module stay in the one package that
-// speaks with what it stands for. The demo's parts under internal know nothing of the product, and only cmd and tests know them.
-// Package approvers is pure: no clock, no I/O, no goroutine, no chance.
+// The layers, from the bottom up: approvers; store and config; approvers/workflow; bot and agent; cmd. A package
+// imports only lower layers, so bot and agent do not import each other. Only cmd selects a backend of the store.
+// Types of a foreign module stay in the one package that wraps it. The demo packages under internal do not import the
+// product, and only cmd and tests import them. Package approvers is pure: no clock, no I/O, no goroutines, no
+// randomness.
 //
-// A new package needs a place in floors (rules_test.go), or the test fails.
+// A new package needs an entry in layers (rules_test.go), or the test fails.
 package archtest

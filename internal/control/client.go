@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// Client asks for tasks at a socket.
+// Client requests tasks over a socket.
 type Client struct {
 	Path  string
-	Trust []int // users beside root and this process's own whose server is believed
+	Trust []int // additional users whose server is trusted, besides root and the client's own user
 }
 
-// dialTime is how long a server that lives may take to accept.
+// dialTime is the time limit for a server to accept a connection.
 const dialTime = 5 * time.Second
 
-// Do asks for a task and copies its output to c.Out until the outcome. A task that was not done is a *Failure.
+// Do requests a task and copies its output to c.Out until the outcome. A task that failed returns a *Failure.
 func (c Client) Do(ctx context.Context, call Call) error {
 	if len(c.Path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d", ErrPath, c.Path, len(c.Path), maxPath)
@@ -53,14 +53,14 @@ func (c Client) Do(ctx context.Context, call Call) error {
 		return fmt.Errorf("%w on %s (HTTP status %s)", ErrForeign, c.Path, response.Status)
 	}
 	err = follow(response.Body, call.Out)
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxFrame)) // the end of the body, so that the server is not cut off while it sends it
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxFrame)) // read the body to its end, so that the server can finish sending
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
 }
 
-// plain makes one of this package's errors of what went wrong before the answer began.
+// plain converts an error from before the answer to one of this package's errors.
 func plain(err error) error {
 	for _, ours := range []error{ErrNobody, ErrUntrusted, ErrUnsupported} {
 		if errors.Is(err, ours) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Many more clients than places: all are served.
@@ -18,7 +20,7 @@ func TestManyClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, echo)
 	var wg sync.WaitGroup
-	for i := range 3 * maxConnections {
+	for i := range 3 * maxTasks {
 		wg.Go(func() {
 			var out bytes.Buffer
 			err := Client{Path: path}.Do(t.Context(), Call{Task: fmt.Sprintf("t%d", i), In: strings.NewReader("in"), Out: &out})
@@ -154,5 +156,64 @@ func TestBadServers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		l.Close()
+	}
+}
+
+// Whoever connects and says nothing holds up nobody: however many they are, a command gets through at once, and those
+// that are dropped are the ones that have been silent for longest.
+func TestIdleClients(t *testing.T) {
+	const idle = 2000
+	path := socketPath(t)
+	begun, release := make(chan struct{}), make(chan struct{})
+	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
+		if c.Task == "at work" {
+			close(begun)
+			<-release
+		}
+		return echo(ctx, uid, c)
+	})
+	working := make(chan error, 1)
+	go func() { working <- Client{Path: path}.Do(t.Context(), Call{Task: "at work", Out: io.Discard}) }()
+	<-begun
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	for range idle {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), headerTime/2) // none of them has been cut off for its time yet
+	defer cancel()
+	began := time.Now()
+	if err := (Client{Path: path}).Do(ctx, Call{Task: "good", Out: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("with %d idle connections a command took %s", idle, time.Since(began).Round(time.Millisecond))
+	dropped := 0
+	for i, c := range conns {
+		raw, err := c.(*net.UnixConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := raw.Control(func(fd uintptr) { _, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_DONTWAIT) })
+		if failed == nil && !errors.Is(err, unix.EAGAIN) {
+			dropped++
+			if i != dropped-1 {
+				t.Fatalf("connection %d was dropped, and an earlier one was not", i)
+			}
+		}
+	}
+	if dropped < idle-maxWaiting {
+		t.Errorf("%d of %d connections were dropped", dropped, idle)
+	}
+	close(release)
+	if err := <-working; err != nil {
+		t.Errorf("a task that was under way: %v", err)
 	}
 }

@@ -1,17 +1,16 @@
-// Package control carries tasks over a Unix socket, from a command to the process that can do them.
+// Package control runs tasks over a Unix socket, from a command to the process that can do them.
 //
-// It promises:
-//
-//   - Only the user that runs the server, and root, are heard. The socket has mode 0600 from the moment at which it exists, and the kernel
-//     is asked who connected. A client, too, asks the kernel who answers, and tells nothing to anybody whom it does not trust.
-//   - A socket that nobody listens on any more is replaced, one that somebody listens on never is.
-//   - A task's output is streamed, and its outcome follows. Where the connection ends without an outcome the client gets ErrLost: it
-//     may have been done or not.
+//   - Only root and the user that runs the server are served. The socket is created with mode 0600, and the server asks
+//     the kernel who connected. The client also asks the kernel who answers, and sends nothing to a user it does not
+//     trust.
+//   - A dead socket is replaced. A socket in use never is.
+//   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
+//     ErrLost: the task may or may not have been done.
 //   - A task's context ends with its client.
-//   - Whoever connects and then says nothing, too much, or nonsense is cut off, and takes nothing from others.
+//   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay others.
 //
-// What goes over the socket is HTTP: the task's name in the path, its options in a header, its input as the body. The answer's body is a row
-// of frames (see frame.go).
+// The protocol is HTTP: the task's name is in the path, its options in a header, its input in the body. The body of
+// the answer is a sequence of frames (see frame.go).
 package control
 
 import (
@@ -23,40 +22,40 @@ import (
 
 // Errors of a client.
 var (
-	// ErrNobody says that nobody listens on the socket.
+	// ErrNobody says that no process listens on the socket.
 	ErrNobody = errors.New("control: nobody listens")
-	// ErrLost says that the server went away without an outcome.
+	// ErrLost says that the connection ended without an outcome.
 	ErrLost = errors.New("control: the connection ended before the outcome")
-	// ErrOutput says that the client could not pass on what the server sent.
+	// ErrOutput says that the client could not write the task's output.
 	ErrOutput = errors.New("control: the output can't be written")
-	// ErrUntrusted says that the socket belongs to a user who has no business there.
+	// ErrUntrusted says that the socket belongs to an untrusted user.
 	ErrUntrusted = errors.New("control: the socket is in wrong hands")
-	// ErrForeign says that something else than this protocol's server listens.
+	// ErrForeign says that another program listens on the socket.
 	ErrForeign = errors.New("control: another program listens")
 )
 
 // Errors of a socket.
 var (
-	// ErrLive says that another process listens on the socket already.
+	// ErrLive says that another process already listens on the socket.
 	ErrLive = errors.New("control: somebody listens already")
-	// ErrPath says that there can't be a socket at the path.
+	// ErrPath says that no socket can be created at the path.
 	ErrPath = errors.New("control: no path for a socket")
-	// ErrUnsupported says that this system can't tell who connects to a socket.
+	// ErrUnsupported says that this system does not tell who connects to a socket.
 	ErrUnsupported = errors.New("control: this system does not say who connects to a Unix socket")
 )
 
-// Call is one task that is asked for.
+// Call is one requested task.
 type Call struct {
 	Task    string
 	Options json.RawMessage
-	Store   string    // path of the store that the client means
+	Store   string    // path of the store that the client expects
 	Version string    // of the client
 	In      io.Reader // nil: none
 	Out     io.Writer
-	Hurry   func(time.Duration) // set by the server: has the client take each piece of output within that time
+	Hurry   func(time.Duration) // set by the server: limits the time in which the client must take each piece of output
 }
 
-// Failure is how a task ended that did not end well.
+// Failure is the outcome of a task that failed.
 type Failure struct {
 	Code int    `json:"code"` // the exit code of the command
 	Text string `json:"error"`
@@ -72,8 +71,9 @@ const (
 	headerStore     = "Countersign-Store"
 	headerOptions   = "Countersign-Options"
 	pathPrefix      = "/tasks/"
-	maxHeader       = 64 << 10 // options and all
-	maxConnections  = 128
-	maxPath         = 107 // a Unix socket's address has 108 bytes on Linux, with the zero at the end
+	maxHeader       = 64 << 10 // bytes, with the options
+	maxTasks        = 128      // running at once; further ones wait
+	maxWaiting      = 512      // connections without a request yet
+	maxPath         = 107      // a Unix socket's address has 108 bytes on Linux, including the final zero
 	contentTypeBody = "application/octet-stream"
 )

@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// A frame is one byte that says what it is, the length of what follows in four bytes, and that.
+// A frame is one byte for its kind, four bytes for the length of its content, and the content.
 const (
 	frameOutput  = 'o' // a piece of the task's output
-	frameOutcome = 'e' // JSON, a Failure; empty: it was done. Nothing follows
+	frameOutcome = 'e' // a Failure as JSON; empty: success. The last frame
 )
 
-// maxFrame bounds what one frame holds.
+// maxFrame is the maximum size of a frame's content.
 const maxFrame = 1 << 20
 
 func writeFrame(w io.Writer, kind byte, body []byte) error {
@@ -44,7 +44,7 @@ func outcome(w io.Writer, f *Failure) error {
 	if f == nil {
 		return writeFrame(w, frameOutcome, nil)
 	}
-	if len(f.Text) > maxFrame/8 { // JSON needs up to six bytes for one
+	if len(f.Text) > maxFrame/8 { // JSON needs up to six bytes for each byte
 		f = &Failure{f.Code, f.Text[:maxFrame/8] + "…"}
 	}
 	body, err := json.Marshal(f)
@@ -54,7 +54,7 @@ func outcome(w io.Writer, f *Failure) error {
 	return writeFrame(w, frameOutcome, body)
 }
 
-// follow copies the output of a row of frames and returns the outcome.
+// follow copies the output from a sequence of frames and returns the outcome.
 func follow(r io.Reader, out io.Writer) error {
 	var head [5]byte
 	for {

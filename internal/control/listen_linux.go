@@ -1,6 +1,7 @@
 package control
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,11 +22,13 @@ type Listener struct {
 	*net.UnixListener
 	path  string
 	file  fs.FileInfo
-	slots chan struct{}
 	close func() error
+
+	mu      sync.Mutex
+	waiting list.List // *conn without a request yet, oldest first
 }
 
-// Listen opens the socket at a path. It is there for its owner only, and removed when the listener is closed.
+// Listen opens the socket at a path. Only its owner can connect. Closing the listener removes it.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -37,8 +41,8 @@ func Listen(path string) (*Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
 	}
-	// The file that bind makes takes the socket's own mode, so there is no moment at which others could connect, and no need to change
-	// the mask of the whole process.
+	// bind creates the file with the mode of the socket, so others can never connect, and the process's umask need
+	// not change.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -47,8 +51,8 @@ func Listen(path string) (*Listener, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrPath, path, err)
 	}
 	ul := l.(*net.UnixListener)
-	ul.SetUnlinkOnClose(false) // Close makes sure that it is ours
-	out := &Listener{UnixListener: ul, path: path, slots: make(chan struct{}, maxConnections)}
+	ul.SetUnlinkOnClose(false) // Close first checks that the socket is ours
+	out := &Listener{UnixListener: ul, path: path}
 	out.close = sync.OnceValue(out.release)
 	out.file, err = os.Lstat(path)
 	if err == nil && out.file.Mode() != fs.ModeSocket|0o600 {
@@ -60,7 +64,8 @@ func Listen(path string) (*Listener, error) {
 	return out, nil
 }
 
-// checkPath looks at the length of the path, and at the directory: where others could replace the socket they could listen in its place.
+// checkPath checks the length of the path, and that others can't replace files in the directory: they could listen in
+// place of the socket.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
@@ -80,11 +85,11 @@ func checkPath(path string) error {
 	return nil
 }
 
-// lockWait is how long another process may take to open or close a socket in the same directory.
+// lockWait is how long to wait while another process opens or closes a socket in the same directory.
 const lockWait = 2 * time.Second
 
-// lockDir keeps others from opening or closing a socket in the directory meanwhile: of two processes that find a dead socket one would
-// otherwise remove the other's.
+// lockDir locks the directory against other processes that open or close a socket in it. Otherwise, of two processes
+// that find a dead socket, one could remove the other's new socket.
 func lockDir(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -125,25 +130,79 @@ func removeDead(path string) error {
 	return fmt.Errorf("%w on %s, or it belongs to somebody else (%w); choose another path", ErrLive, path, err)
 }
 
-// Accept waits for a connection, and while there are very many for the end of one.
+// Accept waits for a connection. If too many connections have no request yet, it closes the one that has been silent
+// for longest.
 func (l *Listener) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
-	c, err := l.AcceptUnix()
+	u, err := l.AcceptUnix()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
-	return &conn{UnixConn: c, done: sync.OnceFunc(func() { <-l.slots })}, nil
+	c := &conn{UnixConn: u, l: l}
+	l.mu.Lock()
+	c.waits = l.waiting.PushBack(c)
+	var idle *conn
+	if l.waiting.Len() > maxWaiting {
+		idle = l.idlest()
+	}
+	l.mu.Unlock()
+	if idle != nil {
+		_ = idle.Close() // its reader gets an error
+	}
+	return c, nil
 }
 
-// conn is an accepted connection. It gives its place back when it ends.
+// idlest returns the oldest connection that has sent nothing, or the oldest if all have sent something.
+func (l *Listener) idlest() *conn {
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); c.silent() {
+			return c
+		}
+	}
+	return l.waiting.Front().Value.(*conn)
+}
+
+// conn is an accepted connection.
 type conn struct {
 	*net.UnixConn
-	done func()
+	l     *Listener
+	waits *list.Element // of l.waiting; nil: the connection has a request, or is closed
+	spoke atomic.Bool
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.UnixConn.Read(p)
+	if n > 0 {
+		c.spoke.Store(true)
+	}
+	return n, err
+}
+
+// silent reports whether the other end has sent nothing, including bytes not read yet.
+func (c *conn) silent() bool {
+	if c.spoke.Load() {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true // the connection is closed
+	}
+	unread := 0
+	failed := raw.Control(func(fd uintptr) { unread, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return failed != nil || err != nil || unread == 0
+}
+
+// asked marks that the request has arrived, so that Accept does not close the connection.
+func (c *conn) asked() {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if c.waits != nil {
+		c.l.waiting.Remove(c.waits)
+		c.waits = nil
+	}
 }
 
 func (c *conn) Close() error {
-	defer c.done()
+	c.asked()
 	return c.UnixConn.Close()
 }
 
@@ -153,14 +212,14 @@ func (l *Listener) Close() error { return l.close() }
 func (l *Listener) release() error {
 	if unlock, err := lockDir(filepath.Dir(l.path)); err == nil {
 		defer unlock()
-	} // otherwise somebody holds the directory: what is removed is looked at all the same
+	} // without the lock, remove it anyway: removal checks the file
 	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) {
 		os.Remove(l.path)
 	}
 	return l.UnixListener.Close()
 }
 
-// peer asks the kernel who is at the other end.
+// peer asks the kernel for the user at the other end.
 func peer(c net.Conn) (uid int, err error) {
 	var unixConn *net.UnixConn
 	switch c := c.(type) {

@@ -7,7 +7,7 @@ import "net"
 // Listener is an open socket.
 type Listener struct{ net.Listener }
 
-// Listen gives ErrUnsupported: only on Linux is it known who connects.
+// Listen returns ErrUnsupported: only Linux tells who connects.
 func Listen(string) (*Listener, error) { return nil, ErrUnsupported }
 
 func checkPath(string) error { return ErrUnsupported }

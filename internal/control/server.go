@@ -15,37 +15,53 @@ import (
 	"time"
 )
 
-// Server does tasks for those who connect.
+// Server runs tasks for connected clients.
 type Server struct {
-	// Do does a task for a user of this machine, writes its output to c.Out, and says how it ended; nil: well.
+	// Do runs a task for a user of this machine, and writes its output to c.Out. It returns nil on success.
 	Do      func(ctx context.Context, uid int, c Call) *Failure
 	Version string
 	Log     *slog.Logger
 }
 
 const (
-	headerTime = 10 * time.Second // for a client to say what it wants
-	stallTime  = 10 * time.Minute // for a client to take the next piece of output, or to send the next of its input
+	headerTime = 5 * time.Second  // for a client to send its request
+	stallTime  = 10 * time.Minute // for a client to take the next output, or to send the next input
 )
 
-// HTTP is the server that is to serve the listener.
+// HTTP returns the HTTP server for the listener.
 func (s Server) HTTP() *http.Server {
+	slots := make(chan struct{}, maxTasks)
 	return &http.Server{
-		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if a, ok := r.Context().Value(peerKey{}).(who); ok && a.asked != nil {
+				a.asked()
+			}
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				s.serve(w, r)
+			case <-r.Context().Done(): // the client disconnected
+			}
+		}), ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			uid, err := peer(c)
-			return context.WithValue(ctx, peerKey{}, who{uid, err})
+			w := who{}
+			w.uid, w.err = peer(c)
+			if c, ok := c.(interface{ asked() }); ok {
+				w.asked = c.asked
+			}
+			return context.WithValue(ctx, peerKey{}, w)
 		},
 	}
 }
 
-// peerKey is the key of a connection's who.
+// peerKey is the context key of a connection's peer.
 type peerKey struct{}
 
 type who struct {
-	uid int
-	err error
+	uid   int
+	err   error
+	asked func() // marks the connection as having a request; nil: no mark needed
 }
 
 func (s Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +83,7 @@ func taskOf(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, path
 // codeRefused is the exit code of a command that could not run.
 const codeRefused = 3
 
-// refused is the outcome of what is not even begun.
+// refused returns the outcome of a task that was not started.
 func refused(format string, args ...any) *Failure {
 	return &Failure{Code: codeRefused, Text: fmt.Sprintf(format, args...)}
 }
@@ -113,8 +129,8 @@ func (s *steady) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patient reads from a client as long as it keeps sending. Between two reads there is no deadline: one that passed would look as if the
-// client had gone.
+// patient reads from a client as long as it keeps sending. There is no deadline between two reads: if it passed, the
+// client would seem to have disconnected.
 type patient struct {
 	r  io.Reader
 	rc *http.ResponseController

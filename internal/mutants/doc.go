@@ -1,8 +1,10 @@
-// Package mutants breaks the product on purpose, in ways that would lose something, or do it twice, and makes sure that the campaigns notice; it consists of tests only.
+// Package mutants breaks the product on purpose, in ways that would lose something, or do it twice, and makes sure that
+// the campaigns notice; it consists of tests only.
 //
-// Each mutant is a change of source files that is made beside them: go test -overlay builds the product with it. The text that it replaces has to be
-// there exactly once, so that one whose code has changed fails here and is written anew.
+// Each mutant is a change of source files that is made beside them: go test -overlay builds the product with it. The
+// text that it replaces has to be there exactly once, so that one whose code has changed fails here and is written
+// anew.
 //
-//	go test ./internal/mutants -v                            # the five that matter most
+//	COUNTERSIGN_MUTANTS=first go test ./internal/mutants -v  # the five that matter most, which CI tries
 //	COUNTERSIGN_MUTANTS=all go test ./internal/mutants -v -timeout 60m
 package mutants

@@ -18,32 +18,32 @@ var slackMutants = []mutant{
 	},
 	{
 		name:  "guests may decide",
-		edits: []edit{{"bot/people.go", "		Guest:   u.IsRestricted || u.IsUltraRestricted,\n", "		Guest:   u.IsRestricted && u.IsUltraRestricted,\n"}},
+		edits: []edit{{"bot/directory/users.go", "		Guest:   u.IsRestricted || u.IsUltraRestricted,\n", "		Guest:   u.IsRestricted && u.IsUltraRestricted,\n"}},
 		by:    []campaign{edge("^TestIdentityMatrix$")},
 	},
 	{
 		name:  "an answer about somebody else counts",
-		edits: []edit{{"bot/people.go", "		if u.ID != user && (u.Enterprise.ID == \"\" || u.Enterprise.ID != user) {\n", "		if u.ID == \"\" {\n"}},
+		edits: []edit{{"bot/directory/users.go", "		if u.ID != user && (u.Enterprise.ID == \"\" || u.Enterprise.ID != user) {\n", "		if u.ID == \"\" {\n"}},
 		by:    []campaign{edge("^TestIdentityMatrix$")},
 	},
 	{
 		name:  "who clicked on a risky call is what was known a minute ago",
-		edits: []edit{{"bot/groups.go", "	fresh := risk >= approvers.High || !risk.Valid()\n", "	fresh := !risk.Valid()\n"}},
+		edits: []edit{{"bot/directory/groups.go", "	fresh := risk >= approvers.High || !risk.Valid()\n", "	fresh := !risk.Valid()\n"}},
 		by:    []campaign{edge("^TestWhenSlackIsAskedAnew$"), edge("^TestAttacks$")},
 	},
 	{
 		name:  "cards stand in channels that another organisation shares",
-		edits: []edit{{"bot/shared.go", "	if err != nil || !shared || mayShare(sight.Policy, id) {\n", "	if err != nil || shared || !shared {\n"}},
+		edits: []edit{{"bot/shared.go", "	if err != nil || !shared || mayShare(vm.Policy, id) {\n", "	if err != nil || shared || !shared {\n"}},
 		by:    []campaign{edge("^TestSharedChannelThatNobodyToldOf$")},
 	},
 	{
 		name:  "characters that hide are not shown as what they are",
 		edits: []edit{{"internal/visible/visible.go", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return true\n", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return false\n"}},
-		by:    []campaign{edge("^TestVisible$")},
+		by:    []campaign{{pkg: "./bot/render", run: "^TestVisible$"}},
 	},
 	{
 		name:  "secret arguments are written out",
-		edits: []edit{{"bot/masked.go", "func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }\n", "func argumentsOf(r approvers.Request) string { return maskedText(r.Args, nil) }\n"}},
+		edits: []edit{{"bot/render/masked_values.go", "func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }\n", "func argumentsOf(r approvers.Request) string { return maskedText(r.Args, nil) }\n"}},
 		by:    []campaign{edge("^TestSecretsStayMasked$")},
 	},
 }

@@ -16,7 +16,7 @@ var (
 	tamperings  = campaign{pkg: "./cmd/countersign", run: "^TestTampering$"}
 )
 
-func desk(run string) campaign { return campaign{pkg: "./approvers/desk", run: run, rapid: true} }
+func desk(run string) campaign { return campaign{pkg: "./approvers/workflow", run: run, rapid: true} }
 func outages(kind string) campaign {
 	return campaign{pkg: "./cmd/countersign", run: "^TestOutages$/^" + kind}
 }
@@ -37,15 +37,15 @@ var stateMutants = []mutant{
 	{
 		name: "tools run before executing is durable", first: true,
 		edits: []edit{
-			{"approvers/desk/claim.go",
+			{"approvers/workflow/claim.go",
 				"			run, err = t.claim(&e, givers)\n",
-				"			if run, err = t.claim(&e, givers); run {\n				return errLater\n			}\n"},
-			{"approvers/desk/claim.go",
+				"			if run, err = t.claim(&e, grantOwners); run {\n				return errLater\n			}\n"},
+			{"approvers/workflow/claim.go",
 				"		return err\n	})\n	return e, run, err\n}\n",
 				"		return err\n	})\n	if errors.Is(err, errLater) {\n		err = nil\n	}\n	return e, run, err\n}\n\nvar errLater = errors.New(\"with its outcome\")\n"},
-			{"approvers/desk/finish.go",
+			{"approvers/workflow/finish.go",
 				"		if e, err = e.Finish(ok, result, t.now); err != nil {\n",
-				"		if e.State == approvers.ExecutionNone {\n			if _, err = t.claim(&e, givers{}); err != nil {\n				return err\n			}\n		}\n" +
+				"		if e.State == approvers.ExecutionNone {\n			if _, err = t.claim(&e, grantOwners{}); err != nil {\n				return err\n			}\n		}\n" +
 					"		if e, err = e.Finish(ok, result, t.now); err != nil {\n"},
 		},
 		by: []campaign{crashPoints, kills},
@@ -65,19 +65,19 @@ var stateMutants = []mutant{
 	{
 		name: "the audit is written after the commit", first: true,
 		edits: []edit{
-			{"approvers/desk/desk.go",
-				"	redrawn map[redraw]bool\n",
-				"	redrawn map[redraw]bool\n\n	late []func(*tx) error\n	over bool\n"},
-			{"approvers/desk/desk.go",
+			{"approvers/workflow/workflow.go",
+				"	refreshed map[refresh]bool\n",
+				"	refreshed map[refresh]bool\n\n	late []func(*tx) error\n	over bool\n"},
+			{"approvers/workflow/workflow.go",
 				"	head, err := t.AuditHead(chain)\n",
 				"	if !t.over {\n		t.late = append(t.late, func(t *tx) error { return t.audit(chain, kind, actor, facts, body) })\n		return nil\n	}\n" +
 					"	head, err := t.AuditHead(chain)\n"},
-			{"approvers/desk/desk.go",
-				"	d.bells.ring(t.rings)\n	d.tell(t.events)\n",
-				"	if late := t.late; len(late) > 0 {\n		err = d.Store.Update(ctx, func(s store.Tx) error {\n" +
-					"			after := &tx{Tx: s, d: d, now: d.now(), policy: d.Policy(), rings: map[store.TimerKind]bool{}, over: true}\n" +
+			{"approvers/workflow/workflow.go",
+				"	w.jobs.Notify(t.wakes)\n	w.tell(t.events)\n",
+				"	if late := t.late; len(late) > 0 {\n		err = w.Store.Update(ctx, func(s store.Tx) error {\n" +
+					"			after := &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, over: true}\n" +
 					"			for _, write := range late {\n				if err := write(after); err != nil {\n					return err\n				}\n			}\n			return nil\n		})\n" +
-					"		if err != nil {\n			return err\n		}\n	}\n	d.bells.ring(t.rings)\n	d.tell(t.events)\n"},
+					"		if err != nil {\n			return err\n		}\n	}\n	w.jobs.Notify(t.wakes)\n	w.tell(t.events)\n"},
 		},
 		by: []campaign{crashPoints, crashImages},
 	},
@@ -96,20 +96,20 @@ var stateMutants = []mutant{
 	{
 		name: "a commit that failed is taken for one that did nothing",
 		edits: []edit{{"store/bolt/writer.go",
-			"		return w.fail(err)\n	}\n	return nil\n}\n\n// fail stops",
-			"		return err\n	}\n	return nil\n}\n\n// fail stops"}},
+			"		return w.fail(err)\n	}\n	if err := w.identity.committed(",
+			"		return err\n	}\n	if err := w.identity.committed("}},
 		by: []campaign{{pkg: "./store/bolt", run: "Sync"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$"}},
 	},
 	{
 		name: "a commit that failed is acknowledged",
-		edits: []edit{{"bot/edge.go",
-			"	_, err = b.Desk.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	return err\n",
-			"	_, err = b.Desk.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	_ = err\n	return nil\n"}},
+		edits: []edit{{"bot/receive.go",
+			"	_, err = b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	return err\n",
+			"	_, err = b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	_ = err\n	return nil\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$", env: []string{"COUNTERSIGN_FAULTS=3"}}},
 	},
 	{
 		name:  "an approval is not used up by the run",
-		edits: []edit{{"approvers/desk/claim.go", "			return true, t.follow(before, consumed)\n", "			_ = consumed\n			return true, nil\n"}},
+		edits: []edit{{"approvers/workflow/claim.go", "			return true, t.apply(consumed, events)\n", "			_, _ = consumed, events\n			return true, nil\n"}},
 		by:    []campaign{crashPoints},
 	},
 	{
@@ -122,36 +122,36 @@ var stateMutants = []mutant{
 	{
 		name: "a run that was cut is run again, whatever it does",
 		edits: []edit{
-			{"approvers/desk/lost.go", "	return e.Effect != approvers.Unprotected && e.Tries < maxTries\n", "	return e.Tries < maxTries\n"},
+			{"approvers/workflow/lost.go", "	return e.Effect != approvers.Unprotected && e.Tries < maxTries\n", "	return e.Tries < maxTries\n"},
 			{"approvers/execution.go", "	if e.State != ExecutionExecuting || e.Effect == Unprotected {\n", "	if e.State != ExecutionExecuting {\n"},
 		},
 		by: []campaign{crashPoints, kills},
 	},
 	{
 		name:  "an expiry does not wait for clicks that were received before it",
-		edits: []edit{{"approvers/desk/deadlines.go", "	if err != nil || !early {\n		return false, err\n", "	if err != nil || !early || early {\n		return false, err\n"}},
+		edits: []edit{{"approvers/workflow/deadlines.go", "	if err != nil || !early {\n		return false, err\n", "	if err != nil || !early || early {\n		return false, err\n"}},
 		by:    []campaign{desk("BeforeTheDeadline")},
 	},
 	{
 		name:  "an approval is not looked at again before the run",
-		edits: []edit{{"approvers/desk/claim.go", "		r = r.Recheck(t.deciding(), args)\n", "		_ = args\n"}},
+		edits: []edit{{"approvers/workflow/claim.go", "		cur.now, cur.events = cur.now.Recheck(t.deciding(), args)\n", "		_ = args\n"}},
 		by:    []campaign{desk("ThePolicy")},
 	},
 	{
 		name: "a message that was deleted before it came is heard",
-		edits: []edit{{"approvers/desk/hear.go",
-			"	if heard.Ignored, err = t.deleted(u.Place.Channel, u.TS); err != nil || heard.Ignored || u.Edited == \"\" {\n",
+		edits: []edit{{"approvers/workflow/receive_message.go",
+			"	if heard.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || heard.Ignored || u.Edited == \"\" {\n",
 			"	if err != nil || u.Edited == \"\" {\n"}},
 		by: []campaign{desk("^TestEditsOvertakeTheirMessage$")},
 	},
 	{
 		name:  "an edit that comes late replaces a later one",
-		edits: []edit{{"approvers/reword.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
+		edits: []edit{{"approvers/message_edit.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
 		by:    []campaign{desk("^TestRewordedAfterItWasRead$")},
 	},
 	{
 		name:  "a message that was lost is taken for the one in its place",
-		edits: []edit{{"bot/lost.go", "	of.n = uint64(times)\n", ""}, {"bot/lost.go", "	times, _ := m.Metadata.EventPayload[\"round\"].(float64)\n", ""}, {"bot/lost.go", "round{s.ID, s.Round}", "round{s.ID, 0}"}},
+		edits: []edit{{"bot/unconfirmed.go", "	of.n = uint64(times)\n", ""}, {"bot/unconfirmed.go", "	times, _ := m.Metadata.EventPayload[\"round\"].(float64)\n", ""}, {"bot/unconfirmed.go", "round{s.ID, s.Round}", "round{s.ID, 0}"}},
 		by:    []campaign{{pkg: "./bot", run: "^TestLostPostOfAReplacedCard$"}},
 	},
 	{
@@ -161,57 +161,57 @@ var stateMutants = []mutant{
 	},
 	{
 		name: "a delivery that comes again is handled again",
-		edits: []edit{{"approvers/desk/desk.go",
+		edits: []edit{{"approvers/workflow/workflow.go",
 			"	if !row.HandledAt.IsZero() {\n		return ErrHandled\n	}\n	row.HandledAt",
 			"	row.HandledAt"}},
 		by: []campaign{desk("^TestDeliveriesAreHandledOnce$"), crashPoints},
 	},
 	{
 		name:  "what was not shown can be approved",
-		edits: []edit{{"approvers/moves.go", "	if m.Digest != r.Digest {\n		return &Denied{Code: DeniedStale}\n", "	if false {\n		return &Denied{Code: DeniedStale}\n"}},
+		edits: []edit{{"approvers/transitions.go", "	if m.Digest != r.Digest {\n		return &Denied{Code: DeniedStale}\n", "	if false {\n		return &Denied{Code: DeniedStale}\n"}},
 		by:    []campaign{anyOrder},
 	},
 	{
 		name: "one person counts twice",
-		edits: []edit{{"approvers/moves.go",
-			"	if r.counted(m.Who.ID) {\n		return r, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.Plan.Risk >= Critical",
+		edits: []edit{{"approvers/transitions.go",
+			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.Plan.Risk >= Critical",
 			"	if r.Plan.Risk >= Critical"}},
 		by: []campaign{anyOrder, desk("^TestSixteenDeciders$")},
 	},
 	{
 		name: "a card whose post was not recorded is posted again",
 		edits: []edit{{"bot/show.go",
-			"	sent, err := b.lost(ctx, me, s, at)\n	if err != nil {\n		return err\n	}\n",
+			"	sent, err := b.findPosted(ctx, me, s, at)\n	if err != nil {\n		return err\n	}\n",
 			"	var sent map[int]string\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestLostPost"}, {pkg: "./cmd/countersign", run: "^TestLostPosts$"}, kills},
 	},
 	{
 		name:  "with a full disk everything is tried over and over",
-		edits: []edit{{"approvers/desk/hands.go", "h.d.room.lacking() || ", ""}},
+		edits: []edit{{"store/jobs/pool.go", "p.runner.diskSpace.isFull() || ", ""}},
 		by:    []campaign{desk("^TestFullDiskAgain$"), desk("^TestFullDisk$")},
 	},
 	{
 		name: "a process that starts does not look for runs that were cut",
-		edits: []edit{{"approvers/desk/lost.go",
-			"			if e.State == approvers.ExecutionExecuting && e.Owner != d.owner {\n",
+		edits: []edit{{"approvers/workflow/lost.go",
+			"			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {\n",
 			"			if e.State == \"\" {\n"}},
 		by: []campaign{crashPoints},
 	},
 	{
 		name:  "Slack is called before the time that it asked for",
-		edits: []edit{{"bot/governor.go", "		held.until = latest(held.until, until)\n", "		_ = held\n"}},
-		by:    []campaign{storm, {pkg: "./bot", run: "^TestRetryAfter$"}},
+		edits: []edit{{"bot/slackapi/rate_limiter.go", "		held.until = latest(held.until, until)\n", "		_ = held\n"}},
+		by:    []campaign{storm, {pkg: "./bot/slackapi", run: "^TestRetryAfter$"}},
 	},
 	{
 		name: "answers go before critical cards",
-		edits: []edit{{"approvers/desk/rank.go",
-			"func (t *tx) rank(s store.Surface) (store.Rank, error) {\n",
-			"func (t *tx) rank(s store.Surface) (store.Rank, error) {\n	if s.ID == \"\" {\n		return store.RankPlain, nil\n	}\n"}},
+		edits: []edit{{"approvers/workflow/rank.go",
+			"func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {\n",
+			"func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {\n	if s.ID == \"\" {\n		return store.RankPlain, nil\n	}\n"}},
 		by: []campaign{storm},
 	},
 	{
 		name:  "while Slack is down it is called all the same",
-		edits: []edit{{"bot/contact.go", "	lost := c.failures >= downAfter && !c.down\n", "	lost := c.failures < 0\n"}},
+		edits: []edit{{"bot/slackapi/circuit_breaker.go", "	lost := c.failures >= downAfter && !c.down\n", "	lost := c.failures < 0\n"}},
 		by:    []campaign{outages("silent")},
 	},
 	{
@@ -221,13 +221,13 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "what was heard while Slack is down is given up",
-		edits: []edit{{"bot/handle.go", " && !isPutOff(err)", ""}},
+		edits: []edit{{"bot/handle.go", " && !slackapi.IsPutOff(err)", ""}},
 		by:    []campaign{outages("fails-but-is-heard")},
 	},
 	{
 		name:  "what asks somebody to decide is shown although it is too late",
-		edits: []edit{{"bot/render_notice.go", "return asks && s.Surface.TS == \"\"", "return false && asks && s.Surface.TS == \"\""}},
-		by:    []campaign{{pkg: "./bot", run: "^TestLateNotices$"}},
+		edits: []edit{{"bot/render/notice.go", "return asks && v.Message.TS == \"\"", "return false && asks && v.Message.TS == \"\""}},
+		by:    []campaign{{pkg: "./bot/render", run: "^TestLateNotices$"}},
 	},
 	{
 		name:  "a signed head is not held against any key",
@@ -246,7 +246,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a form that was refused is forgotten",
-		edits: []edit{{"approvers/desk/desk.go", "row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil\n		return t.PutInbox(row)", "row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil\n		return nil"}},
+		edits: []edit{{"approvers/workflow/workflow.go", "row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil\n		return t.PutInbox(row)", "row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil\n		return nil"}},
 		by:    []campaign{{pkg: "./bot", run: "^TestReplay$"}},
 	},
 	{
@@ -261,37 +261,37 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a head is not held against the journal",
-		edits: []edit{{"cmd/countersign/verify_heads.go", "|| root != read.Root:", "|| root != read.Root && false:"}},
+		edits: []edit{{"approvers/audit/verify_heads.go", "|| root != read.Root:", "|| root != read.Root && false:"}},
 		by:    []campaign{tamperings},
 	},
 	{
 		name:  "a text may be missing without a record that says so",
-		edits: []edit{{"cmd/countersign/verify_rows.go", "if slices.Contains(open.erased, seq) {", "if slices.Contains(append(open.erased, seq), seq) {"}},
+		edits: []edit{{"approvers/audit/verify_rows.go", "if slices.Contains(open.erased, seq) {", "if slices.Contains(append(open.erased, seq), seq) {"}},
 		by:    []campaign{tamperings},
 	},
 	{
 		name:  "the auditor's page does not check the proofs that it made",
-		edits: []edit{{"cmd/countersign/audit_evidence_seal.go", "noProof != nil || proofs[i]", "noProof != nil || false && proofs[i]"}},
+		edits: []edit{{"approvers/audit/evidence_seal.go", "noProof != nil || proofs[i]", "noProof != nil || false && proofs[i]"}},
 		by:    []campaign{{pkg: "./cmd/countersign", run: "^TestEvidenceOfATamperedHistory$"}},
 	},
 	{
 		name:  "a head is posted again although nothing new was recorded",
-		edits: []edit{{"approvers/desk/seal_post.go", " || s.Step == int(last.Number)", ""}},
+		edits: []edit{{"approvers/workflow/seal_post.go", " || s.Step == int(last.Number)", ""}},
 		by:    []campaign{desk("^TestHeadsArePosted$")},
 	},
 	{
 		name:  "how far back a lost post is looked for goes by the machine's clock",
-		edits: []edit{{"bot/lost.go", "s.After.Add(-lookSlack)", "s.CreatedAt.Add(-lookSlack)"}},
+		edits: []edit{{"bot/unconfirmed.go", "s.After.Add(-scanMargin)", "s.CreatedAt.Add(-scanMargin)"}},
 		by:    []campaign{clockJumps},
 	},
 	{
 		name:  "what another process made counts as never posted",
-		edits: []edit{{"bot/lost.go", "	return since, doubtful || !ours\n", "	return since, doubtful && ours\n"}},
+		edits: []edit{{"bot/unconfirmed.go", "	return since, doubtful || !ours\n", "	return since, doubtful && ours\n"}},
 		by:    []campaign{clockJumps, kills},
 	},
 	{
 		name:  "what was put off before the clock was set back waits until then",
-		edits: []edit{{"approvers/desk/due.go", "		if !t.PutOff.IsZero() {\n			set = t.PutOff\n", "		if !t.PutOff.IsZero() {\n			set = now\n"}},
+		edits: []edit{{"store/jobs/due.go", "		if !t.PutOff.IsZero() {\n			set = t.PutOff\n", "		if !t.PutOff.IsZero() {\n			set = now\n"}},
 		by:    []campaign{desk("^TestWhatWasPutOffBeforeTheClockWasSetBack$")},
 	},
 }

@@ -1,7 +1,8 @@
-// Package redact keeps tokens, keys and passwords out of what is written down: the log, an error that is shown or stored, the last words of a process. Libraries
-// quote what they were given, a form, an address, a header, and nobody can know where one of their errors ends up. So every text goes through here last.
+// Package redact removes tokens, keys and passwords from text before it is written: to the log, to a stored or
+// displayed error, or to the last output of a process. Libraries quote their input in errors, such as a form, an
+// address or a header, so all text passes through this package last.
 //
-// A text loses what looks like a secret of a kind that is known, and whatever this process was told is one.
+// It removes text in the format of a known kind of secret, and the secrets that this process registered.
 package redact
 
 import (
@@ -14,17 +15,17 @@ import (
 	"sync/atomic"
 )
 
-// Removed stands where a secret stood.
+// Removed replaces a secret.
 const Removed = "(removed)"
 
-// patterns are what secrets look like, and what is left of them.
+// patterns match known kinds of secrets, with their replacement.
 var patterns = []struct {
 	secret *regexp.Regexp
 	left   string
 }{
 	{regexp.MustCompile(`\b(xox[a-z]|xapp|xwfp)[-.][0-9A-Za-z.-]{4,}`), Removed},            // Slack's tokens
 	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's addresses for answers: whoever knows one can write there
-	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of models' endpoints
+	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of model endpoints
 	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             //
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`), Removed}, // JSON web tokens
 	{regexp.MustCompile(`(?i)\b(bearer|basic)([ +]|%20)[0-9a-z._~+/=-]{6,}`), "${1} " + Removed},
@@ -32,13 +33,13 @@ var patterns = []struct {
 	{regexp.MustCompile(`(://)[^/\s"'@]+@`), "${1}" + Removed + "@"}, // a name and a password in an address
 }
 
-// known are the secrets that this process was told of, in every way in which they may be written; the longest first.
+// known are the registered secrets, in every way in which they may be written, longest first.
 var known atomic.Pointer[[]string]
 
-// shortest is the length below which a value is no secret: it would take words out of texts.
+// shortest is the minimum length of a secret. Removing shorter values would remove words from texts.
 const shortest = 6
 
-// Secrets are never written down from now on.
+// Secrets registers secrets, which are removed from all text from now on.
 func Secrets(values ...string) {
 	for {
 		before := known.Load()
@@ -66,10 +67,11 @@ func Secrets(values ...string) {
 	}
 }
 
-// secretName is how variables are called that hold secrets.
+// secretName matches the names of variables that hold secrets.
 var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE|SIGNING)_?KEY|_KEY$|_PAT$)`)
 
-// Environ takes the secrets of an environment, as os.Environ gives it: the values of the variables that are called like one.
+// Environ registers the secrets of an environment in the form of os.Environ: the values of variables with the name of
+// a secret.
 func Environ(environ []string) {
 	for _, line := range environ {
 		if name, value, ok := strings.Cut(line, "="); ok && secretName.MatchString(name) && !strings.HasPrefix(value, "/") { // a path leads to one
@@ -78,7 +80,7 @@ func Environ(environ []string) {
 	}
 }
 
-// Text is a text without its secrets.
+// Text returns a text without secrets.
 func Text(s string) string {
 	if all := known.Load(); all != nil {
 		for _, secret := range *all {
@@ -91,7 +93,7 @@ func Text(s string) string {
 	return s
 }
 
-// Error is what an error says, without secrets; empty for none.
+// Error returns the text of an error without secrets; empty for nil.
 func Error(err error) string {
 	if err == nil {
 		return ""
@@ -99,7 +101,8 @@ func Error(err error) string {
 	return Text(err.Error())
 }
 
-// Writer writes on to w what it is given, without secrets. Each write is looked at by itself: loggers write a line at a time.
+// Writer returns a writer that removes secrets and writes the rest to w. It checks each write separately: loggers
+// write one line at a time.
 func Writer(w io.Writer) io.Writer { return writer{w} }
 
 type writer struct{ w io.Writer }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// secret is part of every secret of these tests, and must be in nothing that is written.
+// secret is part of every secret of these tests, and must never be written.
 const secret = "S3cr3tValue"
 
 func TestText(t *testing.T) {
@@ -37,7 +37,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What a process is told is secret is never written, in whichever way it is put.
+// Registered secrets are never written, in any encoding.
 func TestKnownSecrets(t *testing.T) {
 	odd := `p&ss "w` + secret + "/\u00e9"
 	Environ([]string{"SHOP_PASSWORD=" + odd, "MCP_API_KEY=plain" + secret, "HOME=/root", "TOKEN_FILE=/run/secrets/token", "SHORT_TOKEN=abc"})
@@ -51,7 +51,8 @@ func TestKnownSecrets(t *testing.T) {
 	}
 }
 
-// Whatever a logger is given, message, text, error, group or struct, comes out without secrets; so does an error of net/http that quotes an address.
+// A logger writes no secrets, whether they are in a message, text, error, group or struct; this includes an error of
+// net/http that quotes an address.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(Writer(&out), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -66,7 +67,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// No text is made longer without an end, and none panics.
+// The length of the result is limited, and no text causes a panic.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"xoxb-1-2", "token=abcd", "://a@", "Bearer abcdef", "hooks.slack.com/actions/x"} {
 		f.Add(s)

@@ -14,14 +14,14 @@ import (
 	"unicode/utf16"
 )
 
-// Values are secrets that go to one server and must not come back from it, in every way in which it may write them as text. An encoding of all of a text, such as base64,
-// is not recognised.
+// Values are secrets that are sent to one server and must not come back from it, in any way in which the server may
+// write them as text. Encodings of a whole text, such as base64, are not recognized.
 type Values struct {
 	written []string         // the longest first
-	escaped []*regexp.Regexp // as texts within JSON and addresses write them
+	escaped []*regexp.Regexp // with the escapes of JSON and URLs
 }
 
-// NewValues keeps values out of the log too.
+// NewValues returns Values, and also registers them as secrets for the log.
 func NewValues(values []string) Values {
 	Secrets(values...)
 	var out Values
@@ -47,7 +47,7 @@ func NewValues(values []string) Values {
 }
 
 func (v *Values) add(s string) {
-	quoted, _ := json.Marshal(s) //nolint:errchkjson // a text always is one of JSON
+	quoted, _ := json.Marshal(s) //nolint:errchkjson // a string always has a JSON form
 	for _, w := range []string{s, url.QueryEscape(s), url.PathEscape(s), percent(s), strings.ToLower(percent(s)), html.EscapeString(s), string(quoted[1 : len(quoted)-1])} {
 		if len(w) >= shortest {
 			v.written = append(v.written, w)
@@ -58,10 +58,10 @@ func (v *Values) add(s string) {
 	}
 }
 
-// maxEscaped is the length up to which a value is looked for behind escapes.
+// maxEscaped is the maximum length of a value that is searched for in escaped form.
 const maxEscaped = 8 << 10
 
-// percent escapes everything but letters and digits, as some do.
+// percent escapes everything except letters and digits, as some servers do.
 func percent(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -74,10 +74,11 @@ func percent(s string) string {
 	return b.String()
 }
 
-// controls are the letters by which JSON writes what can't be seen.
+// controls are JSON's short escapes for control characters.
 var controls = map[rune]string{'\n': "n", '\r': "r", '\t': "t", '\b': "b", '\f': "f"}
 
-// escapes matches a text of which any characters may be escaped as within JSON, within JSON in a text of JSON, or within an address.
+// escapes matches a text in which any characters may be escaped as in JSON, in JSON within a JSON string, or in a
+// URL.
 func escapes(s string) *regexp.Regexp {
 	var b strings.Builder
 	for i, c := range []rune(s) {
@@ -102,7 +103,7 @@ func escapes(s string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-// Out is a text without the values.
+// Out returns a text without the values.
 func (v Values) Out(text string) string {
 	for _, secret := range v.written {
 		text = strings.ReplaceAll(text, secret, Removed)
@@ -115,13 +116,13 @@ func (v Values) Out(text string) string {
 	return text
 }
 
-// In reports whether a text holds one of the values.
+// In reports whether a text contains one of the values.
 func (v Values) In(text string) bool {
 	return slices.ContainsFunc(v.written, func(secret string) bool { return strings.Contains(text, secret) }) ||
 		strings.ContainsAny(text, `\%`) && slices.ContainsFunc(v.escaped, func(secret *regexp.Regexp) bool { return secret.MatchString(text) })
 }
 
-// Longest is how much more than a limit has to be read, so that no secret is cut in two where the text is.
+// Longest returns how many bytes to read beyond a limit, so that truncation does not split a secret.
 func (v Values) Longest() int {
 	if len(v.written) == 0 {
 		return 0
@@ -129,13 +130,13 @@ func (v Values) Longest() int {
 	return len(v.written[0])
 }
 
-// secretHeaders hold secrets even where they are written out in the policy file.
+// secretHeaders are parts of names of headers that hold secrets, even if the policy file contains their values.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
-// Header reports whether a header is called like one that holds a secret.
+// Header reports whether a header has the name of one that holds a secret.
 func Header(name string) bool {
 	return slices.ContainsFunc(secretHeaders, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
 }
 
-// Variable reports whether a variable of the environment is called like one that holds a secret.
+// Variable reports whether an environment variable has the name of one that holds a secret.
 func Variable(name string) bool { return secretName.MatchString(name) }

@@ -1,4 +1,5 @@
-// Package visible makes everything in other people's text seen before a person reads it: on a card, in a terminal, in a log.
+// Package visible makes hidden characters in other people's text visible before a person reads it: on a card, in a
+// terminal, in a log.
 package visible
 
 import (
@@ -8,23 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes everything in a text seen that a screen would hide or turn around: control, bidirectional, zero-width, tag and
-// variation characters, blank letters, undecodable bytes and long runs of spaces become ⟨…⟩. Line feeds stay. The
-// bracket itself is escaped, so that a text cannot pretend to hold an escape.
+// Text replaces everything that a screen would hide or reorder by ⟨…⟩: control, bidirectional, zero-width, tag and
+// variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay. The brackets
+// themselves are escaped, so that a text cannot fake an escape.
 func Text(s string) string {
 	text, _ := Counted(s)
 	return text
 }
 
-// Escapes counts, by reason, what Text shows as ⟨…⟩.
+// Line returns the visible text on one line, without surrounding space. A line feed becomes ⏎.
+func Line(s string) string {
+	return strings.ReplaceAll(Text(strings.TrimSpace(s)), "\n", " ⏎ ")
+}
+
+// Escapes counts the escapes of Text by reason.
 type Escapes struct {
-	Unseen   int // can't be seen, or changes how others are
-	Runs     int // spaces in a row, many enough to push text out of sight
-	Brackets int // can be seen, but is what an escape is written with
+	Unseen   int // invisible, or changes how other characters are shown
+	Runs     int // runs of spaces that could push text out of sight
+	Brackets int // visible, but used to write escapes
 	Piled    int // accents upon accents
 }
 
-// Counted is a visible text, and what had to be escaped in it.
+// Counted returns the visible text, and the number of escapes in it.
 func Counted(s string) (string, Escapes) {
 	var b strings.Builder
 	var prev rune
@@ -73,30 +79,30 @@ func Counted(s string) (string, Escapes) {
 
 const (
 	longRun  = 16 // spaces in a row that could push text out of sight
-	maxMarks = 3  // combining marks on one letter; more of them paint over the lines around it
+	maxMarks = 3  // combining marks on one letter; more would overwrite adjacent lines
 )
 
 // spaces counts the spaces at the start of s.
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
-// Hidden reports whether a character can't be seen, or changes how others are.
+// Hidden reports whether a character is invisible, or changes how other characters are shown.
 func Hidden(r, prev, next rune) bool {
 	switch {
 	case r == '\n':
 		return false
 	case r == 0x200D: // joins emoji, as in a family; elsewhere it hides
 		return !pictograph(prev) || !pictograph(next)
-	case r == 0xFE0F || r == 0xFE0E: // picks a picture or a letter form for the character before it
+	case r == 0xFE0F || r == 0xFE0E: // selects the emoji or text form of the character before it
 		return !pictograph(prev) && !keycap(prev)
 	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):
 		return true
-	case r == 0xA0 || r == 0x202F || r == 0x3000: // spaces that look like spaces, in everyday use
+	case r == 0xA0 || r == 0x202F || r == 0x3000: // visible spaces in common use
 		return false
 	}
 	return r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' '
 }
 
-// blankLetters are letters, marks and symbols that are drawn as nothing.
+// blankLetters are letters, marks and symbols without visible shape.
 var blankLetters = map[rune]bool{
 	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true, 0x1D159: true,
 }

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -11,14 +12,22 @@ import (
 
 func (t reader) Audit(chain string) ([]approvers.AuditRecord, error) {
 	var out []approvers.AuditRecord
-	for k, v := range t.rows.scan(audit, text(nil, chain), nil) {
+	var damaged []error
+	for k, v := range t.rows.each(audit, text(nil, chain), nil, false, func(_ []byte, d *store.DamagedError) {
+		t.rows.note(d)
+		damaged = append(damaged, d)
+	}) {
 		a, err := recordOf(k, v)
 		if err != nil {
-			return nil, err
+			damaged = append(damaged, err)
+			continue
 		}
 		out = append(out, a)
 	}
-	return out, nil
+	if len(damaged) == 1 {
+		return out, damaged[0]
+	}
+	return out, errors.Join(damaged...)
 }
 
 func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
@@ -29,13 +38,19 @@ func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
 	return head, err
 }
 
-// head is a chain's last record; zero for a chain that does not exist.
+// head returns a chain's last record; zero if the chain does not exist.
 func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	what := recordID{audit, chain}
 	if k, ok := t.rows.known[what]; ok {
 		return *k.record.(*approvers.AuditRecord), nil
 	}
-	if k, v := t.rows.last(audit, text(nil, chain)); k != nil {
+	k, v, damaged := t.rows.highest(audit, text(nil, chain))
+	switch {
+	case damaged != nil:
+		if head, err = t.headOfJournal(k, damaged); err != nil {
+			return head, err
+		}
+	case k != nil:
 		if head, err = recordOf(k, v); err != nil {
 			return head, err
 		}
@@ -44,12 +59,24 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return head, nil
 }
 
-// recordOf reads a record, with the hash that was written for it: whether that is the hash of its bytes is for those to say who verify.
+// headOfJournal returns the part of a chain's damaged last record that the journal holds, which is enough to append
+// the next record. Verification reports the damage.
+func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
+	chain, seq, _ := auditKey(key)
+	for _, v := range t.rows.lying(auditJournal, nil) {
+		if e := entryOf(nil, v.value); v.sound && e.Chain == chain && e.Seq == seq {
+			return approvers.AuditRecord{Chain: chain, Seq: seq, Hash: e.Sum.String()}, nil
+		}
+	}
+	return approvers.AuditRecord{}, damaged
+}
+
+// recordOf reads a record with its stored hash. It does not check the hash against the bytes; verification does.
 func recordOf(k, v []byte) (approvers.AuditRecord, error) {
 	x := auditRow(k, v)
 	a, err := approvers.ParseAuditRecord(x.Record)
 	if err != nil {
-		return a, fmt.Errorf("store: audit record %d of chain %q: %w", x.Seq, x.Chain, err)
+		return a, damagedRow(audit, k, err.Error())
 	}
 	a.Hash = x.Sum.String()
 	return a, nil
@@ -62,16 +89,15 @@ func (t reader) AuditChains(after string, limit int) ([]string, error) {
 		from = beyond(text(nil, after))
 	}
 	for len(chains) < limit {
-		var key []byte
-		for key = range t.rows.scan(audit, nil, from) {
-			break
+		chain := ""
+		for k := range t.rows.lying(audit, from) { // a damaged record still belongs to its chain; verification reports an invalid key
+			if name, _, ok := auditKey(k); ok {
+				chain = name
+				break
+			}
 		}
-		if key == nil {
+		if chain == "" {
 			return chains, nil
-		}
-		chain, _, ok := cutText(key)
-		if !ok {
-			return nil, fmt.Errorf("store: the key %x of %s is damaged", key, audit)
 		}
 		chains = append(chains, chain)
 		from = beyond(text(nil, chain))
@@ -80,7 +106,10 @@ func (t reader) AuditChains(after string, limit int) ([]string, error) {
 }
 
 func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
-	v := t.rows.get(auditPayloads, number(text(nil, chain), seq))
+	v, err := t.rows.fetch(auditPayloads, number(text(nil, chain), seq))
+	if err != nil {
+		return approvers.AuditPayload{}, err
+	}
 	if v == nil {
 		return approvers.AuditPayload{}, fmt.Errorf("payload of audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
 	}
@@ -91,7 +120,7 @@ func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, 
 	return p, nil
 }
 
-// AppendAudit refuses a record that would not verify when it is read again: an append can't be mended later.
+// AppendAudit refuses a record that would fail verification later: an append can't be corrected.
 func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err

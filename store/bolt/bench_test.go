@@ -17,10 +17,10 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks run the store and raw bbolt writing the very same bytes in turns within one run, so that a noisy machine hurts both.
-// They report decisions a second of each, the ratio, and the ratio of processor time (raw's to the store's), which a
-// busy machine hardly changes. A decision is the transaction of a click: the request is put, a timer cleared or
-// set, the audit appended with its payload, and the card's surface put.
+// The benchmarks run the store and raw bbolt writing the very same bytes in turns within one run, so that a noisy
+// machine hurts both. They report decisions a second of each, the ratio, and the ratio of processor time (raw's to the
+// store's), which a busy machine hardly changes. A decision is the transaction of a click: the request is put, a timer
+// cleared or set, the audit appended with its payload, and the card's outbox message put.
 
 const benchRequests = 1024
 
@@ -28,8 +28,8 @@ func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 200, false) }
 
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 6400, false) }
 
-// BenchmarkDecision64Read reads the request, the surface and the head of the chain in the same transaction, as the desk does. Raw bbolt
-// still only writes.
+// BenchmarkDecision64Read reads the request, the outbox message and the head of the chain in the same transaction, as
+// the workflow does. Raw bbolt still only writes.
 func BenchmarkDecision64Read(b *testing.B) { benchDecisions(b, 64, 6400, true) }
 
 // benchDecisions makes decisions with a number of writers, in rounds of the store and raw bbolt in turn.
@@ -135,9 +135,9 @@ func propose(tx store.Tx, id, surface string, now time.Time) error {
 	a := approvers.AuditRecord{Chain: id, At: now, Kind: approvers.AuditProposed, Facts: map[string]string{"tool": r.Tool, "digest": r.Digest}}
 	return errors.Join(
 		tx.PutRequest(r),
-		tx.PutSurface(store.Surface{
-			ID: surface, Kind: store.SurfaceCard, Ref: id, Request: id, To: "channel:#support-approvals", State: store.SurfaceShown,
-			Want: 1, Shown: 1, Posts: 1, Hash: strings.Repeat("d", 64), Channel: "C0001", TS: id, CreatedAt: now,
+		tx.PutOutboxMessage(store.OutboxMessage{
+			ID: surface, Kind: store.OutboxCard, Ref: id, Request: id, To: "channel:#support-approvals", State: store.OutboxShown,
+			Revision: 1, ShownRevision: 1, Posts: 1, Hash: strings.Repeat("d", 64), Channel: "C0001", TS: id, CreatedAt: now,
 		}),
 		tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: id, Due: r.ExpiresAt}),
 		tx.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: id, Due: r.EscalateAt}),
@@ -155,7 +155,7 @@ type clicks struct {
 // decided is what was last written of a request.
 type decided struct {
 	request approvers.Request
-	surface store.Surface
+	surface store.OutboxMessage
 	head    approvers.AuditRecord
 }
 
@@ -179,14 +179,15 @@ func readDecided(r store.Reader, n int) (d decided, err error) {
 	if d.request, err = r.Request(benchID("req", n)); err != nil {
 		return d, err
 	}
-	if d.surface, err = r.Surface(benchID("s", n)); err != nil {
+	if d.surface, err = r.OutboxMessage(benchID("s", n)); err != nil {
 		return d, err
 	}
 	d.head, err = r.AuditHead(d.request.ID)
 	return d, err
 }
 
-// click decides on a request. One that was decided on is set back by the next click, so that every click is the same work.
+// click decides on a request. One that was decided on is set back by the next click, so that every click is the same
+// work.
 func (c *clicks) click(ctx context.Context, n int) error {
 	n %= benchRequests
 	var next decided
@@ -221,13 +222,13 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 			Kind: approvers.Approve, By: "T0001/U0002", Name: "Sam", Role: "team-lead", Digest: d.request.Digest, Rendering: d.request.Digest, At: benchTime,
 		}}
 	}
-	d.surface.State, d.surface.Want = store.SurfaceWanted, d.surface.Want+1
+	d.surface.State, d.surface.Revision = store.OutboxWanted, d.surface.Revision+1
 	p := approvers.AuditPayload{Chain: d.request.ID, Seq: d.head.Seq + 1, Salt: []byte("0123456789abcdef"), Body: []byte(`{"reason":"The photographs show it."}`)}
 	d.head = approvers.AuditRecord{
 		Chain: d.request.ID, At: benchTime, Kind: approvers.AuditDecided, Actor: "T0001/U0002", PayloadHash: p.Hash(),
 		Facts: map[string]string{"decision": "approve", "role": "team-lead", "stage": "1", "digest": d.request.Digest, "rendering": d.request.Digest},
 	}.Link(d.head)
-	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutSurface(d.surface))
+	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.surface))
 }
 
 // record makes clicks and notes the bytes that each wrote.

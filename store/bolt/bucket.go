@@ -2,7 +2,7 @@ package bolt
 
 import "fmt"
 
-// bucket numbers the buckets. The numbers are written into record headers: they never change.
+// bucket numbers the buckets. The numbers are part of record headers, so they never change.
 type bucket byte
 
 const (
@@ -15,21 +15,21 @@ const (
 	requests
 	requestOpen
 	executions
-	_ // was runs, which are tallies since version 2
+	_ // was runs, replaced by counters in version 2
 	timers
 	timerRef
 	inbox
 	inboxUnhandled
 	inboxHandled
-	surfaces
-	surfaceRef
-	surfaceMessage
+	outboxMessages
+	outboxRef
+	outboxSlackMessage
 	renderings
 	audit
 	auditPayloads
 	settings
-	tallies
-	tallyTime
+	counters
+	counterTime
 	grants
 	grantOpen
 	absences
@@ -44,38 +44,39 @@ const (
 	elicitationExecution
 	files
 	fileData
+	setAside
 
 	bucketEnd
 )
 
-// bucketNames has no name for a bucket that is gone.
+// bucketNames holds the name of each bucket; empty: removed.
 var bucketNames = [bucketEnd]string{
-	conversations:     "conversations",
-	conversationPlace: "conversation_place",
-	messages:          "messages",
-	turns:             "turns",
-	calls:             "calls",
-	callTurn:          "call_turn",
-	requests:          "requests",
-	requestOpen:       "request_open",
-	executions:        "executions",
-	timers:            "timers",
-	timerRef:          "timer_ref",
-	inbox:             "inbox",
-	inboxUnhandled:    "inbox_unhandled",
-	inboxHandled:      "inbox_handled",
-	surfaces:          "surfaces",
-	surfaceRef:        "surface_ref",
-	surfaceMessage:    "surface_message",
-	renderings:        "renderings",
-	audit:             "audit",
-	auditPayloads:     "audit_payloads",
-	settings:          "settings",
-	tallies:           "tallies",
-	tallyTime:         "tally_time",
-	grants:            "grants",
-	grantOpen:         "grant_open",
-	absences:          "absences",
+	conversations:      "conversations",
+	conversationPlace:  "conversation_place",
+	messages:           "messages",
+	turns:              "turns",
+	calls:              "calls",
+	callTurn:           "call_turn",
+	requests:           "requests",
+	requestOpen:        "request_open",
+	executions:         "executions",
+	timers:             "timers",
+	timerRef:           "timer_ref",
+	inbox:              "inbox",
+	inboxUnhandled:     "inbox_unhandled",
+	inboxHandled:       "inbox_handled",
+	outboxMessages:     "surfaces",
+	outboxRef:          "surface_ref",
+	outboxSlackMessage: "surface_message",
+	renderings:         "renderings",
+	audit:              "audit",
+	auditPayloads:      "audit_payloads",
+	settings:           "settings",
+	counters:           "tallies",
+	counterTime:        "tally_time",
+	grants:             "grants",
+	grantOpen:          "grant_open",
+	absences:           "absences",
 
 	conversationLast:      "conversation_last",
 	turnConversation:      "turn_conversation",
@@ -88,9 +89,10 @@ var bucketNames = [bucketEnd]string{
 	elicitationExecution:  "elicitation_execution",
 	files:                 "files",
 	fileData:              "file_data",
+	setAside:              "set_aside",
 }
 
-// allBuckets goes through the buckets that a store has.
+// allBuckets iterates over the buckets of a store.
 func allBuckets(yield func(bucket) bool) {
 	for b := bucket(1); b < bucketEnd; b++ {
 		if bucketNames[b] != "" && !yield(b) {

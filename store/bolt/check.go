@@ -12,17 +12,21 @@ import (
 	"countersign/store"
 )
 
-// maxFaults bounds how many faults one check reports.
+// maxFaults limits the number of faults that one check reports.
 const maxFaults = 20
 
-// Check verifies bbolt's pages, that every record and its index rows agree, and every audit chain with its payloads. Writers
-// wait while the pages are verified, and go on during the rest.
+// Check verifies bbolt's pages, that records and index rows agree, and every audit chain with its payloads. Writers
+// wait only while the pages are verified.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkPages(ctx); err != nil {
 		return err
 	}
 	return s.View(ctx, func(r store.Reader) error {
 		c := &checker{ctx: ctx, rows: r.(*reader).rows}
+		c.rows.damage = &damages{tell: []func(store.Damage){func(x store.Damage) {
+			s.damage.found(x)
+			c.fault("%v", x)
+		}}}
 		checkTable(c, conversationTable)
 		checkTable(c, turnTable)
 		checkTable(c, callTable)
@@ -31,23 +35,29 @@ func (s *Store) Check(ctx context.Context) error {
 		checkTable(c, elicitationTable)
 		c.files()
 		checkTable(c, inboxTable)
-		checkTable(c, surfaceTable)
+		checkTable(c, outboxTable)
 		checkTable(c, settingTable)
 		checkTable(c, grantTable)
 		checkTable(c, absenceTable)
 		checkRecords(c, messages, func(m *store.Message) []byte { return number(text(nil, m.Conversation), m.Seq) })
-		checkRecords(c, renderings, func(r *store.Rendering) []byte { return number(text(nil, r.Surface), r.Post) })
+		checkRecords(c, renderings, func(r *store.Rendering) []byte { return number(text(nil, r.OutboxMessage), r.Post) })
 		c.timers()
-		c.tallies()
+		c.counters()
 		c.audit()
+		for range c.rows.sound(setAside, nil, nil) {
+			if !c.going() {
+				break
+			}
+		}
 		return c.outcome()
 	})
 }
 
-// checkPages makes sure that every page can be read, and has bbolt verify the rest, which panics in a goroutine of its own about one
-// that can't. That needs the list of free pages, which writers change, so it holds the write lock.
+// checkPages first makes sure that every page can be read, because bbolt's own check panics in a goroutine of its own
+// about a page that can't. Then it runs bbolt's check. The check needs the list of free pages, which writers change,
+// so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
-	if err := s.writer.broken(); err != nil {
+	if err := s.readable(); err != nil {
 		return err
 	}
 	btx, err := s.db.Begin(true)
@@ -55,9 +65,9 @@ func (s *Store) checkPages(ctx context.Context) error {
 		return store.ErrClosed
 	}
 	if err != nil {
-		return fmt.Errorf("store: begin a check: %w", err)
+		return fmt.Errorf("store: begin a check: %w", within{err})
 	}
-	if err := walkPages(ctx, s.db.Path(), btx); err != nil {
+	if err := walkPages(ctx, s.identity.file, btx); err != nil {
 		return errors.Join(fmt.Errorf("%w (%w). Put a backup in its place", store.ErrDamaged, err), btx.Rollback())
 	}
 	c := &checker{}
@@ -86,7 +96,13 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// going reports whether the check goes on, which it does until its context ends.
+// get reads a row; nil: there is none, or it is damaged, which is reported separately.
+func (c *checker) get(in bucket, key []byte) []byte {
+	v, _ := c.rows.fetch(in, key)
+	return v
+}
+
+// going reports whether the check's context is still valid.
 func (c *checker) going() bool { return c.ctx.Err() == nil }
 
 func (c *checker) outcome() error {
@@ -102,9 +118,9 @@ func (c *checker) outcome() error {
 	return fmt.Errorf("store: the check found faults: %w", errors.Join(c.faults...))
 }
 
-// checkTable verifies a bucket of guarded records and the rows that they have in index buckets, both ways.
+// checkTable verifies the guarded records of a bucket against their index rows, in both directions.
 func checkTable[T any](c *checker, t *table[T]) {
-	for k, v := range c.rows.scan(t.in, nil, nil) {
+	for k, v := range c.rows.sound(t.in, nil, nil) {
 		if !c.going() {
 			return
 		}
@@ -131,14 +147,14 @@ func checkTable[T any](c *checker, t *table[T]) {
 			if !h.has(x) {
 				c.fault("%s %q: its header does not name its row %x in %s", t.name, k, x.key, x.in)
 			}
-			if id := c.rows.get(x.in, x.key); !bytes.Equal(id, k) {
+			if id := c.get(x.in, x.key); !bytes.Equal(id, k) {
 				c.fault("%s %q: its row %x in %s says %q", t.name, k, x.key, x.in, id)
 			}
 		}
 	}
 	for _, in := range t.indexes {
-		for k, id := range c.rows.scan(in, nil, nil) {
-			h, _, err := cutHeader(c.rows.get(t.in, id))
+		for k, id := range c.rows.sound(in, nil, nil) {
+			h, _, err := cutHeader(c.get(t.in, id))
 			if err != nil || !h.has(row{in, k}) {
 				c.fault("%s: its row %x names %s %q, which does not have it", in, k, t.name, id)
 			}
@@ -146,9 +162,9 @@ func checkTable[T any](c *checker, t *table[T]) {
 	}
 }
 
-// checkRecords verifies that each record of a bucket lies under its own key.
+// checkRecords verifies that each record of a bucket is stored under its own key.
 func checkRecords[T any](c *checker, in bucket, key func(*T) []byte) {
-	for k, v := range c.rows.scan(in, nil, nil) {
+	for k, v := range c.rows.sound(in, nil, nil) {
 		if !c.going() {
 			return
 		}
@@ -164,31 +180,31 @@ func checkRecords[T any](c *checker, in bucket, key func(*T) []byte) {
 func (c *checker) timers() {
 	checkRecords(c, timers, func(t *store.Timer) []byte {
 		due := moment(nil, t.Due)
-		if got := c.rows.get(timerRef, timerKindRef(t.Kind, t.Ref)); !bytes.Equal(got, due) {
+		if got := c.get(timerRef, timerKindRef(t.Kind, t.Ref)); !bytes.Equal(got, due) {
 			c.fault("%s: the row of %s %q says %x, it is due %x", timerRef, t.Kind, t.Ref, got, due)
 		}
 		return timerKey(t.Kind, due, t.Ref)
 	})
-	for k, due := range c.rows.scan(timerRef, nil, nil) {
+	for k, due := range c.rows.sound(timerRef, nil, nil) {
 		kind, rest, ok := cutText(k)
 		ref, rest, ok2 := cutText(rest)
-		if !ok || !ok2 || len(rest) > 0 || c.rows.get(timers, timerKey(store.TimerKind(kind), due, ref)) == nil {
+		if !ok || !ok2 || len(rest) > 0 || c.get(timers, timerKey(store.TimerKind(kind), due, ref)) == nil {
 			c.fault("%s: row %x names a timer that is not there", timerRef, k)
 		}
 	}
 }
 
-func (c *checker) tallies() {
-	for k, n := range c.rows.scan(tallies, nil, nil) {
-		key, at, id, ok := cutTally(k)
-		if !ok || len(n) != 8 || binary.BigEndian.Uint64(n) == 0 || c.rows.get(tallyTime, tallyTimeKey(at, key, id)) == nil {
-			c.fault("%s: row %x is damaged, or has no row in %s", tallies, k, tallyTime)
+func (c *checker) counters() {
+	for k, n := range c.rows.sound(counters, nil, nil) {
+		key, at, id, ok := cutCounter(k)
+		if !ok || len(n) != 8 || binary.BigEndian.Uint64(n) == 0 || c.get(counterTime, counterTimeKey(at, key, id)) == nil {
+			c.fault("%s: row %x is damaged, or has no row in %s", counters, k, counterTime)
 		}
 	}
-	for k := range c.rows.scan(tallyTime, nil, nil) {
-		at, key, id, ok := cutTallyTime(k)
-		if !ok || c.rows.get(tallies, tallyKey(key, at, id)) == nil {
-			c.fault("%s: row %x names a tally that is not there", tallyTime, k)
+	for k := range c.rows.sound(counterTime, nil, nil) {
+		at, key, id, ok := cutCounterTime(k)
+		if !ok || c.get(counters, counterKey(key, at, id)) == nil {
+			c.fault("%s: row %x names a tally that is not there", counterTime, k)
 		}
 	}
 }

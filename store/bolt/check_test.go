@@ -36,14 +36,14 @@ func wellFilled(t *testing.T) *Store {
 				tx.PutExecution(approvers.Execution{ID: id}),
 				tx.PutElicitation(approvers.Elicitation{ID: id, Execution: id}),
 				tx.PutFile(store.File{Execution: id, Name: "f"}.Of([]byte("data"+id)), []byte("data"+id)),
-				tx.AddTally(store.Tally{Key: id, At: benchTime, ID: id, N: 1}),
+				tx.AddCounter(store.Counter{Key: id, At: benchTime, ID: id, N: 1}),
 				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: "t" + id}),
 				tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id)}),
 				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: benchTime}),
 				tx.PutInbox(store.Inbox{ID: id, ReceivedAt: benchTime}),
 				tx.PutInbox(store.Inbox{ID: "h" + id, ReceivedAt: benchTime, HandledAt: benchTime}),
-				tx.PutSurface(store.Surface{ID: id, Ref: id, Channel: "C", TS: id}),
-				tx.PutRendering(store.Rendering{Surface: id, Post: 1}),
+				tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: id, Channel: "C", TS: id}),
+				tx.PutRendering(store.Rendering{OutboxMessage: id, Post: 1}),
 				tx.PutSetting(store.Setting{Key: id, Value: []byte("1")}),
 				tx.PutHead(store.Head{Number: uint64(n) + 1, Size: uint64(n) + 1, Note: "signed"}),
 			)
@@ -56,7 +56,8 @@ func wellFilled(t *testing.T) *Store {
 	return s
 }
 
-// tampered gives each bucket's first row to fn, which may change the bucket, in a store of its own, and returns what the check says then.
+// tampered gives each bucket's first row to fn, which may change the bucket, in a store of its own, and returns what
+// the check says then.
 func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
 	t.Helper()
 	s := wellFilled(t)
@@ -74,9 +75,13 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 // holdsNothingElse are the buckets whose rows no other row depends on: a row that is gone is as if it had never been.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
-// The check finds a row that is gone, one that is too many, and one that was changed, in every bucket where anything tells.
+// The check finds a row that is gone, one that is too many, and one that was changed, in every bucket where anything
+// tells.
 func TestCheckFindsTampering(t *testing.T) {
 	for in := range allBuckets {
+		if in == setAside {
+			continue // nothing is in it
+		}
 		t.Run(in.String(), func(t *testing.T) {
 			t.Parallel()
 			gone := tampered(t, in, func(b *bbolt.Bucket, k, _ []byte) error { return b.Delete(k) })
@@ -86,9 +91,6 @@ func TestCheckFindsTampering(t *testing.T) {
 			moved := tampered(t, in, func(b *bbolt.Bucket, k, v []byte) error { return b.Put(append(k, 'x'), v) })
 			if moved == nil {
 				t.Error("a row too many: the check finds nothing")
-			}
-			if in == tallies || in == tallyTime || in == auditHeads {
-				return // their values are a number, nothing, and what nobody can tell from the truth without the key
 			}
 			changed := tampered(t, in, func(b *bbolt.Bucket, k, v []byte) error { v[len(v)-1] ^= 0x15; return b.Put(k, v) })
 			if changed == nil {
@@ -117,7 +119,7 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 		"a record's version":          {turns, `"version":1`, `"version":2`, "at version 2"},
 		"a conversation's place":      {conversations, `"place":"p0"`, `"place":"p1"`, "conversation_place"},
 		"when an inbox row came":      {inbox, `12:00:00Z`, `12:00:02Z`, "inbox_unhandled"},
-		"the message of a surface":    {surfaces, `"channel":"C"`, `"channel":"D"`, "surface_message"},
+		"the message of a surface":    {outboxMessages, `"channel":"C"`, `"channel":"D"`, "surface_message"},
 		"the seq of a message":        {messages, `"seq":1`, `"seq":2`, "holds the record of"},
 		"the surface of a rendering":  {renderings, `"surface":"0"`, `"surface":"1"`, "holds the record of"},
 		"what a file says it is":      {files, `"size":5`, `"size":6`, "they are 5"},
@@ -127,11 +129,12 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 		"a request's time of arrival": {requests, `"created_at":"2026`, `"created_at":"2025`, "request_open"},
 	} {
 		err := tampered(t, row.in, func(b *bbolt.Bucket, k, v []byte) error {
+			v, _ = cutChecksum(row.in, k, v)
 			after := strings.Replace(string(v), row.old, row.new, 1)
 			if after == string(v) {
 				t.Errorf("%s: %q is not in %q", name, row.old, v)
 			}
-			return b.Put(k, []byte(after))
+			return b.Put(k, withChecksum(row.in, k, []byte(after)))
 		})
 		if err == nil || !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%s: the check says %v, want %q", name, err, row.says)

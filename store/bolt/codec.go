@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// codec turns values of one type into JSON and back. It is made once for each type of record, from the type's fields and
-// their json tags, and does only what records need: that is several times faster than a codec for everything, and a decision's
-// time goes mostly into this. Types that it does not know make it panic when it is made, which every test would notice.
+// codec converts values of one type to JSON and back. It is built once for each record type from the type's fields
+// and their json tags. It supports only what records need, which makes it several times faster than a general codec;
+// most of the time of a decision goes into this. Building a codec for an unsupported type panics, which every test
+// would show.
 type codec struct {
 	encode func(b []byte, v reflect.Value) ([]byte, error)
 	decode func(p *parser, v reflect.Value) error
@@ -23,7 +24,7 @@ type field struct {
 	index  int
 	key    string // the quoted name and the colon
 	codec  *codec
-	absent func(v reflect.Value) bool // it is left out then; nil: never
+	absent func(v reflect.Value) bool // reports whether to omit the field; nil: never
 }
 
 var (
@@ -37,7 +38,7 @@ var (
 	zeroTester = reflect.TypeFor[interface{ IsZero() bool }]()
 )
 
-// codecOf gives the codec of a record's type.
+// codecOf returns the codec of a record's type.
 func codecOf(t reflect.Type) *codec {
 	if c, ok := allCodecs.Load(t); ok {
 		return c.(*codec)
@@ -108,7 +109,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// empty is what omitempty means.
+// empty implements omitempty.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map, reflect.String:

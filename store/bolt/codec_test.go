@@ -123,7 +123,7 @@ func TestCodec(t *testing.T) {
 	t.Run("execution", same[approvers.Execution])
 	t.Run("timer", same[store.Timer])
 	t.Run("inbox", same[store.Inbox])
-	t.Run("surface", same[store.Surface])
+	t.Run("surface", same[store.OutboxMessage])
 	t.Run("rendering", same[store.Rendering])
 	t.Run("audit record", same[approvers.AuditRecord])
 	t.Run("audit payload", same[approvers.AuditPayload])
@@ -142,12 +142,12 @@ func TestCodecOfOtherVersions(t *testing.T) {
 	if want := (store.Timer{Kind: store.TimerRun, Ref: "r", Due: benchTime}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for js, want := range map[string]*approvers.Inquiry{
+	for js, want := range map[string]*approvers.ModelQuestion{
 		`{}`: nil, `{"inquiry":null}`: nil, `{"inquiry":{}}`: {}, `{"inquiry":{"options":[],"new":{}},"new":1}`: {Options: []string{}},
 	} {
 		var got store.Call
-		if err := decode([]byte(js), &got); err != nil || !reflect.DeepEqual(got.Inquiry, want) {
-			t.Errorf("%s: got %+v, want %+v (%v)", js, got.Inquiry, want, err)
+		if err := decode([]byte(js), &got); err != nil || !reflect.DeepEqual(got.ModelQuestion, want) {
+			t.Errorf("%s: got %+v, want %+v (%v)", js, got.ModelQuestion, want, err)
 		}
 	}
 	for _, js := range []string{`{"inquiry":}`, `{"inquiry":nul`, `{"inquiry":{}`, `{"inquiry":[]}`, `{"inquiry":null`} {
@@ -193,10 +193,10 @@ func FuzzDecode(f *testing.F) {
 	for _, r := range []approvers.Request{{}, {ID: "x", Args: []byte("{}"), Decisions: []approvers.Decision{{By: "\\\""}}, CreatedAt: benchTime}} {
 		sow(f, &r)
 	}
-	sow(f, &store.Call{ID: "x", Inquiry: &approvers.Inquiry{Options: []string{"yes", "no"}, ExpiresAt: benchTime}})
+	sow(f, &store.Call{ID: "x", ModelQuestion: &approvers.ModelQuestion{Options: []string{"yes", "no"}, ExpiresAt: benchTime}})
 	sow(f, &approvers.Grant{ID: "x", Bounds: []approvers.Bound{{Arg: "a", AtMost: []byte("50")}}, Within: time.Hour})
 	sow(f, &approvers.Absence{Who: "T/U", Until: benchTime})
-	sow(f, &store.Rendering{Surface: "s", Shows: []store.Shown{{Request: "r", Whole: true}}})
+	sow(f, &store.Rendering{OutboxMessage: "s", Shows: []store.Shown{{Request: "r", Whole: true}}})
 	f.Add([]byte(`{"inquiry":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		stable[approvers.Request](t, b)

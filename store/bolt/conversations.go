@@ -50,8 +50,8 @@ func (t reader) ConversationAt(place string) (store.Conversation, error) {
 
 func (t reader) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conversation, error) {
 	bound := moment(nil, lastAt)
-	return conversationTable.all(t.rows, func(yield func(k, v []byte) bool) {
-		for k, id := range t.rows.scan(conversationLast, nil, nil) {
+	return conversationTable.readable(t.rows, func(yield func(k, v []byte) bool) {
+		for k, id := range t.rows.sound(conversationLast, nil, nil) {
 			if bytes.Compare(k, bound) >= 0 || !yield(k, id) {
 				return
 			}

@@ -11,10 +11,10 @@ import (
 	"countersign/store"
 )
 
-// Copy writes the store as it is at one moment: a file that Open opens. Views and transactions go on meanwhile, but the space that they free is not used
-// again until it is done, and the file can't be mapped anew: whoever takes the bytes must not stop.
+// Copy writes the store as it is at one moment, as a file that Open can open. Views and transactions continue. Until
+// Copy returns, the space that they free is not reused, and the file can't be mapped again, so w must not block.
 func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
-	if err := s.writer.broken(); err != nil {
+	if err := s.readable(); err != nil {
 		return 0, err
 	}
 	btx, err := s.db.Begin(false)
@@ -22,9 +22,9 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 		return 0, store.ErrClosed
 	}
 	if err != nil {
-		return 0, fmt.Errorf("store: begin a copy: %w", err)
+		return 0, fmt.Errorf("store: begin a copy: %w", within{err})
 	}
-	defer func() { _ = btx.Rollback() }() // it has nothing that can fail
+	defer func() { _ = btx.Rollback() }() // rolling back a read transaction can't fail
 	out := &until{ctx: ctx, w: w}
 	size, err = btx.WriteTo(out)
 	if out.err != nil {
@@ -36,7 +36,7 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until writes until its context ends, and remembers why it could not: bbolt only keeps the words.
+// until writes until its context ends, and keeps the error of a failed write, of which bbolt keeps only the text.
 type until struct {
 	ctx context.Context
 	w   io.Writer

@@ -6,14 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store: whole under another name first, then under its own. A file that has come there meanwhile
-// is left alone.
+// create makes a new store: first under a temporary name, then under its own. It leaves alone a file that appeared
+// there meanwhile.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {
@@ -50,16 +49,16 @@ func fill(path string, opts Options) error {
 				return err
 			}
 		}
-		return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
+		return putSchema(root)
 	})
 	return errors.Join(err, db.Close())
 }
 
-// publish gives the file its name without ever replacing another one.
+// publish renames the file without ever replacing another one.
 func publish(temp, path string) error {
 	err := os.Link(temp, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		return nil // another process was first: open that one
+		return nil // another process created it first: open that one
 	}
 	if _, statErr := os.Lstat(path); !errors.Is(statErr, fs.ErrNotExist) {
 		return err
@@ -67,7 +66,7 @@ func publish(temp, path string) error {
 	return os.Rename(temp, path) // the file system has no hard links
 }
 
-// syncDir makes the new name durable.
+// syncDir makes a new name in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

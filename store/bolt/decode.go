@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/store"
 )
 
 // decode reads a record from JSON. The record shares no memory with b; its strings share one copy of it.
@@ -21,20 +23,21 @@ func decode[T any](b []byte, record *T) error {
 		err = errSyntax
 	}
 	if err != nil {
-		return fmt.Errorf("store: decode %T at byte %d of %d: %w", *record, p.i, len(p.s), err)
+		return fmt.Errorf("%w: decode %T at byte %d of %d: %w", store.ErrDamaged, *record, p.i, len(p.s), err)
 	}
 	return nil
 }
 
 var errSyntax = errors.New("it is not the JSON that was stored")
 
-// parser stands in JSON as encode writes it, without white space. Names may come in any order, and unknown ones are skipped.
+// parser is a position in JSON as written by encode, without white space. Names may come in any order, and unknown
+// names are skipped.
 type parser struct {
 	s string
 	i int
 }
 
-// take moves over a text if it comes next.
+// take skips a text if it comes next.
 func (p *parser) take(text string) bool {
 	if strings.HasPrefix(p.s[p.i:], text) {
 		p.i += len(text)
@@ -94,7 +97,7 @@ func (p *parser) quoted() (string, error) {
 	return "", errSyntax
 }
 
-// skip moves over a value of any kind.
+// skip skips a value of any kind.
 func (p *parser) skip() error {
 	rest := jsontext.NewDecoder(strings.NewReader(p.s[p.i:]))
 	if err := rest.SkipValue(); err != nil {
@@ -104,7 +107,7 @@ func (p *parser) skip() error {
 	return nil
 }
 
-// digits reads a whole number without its sign.
+// digits reads an integer without its sign.
 func (p *parser) digits() (uint64, error) {
 	start := p.i
 	var n uint64
@@ -124,7 +127,7 @@ func (p *parser) digits() (uint64, error) {
 
 func decodeStruct(fields []field) func(p *parser, v reflect.Value) error {
 	return func(p *parser, v reflect.Value) error {
-		next := 0 // the fields come in their order, and some are left out
+		next := 0 // fields come in order; some are omitted
 		return p.list("{", "}", func() error {
 			for i := next; i < len(fields); i++ {
 				if p.take(fields[i].key) {

@@ -1,76 +1,95 @@
 // Package bolt keeps Countersign's durable state in one file on disk, with bbolt. It implements the contract of package
-// store; what that package promises holds here and is not repeated.
+// store and adds:
+//   - Concurrent writers share commits, and a lone writer never waits: one goroutine runs the queued closures in one
+//     transaction, commits it as soon as the queue is empty, and starts again.
+//   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, its
+//     writes are undone before the next one runs, and the other closures of the commit are not affected. Its caller
+//     gets the panic or the end of the goroutine.
+//   - A closure that fails, or writes nothing, waits for the commit of the closures whose writes it saw.
+//   - A full disk fails only the closures that did not fit, with ErrFull. Any other error of a commit stops the store:
+//     every later call fails with ErrCommitUnknown until the file is opened again.
+//   - A file that was removed, renamed or replaced is not written to: ErrMoved, until that same file is back. Reads and
+//     copies continue. A file that another program wrote to stops the store (ErrDamaged). The store checks for both
+//     before every commit; InPlace checks at any time.
+//   - After Open, everything that is read is durable, even if the previous process was killed during a commit.
+//   - Open upgrades a store of an older version, in transactions that each fit in memory. An interrupted upgrade
+//     continues at the next start. Older programs don't open the upgraded store.
+//   - Only one process uses the store at a time. Open never waits for another process, and never leaves a partial file.
+//   - A row that changed since it was written is detected by its checksum and never read as valid. A reader that needs
+//     it gets a *store.DamagedError that names it; lists of independent rows skip and report it. A page that can't be
+//     read fails only the closures that touch it.
+//   - Open examines a file of up to 256 MiB before anything is written to it: the position of every element on its
+//     page, the order of the keys, that every page is either used once or free, and every checksum. A damaged file is
+//     rebuilt from what can be read, and is kept as STORE.damaged-TIME. Indexes, timers and the journal are rebuilt
+//     from other rows with the same data; a lost row is marked in its place, so that reading it fails. A larger file is
+//     examined while it is in use, and at the next start if damage was found.
 //
-// It promises besides:
-//
-//   - Concurrent writers share commits, and a lone writer waits for nobody: one goroutine drains the queue of waiting
-//     closures into one transaction, commits it as soon as the queue is empty, and starts again.
-//   - Closures run one at a time, on the store's goroutine. What one of them wrote is taken back when it fails, panics
-//     or ends the goroutine, before the next one runs: its neighbours in the commit notice nothing. The panic, and the end, are its caller's.
-//   - A closure that fails, or writes nothing, waits for the commit of the neighbours whose writes it saw.
-//   - A full disk fails the closures that did not fit, with ErrFull, and nothing else. Any other error of a commit stops the
-//     store: every later call fails with ErrCommitUnknown, until the file is opened again.
-//   - A store of an older version is upgraded when it is opened, in transactions that each fit in memory. An upgrade that was
-//     interrupted goes on the next time; an older program does not open the store from then on.
-//   - One process at a time. Opening never waits for another one, and never leaves a half-made file.
-//
-// A View may see a commit an instant before Update has returned for it.
+// A View may see a commit slightly before Update returns for it.
 //
 // # The file
 //
-// Keys are made of parts. Text is ended by the bytes 00 01, and a byte 00 within it is written 00 ff, so that keys sort
-// like their parts and no text can reach into the next part. Numbers are eight bytes, big-endian; times are
+// Keys consist of parts. Text ends with the bytes 00 01, and a byte 00 within it is written 00 ff, so that keys sort
+// like their parts and no text can extend into the next part. Numbers are eight bytes, big-endian. Times are
 // microseconds since 1970, with the sign bit flipped so that they sort.
 //
-// Values of record buckets are a header and the record as JSON. The header holds the record's version, its number of
-// birth (rising within the bucket), and the rows that it has in index buckets; all lengths are unsigned varints. In
-// JSON, times are RFC 3339 in UTC to the microsecond. Raw JSON within a record is kept as base64 of its exact bytes, because what was
-// signed is bytes. Text that is not valid UTF-8 is stored with U+FFFD in place of what is wrong; a key part that is not is refused.
+// Values of record buckets are a header and the record as JSON. The header holds the record's version, its birth number
+// (rising within the bucket), and its rows in index buckets; all lengths are unsigned varints. In JSON, times are RFC
+// 3339 in UTC to the microsecond. Raw JSON within a record is kept as base64 of its exact bytes, because signatures
+// cover bytes. In text that is not valid UTF-8, U+FFFD replaces the invalid bytes; such text is refused in a key.
 //
-//	bucket              key                                   value
+// Every value except those of the bucket countersign ends with a CRC-32C (four bytes, big-endian) over the bucket's
+// number (one byte), the key's length (four bytes), the key and the rest of the value. An inverted CRC marks a row that
+// is known to be damaged.
 //
-//	countersign         "schema"                              the version of this layout, in decimal
-//	countersign         "upgrading"                           during an upgrade: the version that it comes from
+//	bucket              key                                 value
 //
-//	conversations       id                                    header, store.Conversation
-//	conversation_place  place, birth                          conversation id; the last one is the current one
-//	conversation_last   last message, id                      conversation id
-//	messages            conversation, seq                     store.Message as JSON
-//	turns               id                                    header, approvers.Turn
-//	turn_conversation   conversation, id                      turn id; likewise request_conversation and execution_conversation
-//	calls               id                                    header, store.Call
-//	call_turn           turn, step, index, birth              call id
-//	requests            id                                    header, approvers.Request
-//	request_open        created, id                           request id; pending and approved ones only
-//	request_person      person, created, id                   request id; for each who asked for it or had a say in it
-//	executions          id                                    header, approvers.Execution
-//	elicitations        id                                    header, approvers.Elicitation
-//	elicitation_execution  execution, birth                   elicitation id
-//	files               execution, index                      store.File as JSON
-//	file_data           execution, index                      the file's bytes
-//	timers              kind, due, ref                        store.Timer as JSON
-//	timer_ref           kind, ref                             due
-//	inbox               id                                    header, store.Inbox
-//	inbox_unhandled     received, id                          inbox id
-//	inbox_handled       handled, id                           inbox id
-//	surfaces            id                                    header, store.Surface
-//	surface_ref         ref, birth                            surface id
-//	surface_message     channel, ts, birth                    surface id; the last one is the message's
-//	renderings          surface, post                         store.Rendering as JSON
-//	audit               chain, seq                            leaf, hash, bytes of the approvers.AuditRecord
-//	audit_payloads      chain, seq                            bytes of the approvers.AuditPayload
-//	audit_journal       leaf                                  chain, seq, hash; without gaps, in the order of the commits
-//	audit_heads         number                                size, and the signed note
-//	settings            key                                   header, store.Setting
-//	tallies             key, at, id                           what it counts for, as a number
-//	tally_time          at, key, id                           empty; the oldest come first
-//	grants              id                                    header, approvers.Grant
-//	grant_open          tool, birth                           grant id; open ones only. With an empty tool: those of all tools
-//	absences            person                                header, approvers.Absence
+//	countersign         "schema"                            the version of this layout, in decimal
+//	countersign         "schema_sum"                        the version again, with a checksum
+//	countersign         "checksums"                         during an upgrade to version 6: the bucket's number and the key of the next row without a checksum
+//	countersign         "examine"                           set if damage was found while the store was in use: the next start examines the file
+//	countersign         "upgrading"                         during an upgrade: the version before the upgrade
 //
-// Values of the audit are the very bytes that its hashes are made over: what is verified is what lies there.
+//	conversations       id                                  header, store.Conversation
+//	conversation_place  place, birth                        conversation id; the last one is the current one
+//	conversation_last   last message, id                    conversation id
+//	messages            conversation, seq                   store.Message as JSON
+//	turns               id                                  header, approvers.Turn
+//	turn_conversation   conversation, id                    turn id; likewise request_conversation and execution_conversation
+//	calls               id                                  header, store.Call
+//	call_turn           turn, step, index, birth            call id
+//	requests            id                                  header, approvers.Request
+//	request_open        created, id                         request id; pending and approved ones only
+//	request_person      person, created, id                 request id; one row for each person who made, decided or closed it
+//	executions          id                                  header, approvers.Execution
+//	elicitations        id                                  header, approvers.Elicitation
+//	elicitation_execution  execution, birth                 elicitation id
+//	files               execution, index                    store.File as JSON
+//	file_data           execution, index                    the file's bytes
+//	timers              kind, due, ref                      store.Timer as JSON
+//	timer_ref           kind, ref                           due
+//	inbox               id                                  header, store.Inbox
+//	inbox_unhandled     received, id                        inbox id
+//	inbox_handled       handled, id                         inbox id
+//	surfaces            id                                  header, store.OutboxMessage
+//	surface_ref         ref, birth                          outbox message id
+//	surface_message     channel, ts, birth                  outbox message id; the last one is current
+//	renderings          outbox message, post                store.Rendering as JSON
+//	audit               chain, seq                          leaf, hash, bytes of the approvers.AuditRecord
+//	audit_payloads      chain, seq                          bytes of the approvers.AuditPayload
+//	audit_journal       leaf                                chain, seq, hash; without gaps, in the order of the commits
+//	audit_heads         number                              size, and the signed note
+//	settings            key                                 header, store.Setting
+//	tallies             key, at, id                         the weight of the counter, as a number
+//	tally_time          at, key, id                         empty; the oldest come first
+//	grants              id                                  header, approvers.Grant
+//	grant_open          tool, birth                         grant id; open ones only. With an empty tool: those of all tools
+//	absences            person                              header, approvers.Absence
+//	set_aside           bucket, and the row's key           the damaged value
 //
-// Version 1 had a bucket runs in the place of tallies, its renderings had "digest" and "whole" in the place of "shows", and grants
-// and absences were not there. Version 2 had the audit as JSON, no journal and no heads, and lacked the indexes by conversation and by the last
-// message. Version 3 lacked the index of requests by person, and version 4 the elicitations and the files.
+// Values of the audit are the exact bytes that its hashes cover.
+//
+// Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
+// had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation
+// and by the last message. Version 3 had no index of requests by person, version 4 no elicitations and files, and
+// version 5 no checksums and no bucket set_aside.
 package bolt

@@ -86,11 +86,11 @@ func pointerCodec(target *codec) *codec {
 	}
 }
 
-// quote appends a string. What is not valid UTF-8 becomes U+FFFD.
+// quote appends a string. U+FFFD replaces invalid UTF-8.
 func quote(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
-			b, _ = jsontext.AppendQuote(b, s) // its error only says that something was replaced
+			b, _ = jsontext.AppendQuote(b, s) // the error only reports replaced bytes
 			return b
 		}
 	}
@@ -113,7 +113,7 @@ func encodeUint(b []byte, v reflect.Value) ([]byte, error) {
 	return strconv.AppendUint(b, v.Uint(), 10), nil
 }
 
-// encodeTime writes a time as every backend can store it: in UTC, to the microsecond.
+// encodeTime writes a time in the precision of every backend: in UTC, to the microsecond.
 func encodeTime(b []byte, v reflect.Value) ([]byte, error) {
 	t := v.Addr().Interface().(*time.Time).UTC().Truncate(time.Microsecond)
 	if y := t.Year(); y < 0 || y > 9999 {
@@ -124,7 +124,8 @@ func encodeTime(b []byte, v reflect.Value) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// encodeBytes keeps bytes, and raw JSON too: written as JSON it would lose its white space, and with it its digest.
+// encodeBytes writes bytes as base64. This includes raw JSON: written as JSON it would lose its white space, which
+// changes its digest.
 func encodeBytes(b []byte, v reflect.Value) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil

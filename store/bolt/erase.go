@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// EraseConversation takes the conversation's own row last, so that it is found again until everything else is gone.
+// EraseConversation removes the conversation's own row last, so that an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	c, err := t.Conversation(id)
 	switch {
@@ -25,7 +25,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 		func() error { return eraseIndexed(e, requestTable, requestConversation, of) },
 		func() error { return e.turns(of) },
 		func() error { return e.scanned(messages, of) },
-		func() error { return e.surfaces(id) },
+		func() error { return e.outboxMessages(id) },
 		func() error { return e.timers(id) },
 	} {
 		if err := part(); err != nil || e.left <= 0 {
@@ -35,14 +35,14 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	return true, conversationTable.erase(t.rows, id)
 }
 
-// eraser deletes records until it has deleted as many as it may.
+// eraser deletes records up to a limit.
 type eraser struct {
 	rows  *rows
 	kinds []store.TimerKind
 	left  int
 }
 
-// timerKinds are the kinds of timer that are set.
+// timerKinds returns the kinds of all stored timers.
 func (t reader) timerKinds() (kinds []store.TimerKind) {
 	var from []byte
 	for {
@@ -59,7 +59,7 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some are up to as many rows that start with a prefix as may still be deleted.
+// some returns rows that start with a prefix, as many as may still be deleted.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {
@@ -77,12 +77,12 @@ func (e *eraser) scanned(in bucket, prefix []byte) error {
 	return e.rows.removeAll(in, keys, values)
 }
 
-// eraseIndexed deletes the records that an index has below a prefix, each after what belongs to it.
+// eraseIndexed deletes the records that an index lists under a prefix, each after the records that belong to it.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
 	_, ids := e.some(index, prefix)
 	for _, id := range ids {
 		id := string(id)
-		if err := e.surfaces(id); err != nil || e.left <= 0 {
+		if err := e.outboxMessages(id); err != nil || e.left <= 0 {
 			return err
 		}
 		if err := e.timers(id); err != nil {
@@ -96,7 +96,7 @@ func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte
 	return nil
 }
 
-// executions deletes executions, each after what it asked and what it brought back.
+// executions deletes executions, each after its elicitations and files.
 func (e *eraser) executions(conversation []byte) error {
 	_, ids := e.some(executionConversation, conversation)
 	for _, id := range ids {
@@ -134,9 +134,9 @@ func (e *eraser) turns(conversation []byte) error {
 	return eraseIndexed(e, turnTable, turnConversation, conversation)
 }
 
-// surfaces deletes the surfaces with a ref, each after its renderings.
-func (e *eraser) surfaces(ref string) error {
-	_, ids := e.some(surfaceRef, text(nil, ref))
+// outboxMessages deletes the outbox messages with a ref, each after its renderings.
+func (e *eraser) outboxMessages(ref string) error {
+	_, ids := e.some(outboxRef, text(nil, ref))
 	for _, id := range ids {
 		id := string(id)
 		if err := e.scanned(renderings, text(nil, id)); err != nil || e.left <= 0 {
@@ -145,7 +145,7 @@ func (e *eraser) surfaces(ref string) error {
 		if err := e.timers(id); err != nil {
 			return err
 		}
-		if err := surfaceTable.erase(e.rows, id); err != nil {
+		if err := outboxTable.erase(e.rows, id); err != nil {
 			return err
 		}
 		e.left--
@@ -163,7 +163,7 @@ func (e *eraser) timers(ref string) error {
 	return nil
 }
 
-// removeAll deletes rows that are there.
+// removeAll deletes existing rows.
 func (r *rows) removeAll(in bucket, keys, values [][]byte) error {
 	for i, key := range keys {
 		if err := r.remove(in, key, values[i]); err != nil {

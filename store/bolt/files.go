@@ -79,7 +79,7 @@ func (t *tx) EraseFiles(execution string) (int, error) {
 func (c *checker) files() {
 	checkRecords(c, files, func(f *store.File) []byte {
 		key := fileKey(f.Execution, f.Index)
-		data := c.rows.get(fileData, key)
+		data := c.get(fileData, key)
 		if data == nil {
 			c.fault("%s: the bytes of row %x are missing", fileData, key)
 		} else if err := f.Holds(data); err != nil {
@@ -87,8 +87,8 @@ func (c *checker) files() {
 		}
 		return key
 	})
-	for k := range c.rows.scan(fileData, nil, nil) {
-		if c.rows.get(files, k) == nil {
+	for k := range c.rows.sound(fileData, nil, nil) {
+		if c.get(files, k) == nil {
 			c.fault("%s: row %x is of no file", fileData, k)
 		}
 	}

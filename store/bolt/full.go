@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"syscall"
 
 	"countersign/store"
@@ -10,20 +11,25 @@ import (
 
 func isFull(err error) bool { return errors.Is(err, store.ErrFull) }
 
-// cleanlyFull reports whether a commit failed only because there is no space: a write was refused, not a sync, and the file
-// does not hold the transaction. After a failed sync nobody knows what the disk holds, whatever the error says.
+// cleanlyFull reports whether a commit failed only for lack of space: a write failed, not a sync, and the file does
+// not contain the transaction. After a failed sync the contents of the disk are unknown, whatever the error says.
 func (w *writer) cleanlyFull(err error, id int) bool {
 	var refused *fs.PathError
 	if !errors.As(err, &refused) || (!errors.Is(refused.Err, syscall.ENOSPC) && !errors.Is(refused.Err, syscall.EDQUOT)) {
 		return false
 	}
+	return w.stands() < id
+}
+
+// stands returns the number of the last transaction in the file, or the highest int if that is unknown.
+func (w *writer) stands() int {
 	btx, err := w.db.Begin(false)
 	if err != nil {
-		return false
+		return math.MaxInt
 	}
 	stands := btx.ID()
 	if err := btx.Rollback(); err != nil {
-		return false
+		return math.MaxInt
 	}
-	return stands < id
+	return stands
 }

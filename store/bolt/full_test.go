@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"countersign/approvers"
-	"countersign/internal/campaign"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
 // One closure needs more room than the disk has. Those who would have shared its commit still get theirs.
 func TestFullDiskForOne(t *testing.T) {
-	dir := campaign.MountSmallDisk(t, 2<<20).Dir
+	dir := testkit.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(filepath.Join(dir, "store.db"), Options{})
 		if err != nil {

@@ -28,7 +28,7 @@ var absenceTable = &table[approvers.Absence]{
 func (t reader) Grant(id string) (approvers.Grant, error) { return grantTable.read(t.rows, id) }
 
 func (t reader) OpenGrants(tool string) ([]approvers.Grant, error) {
-	return grantTable.all(t.rows, t.rows.scan(grantOpen, text(nil, tool), nil), noLimit)
+	return grantTable.readable(t.rows, t.rows.sound(grantOpen, text(nil, tool), nil), noLimit)
 }
 
 func (t *tx) PutGrant(g approvers.Grant) error { return grantTable.write(t.rows, g) }

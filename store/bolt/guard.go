@@ -9,11 +9,16 @@ import (
 	"countersign/store"
 )
 
-// Guard makes an error of what goes wrong while work reads from a damaged file: bbolt panics, or reads outside of the file. Any other panic goes on.
+// Guard turns a fault while reading a damaged file into an error: a panic of bbolt, or a read outside of the file. It
+// re-raises any other panic.
 func Guard(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
+			if row, ok := p.(*store.DamagedError); ok {
+				err = row
+				return
+			}
 			if !fromFile(p) {
 				panic(p)
 			}
@@ -23,15 +28,16 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// disorder is a panic about rows that do not rise: pages of the file lead in a circle.
-type disorder struct{ in bucket }
+// errPageOrder is the value of a panic about rows out of order: pages of the file form a cycle.
+type errPageOrder struct{ in bucket }
 
-func (d disorder) Error() string { return "the rows of " + d.in.String() + " are out of order" }
+func (d errPageOrder) Error() string { return "the rows of " + d.in.String() + " are out of order" }
 
-// fromFile reports whether a panic that is under way comes from what the file holds: it began in bbolt, or reading failed.
+// fromFile reports whether the current panic was caused by the file's contents: it started in bbolt, or a read
+// failed.
 func fromFile(p any) bool {
 	switch p := p.(type) {
-	case disorder:
+	case errPageOrder:
 		return true
 	case interface {
 		runtime.Error
@@ -40,7 +46,7 @@ func fromFile(p any) bool {
 		if p.Addr() > 0 {
 			return true
 		}
-		// A place so far outside of the file that no address can name it is reported as none.
+		// A fault at a non-canonical address is reported with address 0.
 	}
 	calls := make([]uintptr, 64)
 	frames := runtime.CallersFrames(calls[:runtime.Callers(1, calls)])

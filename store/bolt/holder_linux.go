@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder names the process that holds the file's lock, as well as /proc tells.
+// holder names the process that holds the file's lock, as far as /proc shows it.
 func holder(path string) string {
 	unknown := fmt.Sprintf("a process that `fuser %s` shows", path)
 	info, err := os.Stat(path)
@@ -36,7 +36,7 @@ func holder(path string) string {
 		}
 		name, err := os.ReadFile("/proc/" + f[4] + "/comm")
 		if err != nil {
-			return unknown // it lives in another container
+			return unknown // it runs in another container
 		}
 		return fmt.Sprintf("process %s (%s)", f[4], strings.TrimSpace(string(name)))
 	}

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"countersign/store"
@@ -23,11 +24,14 @@ func (t reader) Inbox(id string) (store.Inbox, error) { return inboxTable.read(t
 
 func (t reader) Unhandled(kind store.InboxKind, received time.Time) (bool, error) {
 	bound := moment(nil, received.Add(time.Microsecond))
-	for k, id := range t.rows.scan(inboxUnhandled, nil, nil) { // the oldest first
+	for k, id := range t.rows.sound(inboxUnhandled, nil, nil) { // the oldest first
 		if bytes.Compare(k, bound) >= 0 {
 			break
 		}
 		row, err := t.Inbox(string(id))
+		if errors.Is(err, store.ErrDamaged) {
+			continue // its content is lost, so nothing can wait for it
+		}
 		if err != nil || row.Kind == kind {
 			return err == nil, err
 		}
@@ -40,14 +44,18 @@ func (t *tx) PutInbox(i store.Inbox) error { return inboxTable.write(t.rows, i) 
 func (t *tx) ForgetInbox(handledBefore time.Time, limit int) (int, error) {
 	var ids []string
 	bound := moment(nil, handledBefore)
-	for k, id := range t.rows.scan(inboxHandled, nil, nil) {
+	for k, id := range t.rows.sound(inboxHandled, nil, nil) {
 		if len(ids) >= limit || bytes.Compare(k, bound) >= 0 {
 			break
 		}
 		ids = append(ids, string(id))
 	}
 	for i, id := range ids {
-		if err := inboxTable.erase(t.rows, id); err != nil {
+		err := inboxTable.erase(t.rows, id)
+		if errors.Is(err, store.ErrDamaged) {
+			_, _, err = t.SetAside(inbox.String(), id)
+		}
+		if err != nil {
 			return i, err
 		}
 	}

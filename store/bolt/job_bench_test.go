@@ -16,14 +16,15 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/desk"
+	"countersign/approvers/workflow"
 	"countersign/config"
 	"countersign/store"
 )
 
-// The benchmarks do the whole job: a gated call is parked, decided, run, its result recorded, and then looked at. Each part is done by a desk
-// that was made for it and knows nothing but an id. In turn with it, within one run, the same is done by hand over bbolt (ledger_test.go), and
-// bbolt alone writes the rows that the desk wrote (replay_test.go), so that a noisy machine hurts all. docs/figures.md says what each side does.
+// The benchmarks do the whole job: a gated call is parked, decided, run, its result recorded, and then looked at. Each
+// part is done by a workflow that was made for it and knows nothing but an id. In turn with it, within one run, the
+// same is done by hand over bbolt (ledger_test.go), and bbolt alone writes the rows that the workflow wrote
+// (replay_test.go), so that a noisy machine hurts all. docs/figures.md says what each side does.
 
 // The best of the peers on this job, in jobs a second: alone, and with 64 at once.
 const (
@@ -51,7 +52,7 @@ func benchJobs(b *testing.B, j jobs) {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(400)) // as serve does
 	}
-	ours, byHand := newOffice(b, j.reopen), newLedger(b, j.reopen)
+	ours, byHand := newBenchFixture(b, j.reopen), newLedger(b, j.reopen)
 	rows := record(b, j.round)
 	var done int
 	var spent, worked [3]time.Duration
@@ -133,25 +134,25 @@ var jobTool = agent.Tool{
 	Run: func(context.Context, agent.Invocation) (string, error) { return jobResult, nil },
 }
 
-// office is what all desks of a benchmark share: the file, the policy and the tools.
-type office struct {
+// benchFixture is what all workflows of a benchmark share: the file, the policy and the tools.
+type benchFixture struct {
 	*testing.B
 	path   string
 	reopen bool
 	shared *Store      // nil: each part opens the file for itself
-	over   store.Store // what stands between the desks and shared, if anything
+	over   store.Store // what stands between the workflows and shared, if anything
 	policy *approvers.Policy
 	tools  *agent.Registry
 	told   int
 	ran    atomic.Int64
 }
 
-func newOffice(b *testing.B, reopen bool) *office {
+func newBenchFixture(b *testing.B, reopen bool) *benchFixture {
 	policy, err := config.ParsePolicy("countersign.yaml", []byte(jobPolicy))
 	if err != nil {
 		b.Fatal(err)
 	}
-	o := &office{B: b, path: filepath.Join(b.TempDir(), "store.db"), reopen: reopen, policy: policy.Policy, tools: &agent.Registry{}}
+	o := &benchFixture{B: b, path: filepath.Join(b.TempDir(), "store.db"), reopen: reopen, policy: policy.Policy, tools: &agent.Registry{}}
 	if err := o.tools.Register(jobTool); err != nil {
 		b.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func newOffice(b *testing.B, reopen bool) *office {
 }
 
 // with does a part of a job on the store.
-func (o *office) with(do func(*Store) error) (err error) {
+func (o *benchFixture) with(do func(*Store) error) (err error) {
 	s := o.shared
 	if o.reopen {
 		if s, err = Open(o.path, Options{}); err != nil {
@@ -176,36 +177,37 @@ func (o *office) with(do func(*Store) error) (err error) {
 	return do(s)
 }
 
-// part does a part of a job at a desk that was made for it.
-func (o *office) part(do func(*desk.Desk) error) error {
+// part does a part of a job at a workflow that was made for it.
+func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	return o.with(func(s *Store) error {
 		var seen store.Store = s
 		if o.over != nil {
 			seen = o.over
 		}
-		return do(desk.New(desk.Config{
+		return do(workflow.New(workflow.Config{
 			Store: seen, Policy: func() *approvers.Policy { return o.policy }, Tools: o.tools, Log: slog.New(slog.DiscardHandler),
 		}))
 	})
 }
 
-// asked has people ask for so many things, each in a thread of its own, and the model think about them. It returns the turns.
-func (o *office) asked(n int) []string {
+// asked has people ask for so many things, each in a thread of its own, and the model think about them. It returns the
+// turns.
+func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told
 	o.told += n
-	err := o.part(func(d *desk.Desk) error {
+	err := o.part(func(wf *workflow.Workflow) error {
 		crowd(o.B, 64, n, func(i int) error {
 			ts := fmt.Sprintf("1780000000.%06d", from+i)
-			heard, err := d.Hear(o.Context(), desk.Utterance{
-				At: time.Now(), Team: "T0001", Thread: ts, TS: ts, Place: approvers.Place{Channel: "C0001", Name: "support"},
+			heard, err := wf.ReceiveMessage(o.Context(), workflow.IncomingMessage{
+				At: time.Now(), Team: "T0001", Thread: ts, TS: ts, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 				Who: approvers.Identity{ID: "T0001/U0009", Name: "Robin"}, Text: "Please refund order ORD-123, it arrived damaged.", Start: true,
 			})
 			if err != nil {
 				return err
 			}
 			turns[i] = heard.Turn
-			_, err = d.Begin(o.Context(), heard.Turn)
+			_, err = wf.Begin(o.Context(), heard.Turn)
 			return err
 		})
 		return nil
@@ -217,24 +219,24 @@ func (o *office) asked(n int) []string {
 }
 
 // job does a whole job. The turn's id is all that its parts know.
-func (o *office) job(turn string) error {
+func (o *benchFixture) job(turn string) error {
 	return errors.Join(
-		o.part(func(d *desk.Desk) error { return o.park(d, turn) }),
-		o.part(func(d *desk.Desk) error { return o.decideAndRun(d, turn) }),
+		o.part(func(wf *workflow.Workflow) error { return o.park(wf, turn) }),
+		o.part(func(wf *workflow.Workflow) error { return o.decideAndRun(wf, turn) }),
 		o.with(func(s *Store) error { return o.check(s, turn) }),
 	)
 }
 
-func (o *office) park(d *desk.Desk, turn string) error {
-	return d.Propose(o.Context(), desk.Proposal{
-		Turn: turn, Calls: []desk.ModelCall{{ID: "call_1", Tool: "issue_refund", Args: jobArgs}},
+func (o *benchFixture) park(wf *workflow.Workflow, turn string) error {
+	return wf.Propose(o.Context(), workflow.Proposal{
+		Turn: turn, Calls: []workflow.ModelCall{{ID: "call_1", Tool: "issue_refund", Args: jobArgs}},
 		Authors: []approvers.PersonID{"T0001/U0009"}, Tokens: 500,
 	})
 }
 
-func (o *office) decideAndRun(d *desk.Desk, turn string) error {
+func (o *benchFixture) decideAndRun(wf *workflow.Workflow, turn string) error {
 	var r approvers.Request
-	err := d.Store.View(o.Context(), func(s store.Reader) error {
+	err := wf.Store.View(o.Context(), func(s store.Reader) error {
 		calls, err := s.Calls(turn)
 		if err != nil {
 			return err
@@ -245,14 +247,14 @@ func (o *office) decideAndRun(d *desk.Desk, turn string) error {
 	if err != nil {
 		return err
 	}
-	r, err = d.Decide(o.Context(), desk.Click{
+	r, err = wf.Decide(o.Context(), workflow.Click{
 		At: time.Now(), Who: approvers.Identity{ID: "T0001/U0002", Name: "Sam"}, Request: r.ID, Kind: approvers.Approve,
 		Digest: r.Digest, Whole: true, Rendering: r.Digest, Channel: "C0002", MessageTS: "1780000000.000100",
 	})
 	if err != nil {
 		return err
 	}
-	e, run, err := d.Claim(o.Context(), r.Execution)
+	e, run, err := wf.Claim(o.Context(), r.Execution)
 	if err != nil || !run {
 		return errors.Join(err, fmt.Errorf("%s: run: %t", r.Execution, run))
 	}
@@ -261,10 +263,10 @@ func (o *office) decideAndRun(d *desk.Desk, turn string) error {
 	if err != nil {
 		return err
 	}
-	return d.Finish(o.Context(), e.ID, true, result)
+	return wf.Finish(o.Context(), e.ID, true, result)
 }
 
-func (o *office) check(s *Store, turn string) error {
+func (o *benchFixture) check(s *Store, turn string) error {
 	return s.View(o.Context(), func(r store.Reader) error {
 		calls, err := r.Calls(turn)
 		if err == nil && calls[0].Outcome != approvers.OutcomeExecuted {

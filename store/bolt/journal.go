@@ -5,25 +5,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 
 	"countersign/approvers"
 	"countersign/store"
 )
 
-// auditHeader is how long what precedes a record's bytes is: its leaf and its hash.
+// auditHeader is the length of the leaf and the hash before a record's bytes.
 const auditHeader = 8 + len(approvers.Sum{})
 
-// auditKey reads a key of audit and audit_payloads; ok is false for one that this package did not make.
+// auditKey reads a key of audit and audit_payloads; ok is false for an invalid key.
 func auditKey(k []byte) (chain string, seq uint64, ok bool) {
 	chain, rest, ok := cutText(k)
-	if !ok || len(rest) != 8 {
+	if !ok || chain == "" || len(rest) != 8 {
 		return "", 0, false
 	}
 	return chain, binary.BigEndian.Uint64(rest), true
 }
 
-// auditRow reads a row of audit. What can't be read of it stays zero, which matches no record.
+// auditRow reads a row of audit. Unreadable parts stay zero, which matches no record.
 func auditRow(k, v []byte) (x approvers.AuditRow) {
 	x.Chain, x.Seq, _ = auditKey(k)
 	x.Record = []byte{}
@@ -37,33 +38,47 @@ func auditRow(k, v []byte) (x approvers.AuditRow) {
 
 func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
 	key := number(text(nil, chain), seq)
-	v := t.rows.get(audit, key)
-	if v == nil {
+	stored, there := t.rows.lookUp(audit, key)
+	if !there {
 		return approvers.AuditRow{}, fmt.Errorf("audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
 	}
-	return auditRow(key, v), nil
+	v, damaged := t.rows.value(audit, key, stored)
+	if damaged != nil {
+		t.rows.note(damaged)
+		v = stored[:max(0, len(stored)-checksumSize)]
+	}
+	x := auditRow(key, v)
+	x.Damaged = damaged != nil
+	return x, nil
 }
 
-// EachAuditRow goes through both buckets side by side: their keys are the same.
+// EachAuditRow walks both buckets in parallel: their keys are the same.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
-	beside := t.rows.bucket(auditPayloads).Cursor()
-	pk, pv := beside.First()
-	alone := func() error { // a payload at a place where there is no record
+	next, stop := iter.Pull2(t.rows.lying(auditPayloads, nil))
+	defer stop()
+	var pk, pv []byte
+	advance := func() {
+		k, v, _ := next()
+		pk, pv = k, v.value
+	}
+	advance()
+	alone := func() error { // a payload without a record
 		x := approvers.AuditRow{Payload: pv}
 		x.Chain, x.Seq, _ = auditKey(pk)
-		pk, pv = beside.Next()
+		advance()
 		return fn(x)
 	}
-	for k, v := range t.rows.scan(audit, nil, nil) {
+	for k, v := range t.rows.lying(audit, nil) {
 		for pk != nil && bytes.Compare(pk, k) < 0 {
 			if err := alone(); err != nil {
 				return err
 			}
 		}
-		x := auditRow(k, v)
+		x := auditRow(k, v.value)
+		x.Damaged = !v.sound
 		if bytes.Equal(pk, k) {
 			x.Payload = pv
-			pk, pv = beside.Next()
+			advance()
 		}
 		if err := fn(x); err != nil {
 			return err
@@ -80,11 +95,15 @@ func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 // journal appends the entry of a record.
 func (r *rows) journal(chain string, seq uint64, sum approvers.Sum) (leaf uint64, err error) {
 	if r.leaves == 0 {
-		switch k, _ := r.bucket(auditJournal).Cursor().Last(); {
+		switch k, v := r.end(auditJournal); {
 		case len(k) == 8:
+			if _, damaged := r.value(auditJournal, k, v); damaged != nil && (r.plain || stateOf(auditJournal, k, v) != rowMarked) {
+				r.note(damaged)
+				return 0, damaged
+			}
 			r.leaves = leafOf(k) + 1
 		case k != nil:
-			return 0, fmt.Errorf("store: the last key %x of %s is damaged", k, auditJournal)
+			return 0, damagedRow(auditJournal, k, "its key is none of the journal's")
 		}
 	}
 	leaf = r.leaves
@@ -96,7 +115,7 @@ func (r *rows) journal(chain string, seq uint64, sum approvers.Sum) (leaf uint64
 	return leaf, nil
 }
 
-// leafOf reads a key of the journal. One that is none stands behind all leaves.
+// leafOf reads a key of the journal. An invalid key sorts after all leaves.
 func leafOf(k []byte) uint64 {
 	if len(k) != 8 {
 		return math.MaxUint64
@@ -104,7 +123,7 @@ func leafOf(k []byte) uint64 {
 	return binary.BigEndian.Uint64(k)
 }
 
-// entryOf reads a row of the journal. What can't be read of it stays zero, which matches no record.
+// entryOf reads a row of the journal. Unreadable parts stay zero, which matches no record.
 func entryOf(k, v []byte) approvers.JournalEntry {
 	e := approvers.JournalEntry{Leaf: leafOf(k)}
 	chain, rest, ok := cutText(v)
@@ -117,16 +136,20 @@ func entryOf(k, v []byte) approvers.JournalEntry {
 
 func (t reader) Journal(from uint64, limit int) ([]approvers.JournalEntry, error) {
 	var out []approvers.JournalEntry
-	for k, v := range t.rows.scan(auditJournal, nil, number(nil, from)) {
+	for k, v := range t.rows.lying(auditJournal, number(nil, from)) {
 		if len(out) >= limit {
 			break
 		}
-		out = append(out, entryOf(k, v))
+		e := approvers.JournalEntry{Leaf: leafOf(k)} // all that is known of a damaged entry
+		if v.sound {
+			e = entryOf(k, v.value)
+		}
+		out = append(out, e)
 	}
 	return out, nil
 }
 
-// headOf reads a row of audit_heads: the size, and what was signed.
+// headOf reads a row of audit_heads: the size and the signed note.
 func headOf(k, v []byte) store.Head {
 	h := store.Head{Number: leafOf(k)}
 	if len(v) >= 8 {
@@ -136,9 +159,14 @@ func headOf(k, v []byte) store.Head {
 }
 
 func (t reader) LastHead() (store.Head, error) {
-	k, v := t.rows.bucket(auditHeads).Cursor().Last()
+	k, v := t.rows.end(auditHeads)
 	if k == nil {
 		return store.Head{}, fmt.Errorf("signed head: %w", store.ErrNotFound)
+	}
+	v, damaged := t.rows.value(auditHeads, k, v)
+	if damaged != nil {
+		t.rows.note(damaged)
+		return store.Head{}, damaged
 	}
 	return headOf(k, v), nil
 }
@@ -148,11 +176,11 @@ func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
 	if after == math.MaxUint64 {
 		return nil, nil
 	}
-	for k, v := range t.rows.scan(auditHeads, nil, number(nil, after+1)) {
+	for k, v := range t.rows.lying(auditHeads, number(nil, after+1)) {
 		if len(out) >= limit {
 			break
 		}
-		out = append(out, headOf(k, v))
+		out = append(out, headOf(k, v.value))
 	}
 	return out, nil
 }

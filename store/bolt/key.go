@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// text appends a text part. See the package's doc for the encoding. What is not valid UTF-8 becomes U+FFFD, as it does in
-// the record's JSON.
+// text appends a text part; see the package documentation for the encoding. U+FFFD replaces invalid UTF-8, as in the
+// record's JSON.
 func text(k []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
@@ -32,7 +32,7 @@ func text(k []byte, s string) []byte {
 	return append(k, 0, 1)
 }
 
-// cutText reads a text part from the front of a key.
+// cutText reads a text part from the front of a key; ok is false if text would not have written it.
 func cutText(k []byte) (s string, rest []byte, ok bool) {
 	var b strings.Builder
 	for i := 0; i+1 < len(k); i++ {
@@ -40,10 +40,12 @@ func cutText(k []byte) (s string, rest []byte, ok bool) {
 		case k[i] != 0:
 			b.WriteByte(k[i])
 		case k[i+1] == 1:
-			return b.String(), k[i+2:], true
-		default:
+			return b.String(), k[i+2:], utf8.ValidString(b.String())
+		case k[i+1] == 0xff:
 			b.WriteByte(0)
 			i++
+		default:
+			return "", nil, false
 		}
 	}
 	return "", nil, false
@@ -58,14 +60,19 @@ func signed(k []byte, n int64) []byte { return number(k, uint64(n)^(1<<63)) }
 // moment appends a time.
 func moment(k []byte, t time.Time) []byte { return signed(k, t.UnixMicro()) }
 
-// beyond is the smallest key above all that start with the prefix, which ends with a text part.
+// readMoment reads a time.
+func readMoment(k []byte) time.Time {
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(k) ^ 1<<63)).UTC()
+}
+
+// beyond returns the smallest key above all keys that start with the prefix. The prefix ends with a text part.
 func beyond(prefix []byte) []byte {
 	k := append([]byte(nil), prefix...)
 	k[len(k)-1]++ // from the 01 that ends the text
 	return k
 }
 
-// keyable refuses what can't be part of a key in every backend.
+// keyable returns an error if a string can't be part of a key in every backend.
 func keyable(what, s string) error {
 	switch {
 	case s == "":
@@ -78,5 +85,5 @@ func keyable(what, s string) error {
 	return nil
 }
 
-// maxKeyPart keeps a key of several parts, all escaped, below bbolt's limit.
+// maxKeyPart keeps a key of several fully escaped parts below bbolt's limit.
 const maxKeyPart = bbolt.MaxKeySize / 16

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ledger does by hand over bbolt what a gated call needs at the least: one row for each, in one bucket, as JSON. It has three commits: the
-// call is parked, its one decision and run are taken, its result is recorded.
+// ledger does by hand over bbolt what a gated call needs at the least: one row for each, in one bucket, as JSON. It has
+// three commits: the call is parked, its one decision and run are taken, its result is recorded.
 type ledger struct {
 	*testing.B
 	path   string

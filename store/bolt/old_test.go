@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old is a store's file in the making, as an older version of the layout wrote it. It says everything itself: names, numbers of buckets
-// and JSON.
+// old is a store's file in the making, as an older version of the layout wrote it. It says everything itself: names,
+// numbers of buckets and JSON.
 type old struct {
 	*testing.T
 	path    string
@@ -43,6 +43,12 @@ var oldBuckets = [...][]string{
 		"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
 		"tallies", "tally_time", "grants", "grant_open", "absences", "conversation_last", "turn_conversation", "request_conversation", "execution_conversation",
 		"audit_journal", "audit_heads", "request_person",
+	},
+	5: {
+		"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "timers", "timer_ref",
+		"inbox", "inbox_unhandled", "inbox_handled", "surfaces", "surface_ref", "surface_message", "renderings", "audit", "audit_payloads", "settings",
+		"tallies", "tally_time", "grants", "grant_open", "absences", "conversation_last", "turn_conversation", "request_conversation", "execution_conversation",
+		"audit_journal", "audit_heads", "request_person", "elicitations", "elicitation_execution", "files", "file_data",
 	},
 }
 
@@ -81,6 +87,9 @@ func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
 
 // record puts a guarded record at version 1 with one row in an index bucket, given by its number.
 func (o old) record(in, id string, js string, index byte, name, key string) {
+	if err := o.tx.Bucket([]byte(in)).SetSequence(1); err != nil {
+		o.Fatal(err)
+	}
 	o.put(in, id, fmt.Sprintf("\x01\x01\x01%c%c%s%s", index, len(key), key, js))
 	o.put(name, key, id)
 }

@@ -1,11 +1,14 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,35 +18,40 @@ import (
 	"countersign/store"
 )
 
-// schema is the version of the file's layout that this package reads and writes. Older ones are upgraded.
-const schema = 5
+// schema is the version of the file layout that this package reads and writes. Open upgrades older ones.
+const schema = 6
 
 // The bucket and key that name the layout.
 var (
 	rootBucket = []byte("countersign")
 	schemaKey  = []byte("schema")
+	sumKey     = []byte("schema_sum")
 )
 
-// Options are for tests. The zero value is right for everything else.
+// Options are for tests, except AsIs. The zero value is the normal configuration.
 type Options struct {
-	// OpenFile opens files in place of os.OpenFile, so that a test can stand between the store and the disk.
+	// AsIs leaves a damaged file unchanged, for read-only use. Damage lists the faults.
+	AsIs bool
+	// OpenFile replaces os.OpenFile, so that a test can intercept disk access.
 	OpenFile func(name string, flag int, mode os.FileMode) (*os.File, error)
-	// Rehearse runs every closure of Update twice, and takes back the first run's writes: closures may run more than once.
+	// Rehearse runs every closure of Update twice and undoes the first run, because closures may run more than once.
 	Rehearse bool
+
+	statistics bool // lets bbolt count the free pages
 }
 
-// The file is mapped for this much from the start, and grown by the other in one step. Mapping costs address space only, and mapping
-// anew would wait for every view.
+// The initial size of the mapping, and the step by which it grows. A mapping costs only address space, while mapping
+// again waits for every view.
 const (
 	initialMap = 1 << 30
 	growBy     = 1 << 20
 )
 
-// smallest is the least that bbolt writes into a new file: four pages of 4 KiB.
+// smallest is the minimum size of a new bbolt file: four pages of 4 KiB.
 const smallest = 16 << 10
 
-// Open opens the store in a file, which is made, readable for its owner only, if it is not there. A store that an older version of
-// the program wrote is upgraded first, which that version then does not open any more.
+// Open opens the store in a file. It creates a missing file, readable only by its owner. It first upgrades a store of
+// an older version of the program, which that version can then no longer open.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
@@ -67,33 +75,74 @@ func Open(path string, opts Options) (*Store, error) {
 	case info.Size() < smallest:
 		return nil, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}
-	db, err := open(path, opts)
+	db, file, err := open(path, opts)
 	if err != nil {
 		return nil, sentence(path, err)
+	}
+	var found looked
+	err = Guard(func() (err error) {
+		found, err = look(db, path, opts)
+		return err
+	})
+	if err == nil && found.kept != "" { // another file is in its place
+		if err = db.Close(); err == nil {
+			db, file, err = open(path, opts)
+		}
+		if err != nil {
+			return nil, sentence(path, err)
+		}
+		found.damage = append([]store.Damage{{Bucket: "file", Why: "the store was written anew from what could be read of it; the damaged file is " + found.kept, Mended: true}}, found.damage...)
+	}
+	if err != nil {
+		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
 	db.NoFreelistSync = false // see open
 	db.AllocSize = growBy
 	if err := Guard(func() error { return upgraded(db) }); err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
-	return newStore(db, opts.Rehearse), nil
+	if err := db.Sync(); err != nil { // a killed process may have left writes that are not durable yet
+		return nil, sentence(path, errors.Join(err, db.Close()))
+	}
+	id, err := identify(db, path)
+	if err == nil && !sameAs(file, id.opened) {
+		err = errors.Join(replacedMeanwhile(path), id.close())
+	}
+	if err != nil {
+		return nil, sentence(path, errors.Join(err, db.Close()))
+	}
+	s := newStore(db, file, id, opts.Rehearse)
+	for _, x := range found.damage {
+		s.damage.found(x)
+	}
+	return s, nil
 }
 
-// open opens a file that exists, and leaves it as it is: bbolt would otherwise write a list of free pages
-// into a foreign file that has none.
-func open(path string, opts Options) (db *bbolt.DB, err error) {
-	var file *os.File
+// sameAs reports whether an open file is the one described by info.
+func sameAs(file *os.File, info fs.FileInfo) bool {
+	own, err := file.Stat()
+	return err == nil && os.SameFile(own, info)
+}
+
+func replacedMeanwhile(path string) error {
+	return fmt.Errorf("%w: another store was put at %s while this one was opened. Try again", store.ErrLocked, path)
+}
+
+// open opens an existing file without changing it: bbolt would otherwise write a list of free pages into a foreign
+// file that has none.
+func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
-			file.Close() // bbolt has, unless it panicked
+			unlock(file) // needed if bbolt panicked; otherwise it already unlocked and closed the file
+			file.Close()
 		}
 	}()
 	err = Guard(func() (err error) {
 		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-			Timeout:         time.Nanosecond, // one try
+			Timeout:         time.Nanosecond, // a single attempt
 			FreelistType:    bbolt.FreelistMapType,
 			NoFreelistSync:  true,
-			NoStatistics:    true,
+			NoStatistics:    !opts.statistics,
 			InitialMmapSize: initialMap,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				if file != nil {
@@ -112,33 +161,63 @@ func open(path string, opts Options) (db *bbolt.DB, err error) {
 		}
 		return nil
 	})
-	return db, err
+	if errors.Is(err, store.ErrDamaged) {
+		if cut := cutOff(path); cut != nil {
+			err = cut
+		}
+	}
+	return db, file, err
 }
 
-// verify looks at who wrote the file, and whether it is whole.
+// cutOff returns an error if a file has fewer pages than its last commit says, and nil where that can't be told.
+func cutOff(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil
+	}
+	last, err := metas(file, os.Getpagesize())
+	if least := last.pages * uint64(os.Getpagesize()); err == nil && last.pages < math.MaxInt32 && uint64(info.Size()) < least {
+		return shorter(path, info.Size(), int64(least))
+	}
+	return nil
+}
+
+func shorter(path string, size, least int64) error {
+	return fmt.Errorf("%w: %s was cut off: it has %d bytes of at least %d. Put a backup in its place", store.ErrForeign, path, size, least)
+}
+
+// verify checks which program wrote the file, and that it is intact.
 func verify(db *bbolt.DB, path string, file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	if now, err := os.Stat(path); err != nil || !os.SameFile(now, info) {
-		return fmt.Errorf("%w: another store was put at %s while this one was opened. Try again", store.ErrLocked, path)
+		return replacedMeanwhile(path)
 	}
 	return db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {
-			return fmt.Errorf("%w: %s was cut off: it has %d bytes of at least %d. Put a backup in its place", store.ErrForeign, path, info.Size(), tx.Size())
+			return shorter(path, info.Size(), tx.Size())
 		}
 		root := tx.Bucket(rootBucket)
 		if root == nil {
 			return fmt.Errorf("%w: %s belongs to another program. Name another file", store.ErrForeign, path)
 		}
 		version, err := strconv.Atoi(string(root.Get(schemaKey)))
+		sum := root.Get(sumKey)
 		switch {
 		case err != nil || version < 1:
 			return fmt.Errorf("%w: %s does not say its version", store.ErrForeign, path)
 		case version > schema:
 			return fmt.Errorf("%w: %s has version %d, and this program reads versions up to %d. Start the newer program again, or put a backup from before the upgrade in its place",
 				store.ErrNewer, path, version, schema)
+		case (sum != nil || version == schema && root.Get(upgradingKey) == nil) && !bytes.Equal(sum, schemaSum(version)):
+			return fmt.Errorf("%w: %s is damaged: its version is not the one that was written. Put a backup in its place", store.ErrForeign, path)
 		}
 		for _, name := range bucketsOf(version) {
 			if tx.Bucket([]byte(name)) == nil {
@@ -149,13 +228,14 @@ func verify(db *bbolt.DB, path string, file *os.File) error {
 	})
 }
 
-// sentence says what is wrong with a file and what to do about it.
+// sentence returns an error that says what is wrong with a file and how to fix it.
 func sentence(path string, err error) error {
 	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked} {
 		if errors.Is(err, ours) {
 			return err
 		}
 	}
+	err = within{err}
 	switch {
 	case errors.Is(err, store.ErrDamaged):
 		return fmt.Errorf("%w: %s: %w", store.ErrForeign, path, err)
@@ -176,3 +256,10 @@ func sentence(path string, err error) error {
 	}
 	return fmt.Errorf("store: open %s: %w", path, err)
 }
+
+// within is an error inside of another one of this package. The text of that one begins with "store: ".
+type within struct{ error }
+
+func (w within) Error() string { return strings.TrimPrefix(w.error.Error(), "store: ") }
+
+func (w within) Unwrap() error { return w.error }

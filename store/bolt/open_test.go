@@ -65,7 +65,8 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 }
 
-// Each row is a file, or a lack of one, that can't be opened: what the error is, what it says, and that the file stays as it was.
+// Each row is a file, or a lack of one, that can't be opened: what the error is, what it says, and that the file stays
+// as it was.
 func TestRefusedFiles(t *testing.T) {
 	rows := []struct {
 		name string
@@ -98,7 +99,7 @@ func TestRefusedFiles(t *testing.T) {
 			path := made(t)
 			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Put([]byte("schema"), []byte("7")) })
 			return path
-		}, store.ErrNewer, "has version 7, and this program reads versions up to 5"},
+		}, store.ErrNewer, "has version 7, and this program reads versions up to 6"},
 		{"a store without a version", func(t *testing.T, _ string) string {
 			path := made(t)
 			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Delete([]byte("schema")) })
@@ -109,8 +110,23 @@ func TestRefusedFiles(t *testing.T) {
 			alter(t, path, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("timers")) })
 			return path
 		}, store.ErrForeign, "no bucket timers"},
-		{"a store cut to half", cut(2), store.ErrForeign, "backup"},
-		{"a store cut to an eighth", cut(8), store.ErrForeign, "backup"},
+		{"a store cut to half", cut(2), store.ErrForeign, "was cut off: it has "},
+		{"a store cut to an eighth", cut(8), store.ErrForeign, "was cut off: it has "},
+		{"a store cut off before what its last commit wrote", func(t *testing.T, _ string) string {
+			path := made(t)
+			alter(t, path, func(tx *bbolt.Tx) error {
+				for i := range 1000 {
+					if err := tx.Bucket([]byte("timers")).Put(fmt.Append(nil, i), make([]byte, 1000)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err := os.Truncate(path, 40_000); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, store.ErrForeign, "was cut off: it has 40000 bytes of at least "},
 		{"both meta pages overwritten", func(t *testing.T, _ string) string {
 			path := made(t)
 			overwrite(t, path, 0, 2*os.Getpagesize())
@@ -153,6 +169,9 @@ func TestRefusedFiles(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), path) {
 				t.Errorf("the error %q does not say %q and the path", err, row.says)
+			}
+			if text := err.Error(); strings.Contains(text, ": store: ") || strings.Contains(text, "runtime error") {
+				t.Errorf("the error %q names its package twice, or a panic", text)
 			}
 			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
 				t.Error("the file was changed")

@@ -2,5 +2,10 @@
 
 package bolt
 
-// sameOwner has nothing to do where files have no owner in this sense.
+import "io/fs"
+
+// sameOwner does nothing on systems without file owners.
 func sameOwner(string, string) error { return nil }
+
+// keepOwner does nothing on systems without file owners.
+func keepOwner(fs.FileInfo, string) error { return nil }

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// sameOwner gives a new file the owner and group of the one whose place it takes: whoever restores it need not be who runs the bot.
+// sameOwner gives a new file the owner and group of the file it replaces: the user who restores a store may differ
+// from the user who runs the bot.
 func sameOwner(of, file string) error {
 	info, err := os.Stat(of)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,7 +21,23 @@ func sameOwner(of, file string) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || os.Geteuid() != 0 {
-		return nil // only root can give a file away
+		return nil // only root can change the owner
 	}
 	return os.Chown(file, int(stat.Uid), int(stat.Gid))
+}
+
+// keepOwner gives a file the owner and group of another.
+func keepOwner(of fs.FileInfo, file string) error {
+	want, ok := of.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if has, ok := info.Sys().(*syscall.Stat_t); ok && has.Uid == want.Uid && has.Gid == want.Gid {
+		return nil
+	}
+	return os.Chown(file, int(want.Uid), int(want.Gid))
 }

@@ -11,24 +11,20 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The format of bbolt's pages, which has been the same since its first version. All numbers are little-endian on every machine that bbolt is built for here.
+// The format of bbolt's pages, unchanged since its first version. All numbers are little-endian on every platform
+// supported here.
 const (
 	pageHeader  = 16 // bytes: id uint64, flags uint16, count uint16, overflow uint32
 	pageElement = 16
 	pageBranch  = 0x01
 	pageLeaf    = 0x02
-	leafBucket  = 0x01 // the value is a bucket: root uint64, sequence uint64, and the page itself if root is 0
-	maxDepth    = 64   // far above what a file of any size has
+	leafBucket  = 0x01 // the value is a bucket: root uint64, sequence uint64, and an inline page if root is 0
+	maxDepth    = 64   // far deeper than any real file
 )
 
-// walkPages goes through all pages that a transaction can reach, and makes sure that each is inside of the file, holds its elements, and is reached once: what
-// bbolt takes for granted, its own check included.
-func walkPages(ctx context.Context, path string, btx *bbolt.Tx) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("store: check: %w", err)
-	}
-	defer f.Close()
+// walkPages visits all pages that a transaction can reach, and checks that each lies within the file, holds its
+// elements, and is reached once. bbolt assumes this, even in its own check.
+func walkPages(ctx context.Context, f *os.File, btx *bbolt.Tx) error {
 	w := &pageWalk{ctx: ctx, file: f, size: uint64(btx.DB().Info().PageSize), pages: uint64(btx.Size()) / uint64(btx.DB().Info().PageSize), seen: map[uint64]bool{}}
 	return w.page(uint64(btx.Cursor().Bucket().Root()), 0)
 }
@@ -41,7 +37,7 @@ type pageWalk struct {
 	seen  map[uint64]bool
 }
 
-// page goes through a page and what is below it.
+// page checks a page and the pages below it.
 func (w *pageWalk) page(id uint64, depth int) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -80,7 +76,7 @@ func (w *pageWalk) read(into []byte, id uint64) error {
 	return err
 }
 
-// elements goes through what is on a page, or on the page inside of a small bucket.
+// elements checks the elements of a page, or of the inline page of a small bucket.
 func (w *pageWalk) elements(name string, page []byte, depth int) error {
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || pageHeader+count*pageElement > uint64(len(page)) || flags == pageBranch && count == 0 {
@@ -112,7 +108,7 @@ func (w *pageWalk) elements(name string, page []byte, depth int) error {
 	return nil
 }
 
-// bucket goes through a bucket: its root page, or the page inside of its value where it is small.
+// bucket checks a bucket: its root page, or the inline page of a small bucket.
 func (w *pageWalk) bucket(name string, value []byte, depth int) error {
 	if len(value) < pageHeader {
 		return fmt.Errorf("%s is not whole", name)

@@ -8,15 +8,15 @@ import (
 	"countersign/store"
 )
 
-// queue is where closures wait for their turn, in the order in which they came.
+// queue holds waiting closures in the order of their arrival.
 type queue struct {
 	mu     sync.Mutex
 	jobs   []*job
 	closed bool
-	bell   chan struct{} // rings when there is something to take, or the queue was closed
+	bell   chan struct{} // signals that there is a job, or that the queue was closed
 }
 
-// job is one closure. done is closed when its outcome stands.
+// job is one closure. done is closed when its outcome is final.
 type job struct {
 	fn    func(store.Tx) error
 	done  chan struct{}
@@ -27,7 +27,7 @@ type job struct {
 
 func newQueue() *queue { return &queue{bell: make(chan struct{}, 1)} }
 
-// add puts a job at the end. It reports false when the queue was closed.
+// add appends a job. It returns false if the queue was closed.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,11 +42,11 @@ func (q *queue) add(j *job) bool {
 func (q *queue) ring() {
 	select {
 	case q.bell <- struct{}{}:
-	default: // it is ringing already
+	default: // already signaled
 	}
 }
 
-// withdraw takes a job out that nobody took yet. It reports whether there was one.
+// withdraw removes a job that was not taken yet. It reports whether it did.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,7 @@ func (q *queue) withdraw(j *job) bool {
 	return true
 }
 
-// take takes the first job; nil: there is none. It reports false once the queue was closed.
+// take removes the first job; nil: there is none. It returns false once the queue was closed.
 func (q *queue) take() (*job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +71,7 @@ func (q *queue) take() (*job, bool) {
 	return j, true
 }
 
-// wait takes the first job when there is one; nil: the queue was closed.
+// wait waits for a job and removes it; nil: the queue was closed.
 func (q *queue) wait() *job {
 	for {
 		if j, open := q.take(); j != nil || !open {
@@ -81,7 +81,7 @@ func (q *queue) wait() *job {
 	}
 }
 
-// close turns away those who wait, and all who come.
+// close rejects waiting and future jobs.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,7 +94,8 @@ func (q *queue) close() {
 	q.ring()
 }
 
-// finish tells the caller the outcome. An error of the commit outweighs the closure's own: what it saw may not be true.
+// finish sets the outcome for the caller. An error of the commit replaces the closure's own, because the closure may
+// have read writes that were not committed.
 func (j *job) finish(commit error) {
 	if commit != nil {
 		j.err = commit
@@ -102,7 +103,7 @@ func (j *job) finish(commit error) {
 	close(j.done)
 }
 
-// outcome waits for a job's outcome. A context that ends first takes it out of the queue.
+// outcome waits for a job's outcome. If the context ends first, it withdraws the job.
 func (q *queue) outcome(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:

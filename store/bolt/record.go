@@ -9,12 +9,12 @@ import (
 	"countersign/store"
 )
 
-// table says how one kind of guarded record is stored.
+// table describes how one kind of guarded record is stored.
 type table[T any] struct {
 	in    bucket
 	name  string
 	id    func(*T) (id string, version *uint64)
-	index func(r *T, birth uint64) []row // the rows that it has in index buckets
+	index func(r *T, birth uint64) []row // the record's rows in index buckets
 	// indexes are the buckets of those rows; nil: the records have none.
 	indexes []bucket
 }
@@ -25,7 +25,7 @@ type row struct {
 	key []byte
 }
 
-// header is what precedes the JSON of a guarded record, so that writing over a record needs none of its JSON.
+// header precedes the JSON of a guarded record, so that overwriting a record does not need to decode its JSON.
 type header struct {
 	version uint64
 	birth   uint64
@@ -88,9 +88,12 @@ func (h header) has(x row) bool {
 	return false
 }
 
-// read gets a record by its id.
+// read reads a record by its id.
 func (t *table[T]) read(r *rows, id string) (rec T, err error) {
-	k := t.find(r, id)
+	k, err := t.find(r, id)
+	if err != nil {
+		return rec, err
+	}
 	if k.row == nil {
 		return rec, fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
 	}
@@ -101,7 +104,9 @@ func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 			err = decode(b, decoded)
 		}
 		if err != nil {
-			return rec, fmt.Errorf("%s %q: %w", t.name, id, err)
+			damaged := damagedRow(t.in, []byte(id), "it can't be decoded: "+err.Error())
+			r.note(damaged)
+			return rec, damaged
 		}
 		k.record = decoded
 		r.know(recordID{t.in, id}, k)
@@ -109,25 +114,29 @@ func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 	return *k.record.(*T), nil
 }
 
-// find looks a record up, which may not be there.
-func (t *table[T]) find(r *rows, id string) known {
+// find looks up a record that may not exist. Its error is a *store.DamagedError.
+func (t *table[T]) find(r *rows, id string) (k known, err error) {
 	k, ok := r.known[recordID{t.in, id}]
 	if !ok {
-		k.row = r.get(t.in, []byte(id))
+		k.row, err = r.fetch(t.in, []byte(id))
 	}
-	return k
+	return k, err
 }
 
-// write puts a record if its version is the stored one's, or zero and there is none, and brings its index rows up to date.
+// write puts a record and updates its index rows. The record's version must be the stored one, or zero if there is
+// none.
 func (t *table[T]) write(r *rows, rec T) error {
 	id, version := t.id(&rec)
 	if err := keyable(t.name+"'s id", id); err != nil {
 		return err
 	}
 	key := []byte(id)
-	stored := t.find(r, id).row
+	found, err := t.find(r, id)
+	if err != nil {
+		return err
+	}
+	stored := found.row
 	var old header
-	var err error
 	if stored == nil {
 		if t.indexes != nil && *version == 0 {
 			old.birth, err = r.birth(t.in)
@@ -158,7 +167,7 @@ func (t *table[T]) write(r *rows, rec T) error {
 	return reindex(r, key, old, h)
 }
 
-// reindex writes the index rows that are new and deletes those that fell away.
+// reindex writes new index rows and deletes old ones.
 func reindex(r *rows, id []byte, old, now header) error {
 	for _, x := range old.index {
 		if !now.has(x) {
@@ -180,7 +189,11 @@ func reindex(r *rows, id []byte, old, now header) error {
 // erase deletes a record and its index rows.
 func (t *table[T]) erase(r *rows, id string) error {
 	key := []byte(id)
-	stored := t.find(r, id).row
+	found, err := t.find(r, id)
+	if err != nil {
+		return err
+	}
+	stored := found.row
 	if stored == nil {
 		return fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
 	}

@@ -15,9 +15,10 @@ import (
 	"countersign/store"
 )
 
-// Replace puts a copy of another store in the place of the one at a path, which nobody may hold. prepare sees the copy first, as an open store; when it
-// fails nothing is replaced. What was at the path stays beside it under the name that is returned; empty: nothing was. At every moment there is
-// one whole store at the path, the one or the other, where the file system has hard links.
+// Replace puts a copy of another store in the place of the store at a path, which no process may have open. prepare
+// gets the copy first, as an open store; if it fails, nothing is replaced. The old store is kept in the same
+// directory under the returned name; empty: there was none. On file systems with hard links, the path always has one
+// complete store, the old or the new one.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
 	release, err := hold(path)
 	if err != nil {
@@ -47,17 +48,17 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 	if err := syncFile(temp.Name()); err != nil {
 		return "", sentence(temp.Name(), err)
 	}
-	kept, err = exchange(temp.Name(), path)
+	kept, err = exchange(temp.Name(), path, ".replaced-")
 	if err != nil {
 		return "", fmt.Errorf("store: the backup can't be put at %s: %w", path, err)
 	}
 	return kept, syncDir(dir)
 }
 
-// copySuffix is of a copy that is not in its place yet.
+// copySuffix is part of the name of a copy until it replaces the store.
 const copySuffix = ".restored-"
 
-// removeLeft removes copies that were left by a process that was killed before they were in their place. One that was begun just now may be somebody's.
+// removeLeft removes copies left by a killed process. It keeps recent ones, which may still be in use.
 func removeLeft(path string) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)
@@ -66,7 +67,8 @@ func removeLeft(path string) error {
 	}
 	for _, f := range files {
 		info, err := f.Info()
-		if err != nil || !strings.HasPrefix(f.Name(), filepath.Base(path)+copySuffix) || time.Since(info.ModTime()) < time.Hour {
+		base := filepath.Base(path)
+		if err != nil || !strings.HasPrefix(f.Name(), base+copySuffix) && !strings.HasPrefix(f.Name(), base+mendSuffix) || time.Since(info.ModTime()) < time.Hour {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +78,7 @@ func removeLeft(path string) error {
 	return nil
 }
 
-// hold keeps others from opening the store at a path. One that can't be opened by anybody needs no holding.
+// hold prevents other processes from opening the store at a path. A store that nobody can open needs no lock.
 func hold(path string) (release func() error, err error) {
 	free := func() error { return nil }
 	info, err := os.Stat(path)
@@ -92,7 +94,7 @@ func hold(path string) (release func() error, err error) {
 	if info.Size() < smallest {
 		return free, nil
 	}
-	db, err := open(path, Options{OpenFile: os.OpenFile})
+	db, _, err := open(path, Options{OpenFile: os.OpenFile})
 	if err == nil {
 		return db.Close, nil
 	}
@@ -102,7 +104,7 @@ func hold(path string) (release func() error, err error) {
 	return free, nil
 }
 
-// syncFile makes what was written to a file durable.
+// syncFile makes the contents of a file durable.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -111,9 +113,9 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// exchange gives a file the name of another one, which keeps a name beside it.
-func exchange(temp, path string) (kept string, err error) {
-	stamp := path + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
+// exchange renames a file to the name of another, which is kept under a name with a suffix and the time.
+func exchange(temp, path, suffix string) (kept string, err error) {
+	stamp := path + suffix + time.Now().UTC().Format("20060102T150405Z")
 	kept = stamp
 	for n := 2; ; n++ {
 		err = os.Link(path, kept)

@@ -53,7 +53,7 @@ type replay struct {
 
 // record does jobs one after the other, and notes what they write.
 func record(b *testing.B, n int) replay {
-	o := newOffice(b, false)
+	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}
 	o.over = r
 	var out replay

@@ -45,7 +45,7 @@ func (t reader) OpenRequests(after store.RequestCursor, limit int) ([]approvers.
 	if after.ID != "" || !after.CreatedAt.IsZero() {
 		from = append(openKey(after.CreatedAt, after.ID), 0) // the next possible key
 	}
-	return requestTable.all(t.rows, t.rows.scan(requestOpen, nil, from), limit)
+	return requestTable.readable(t.rows, t.rows.sound(requestOpen, nil, from), limit)
 }
 
 func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, limit int) ([]approvers.Request, error) {
@@ -53,7 +53,7 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 	if before.ID != "" || !before.CreatedAt.IsZero() {
 		from = personKey(who, before.CreatedAt, before.ID)
 	}
-	return requestTable.all(t.rows, t.rows.back(requestPerson, text(nil, string(who)), from), limit)
+	return requestTable.readable(t.rows, t.rows.back(requestPerson, text(nil, string(who)), from), limit)
 }
 
 func (t *tx) PutRequest(r approvers.Request) error { return requestTable.write(t.rows, r) }

@@ -6,19 +6,29 @@ import (
 	"iter"
 
 	"go.etcd.io/bbolt"
+
+	"countersign/store"
 )
 
-// rows is one bbolt transaction as the record code sees it: buckets of keys and values, and the way back from what a
-// closure wrote. Slices that it returns hold until the transaction ends and are never written to.
+// rows is one bbolt transaction as seen by the record code: buckets of keys and values, and the undo log of the
+// running closure. Returned slices are valid until the transaction ends and are never written to.
+//
+// A removed row stays in bbolt until just before the commit, and reads skip it, because bbolt's cursors fail on pages
+// that the same transaction has emptied: Prev and Seek stop there or skip rows, and Last may never return. Only the
+// commit splits and merges pages, so before it no page has fewer rows than at the start.
 type rows struct {
 	tx      *bbolt.Tx
 	open    [bucketEnd]*bbolt.Bucket
-	seekers [bucketEnd]*bbolt.Cursor // for single rows
+	removed [bucketEnd]map[string]bool // by key: removed rows that bbolt still has
+	seekers [bucketEnd]*cursor         // for single rows
 	scratch scratch
-	changes []change           // by the closure that is running
-	known   map[recordID]known // what the closure that is running has read or written
-	written bool               // by closures that have ended well
-	leaves  uint64             // how many entries the journal has; 0: not looked up
+	changes []change           // by the running closure
+	known   map[recordID]known // records that the running closure has read or written
+	written bool               // whether completed closures have written
+	plain   bool               // rows have no checksums: an older store during an upgrade
+	dealt   []recordID         // damaged records that the running closure set aside
+	damage  *damages           // collects damaged rows that lists skip; nil: none
+	leaves  uint64             // number of journal entries; 0: not read yet
 }
 
 // recordID names a record, or the head of an audit chain.
@@ -27,20 +37,23 @@ type recordID struct {
 	id string
 }
 
-// known is a record as it stands, so that a closure that reads it again need not look it up and decode it again.
+// known is the current state of a record, kept so that a closure that reads it again need not look it up and decode
+// it again.
 type known struct {
 	row    []byte
-	record any // a pointer to it, which nobody writes to; nil: not decoded yet
+	record any // a pointer to the record, which must not be changed; nil: not decoded yet
 }
 
-// change is one row as it was before the closure changed it. A nil old row was not there.
+// change is one row before the closure changed it. old is nil if the row did not exist.
 type change struct {
-	in  bucket
-	key []byte
-	old []byte
+	in       bucket
+	key      []byte
+	old      []byte
+	asStored bool // old includes its checksum, which may be wrong
 }
 
-// filled is how much of a page is filled before it is split. Ids rise with the time, so that rows come mostly at the end.
+// filled is the fraction of a page that is filled before it is split. Ids rise with time, so most rows are added at
+// the end.
 const filled = 0.9
 
 func (r *rows) bucket(b bucket) *bbolt.Bucket {
@@ -50,9 +63,9 @@ func (r *rows) bucket(b bucket) *bbolt.Bucket {
 	if r.open[b] == nil {
 		r.open[b] = r.tx.Bucket([]byte(bucketNames[b]))
 		switch {
-		case r.open[b] == nil: // an older store, while it is upgraded
+		case r.open[b] == nil: // an older store during an upgrade
 		case b == auditJournal:
-			r.open[b].FillPercent = 1 // it grows at its end alone
+			r.open[b].FillPercent = 1 // it grows only at its end
 		default:
 			r.open[b].FillPercent = filled
 		}
@@ -60,56 +73,159 @@ func (r *rows) bucket(b bucket) *bbolt.Bucket {
 	return r.open[b]
 }
 
-// seek is a cursor at the first row at or above the key. It is the same for all single rows, which spares the memory of one for each.
-func (r *rows) seek(in bucket, key []byte) (c *bbolt.Cursor, k, v []byte) {
-	b := r.bucket(in)
+// seeker returns the shared cursor for single rows of a bucket, which saves allocating one for each read.
+func (r *rows) seeker(in bucket) *cursor {
 	if r.seekers[in] == nil {
-		r.seekers[in] = b.Cursor()
+		r.seekers[in] = r.cursor(in)
 	}
-	c = r.seekers[in]
-	k, v = c.Seek(key)
-	return c, k, v
+	return r.seekers[in]
 }
 
-// get reads a row; nil: there is none.
+// get reads a row; nil: there is none. It panics if the row is damaged; Guard and the writer turn the panic into an
+// error.
 func (r *rows) get(in bucket, key []byte) []byte {
-	if _, k, v := r.seek(in, key); bytes.Equal(k, key) {
-		return v
+	v, err := r.fetch(in, key)
+	if err != nil {
+		panic(err)
 	}
-	return nil
+	return v
 }
 
-// set writes a row. old is what get says of it now: every caller has read it before, so it is not looked up again.
+// fetch is get that returns damage as a *store.DamagedError.
+func (r *rows) fetch(in bucket, key []byte) ([]byte, error) {
+	stored, there := r.lookUp(in, key)
+	if !there {
+		return nil, nil
+	}
+	v, damaged := r.value(in, key, stored)
+	if damaged != nil {
+		r.note(damaged)
+		return nil, damaged
+	}
+	return v, nil
+}
+
+// lookUp returns a row's value as stored in the file. It returns nil and true if the row is flagged as a bucket.
+func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
+	c := r.seeker(in)
+	if c.gone(key) {
+		return nil, false
+	}
+	k, stored := c.c.Seek(key)
+	if k == nil || !bytes.Equal(k, key) {
+		return nil, false
+	}
+	return stored, true
+}
+
+// value verifies a row's checksum and returns the value without it.
+func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) {
+	if r.plain {
+		return stored, nil
+	}
+	v, ok := cutChecksum(in, k, stored)
+	if !ok {
+		return nil, damagedRow(in, k, whyChecksum)
+	}
+	return v, nil
+}
+
+// note records a damaged row.
+func (r *rows) note(damaged *store.DamagedError) {
+	if r.damage != nil {
+		r.damage.found(damaged.Damage)
+	}
+}
+
+// stored returns a value in the form stored in the file.
+func (r *rows) stored(in bucket, key, value []byte) []byte {
+	if r.plain {
+		return value
+	}
+	return r.scratch.extend(value, checksum(in, key, value))
+}
+
+// set writes a row. old is the current value, which every caller has already read.
 func (r *rows) set(in bucket, key, old, value []byte) error {
-	if err := r.bucket(in).Put(key, value); err != nil {
+	if err := r.put(in, key, r.stored(in, key, value)); err != nil {
 		return fmt.Errorf("store: write to %s: %w", in, err)
 	}
-	r.changes = append(r.changes, change{in, key, old})
+	r.changes = append(r.changes, change{in: in, key: key, old: old})
 	return nil
 }
 
-// remove deletes a row that is there.
-func (r *rows) remove(in bucket, key, old []byte) error {
-	if c, k, _ := r.seek(in, key); bytes.Equal(k, key) {
-		if err := c.Delete(); err != nil {
-			return fmt.Errorf("store: delete from %s: %w", in, err)
-		}
+// put writes a row to bbolt.
+func (r *rows) put(in bucket, key, stored []byte) error {
+	if err := r.bucket(in).Put(key, stored); err != nil {
+		return err
 	}
-	r.changes = append(r.changes, change{in, key, old})
+	delete(r.removed[in], string(key))
 	return nil
 }
 
-// drop deletes a row that is there and was not read yet.
+// remove deletes an existing row.
+func (r *rows) remove(in bucket, key, old []byte) error {
+	r.hide(in, key)
+	r.changes = append(r.changes, change{in: in, key: key, old: old})
+	return nil
+}
+
+// discard deletes a row, even if damaged, and returns its stored value; nil: there is none.
+func (r *rows) discard(in bucket, key []byte) (stored []byte, err error) {
+	stored, there := r.lookUp(in, key)
+	switch {
+	case !there:
+		return nil, nil
+	case stored == nil:
+		return nil, damagedRow(in, key, "it is marked as a bucket")
+	}
+	stored = bytes.Clone(stored)
+	r.hide(in, key)
+	r.changes = append(r.changes, change{in: in, key: key, old: stored, asStored: true})
+	return stored, nil
+}
+
+// hide makes reads skip a row, and the commit delete it.
+func (r *rows) hide(in bucket, key []byte) {
+	if r.removed[in] == nil {
+		r.removed[in] = map[string]bool{}
+	}
+	r.removed[in][string(key)] = true
+}
+
+// sweep deletes removed rows from bbolt. Nothing is read from the transaction afterwards.
+func (r *rows) sweep() error {
+	for in, keys := range r.removed {
+		for key := range keys {
+			if err := r.bucket(bucket(in)).Delete([]byte(key)); err != nil {
+				return fmt.Errorf("store: delete from %s: %w", bucket(in), err)
+			}
+		}
+		clear(keys)
+	}
+	return nil
+}
+
+// drop deletes an existing row that was not read yet.
 func (r *rows) drop(in bucket, key []byte) error { return r.remove(in, key, r.get(in, key)) }
 
-// reset makes rows those of another transaction, with the memory that they have; nil: of none.
+// reset assigns another transaction to rows and reuses its memory; nil: no transaction.
 func (r *rows) reset(btx *bbolt.Tx) {
 	r.forget()
 	r.scratch.reset()
-	*r = rows{tx: btx, scratch: r.scratch, changes: r.changes, known: r.known}
+	for in, keys := range r.removed {
+		if len(keys) > maxRemoved {
+			r.removed[in] = nil
+		}
+		clear(keys)
+	}
+	*r = rows{tx: btx, scratch: r.scratch, changes: r.changes, known: r.known, removed: r.removed, damage: r.damage}
 }
 
-// know notes how a record stands.
+// maxRemoved limits the number of removed rows of a bucket whose memory is reused by the next transaction.
+const maxRemoved = 1000
+
+// know remembers the current state of a record.
 func (r *rows) know(what recordID, k known) {
 	if r.known == nil {
 		r.known = map[recordID]known{}
@@ -120,25 +236,32 @@ func (r *rows) know(what recordID, k known) {
 // keep makes the closure's changes part of the transaction.
 func (r *rows) keep() {
 	r.written = r.written || len(r.changes) > 0
+	for _, x := range r.dealt {
+		r.damage.over(x.in, []byte(x.id))
+	}
 	r.forget()
 }
 
-// forget ends what is kept for one closure.
+// forget clears the state of one closure.
 func (r *rows) forget() {
 	clear(r.changes)
 	r.changes = r.changes[:0]
 	clear(r.known)
+	r.dealt = nil
 }
 
-// revert takes the closure's changes back, the last one first.
+// revert undoes the closure's changes, last one first.
 func (r *rows) revert() error {
 	for i := len(r.changes) - 1; i >= 0; i-- {
 		c := r.changes[i]
 		var err error
-		if c.old == nil {
-			err = r.bucket(c.in).Delete(c.key)
-		} else {
-			err = r.bucket(c.in).Put(c.key, c.old)
+		switch {
+		case c.old == nil:
+			r.hide(c.in, c.key)
+		case c.asStored:
+			err = r.put(c.in, c.key, c.old)
+		default:
+			err = r.put(c.in, c.key, r.stored(c.in, c.key, c.old))
 		}
 		if err != nil {
 			return fmt.Errorf("take back a change in %s: %w", c.in, err)
@@ -149,7 +272,7 @@ func (r *rows) revert() error {
 	return nil
 }
 
-// birth is a new number for a record of the bucket. Numbers of closures that failed are left out.
+// birth returns the next number for a record of the bucket. Failed closures leave gaps.
 func (r *rows) birth(in bucket) (uint64, error) {
 	n, err := r.bucket(in).NextSequence()
 	if err != nil {
@@ -158,62 +281,126 @@ func (r *rows) birth(in bucket) (uint64, error) {
 	return n, nil
 }
 
-// scan goes through the rows that start with prefix, in rising order from the first key at or above from (nil: all).
-// The bucket must not be written to meanwhile.
+// scan iterates over the rows that start with prefix, in ascending order from the first key at or above from (nil:
+// all). It panics about a damaged row, as get does. The bucket must not be written to meanwhile.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
+	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
+		r.note(damaged)
+		panic(damaged)
+	})
+}
+
+// sound is scan for lists of independent rows: it reports and skips damaged rows.
+func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
+	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
+}
+
+// back iterates over the rows that start with prefix in descending order, from the last key below from (nil: all).
+// prefix ends with a text part. It reports and skips damaged rows. The bucket must not be written to meanwhile.
+func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
+	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
+}
+
+// mostStrays limits how many damaged or unordered rows one scan skips. More of them mean that pages form a cycle.
+const mostStrays = 1 << 16
+
+// each iterates over rows in one direction. It calls damaged for rows whose checksum does not match, and skips them
+// if damaged returns: their keys are unreliable, and do not even mark the end of the prefix.
+func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
+		c := r.cursor(in)
+		k, v, step := start(c, prefix, from, falling)
+		var before []byte
+		for strays := 0; k != nil; k, v = step() {
+			value, wrong := r.value(in, k, v)
+			if wrong != nil {
+				if strays++; strays > mostStrays {
+					panic(errPageOrder{in})
+				}
+				if bytes.HasPrefix(k, prefix) {
+					damaged(k, wrong)
+				}
+				continue
+			}
+			if !bytes.HasPrefix(k, prefix) {
+				return
+			}
+			if order := bytes.Compare(k, before); before != nil && (order == 0 || order < 0 != falling) {
+				panic(errPageOrder{in})
+			}
+			if before = k; !yield(k, value) {
+				return
+			}
+		}
+	}
+}
+
+// lying iterates over the rows of a bucket as stored, from the first key at or above from (nil: all). It reports
+// damaged rows and yields them as not sound. It is for verification.
+func (r *rows) lying(in bucket, from []byte) iter.Seq2[[]byte, lain] {
+	return func(yield func(k []byte, v lain) bool) {
+		c := r.cursor(in)
+		var before []byte
+		for k, v := c.seek(from); k != nil; k, v = c.next() {
+			if before != nil && bytes.Compare(k, before) <= 0 {
+				panic(errPageOrder{in})
+			}
+			before = k
+			value, wrong := r.value(in, k, v)
+			if wrong != nil {
+				r.note(wrong)
+				value = v[:max(0, len(v)-checksumSize)]
+			}
+			if !yield(k, lain{value, wrong == nil}) {
+				return
+			}
+		}
+	}
+}
+
+// lain is a value as stored in the file, without its checksum.
+type lain struct {
+	value []byte
+	sound bool
+}
+
+// start returns the first row of a scan, and the function that returns the next one.
+func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func() ([]byte, []byte)) {
+	if !falling {
 		if from == nil {
 			from = prefix
 		}
-		c := r.bucket(in).Cursor()
-		var before []byte
-		for k, v := c.Seek(from); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-			if before != nil && bytes.Compare(k, before) <= 0 {
-				panic(disorder{in})
-			}
-			if before = k; !yield(k, v) {
-				return
-			}
-		}
+		k, v = c.seek(from)
+		return k, v, c.next
 	}
+	if from == nil {
+		from = beyond(prefix)
+	}
+	k, v = c.below(from)
+	return k, v, c.prev
 }
 
-// back goes through the rows that start with prefix, which ends with a text part, in falling order from the last key below from (nil: all).
-// The bucket must not be written to meanwhile.
-func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(k, v []byte) bool) {
-		if from == nil {
-			from = beyond(prefix)
-		}
-		c := r.bucket(in).Cursor()
-		beyond, _ := c.Seek(from)
-		step := c.Prev
-		if beyond == nil {
-			step = c.Last
-		}
-		k, v := step()
-		var before []byte
-		for ; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Prev() {
-			if before != nil && bytes.Compare(k, before) >= 0 {
-				panic(disorder{in})
-			}
-			if before = k; !yield(k, v) {
-				return
-			}
-		}
-	}
-}
-
-// last is the highest row that starts with prefix, which ends with a text part. A nil key: there is none.
+// last returns the highest row that starts with prefix, which ends with a text part; a nil key: there is none. It
+// panics about a damaged row, as get does.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
-	c, k, _ := r.seek(in, beyond(prefix))
-	if k == nil {
-		key, value = c.Last()
-	} else {
-		key, value = c.Prev()
-	}
-	if !bytes.HasPrefix(key, prefix) {
-		return nil, nil
+	key, value, damaged := r.highest(in, prefix)
+	if damaged != nil {
+		panic(damaged)
 	}
 	return key, value
 }
+
+// highest is last that returns damage as an error.
+func (r *rows) highest(in bucket, prefix []byte) (key, value []byte, damaged *store.DamagedError) {
+	key, value = r.seeker(in).below(beyond(prefix))
+	if !bytes.HasPrefix(key, prefix) {
+		return nil, nil, nil
+	}
+	if value, damaged = r.value(in, key, value); damaged != nil {
+		r.note(damaged)
+	}
+	return key, value, damaged
+}
+
+// end returns the highest row of a bucket as stored in the file; a nil key: there is none.
+func (r *rows) end(in bucket) (key, stored []byte) { return r.seeker(in).last() }

@@ -1,23 +1,26 @@
 package bolt
 
-// scratch is memory for the rows of one transaction. bbolt keeps a row's value until the commit and copies it then, so that one
-// scratch serves all transactions of the writer, and the garbage collector has nothing to do with rows.
+import "encoding/binary"
+
+// scratch is memory for the rows of one transaction. bbolt holds a row's value until the commit and then copies it,
+// so one scratch serves all transactions of the writer and causes no garbage.
 type scratch struct {
 	block []byte
 }
 
-// maxScratch bounds what is kept from one transaction to the next.
+// maxScratch limits the memory that is kept between transactions.
 const maxScratch = 4 << 20
 
-// space is an empty slice to append to, with some room. What is appended must be given to done before the next call.
+// space returns an empty slice to append to, with some capacity. The result must be passed to done before the next
+// call.
 func (s *scratch) space(room int) []byte {
 	if cap(s.block)-len(s.block) < room {
-		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // the old block lives as long as its rows
+		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows keep the old block alive
 	}
 	return s.block[len(s.block):]
 }
 
-// done gives out what was appended to space, so that nothing more is written over it.
+// done claims the appended bytes, so that later calls do not overwrite them.
 func (s *scratch) done(b []byte) []byte {
 	if n := len(s.block) + len(b); n <= cap(s.block) && len(b) > 0 && &b[0] == &s.block[:n][len(s.block)] {
 		s.block = s.block[:n]
@@ -25,7 +28,18 @@ func (s *scratch) done(b []byte) []byte {
 	return b[:len(b):len(b)]
 }
 
-// reset makes the memory free for the next transaction.
+// extend appends the checksum to a value. It works in place if the value was the last one claimed, which is the usual
+// case.
+func (s *scratch) extend(value []byte, sum uint32) []byte {
+	n := len(s.block)
+	if len(value) == 0 || len(value) > n || &value[0] != &s.block[n-len(value)] || n+checksumSize > cap(s.block) {
+		return s.done(binary.BigEndian.AppendUint32(append(s.space(len(value)+checksumSize), value...), sum))
+	}
+	s.block = binary.BigEndian.AppendUint32(s.block, sum)
+	return s.block[n-len(value) : n+checksumSize : n+checksumSize]
+}
+
+// reset releases the memory for the next transaction.
 func (s *scratch) reset() {
 	s.block = s.block[:0]
 	if cap(s.block) > maxScratch {

@@ -14,8 +14,8 @@ import (
 
 var waiting = flag.Int("waiting", 50_000, "how many waiting requests BenchmarkStart has; the design's figure is a million")
 
-// BenchmarkStart opens a store with many waiting requests and reads what a new process reads first: what is due, and what is next. It
-// reports how long that takes and by how much the heap grows.
+// BenchmarkStart opens a store with many waiting requests and reads what a new process reads first: what is due, and
+// what is next. It reports how long that takes and by how much the heap grows.
 func BenchmarkStart(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "store.db")
 	s, err := Open(path, Options{})
@@ -50,8 +50,8 @@ func BenchmarkStart(b *testing.B) {
 		}
 		err = s.View(b.Context(), func(r store.Reader) error {
 			for _, kind := range []store.TimerKind{
-				store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerMuster,
-				store.TimerInquiry, store.TimerLeave, store.TimerGrant, store.TimerShowFirst, store.TimerShow, store.TimerShowLast,
+				store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability,
+				store.TimerModelQuestion, store.TimerLeave, store.TimerGrant, store.TimerShowFirst, store.TimerShow, store.TimerShowAnswer, store.TimerShowLast,
 			} {
 				due, err := r.DueTimers(kind, benchTime, 1024)
 				if err != nil || len(due) > 1 {

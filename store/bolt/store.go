@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -12,55 +14,95 @@ import (
 	"countersign/store"
 )
 
-// Store is an open file. It is safe for use by many goroutines.
+// Store is an open file. It is safe for concurrent use.
 type Store struct {
-	db     *bbolt.DB
-	writer *writer
-	close  func() error
+	db       *bbolt.DB
+	writer   *writer
+	damage   *damages
+	identity *identity
+	close    func() error
 }
 
 var _ store.Store = (*Store)(nil)
 
-func newStore(db *bbolt.DB, rehearse bool) *Store {
-	s := &Store{db: db, writer: startWriter(db, rehearse)}
+func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
+	damage := &damages{}
+	s := &Store{db: db, writer: startWriter(db, id, rehearse, damage), damage: damage, identity: id}
 	s.close = sync.OnceValue(func() error {
 		s.writer.stop()
-		if err := db.Close(); err != nil { // waits for views
-			return fmt.Errorf("store: close: %w", err)
+		release := db.Close // waits for views
+		if s.writer.cut {
+			release = file.Close // a cut transaction never releases bbolt's locks
+		}
+		if err := errors.Join(release(), id.close()); err != nil {
+			return fmt.Errorf("store: close: %w", within{err})
 		}
 		return nil
 	})
 	return s
 }
 
-// Update runs fn when its turn comes, and returns when what it wrote is durable. A context that ends before then takes the closure out of
-// the queue; once it runs, it runs to its end.
+// Update runs fn when its turn comes, and returns when its writes are durable. If the context ends before fn starts,
+// fn does not run; once started, it runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
 }
 
-// View runs fn over what is committed. Writers go on meanwhile; Close waits.
+// View runs fn over committed data. Writers continue; Close waits.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.writer.broken(); err != nil {
+	if err := s.readable(); err != nil {
 		return err
 	}
-	btx, err := s.db.Begin(false)
+	btx, err := s.begin()
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return store.ErrClosed
 	}
 	if err != nil {
-		return fmt.Errorf("store: begin a view: %w", err)
+		return fmt.Errorf("store: begin a view: %w", within{err})
 	}
-	r := &reader{&rows{tx: btx}}
+	r := &reader{&rows{tx: btx, damage: s.damage}}
 	defer func() {
 		r.rows = nil
-		_ = btx.Rollback() // a read transaction has nothing that can fail
+		_ = btx.Rollback() // rolling back a read transaction can't fail
 	}()
-	return Guard(func() error { return fn(r) })
+	err = Guard(func() error { return fn(r) })
+	s.damage.failed(err)
+	return err
 }
 
-// Close waits for the transactions under way and releases the file. Closures that still wait for their turn get ErrClosed.
+// begin begins a read transaction.
+func (s *Store) begin() (btx *bbolt.Tx, err error) {
+	err = Guard(func() (err error) {
+		btx, err = s.db.Begin(false)
+		return err
+	})
+	return btx, err
+}
+
+// Stalled returns how long the current write transaction has been running; 0: there is none. It never blocks.
+func (s *Store) Stalled() time.Duration { return s.writer.stalled() }
+
+// Broken returns a channel that is closed when the store has stopped: see store.ErrCommitUnknown. No write succeeds
+// afterwards.
+func (s *Store) Broken() <-chan struct{} { return s.writer.stopped }
+
+// Failure returns the reason why the store has stopped; nil: it has not.
+func (s *Store) Failure() error { return s.writer.broken() }
+
+// readable returns an error if nothing may be read any more.
+func (s *Store) readable() error {
+	if err := s.writer.broken(); err != nil {
+		return err
+	}
+	err := s.identity.whole()
+	if errors.Is(err, store.ErrDamaged) {
+		return s.writer.fail(err)
+	}
+	return err
+}
+
+// Close waits for running transactions and releases the file. Queued closures get ErrClosed.
 func (s *Store) Close() error { return s.close() }

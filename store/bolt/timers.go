@@ -10,37 +10,67 @@ import (
 
 func timerKindRef(kind store.TimerKind, ref string) []byte { return text(text(nil, string(kind)), ref) }
 
-// timerKey is where the timer itself lies, given the row of timer_ref, which is its due time.
+// timerKey returns the key of a timer, given its row of timer_ref, which is its due time.
 func timerKey(kind store.TimerKind, due []byte, ref string) []byte {
 	return text(append(text(nil, string(kind)), due...), ref)
 }
 
 func (t reader) Timer(kind store.TimerKind, ref string) (store.Timer, error) {
 	var timer store.Timer
-	due := t.rows.get(timerRef, timerKindRef(kind, ref))
+	due, err := t.rows.fetch(timerRef, timerKindRef(kind, ref))
+	if err != nil {
+		return timer, err
+	}
 	if due == nil {
 		return timer, fmt.Errorf("timer %s of %q: %w", kind, ref, store.ErrNotFound)
 	}
-	err := decode(t.rows.get(timers, timerKey(kind, due, ref)), &timer)
-	return timer, err
+	key := timerKey(kind, due, ref)
+	v, err := t.rows.fetch(timers, key)
+	switch {
+	case err != nil:
+		return timer, err
+	case v == nil:
+		return timer, t.rows.missing(timers, key)
+	}
+	return timer, decode(v, &timer)
 }
 
 func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
-	for _, v := range t.rows.scan(timers, text(nil, string(kind)), nil) {
+	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
 		if len(out) >= limit {
 			break
 		}
 		var timer store.Timer
 		if err := decode(v, &timer); err != nil {
-			return nil, err
+			t.rows.note(damagedRow(timers, k, "it can't be decoded: "+err.Error()))
+			continue
 		}
 		if timer.Due.After(now) {
 			break
 		}
-		out = append(out, timer)
+		if t.isSet(k, timer) {
+			out = append(out, timer)
+		}
 	}
 	return out, nil
+}
+
+// isSet reports whether a row of timers matches the timer's row in timer_ref. If not, both are damaged: due lists
+// would return the timer again and again, and it could never be handled.
+func (t reader) isSet(k []byte, timer store.Timer) bool {
+	due, there := t.rows.lookUp(timerRef, timerKindRef(timer.Kind, timer.Ref))
+	if there {
+		var damaged *store.DamagedError
+		if due, damaged = t.rows.value(timerRef, timerKindRef(timer.Kind, timer.Ref), due); damaged != nil {
+			return true // the handler rewrites it
+		}
+	}
+	if there && bytes.Equal(timerKey(timer.Kind, due, timer.Ref), k) {
+		return true
+	}
+	t.rows.note(damagedRow(timers, k, "no timer is set for then"))
+	return false
 }
 
 func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
@@ -55,7 +85,19 @@ func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
 }
 
 func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
-	return listTo[store.Timer](t.rows.scan(timers, text(nil, string(kind)), nil), limit)
+	var out []store.Timer
+	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
+		if len(out) >= limit {
+			break
+		}
+		var timer store.Timer
+		if err := decode(v, &timer); err != nil {
+			t.rows.note(damagedRow(timers, k, "it can't be decoded: "+err.Error()))
+		} else if t.isSet(k, timer) {
+			out = append(out, timer)
+		}
+	}
+	return out, nil
 }
 
 func (t *tx) SetTimer(timer store.Timer) error {
@@ -72,16 +114,19 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	value = t.rows.scratch.done(value)
 	ref, due := timerKindRef(timer.Kind, timer.Ref), moment(nil, timer.Due)
 	key := timerKey(timer.Kind, due, timer.Ref)
-	before := t.rows.get(timerRef, ref)
-	if bytes.Equal(before, due) {
-		return t.rows.set(timers, key, t.rows.get(timers, key), value)
+	before, err := t.rows.fetch(timerRef, ref)
+	if err == nil && bytes.Equal(before, due) {
+		var old []byte
+		if old, err = t.rows.fetch(timers, key); err == nil {
+			return t.rows.set(timers, key, old, value)
+		}
 	}
-	if before != nil {
-		if err := t.rows.drop(timers, timerKey(timer.Kind, before, timer.Ref)); err != nil {
+	if err != nil || before != nil {
+		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil {
 			return err
 		}
 	}
-	if err := t.rows.set(timerRef, ref, before, due); err != nil {
+	if err := t.rows.set(timerRef, ref, nil, due); err != nil {
 		return err
 	}
 	return t.rows.set(timers, key, nil, value)
@@ -89,12 +134,36 @@ func (t *tx) SetTimer(timer store.Timer) error {
 
 func (t *tx) ClearTimer(kind store.TimerKind, ref string) error {
 	key := timerKindRef(kind, ref)
-	due := t.rows.get(timerRef, key)
+	due, damaged := t.rows.fetch(timerRef, key)
+	if damaged != nil {
+		return t.clearDamaged(kind, ref)
+	}
 	if due == nil {
 		return nil
 	}
 	if err := t.rows.remove(timerRef, key, due); err != nil {
 		return err
 	}
-	return t.rows.drop(timers, timerKey(kind, due, ref))
+	_, err := t.rows.discard(timers, timerKey(kind, due, ref))
+	return err
+}
+
+// clearDamaged removes a timer whose row in timer_ref no longer holds its due time.
+func (t *tx) clearDamaged(kind store.TimerKind, ref string) error {
+	if _, err := t.rows.discard(timerRef, timerKindRef(kind, ref)); err != nil {
+		return err
+	}
+	prefix := text(nil, string(kind))
+	var keys [][]byte
+	for k := range t.rows.sound(timers, prefix, nil) {
+		if bytes.Equal(k, timerKey(kind, k[len(prefix):min(len(prefix)+8, len(k))], ref)) {
+			keys = append(keys, k)
+		}
+	}
+	for _, k := range keys {
+		if _, err := t.rows.discard(timers, k); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 
@@ -12,7 +11,7 @@ import (
 // reader is the read half of a transaction.
 type reader struct{ rows *rows }
 
-// tx is a transaction as one closure sees it. Once the closure has returned its rows are nil.
+// tx is a transaction as seen by one closure. Its rows are nil once the closure has returned.
 type tx struct{ reader }
 
 var (
@@ -22,16 +21,23 @@ var (
 
 const noLimit = math.MaxInt
 
-// put writes a record that is not guarded by a version.
+// put writes a record without a version.
 func put[T any](r *rows, in bucket, key []byte, record *T) error {
 	value, err := encode(r.scratch.space(512), record)
 	if err != nil {
 		return err
 	}
-	return r.set(in, key, r.get(in, key), r.scratch.done(value))
+	value = r.scratch.done(value)
+	old, damaged := r.fetch(in, key)
+	if damaged != nil { // the record is overwritten
+		if _, err := r.discard(in, key); err != nil {
+			return err
+		}
+	}
+	return r.set(in, key, old, value)
 }
 
-// list reads the records that a scan finds.
+// list reads the records that a scan yields.
 func list[T any](found iter.Seq2[[]byte, []byte]) ([]T, error) { return listTo[T](found, noLimit) }
 
 func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
@@ -49,24 +55,42 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	return out, nil
 }
 
-// every reads all records of the bucket, by id.
-func (t *table[T]) every(r *rows) ([]T, error) {
+// listSound is listTo for lists of independent rows: it reports and skips rows that can't be read.
+func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error) {
 	var out []T
-	for id, v := range r.scan(t.in, nil, nil) {
-		_, js, err := cutHeader(v)
-		var rec T
-		if err == nil {
-			err = decode(js, &rec)
+	for k, v := range r.sound(in, prefix, nil) {
+		if len(out) >= limit {
+			break
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s %q: %w", t.name, id, err)
+		var rec T
+		if err := decode(v, &rec); err != nil {
+			r.note(damagedRow(in, k, "it can't be decoded: "+err.Error()))
+			continue
 		}
 		out = append(out, rec)
 	}
 	return out, nil
 }
 
-// all reads the records whose ids a scan of an index finds, up to a limit.
+// every reads all records of the bucket by id. It reports and skips those that can't be read.
+func (t *table[T]) every(r *rows) ([]T, error) {
+	var out []T
+	for id, v := range r.sound(t.in, nil, nil) {
+		_, js, err := cutHeader(v)
+		var rec T
+		if err == nil {
+			err = decode(js, &rec)
+		}
+		if err != nil {
+			r.note(damagedRow(t.in, id, "it can't be decoded: "+err.Error()))
+			continue
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
+
+// all reads the records whose ids an index scan yields, up to a limit.
 func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	var out []T
 	for _, id := range found {
@@ -75,7 +99,7 @@ func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T
 		}
 		rec, err := t.read(r, string(id))
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("store: an index names %s %q, which is not there", t.name, id)
+			err = r.missing(t.in, id)
 		}
 		if err != nil {
 			return nil, err
@@ -83,4 +107,33 @@ func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T
 		out = append(out, rec)
 	}
 	return out, nil
+}
+
+// readable is all, but reports and skips records that can't be read.
+func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
+	var out []T
+	for _, id := range found {
+		if len(out) >= limit {
+			break
+		}
+		rec, err := t.read(r, string(id))
+		if errors.Is(err, store.ErrNotFound) {
+			err = r.missing(t.in, id)
+		}
+		if errors.Is(err, store.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
+
+// missing returns the damage of a record that is missing although an index names it.
+func (r *rows) missing(in bucket, id []byte) error {
+	damaged := damagedRow(in, id, "it is missing, and an index names it")
+	r.note(damaged)
+	return damaged
 }

@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,18 +15,22 @@ import (
 	"countersign/store"
 )
 
-// The key in the root bucket that says from which version an upgrade is under way, and the bucket that only version 1 has.
+// The key in the root bucket that holds the old version during an upgrade, and the bucket that only version 1 has.
 var (
 	upgradingKey = []byte("upgrading")
 	runsBucket   = []byte("runs")
 )
 
-// bucketsOf names the buckets that a store of a version has.
+// checksumsKey is in the root bucket while an upgrade adds checksums. It holds the number of a bucket, and the key of
+// the next row without a checksum.
+var checksumsKey = []byte("checksums")
+
+// bucketsOf returns the names of the buckets of a version.
 func bucketsOf(version int) (names []string) {
-	first := bucketEnd // that it does not have
+	first := bucketEnd // the first bucket that the version lacks
 	switch version {
 	case 1:
-		first = tallies
+		first = counters
 		names = append(names, string(runsBucket))
 	case 2:
 		first = conversationLast
@@ -33,6 +38,8 @@ func bucketsOf(version int) (names []string) {
 		first = requestPerson
 	case 4:
 		first = elicitations
+	case 5:
+		first = setAside
 	}
 	for b := range allBuckets {
 		if b < first {
@@ -42,21 +49,30 @@ func bucketsOf(version int) (names []string) {
 	return names
 }
 
-// upgradeRoom is how many bytes of rows one transaction of an upgrade rewrites: bbolt keeps in memory what a transaction changes.
-const upgradeRoom = 8 << 20
+// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites: bbolt keeps the changes
+// of a transaction in memory.
+const upgradeMargin = 8 << 20
 
-// upgrade brings an older store to this layout. From version 1 on, its runs become tallies, and its renderings name the request that they
-// showed; from version 2 on, records get rows in the new indexes, audit records and payloads become the bytes that are hashed, and the journal names
-// them in the order in which they lie; from version 3 on, requests get rows in the index by person; version 4 lacks only buckets. A store that is not large is upgraded in one transaction. In a larger one the first transaction raises the version,
-// so that no older program opens what is half-way, and until the last one the store says that it is being upgraded: whoever
-// opens it after a crash starts over, which changes nothing of what was done.
+// upgrade converts an older store to the current layout:
+//
+//   - From version 1, runs become counters, and renderings name the request that they showed.
+//   - From versions 1 and 2, records get rows in the new indexes, audit records and payloads become the bytes that are
+//     hashed, and the journal lists them in the order of their keys.
+//   - From versions 1 to 3, requests get rows in the index by person.
+//   - Version 4 lacks only buckets.
+//   - From versions 1 to 5, every row gets its checksum, as the last part.
+//
+// A store that is not large is upgraded in one transaction. For a larger one, the first transaction raises the
+// version, so that no older program opens a partly upgraded store, and a mark stays until the last transaction. After
+// a crash the upgrade starts over, which does not change rows that are done. Only the last part continues where it
+// stopped, because a row must not get two checksums.
 type upgrade struct {
-	room  int    // how much one transaction rewrites
-	phase int    // which part is under way
-	from  []byte // where the next transaction goes on in it; nil: at the start
+	freeBytes int    // bytes that one transaction rewrites
+	phase     int    // the current part
+	from      []byte // where the next transaction continues in it; nil: at the start
 }
 
-// phases are the parts of an upgrade. Each changes nothing in a store where it was through already.
+// phases are the parts of an upgrade. Repeating a completed one changes nothing.
 var phases = []func(u *upgrade, r *rows, room *int) (done bool, err error){
 	(*upgrade).runs,
 	(*upgrade).renderings,
@@ -68,7 +84,7 @@ var phases = []func(u *upgrade, r *rows, room *int) (done bool, err error){
 	(*upgrade).payloads,
 }
 
-// upgraded upgrades a store if it needs to be.
+// upgraded upgrades a store if necessary.
 func upgraded(db *bbolt.DB) error {
 	done := false
 	err := db.View(func(tx *bbolt.Tx) error {
@@ -76,7 +92,7 @@ func upgraded(db *bbolt.DB) error {
 		done = string(root.Get(schemaKey)) == strconv.Itoa(schema) && root.Get(upgradingKey) == nil
 		return nil
 	})
-	u := upgrade{room: upgradeRoom}
+	u := upgrade{freeBytes: upgradeMargin}
 	for err == nil && !done {
 		err = db.Update(func(tx *bbolt.Tx) (err error) {
 			done, err = u.step(tx)
@@ -86,7 +102,7 @@ func upgraded(db *bbolt.DB) error {
 	return err
 }
 
-// step is one transaction of an upgrade.
+// step runs one transaction of an upgrade.
 func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	root := tx.Bucket(rootBucket)
 	if from := root.Get(schemaKey); string(from) != strconv.Itoa(schema) {
@@ -94,17 +110,69 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 			return false, err
 		}
 	}
-	r, room := &rows{tx: tx}, u.room
-	for ; u.phase < len(phases); u.phase++ {
+	r := &rows{tx: tx, plain: true}
+	if done, err = u.work(r, root); err != nil {
+		return false, err
+	}
+	return done, r.sweep()
+}
+
+// work does as much as fits in one transaction, and reports whether the upgrade is done.
+func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
+	room := u.freeBytes
+	next := bytes.Clone(root.Get(checksumsKey))
+	for ; next == nil && u.phase < len(phases); u.phase++ {
 		if done, err := phases[u.phase](u, r, &room); err != nil || !done {
 			return false, err
 		}
 		u.from = nil
 	}
-	return true, root.Delete(upgradingKey)
+	if next == nil {
+		next = []byte{1}
+	}
+	if next, err = checksums(r, next, &room); err != nil {
+		return false, err
+	}
+	if next != nil {
+		return false, root.Put(checksumsKey, next)
+	}
+	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// begin raises the version and makes the buckets that it has more.
+// checksums adds checksums to rows, starting at a bucket and a key. It returns where the next transaction continues;
+// nil: every row has one.
+func checksums(r *rows, next []byte, room *int) ([]byte, error) {
+	for b := bucket(next[0]); b < bucketEnd; b++ {
+		if bucketNames[b] == "" {
+			continue
+		}
+		var from []byte
+		if byte(b) == next[0] {
+			from = next[1:]
+		}
+		var keys, values [][]byte
+		rest := []byte(nil)
+		for k, v := range r.scan(b, nil, from) {
+			if *room <= 0 {
+				rest = append([]byte{byte(b)}, k...)
+				break
+			}
+			keys, values = append(keys, bytes.Clone(k)), append(values, withChecksum(b, k, v))
+			*room -= len(k) + len(v) + checksumSize
+		}
+		for i, k := range keys {
+			if err := r.bucket(b).Put(k, values[i]); err != nil {
+				return nil, fmt.Errorf("write to %s: %w", b, err)
+			}
+		}
+		if rest != nil {
+			return rest, nil
+		}
+	}
+	return nil, nil
+}
+
+// begin raises the version and creates the new buckets.
 func begin(tx *bbolt.Tx, root *bbolt.Bucket, from []byte) error {
 	for b := range allBuckets {
 		if _, err := tx.CreateBucketIfNotExists([]byte(bucketNames[b])); err != nil {
@@ -117,11 +185,11 @@ func begin(tx *bbolt.Tx, root *bbolt.Bucket, from []byte) error {
 	return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
 }
 
-// runs makes tallies of the old rows of automatic runs, whose keys were: tool, conversation, at, execution.
+// runs converts the old rows of automatic runs to counters. Their keys were: tool, conversation, at, execution.
 func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 	old := r.tx.Bucket(runsBucket)
 	if old == nil {
-		return true, nil // an earlier transaction was through with them
+		return true, nil // an earlier transaction finished them
 	}
 	c := old.Cursor()
 	k, _ := c.Seek(u.from)
@@ -130,13 +198,13 @@ func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 			u.from = bytes.Clone(k)
 			return false, nil
 		}
-		*room -= os.Getpagesize() // it may be the only one that changes a page of tally_time
+		*room -= os.Getpagesize() // each row may change a page of tally_time of its own
 		tool, rest, ok := cutText(k)
-		conversation, at, execution, ok2 := cutTally(rest)
+		conversation, at, execution, ok2 := cutCounter(rest)
 		if !ok || !ok2 {
 			return false, fmt.Errorf("%w: %s is damaged: its bucket runs has the row %x. Put a backup in its place", store.ErrForeign, r.tx.DB().Path(), k)
 		}
-		if err := r.addTally("auto/"+tool+"/"+conversation, at, execution, 1); err != nil {
+		if err := r.addCounter("auto/"+tool+"/"+conversation, at, execution, 1); err != nil {
 			return false, err
 		}
 	}
@@ -154,7 +222,7 @@ type oldRendering struct {
 	At      time.Time `json:"at"`
 }
 
-// rewrite goes through a bucket and puts what is made of each row in its place; nil: it stays as it is.
+// rewrite replaces each row of a bucket by the result of now; nil: the row stays.
 func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) ([]byte, error)) (done bool, err error) {
 	type row struct{ key, value []byte }
 	var found []row
@@ -181,37 +249,38 @@ func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) (
 	return done, nil
 }
 
-// renderings gives the old renderings what they show, so that cards which were posted before the upgrade can still be decided on.
+// renderings adds the shown requests to old renderings, so that cards posted before the upgrade can still be decided.
 func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows is an old rendering as it is stored now; nil: it stays as it is, which is so for one that nothing could be decided from,
-// one that was written anew before, and one that can't be read, which the check reports.
+// shows returns the new form of an old rendering; nil: it stays unchanged. That is so if nothing could be decided
+// from it, if it was already converted, or if it can't be read, which the check reports.
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
 		return nil, nil
 	}
 	return encode(nil, &store.Rendering{
-		Surface: old.Surface, Post: old.Post, Hash: old.Hash, Body: old.Body, At: old.At,
+		OutboxMessage: old.Surface, Post: old.Post, Hash: old.Hash, Body: old.Body, At: old.At,
 		Shows: []store.Shown{{Request: request, Digest: old.Digest, Whole: old.Whole}},
 	})
 }
 
-// asOld reads an old rendering, with the request that could be decided from it; "" where there is none, or it can't be read.
+// asOld reads an old rendering, with the request that could be decided from it; "" if there is none, or it can't be
+// read.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
 	}
-	s, err := surfaceTable.read(r, old.Surface)
+	s, err := outboxTable.read(r, old.Surface)
 	if err != nil {
 		return old, ""
 	}
 	return old, s.Request
 }
 
-// readable reads JSON, and reports whether it could. What can't be read stays as it is, and the check reports it.
+// readable decodes JSON, and reports whether it could. An unreadable row stays unchanged, and the check reports it.
 func readable[T any](js []byte, record *T) bool { return decode(js, record) == nil }
 
 // guardedRecord reads the value of a guarded record.
@@ -221,7 +290,7 @@ func guardedRecord[T any](v []byte) (h header, rec T, js []byte, ok bool) {
 	return h, rec, js, ok
 }
 
-// indexed gives a table's records the rows that they have more in index buckets.
+// indexed adds the missing index rows of a table's records.
 func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool, err error) {
 	return func(u *upgrade, r *rows, room *int) (done bool, err error) {
 		return u.rewrite(r, room, t.in, func(k, v []byte) ([]byte, error) {
@@ -233,17 +302,18 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 			if len(now.index) == len(old.index) {
 				return nil, nil
 			}
-			*room -= os.Getpagesize() // its row may be the only one that changes a page of the index
+			*room -= os.Getpagesize() // each row may change a page of the index of its own
 			return append(now.append(nil), js...), reindex(r, bytes.Clone(k), old, now)
 		})
 	}
 }
 
-// isJSON reports whether a value of audit or audit_payloads is still as version 2 wrote it. Now they begin with a number that is never so large.
+// isJSON reports whether a value of audit or audit_payloads is still in the form of version 2. New values start with
+// a number that is never so large.
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
-// audit makes the bytes of old audit records that are hashed, and their entries in the journal. Whatever was wrong with one is as wrong afterwards:
-// the hash that was written for it goes with what was written.
+// audit converts old audit records to the bytes that are hashed, and adds their journal entries. Invalid records stay
+// invalid: each keeps the hash that was written for it.
 func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
 		if !isJSON(v) {
@@ -254,7 +324,7 @@ func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 		record := v
 		if readable(v, &a) {
 			record = a.Bytes()
-			_, _ = hex.Decode(sum[:], []byte(a.Hash)[:min(len(a.Hash), 2*len(sum))]) // a hash that is none matches nothing
+			_, _ = hex.Decode(sum[:], []byte(a.Hash)[:min(len(a.Hash), 2*len(sum))]) // an invalid hash matches nothing
 		}
 		chain, seq, _ := auditKey(k)
 		leaf, err := r.journal(chain, seq, sum)
@@ -266,7 +336,7 @@ func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	})
 }
 
-// payloads makes the bytes of old audit payloads that are hashed.
+// payloads converts old audit payloads to the bytes that are hashed.
 func (u *upgrade) payloads(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, auditPayloads, func(_, v []byte) ([]byte, error) {
 		var p approvers.AuditPayload

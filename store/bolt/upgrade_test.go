@@ -19,7 +19,7 @@ import (
 )
 
 func renderingAs(surface string, post uint64, body string, shows ...store.Shown) store.Rendering {
-	return store.Rendering{Surface: surface, Post: post, Hash: "h", Shows: shows, Body: []byte(body), At: benchTime.Add(time.Microsecond)}
+	return store.Rendering{OutboxMessage: surface, Post: post, Hash: "h", Shows: shows, Body: []byte(body), At: benchTime.Add(time.Microsecond)}
 }
 
 // young holds a store to being what aged is after an upgrade.
@@ -41,7 +41,7 @@ func young(t *testing.T, s *Store, from int) {
 		same("something is unhandled", unhandled, true)
 		timer, err3 := r.NextTimer(store.TimerExpire)
 		same("the timer", timer, store.Timer{Kind: store.TimerExpire, Ref: "req_1", Due: benchTime})
-		of, err4 := r.SurfacesOf("card")
+		of, err4 := r.OutboxMessagesOf("card")
 		same("how many surfaces", len(of), 1)
 		silent, err5 := r.ConversationsBefore(benchTime.Add(time.Hour), 10)
 		same("how many conversations", len(silent), 2)
@@ -50,7 +50,7 @@ func young(t *testing.T, s *Store, from int) {
 		if from == 1 {
 			return errors.Join(err, youngRuns(r, same))
 		}
-		n, err6 := r.CountTally("t", time.Time{})
+		n, err6 := r.CounterSum("t", time.Time{})
 		same("the tally", n, 7)
 		post, err7 := r.Rendering("card", 1)
 		same("the rendering", post, renderingAs("card", 1, "body", store.Shown{Request: "req_1", Digest: "d1"}))
@@ -60,7 +60,7 @@ func young(t *testing.T, s *Store, from int) {
 		t.Error(err)
 	}
 	err = s.db.View(func(tx *bbolt.Tx) error {
-		same("its version", string(tx.Bucket(rootBucket).Get(schemaKey)), "5")
+		same("its version", string(tx.Bucket(rootBucket).Get(schemaKey)), fmt.Sprint(schema))
 		if tx.Bucket(rootBucket).Get(upgradingKey) != nil || tx.Bucket(runsBucket) != nil {
 			t.Error("the upgrade is not at its end")
 		}
@@ -100,7 +100,7 @@ func youngRuns(r store.Reader, same func(what string, got, want any)) error {
 		"auto/search":           {-2e18: 0},
 	} {
 		for after, n := range want {
-			got, err := r.CountTally(key, benchTime.Add(after))
+			got, err := r.CounterSum(key, benchTime.Add(after))
 			same(fmt.Sprintf("%q after %s", key, after), got, n)
 			errs = append(errs, err)
 		}
@@ -146,7 +146,7 @@ func TestUpgrade(t *testing.T) {
 		s = mustOpen(t, path)
 		young(t, s, from)
 		err := s.Update(t.Context(), func(tx store.Tx) error {
-			_, err := tx.ForgetTallies(benchTime.Add(time.Nanosecond), 100)
+			_, err := tx.PruneCounters(benchTime.Add(time.Nanosecond), 100)
 			head, err2 := tx.AuditHead("req_1")
 			next := approvers.AuditRecord{Chain: "req_1", At: benchTime, Kind: approvers.AuditClosed}.Link(head)
 			done, err3 := tx.EraseConversation("c1", 1000)
@@ -182,17 +182,17 @@ func lastTransaction(t *testing.T, path string) (id int) {
 	return id
 }
 
-// An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store, and the next
-// start of this one goes on.
+// An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store,
+// and the next start of this one goes on.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
-	for from := range 4 - 1 { // from version 4 on it is one transaction, whatever the store holds
-		interrupted(t, from+1)
+	for from := 1; from < schema; from++ {
+		interrupted(t, from)
 	}
 }
 
 func interrupted(t *testing.T, from int) {
 	path := oldStore(t, from, aged)
-	u := upgrade{room: 8 << 10}
+	u := upgrade{freeBytes: 8 << 10}
 	for n := 1; ; n++ {
 		db, err := bbolt.Open(path, 0o600, nil)
 		if err != nil {
@@ -207,7 +207,7 @@ func interrupted(t *testing.T, from int) {
 			t.Fatal(err)
 		}
 		err = db.View(func(tx *bbolt.Tx) error {
-			if version := tx.Bucket(rootBucket).Get(schemaKey); string(version) != "5" {
+			if version := tx.Bucket(rootBucket).Get(schemaKey); string(version) != fmt.Sprint(schema) {
 				t.Errorf("after %d transactions its version is %s", n, version)
 			}
 			copied := filepath.Join(t.TempDir(), "copy.db")
@@ -222,7 +222,7 @@ func interrupted(t *testing.T, from int) {
 			t.Fatal(err)
 		}
 		if done {
-			if n < 10 {
+			if n < 6 {
 				t.Errorf("%d transactions: this test interrupts next to nothing", n)
 			}
 			break
@@ -247,7 +247,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	u := upgrade{room: room}
+	u := upgrade{freeBytes: room}
 	for done := false; !done; {
 		var written int64
 		err := db.Update(func(tx *bbolt.Tx) (err error) {

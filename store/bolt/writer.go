@@ -2,47 +2,66 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
 
 	"countersign/store"
 )
 
-// maxBatch bounds how many closures share a commit, so that the first of them is not kept waiting by all the others.
+// maxBatch limits how many closures share a commit, so that the first one does not wait for too many others.
 const maxBatch = 256
 
-// writer owns the file's one write transaction. Its goroutine runs waiting closures one after the other in it, and commits when nobody waits.
+// writer owns the file's one write transaction. Its goroutine runs queued closures in it one after the other, and
+// commits when the queue is empty.
 type writer struct {
 	db       *bbolt.DB
+	identity *identity
 	rehearse bool
 	queue    *queue
+	damage   *damages
 	wg       sync.WaitGroup
 	failure  atomic.Pointer[error] // why the store stopped
+	stopped  chan struct{}         // closed when it did
+	made     time.Time             // when the writer was started
+	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
+	cut      bool                  // a fault of the file left a transaction that can't be ended
 
-	// The goroutine's own, which another one takes over when a closure ends it.
-	rows  rows   // the transaction under way, if there is one
-	batch []*job // whose closures have run in it
-	room  int    // for so many more
-	apart []*job // each is to have a transaction of its own
+	// State of the writer's goroutine. If a closure ends the goroutine, a new one takes over.
+	rows      rows   // the current transaction, if any
+	batch     []*job // jobs whose closures have run in it
+	diskSpace int    // space for this many more
+	apart     []*job // jobs that each get their own transaction
 }
 
-func startWriter(db *bbolt.DB, rehearse bool) *writer {
-	w := &writer{db: db, rehearse: rehearse, queue: newQueue()}
+func startWriter(db *bbolt.DB, id *identity, rehearse bool, damage *damages) *writer {
+	w := &writer{db: db, identity: id, rehearse: rehearse, queue: newQueue(), damage: damage, stopped: make(chan struct{}), made: time.Now()}
+	w.rows.damage = damage
 	w.wg.Go(w.loop)
 	return w
 }
 
-// stop lets the commit under way finish and ends the goroutine.
+// stop waits for the current commit and ends the goroutine.
 func (w *writer) stop() {
 	w.queue.close()
 	w.wg.Wait()
 }
 
-// broken says why the store stopped; nil: it did not.
+// stalled returns how long the current transaction has been running; 0: there is none. Queued closures wait for it.
+func (w *writer) stalled() time.Duration {
+	began := w.busy.Load()
+	if began == 0 {
+		return 0
+	}
+	return time.Since(w.made) - time.Duration(began)
+}
+
+// broken returns the reason why the store stopped; nil: it did not.
 func (w *writer) broken() error {
 	if err := w.failure.Load(); err != nil {
 		return *err
@@ -71,7 +90,7 @@ func (w *writer) update(ctx context.Context, fn func(store.Tx) error) error {
 func (w *writer) loop() {
 	ended := false
 	defer func() {
-		if !ended { // by a closure
+		if !ended { // ended by a closure
 			w.wg.Go(w.loop)
 		}
 	}()
@@ -82,7 +101,9 @@ func (w *writer) loop() {
 				ended = true
 				return
 			}
+			w.busy.Store(max(1, int64(time.Since(w.made))))
 			if err := w.begin(); err != nil {
+				w.busy.Store(0)
 				j.finish(err)
 				continue
 			}
@@ -95,23 +116,23 @@ func (w *writer) loop() {
 	}
 }
 
-// first waits for a job with which a transaction begins; nil: the store is being closed.
+// first waits for the first job of a transaction; nil: the store is being closed.
 func (w *writer) first() *job {
 	if len(w.apart) == 0 {
-		w.room = maxBatch
+		w.diskSpace = maxBatch
 		return w.queue.wait()
 	}
 	j := w.apart[0]
 	w.apart = w.apart[1:]
-	w.room = 1
+	w.diskSpace = 1
 	return j
 }
 
-// next takes a job that shares the transaction under way, if one waits. Callers who were just told the outcome of the last commit get one
-// chance to come back, so that they don't miss this one; with no such callers it costs nothing.
+// next takes a job for the current transaction, if one waits. Callers that just got the outcome of the last commit
+// get one chance to queue their next job; without such callers this costs nothing.
 func (w *writer) next() *job {
 	for range 2 {
-		if w.room == 0 || w.broken() != nil {
+		if w.rows.tx == nil || w.diskSpace == 0 || w.broken() != nil {
 			break
 		}
 		if j, _ := w.queue.take(); j != nil {
@@ -126,7 +147,17 @@ func (w *writer) begin() error {
 	if err := w.broken(); err != nil {
 		return err
 	}
-	btx, err := w.db.Begin(true)
+	w.identity.mu.Lock()
+	err := w.inPlace() // before reading from the file
+	w.identity.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var btx *bbolt.Tx
+	err = w.guard(func() (err error) {
+		btx, err = w.db.Begin(true)
+		return err
+	})
 	if err != nil {
 		return w.fail(fmt.Errorf("begin: %w", err))
 	}
@@ -134,29 +165,56 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// run runs a job's closure, and takes back what it wrote if it did not end well.
+// inPlace stops the store if another program has written to its file, and refuses to write if the file is not at its
+// path.
+func (w *writer) inPlace() error {
+	err := w.identity.inPlace()
+	if errors.Is(err, store.ErrDamaged) {
+		return w.fail(err)
+	}
+	return err
+}
+
+// guard turns a fault of the file into an error. It leaves the affected transaction as it is.
+func (w *writer) guard(work func() error) error {
+	returned := false
+	err := Guard(func() error {
+		err := work()
+		returned = true
+		return err
+	})
+	w.cut = w.cut || !returned
+	return err
+}
+
+// run runs a job's closure, and undoes its writes if it fails.
 func (w *writer) run(j *job) {
-	w.room--
+	w.diskSpace--
 	j.gone = true
 	defer func() {
+		if !j.gone && isTorn(j.err) {
+			w.abandon()
+			j.finish(w.broken())
+			return
+		}
 		var err error
 		if j.gone || j.err != nil {
-			err = w.rows.revert()
+			err = Guard(w.rows.revert)
 		} else {
 			w.rows.keep()
 		}
 		if err != nil {
-			_ = w.fail(err) // end tells everybody
+			_ = w.fail(err) // end tells the callers
 		}
 		if j.gone {
-			close(j.done) // nobody waits for the outcome
+			close(j.done) // the outcome is not awaited
 		} else {
 			w.batch = append(w.batch, j)
 		}
 	}()
 	w.call(j)
-	if w.rehearse && !j.gone {
-		if err := w.rows.revert(); err != nil {
+	if w.rehearse && !j.gone && !isTorn(j.err) {
+		if err := Guard(w.rows.revert); err != nil {
 			_ = w.fail(err)
 			return
 		}
@@ -164,7 +222,7 @@ func (w *writer) run(j *job) {
 	}
 }
 
-// call calls a job's closure. If it panics or ends the goroutine, its caller will.
+// call calls a job's closure. If it panics or ends the goroutine, the job's caller does the same.
 func (w *writer) call(j *job) {
 	t := &tx{reader{&w.rows}}
 	j.gone = true
@@ -172,16 +230,43 @@ func (w *writer) call(j *job) {
 		t.rows = nil
 		j.panic = recover()
 	}()
-	j.err = j.fn(t)
+	j.err = Guard(func() error { return j.fn(t) })
+	w.damage.failed(j.err)
 	j.gone = false
 }
 
-// end commits the transaction and tells those who shared it.
+// isTorn reports whether a page of the file could not be read, so that the state of bbolt's transaction is unknown.
+func isTorn(err error) bool {
+	var row *store.DamagedError
+	return errors.Is(err, store.ErrDamaged) && !errors.As(err, &row)
+}
+
+// abandon discards the current transaction. The closures that ran in it run again, each in its own transaction.
+func (w *writer) abandon() {
+	w.rollback()
+	w.apart, w.batch = append(w.apart, w.batch...), nil
+	w.rows.reset(nil)
+}
+
+// rollback rolls back a transaction after bbolt has read damaged data. If that fails too, the store stops.
+func (w *writer) rollback() {
+	if err := w.guard(w.rows.tx.Rollback); err != nil {
+		_ = w.fail(err)
+	}
+}
+
+// end commits the transaction and reports the outcome to the callers.
 func (w *writer) end() {
+	if w.rows.tx == nil {
+		w.busy.Store(0)
+		return // it was abandoned
+	}
 	err := w.commit()
 	w.rows.reset(nil)
-	if len(w.batch) > 1 && isFull(err) {
-		// One of them may be too large for what is left of the disk: each runs again, on its own.
+	w.busy.Store(0)
+	if len(w.batch) > 1 && (isFull(err) || isTorn(err)) && w.broken() == nil {
+		// A closure may be too large for the free space, or touch a page that can't be read: each runs again on its
+		// own.
 		w.apart, w.batch = w.batch, nil
 		return
 	}
@@ -195,20 +280,45 @@ func (w *writer) end() {
 func (w *writer) commit() error {
 	btx := w.rows.tx
 	if err := w.broken(); err != nil {
-		_ = btx.Rollback() // the store stops anyway
+		_ = w.guard(btx.Rollback) // the store stops anyway
 		return err
 	}
 	if !w.rows.written {
-		if err := btx.Rollback(); err != nil {
+		if err := w.guard(btx.Rollback); err != nil {
 			return w.fail(fmt.Errorf("roll back: %w", err))
 		}
 		return nil
 	}
+	w.identity.mu.Lock()
+	defer w.identity.mu.Unlock()
+	if err := w.inPlace(); err != nil {
+		if undone := w.guard(btx.Rollback); undone != nil {
+			return w.fail(fmt.Errorf("roll back: %w", undone))
+		}
+		return err
+	}
+	if err := Guard(w.rows.sweep); isTorn(err) {
+		w.damage.failed(err)
+		w.rollback()
+		return err
+	} else if err != nil {
+		_ = w.guard(btx.Rollback) // the store stops anyway
+		return w.fail(err)
+	}
 	id := btx.ID()
-	if err := btx.Commit(); err != nil {
+	if err := w.guard(btx.Commit); err != nil {
+		if isTorn(err) && w.stands() < id {
+			w.damage.failed(err)
+			w.cut = false // a commit that met a damaged page can still be rolled back
+			w.rollback()
+			return err
+		}
 		if w.cleanlyFull(err, id) {
 			return fmt.Errorf("%w: %s: free some space (%w)", store.ErrFull, w.db.Path(), err)
 		}
+		return w.fail(err)
+	}
+	if err := w.identity.committed(id); err != nil {
 		return w.fail(err)
 	}
 	return nil
@@ -217,6 +327,11 @@ func (w *writer) commit() error {
 // fail stops the store.
 func (w *writer) fail(cause error) error {
 	err := fmt.Errorf("%w: %s takes no more calls; start again from what it holds (%w)", store.ErrCommitUnknown, w.db.Path(), cause)
-	w.failure.Store(&err)
+	if errors.Is(cause, store.ErrDamaged) { // acknowledged writes may have been overwritten
+		err = fmt.Errorf("%w (%w)", cause, store.ErrCommitUnknown)
+	}
+	if w.failure.CompareAndSwap(nil, &err) {
+		close(w.stopped)
+	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 var errMine = errors.New("the closure's own error")
 
-// scribble writes to every kind of record, over and beside what seed wrote.
+// scribble writes to every kind of record: it changes the records of seed and adds others.
 func scribble(tx store.Tx) error {
 	head, err := tx.AuditHead("x")
 	if err != nil {
@@ -32,7 +32,7 @@ func scribble(tx store.Tx) error {
 		tx.PutRequest(approvers.Request{ID: "x", Version: 1, State: approvers.Rejected, CreatedAt: at(0)}),
 		tx.PutRequest(approvers.Request{ID: "y", State: approvers.Pending, CreatedAt: at(1)}),
 		tx.PutExecution(approvers.Execution{ID: "x", Version: 1, Owner: "changed"}),
-		tx.AddTally(store.Tally{Key: "x", At: at(2), ID: "y", N: 2}),
+		tx.AddCounter(store.Counter{Key: "x", At: at(2), ID: "y", N: 2}),
 		forgetOne(tx, at(2)),
 		tx.PutGrant(approvers.Grant{ID: "x", Version: 1, State: approvers.GrantRevoked, Tool: "x"}),
 		tx.PutGrant(approvers.Grant{ID: "y", State: approvers.GrantLive, Tool: "x"}),
@@ -42,9 +42,9 @@ func scribble(tx store.Tx) error {
 		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "y", Due: at(2)}),
 		tx.ClearTimer(store.TimerShow, "x"),
 		tx.PutInbox(store.Inbox{ID: "x", Version: 1, ReceivedAt: at(0), HandledAt: at(3)}),
-		tx.PutSurface(store.Surface{ID: "x", Version: 1, Ref: "x", Channel: "moved", TS: "x"}),
-		tx.PutSurface(store.Surface{ID: "y", Ref: "x"}),
-		tx.PutRendering(store.Rendering{Surface: "x", Post: 2}),
+		tx.PutOutboxMessage(store.OutboxMessage{ID: "x", Version: 1, Ref: "x", Channel: "moved", TS: "x"}),
+		tx.PutOutboxMessage(store.OutboxMessage{ID: "y", Ref: "x"}),
+		tx.PutRendering(store.Rendering{OutboxMessage: "x", Post: 2}),
 		tx.AppendAudit(a.Link(head), nil),
 		tx.AppendAudit(b.Link(approvers.AuditRecord{}), &own),
 		tx.PutHead(store.Head{Number: 2, Size: 4}),
@@ -57,9 +57,9 @@ func scribble(tx store.Tx) error {
 	)
 }
 
-// forgetOne deletes the oldest tally.
+// forgetOne deletes the oldest counter.
 func forgetOne(tx store.Tx, before time.Time) error {
-	n, err := tx.ForgetTallies(before, 1)
+	n, err := tx.PruneCounters(before, 1)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%d tallies are forgotten, want 1", n)
 	}
@@ -103,15 +103,15 @@ func seed(tx store.Tx) error {
 		tx.PutCall(store.Call{ID: "x", Turn: "x"}),
 		tx.PutRequest(approvers.Request{ID: "x", State: approvers.Pending, CreatedAt: at(0)}),
 		tx.PutExecution(approvers.Execution{ID: "x"}),
-		tx.AddTally(store.Tally{Key: "x", At: at(1), ID: "x", N: 7}),
-		tx.AddTally(store.Tally{Key: "x", At: at(3), ID: "x", N: 5}),
+		tx.AddCounter(store.Counter{Key: "x", At: at(1), ID: "x", N: 7}),
+		tx.AddCounter(store.Counter{Key: "x", At: at(3), ID: "x", N: 5}),
 		tx.PutGrant(approvers.Grant{ID: "x", State: approvers.GrantOffered, Tool: "x"}),
 		tx.PutAbsence(approvers.Absence{Who: "x"}),
 		tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "x", Due: at(0)}),
 		tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "x", Due: at(0)}),
 		tx.PutInbox(store.Inbox{ID: "x", ReceivedAt: at(0)}),
-		tx.PutSurface(store.Surface{ID: "x", Ref: "x", Channel: "x", TS: "x"}),
-		tx.PutRendering(store.Rendering{Surface: "x", Post: 1}),
+		tx.PutOutboxMessage(store.OutboxMessage{ID: "x", Ref: "x", Channel: "x", TS: "x"}),
+		tx.PutRendering(store.Rendering{OutboxMessage: "x", Post: 1}),
 		tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil),
 		tx.AppendAudit(z.Link(approvers.AuditRecord{}), nil),
 		tx.PutHead(store.Head{Number: 1, Size: 2, Note: "first"}),
@@ -119,8 +119,8 @@ func seed(tx store.Tx) error {
 	)
 }
 
-// picture is everything that scribble could have touched.
-func picture(h *house) (p []any) {
+// picture returns everything that scribble can change.
+func picture(h *harness) (p []any) {
 	h.Helper()
 	h.view(func(r store.Reader) error { p = look(r); return nil })
 	return p
@@ -141,7 +141,7 @@ func look(r store.Reader) (p []any) {
 	see(r.Request("x"))
 	see(r.OpenRequests(store.RequestCursor{}, 10))
 	see(r.Execution("x"))
-	see(r.CountTally("x", at(0)))
+	see(r.CounterSum("x", at(0)))
 	see(r.Grant("x"))
 	see(r.OpenGrants("x"))
 	see(r.OpenGrants(""))
@@ -152,9 +152,9 @@ func look(r store.Reader) (p []any) {
 	see(r.Timers(store.TimerShow, 10))
 	see(r.Inbox("x"))
 	see(r.Unhandled("", at(5)))
-	see(r.SurfacesOf("x"))
-	see(r.SurfaceAt("x", "x"))
-	see(r.SurfaceAt("moved", "x"))
+	see(r.OutboxMessagesOf("x"))
+	see(r.OutboxMessageAt("x", "x"))
+	see(r.OutboxMessageAt("moved", "x"))
 	see(r.Renderings("x"))
 	see(r.Audit("x"))
 	see(r.AuditHead("x"))
@@ -169,21 +169,21 @@ func look(r store.Reader) (p []any) {
 	return p
 }
 
-func undone(h *house) {
+func undone(h *harness) {
 	h.update(seed)
 	before := picture(h)
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(scribble(tx), errMine) })
 	h.same("everything", picture(h), before)
-	if err := h.try(func(tx store.Tx) error { return errMine }); !reflectSame(err, errMine) { // as it is, not wrapped
+	if err := h.try(func(tx store.Tx) error { return errMine }); !reflectSame(err, errMine) { // unchanged, not wrapped
 		h.Errorf("the closure's error came back as %v", err)
 	}
-	h.update(scribble) // and it works when it does not fail
+	h.update(scribble) // the same writes succeed without the error
 	if reflectSame(picture(h), before) {
 		h.Error("scribble changes nothing: this test can't fail")
 	}
 }
 
-func panicked(h *house) {
+func panicked(h *harness) {
 	h.update(seed)
 	before := picture(h)
 	func() {
@@ -204,8 +204,8 @@ func panicked(h *house) {
 	h.update(scribble)
 }
 
-// goneExit: t.FailNow within a closure ends its goroutine and must not end the store.
-func goneExit(h *house) {
+// goneExit: t.FailNow within a closure ends its goroutine, but must not end the store.
+func goneExit(h *harness) {
 	h.update(seed)
 	before := picture(h)
 	var wg sync.WaitGroup
@@ -224,7 +224,7 @@ func goneExit(h *house) {
 	h.update(scribble)
 }
 
-func ownWrites(h *house) {
+func ownWrites(h *harness) {
 	h.update(seed)
 	before := picture(h)
 	var within []any
@@ -241,7 +241,7 @@ func ownWrites(h *house) {
 	h.same("what the transaction saw", picture(h), within)
 }
 
-func isolation(h *house) {
+func isolation(h *harness) {
 	h.update(seed)
 	before := picture(h)
 	h.update(func(tx store.Tx) error {
@@ -257,7 +257,7 @@ func isolation(h *house) {
 	})
 }
 
-func snapshot(h *house) {
+func snapshot(h *harness) {
 	h.update(seed)
 	h.view(func(r store.Reader) error {
 		before := look(r)
@@ -277,11 +277,11 @@ func snapshot(h *house) {
 	})
 }
 
-func contexts(h *house) {
+func contexts(h *harness) {
 	ctx, cancel := context.WithCancel(h.Context())
 	h.update(seed)
 	err := h.store.Update(ctx, func(tx store.Tx) error {
-		cancel() // too late: it runs already
+		cancel() // too late: the closure is running
 		return scribble(tx)
 	})
 	if err != nil {
@@ -298,8 +298,8 @@ func contexts(h *house) {
 	h.view(func(r store.Reader) error { _, err := r.Conversation("y"); return err })
 }
 
-// closing: whoever comes after Close is told so, and Close may be called again.
-func closing(h *house) {
+// closing: calls after Close return ErrClosed, and Close may be called again.
+func closing(h *harness) {
 	h.update(seed)
 	if err := h.store.Close(); err != nil {
 		h.Fatalf("close: %v", err)

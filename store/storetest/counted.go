@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-func tallies(h *house) {
+func counterSums(h *harness) {
 	add := func(key, id string, when, n int) func(store.Tx) error {
-		return func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: key, ID: id, At: at(when), N: n}) }
+		return func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: key, ID: id, At: at(when), N: n}) }
 	}
 	h.write(add("t/c", "1", -5, 1), add("t/c", "2", 0, 20), add("t/c", "3", 0, 300), add("t/c", "4", 7, 4000), add("t/d", "5", 0, 1), add("t", "6", 0, 1))
 	h.write(add("t/c", "4", 7, 4000)) // the same one
@@ -34,24 +34,24 @@ func tallies(h *house) {
 	counted(h, "t/c", time.Time{}, 4322)
 }
 
-func counted(h *house, key string, after time.Time, want int) {
+func counted(h *harness, key string, after time.Time, want int) {
 	h.Helper()
 	h.view(func(r store.Reader) error {
-		n, err := r.CountTally(key, after)
+		n, err := r.CounterSum(key, after)
 		h.same(fmt.Sprintf("what is counted under %q after %s", key, after), n, want)
 		return err
 	})
 }
 
-// forgotten: the oldest go first, whatever their keys, and a limit holds.
-func forgotten(h *house) {
+// forgotten: the oldest counters are deleted first, whatever their keys, up to the limit.
+func forgotten(h *harness) {
 	add := func(key string, when, n int) func(store.Tx) error {
-		return func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: key, ID: "x", At: at(when), N: n}) }
+		return func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: key, ID: "x", At: at(when), N: n}) }
 	}
 	forget := func(before time.Time, limit, want int) {
 		h.Helper()
 		h.update(func(tx store.Tx) error {
-			n, err := tx.ForgetTallies(before, limit)
+			n, err := tx.PruneCounters(before, limit)
 			h.same(fmt.Sprintf("at most %d forgotten before %s", limit, before), n, want)
 			return err
 		})
@@ -66,23 +66,23 @@ func forgotten(h *house) {
 	left(101, 11010)
 	forget(at(1000), 0, 0)
 	forget(at(1000), -1, 0)
-	forget(at(-70), 10, 0) // not its own time
+	forget(at(-70), 10, 0) // not the time itself
 	forget(at(5), 1, 1)
 	left(101, 10010)
 	forget(at(5), 1, 1)
 	left(101, 10000)
 	forget(at(5), 10, 1)
 	left(1, 10000)
-	forget(at(5).Add(time.Nanosecond), 10, 0) // kept to the microsecond, which is not before this one
+	forget(at(5).Add(time.Nanosecond), 10, 0) // times are stored to the microsecond, so this one is not before it
 	h.write(add("b", 3, 7))                   // counted anew
 	left(1, 10007)
-	h.update(func(tx store.Tx) error { // what was counted in the same transaction, twice, goes once
+	h.update(func(tx store.Tx) error { // a counter written twice in the same transaction is deleted once
 		for range 2 {
 			if err := add("a", 2, 50)(tx); err != nil {
 				return err
 			}
 		}
-		n, err := tx.ForgetTallies(at(3), 10)
+		n, err := tx.PruneCounters(at(3), 10)
 		h.same("forgotten in the transaction that counted it", n, 1)
 		return err
 	})

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// silent: those of which nothing was heard for longest come first.
-func silent(h *house) {
+// silent: the conversations that were silent for longest come first.
+func silent(h *harness) {
 	put := func(id string, version uint64, last int) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutConversation(store.Conversation{ID: id, Place: id, Version: version, LastAt: at(last)})
@@ -39,7 +39,8 @@ func silent(h *house) {
 	before(6, 10, "c")
 }
 
-// talk puts a conversation with one of everything that belongs to it. What belongs to another has the same name with a stroke.
+// talk puts a conversation with records of each kind that belongs to it. The neighbor of "a" is "a/": their keys differ
+// only by a slash.
 func talk(id string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		err := errors.Join(
@@ -65,19 +66,19 @@ func talk(id string) func(store.Tx) error {
 		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id, "elicit/" + id} {
 			surface := "surface of " + ref
 			err = errors.Join(err,
-				tx.PutSurface(store.Surface{ID: surface, Ref: ref, Channel: "C", TS: ref}),
+				tx.PutOutboxMessage(store.OutboxMessage{ID: surface, Ref: ref, Channel: "C", TS: ref}),
 				tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: surface, Due: at(1)}),
-				tx.PutRendering(store.Rendering{Surface: surface, Post: 1}), tx.PutRendering(store.Rendering{Surface: surface, Post: 2}))
+				tx.PutRendering(store.Rendering{OutboxMessage: surface, Post: 1}), tx.PutRendering(store.Rendering{OutboxMessage: surface, Post: 2}))
 		}
 		return err
 	}
 }
 
-// talkRecords is how many records of a talk are deleted; timers and what is in an index are not counted.
+// talkRecords is the number of deleted records of a talk, without timers and index rows.
 const talkRecords = 1 + 2 + 1 + 1 + 2 + 2 + 2 + 2 + 6 + 12
 
-// gone counts what is left of a talk.
-func left(h *house, id string) (n int) {
+// left counts the remaining records of a talk.
+func left(h *harness, id string) (n int) {
 	h.Helper()
 	h.view(func(r store.Reader) error {
 		found := func(err error) {
@@ -119,7 +120,7 @@ func left(h *house, id string) (n int) {
 			return err
 		}
 		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id, "elicit/" + id} {
-			_, err = r.Surface("surface of " + ref)
+			_, err = r.OutboxMessage("surface of " + ref)
 			found(err)
 			posts, err := r.Renderings("surface of " + ref)
 			n += len(posts)
@@ -132,8 +133,8 @@ func left(h *house, id string) (n int) {
 	return n
 }
 
-// conversationsErased: everything of one goes, nothing of its neighbours does, and the audit stays.
-func conversationsErased(h *house) {
+// conversationsErased: an erased conversation is removed completely; its neighbors and the audit stay.
+func conversationsErased(h *harness) {
 	h.write(talk("a"), talk("a/"), talk("b"))
 	h.refused(errMine, func(tx store.Tx) error {
 		_, err := tx.EraseConversation("a", 100)
@@ -159,7 +160,7 @@ func conversationsErased(h *house) {
 			}
 			h.same("timers "+string(kind), len(list), n)
 		}
-		if _, err := r.SurfaceAt("C", "req/a"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := r.OutboxMessageAt("C", "req/a"); !errors.Is(err, store.ErrNotFound) {
 			h.Errorf("a message of the conversation: got error %v, want ErrNotFound", err)
 		}
 		open, err := r.OpenRequests(store.RequestCursor{}, 10)
@@ -183,8 +184,8 @@ func conversationsErased(h *house) {
 	h.same("what is left of b", left(h, "b"), talkRecords)
 }
 
-// erasedInParts: whatever the limit, each transaction deletes no more, and the last one says that it was the last.
-func erasedInParts(h *house) {
+// erasedInParts: each transaction deletes at most limit records, and only the last one reports done.
+func erasedInParts(h *harness) {
 	for _, limit := range []int{1, 2, 3, 7, talkRecords, talkRecords + 1, 1000} {
 		id := fmt.Sprint("limit", limit)
 		h.write(talk(id))

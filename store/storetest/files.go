@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// elicitations of an execution come in the order in which they were asked, and stay those of their execution.
-func elicitations(h *house) {
+// elicitations: those of an execution are listed in the order in which they were asked.
+func elicitations(h *harness) {
 	put := func(id, execution string, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutElicitation(approvers.Elicitation{ID: id, Execution: execution, Version: version})
@@ -27,8 +27,8 @@ func elicitations(h *house) {
 	}
 }
 
-// files: each has its own bytes, whatever they are, and is never replaced.
-func files(h *house) {
+// files: each keeps its exact bytes, and is never replaced.
+func files(h *harness) {
 	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
 	put := func(execution string, index int, data []byte) func(store.Tx) error {
 		return func(tx store.Tx) error {

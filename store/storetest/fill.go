@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fill gives every field of a record a value of its own, whatever fields the record has: a field that a backend forgets
-// is found when it is added. rough times have nanoseconds and a zone, which the store must not keep.
+// fill sets every field of a record to a distinct value. It uses reflection, so that a new field that a backend does
+// not store makes a test fail. rough times have nanoseconds and a zone, which the store must not keep.
 func fill[T any](rough bool) T {
 	var rec T
 	f := filler{rough: rough}
@@ -44,11 +44,11 @@ func (f *filler) fill(v reflect.Value, path string) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
-		v.SetInt(int64(f.n%4 + 1)) // a valid risk level too
+		v.SetInt(int64(f.n%4 + 1)) // also a valid risk level
 	case reflect.Uint64:
 		v.SetUint(uint64(f.n%4 + 1))
 	case reflect.Uint8:
-		v.SetUint(uint64(250 - f.n%4)) // no valid UTF-8
+		v.SetUint(uint64(250 - f.n%4)) // invalid UTF-8
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range 2 {

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// guarded are the kinds of record with a version, each as a put and a read of the version.
+// guarded are the kinds of records with a version, each with a put and a read of the version.
 var guarded = map[string]struct {
 	put  func(tx store.Tx, version uint64) error
 	read func(r store.Reader) (uint64, error)
@@ -43,8 +43,10 @@ var guarded = map[string]struct {
 		func(r store.Reader) (uint64, error) { i, err := r.Inbox("x"); return i.Version, err },
 	},
 	"surface": {
-		func(tx store.Tx, v uint64) error { return tx.PutSurface(store.Surface{ID: "x", Version: v}) },
-		func(r store.Reader) (uint64, error) { s, err := r.Surface("x"); return s.Version, err },
+		func(tx store.Tx, v uint64) error {
+			return tx.PutOutboxMessage(store.OutboxMessage{ID: "x", Version: v})
+		},
+		func(r store.Reader) (uint64, error) { s, err := r.OutboxMessage("x"); return s.Version, err },
 	},
 	"grant": {
 		func(tx store.Tx, v uint64) error { return tx.PutGrant(approvers.Grant{ID: "x", Version: v}) },
@@ -62,7 +64,7 @@ var guarded = map[string]struct {
 	},
 }
 
-func versions(h *house) {
+func versions(h *harness) {
 	for name, kind := range guarded {
 		stands := func(want uint64) {
 			h.Helper()
@@ -75,22 +77,22 @@ func versions(h *house) {
 		put := func(version uint64) func(store.Tx) error {
 			return func(tx store.Tx) error { return kind.put(tx, version) }
 		}
-		h.refused(store.ErrConflict, put(1)) // there is nothing to change
+		h.refused(store.ErrConflict, put(1)) // the record does not exist
 		h.update(put(0))
 		stands(1)
-		h.refused(store.ErrConflict, put(0)) // it was created already
+		h.refused(store.ErrConflict, put(0)) // it already exists
 		h.refused(store.ErrConflict, put(2)) // a version that does not exist yet
 		stands(1)
 		h.update(put(1))
 		stands(2)
-		h.refused(store.ErrConflict, put(1)) // it was changed meanwhile
+		h.refused(store.ErrConflict, put(1)) // it was changed since
 		h.write(put(2), put(3))              // twice in one transaction
 		stands(4)
 	}
 }
 
-// usableAfterRefusal: a closure may look at a refusal and go on.
-func usableAfterRefusal(h *house) {
+// usableAfterRefusal: after a refused write, a closure may continue.
+func usableAfterRefusal(h *harness) {
 	for name, kind := range guarded {
 		h.update(func(tx store.Tx) error {
 			if err := kind.put(tx, 7); !errors.Is(err, store.ErrConflict) {

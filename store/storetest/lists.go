@@ -18,7 +18,7 @@ func ids[T any](list []T, id func(T) string) []string {
 	return out
 }
 
-func messages(h *house) {
+func messages(h *harness) {
 	put := func(conversation string, seq uint64, text string) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutMessage(store.Message{Conversation: conversation, Seq: seq, Text: text})
@@ -37,8 +37,8 @@ func messages(h *house) {
 	}
 }
 
-// places: the one that was made last is the current one, whatever the clock said.
-func places(h *house) {
+// places: the conversation that was created last is current, whatever its time says.
+func places(h *harness) {
 	put := func(id, place string, version uint64, created int) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutConversation(store.Conversation{ID: id, Place: place, Version: version, CreatedAt: at(created)})
@@ -65,7 +65,7 @@ func places(h *house) {
 	h.view(func(r store.Reader) error { _, err := r.Conversation("b"); return err })
 }
 
-func calls(h *house) {
+func calls(h *harness) {
 	put := func(id, turn string, step, index int, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutCall(store.Call{ID: id, Turn: turn, Step: step, Index: index, Version: version})
@@ -80,7 +80,7 @@ func calls(h *house) {
 	})
 }
 
-func requestsOf(h *house) {
+func requestsOf(h *harness) {
 	put := func(id string, created int, version uint64, asker approvers.PersonID, by ...approvers.PersonID) func(store.Tx) error {
 		r := approvers.Request{ID: id, State: approvers.Rejected, CreatedAt: at(created), Version: version}
 		r.Facts.Requesters = []approvers.PersonID{asker}
@@ -106,7 +106,7 @@ func requestsOf(h *house) {
 	list("of somebody who has none", "T/U", store.RequestCursor{}, 10)
 }
 
-func openRequests(h *house) {
+func openRequests(h *harness) {
 	put := func(id string, state approvers.State, created int, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutRequest(approvers.Request{ID: id, State: state, CreatedAt: at(created), Version: version})
@@ -116,7 +116,7 @@ func openRequests(h *house) {
 	for i := range 25 {
 		id := fmt.Sprintf("r%02d", i)
 		want = append(want, id)
-		h.write(put(id, approvers.Pending, i/4, 0)) // some share their time
+		h.write(put(id, approvers.Pending, i/4, 0)) // some have the same time
 	}
 	h.write(put("a", approvers.Refused, 0, 0)) // was never open
 	page := func(limit int) []string {
@@ -147,7 +147,7 @@ func openRequests(h *house) {
 	want = slices.DeleteFunc(want, func(id string) bool { return id == "r05" })
 	h.same("open requests after some closed", page(6), want)
 	h.view(func(r store.Reader) error {
-		// A cursor needs no request behind it.
+		// A cursor need not name an existing request.
 		list, err := r.OpenRequests(store.RequestCursor{CreatedAt: at(1), ID: "r05"}, 1)
 		h.same("the next one", ids(list, func(q approvers.Request) string { return q.ID }), []string{"r06"})
 		none, err2 := r.OpenRequests(store.RequestCursor{}, 0)

@@ -11,33 +11,34 @@ import (
 	"countersign/store"
 )
 
-// memory is the contract in its simplest form: maps, and lists that are made by sorting. The model test holds backends to it.
+// memory is the contract in its simplest form: maps, and lists that are sorted on each read. The model test compares
+// backends to it.
 type memory struct {
-	conversations map[string]store.Conversation
-	places        []string // ids of conversations, in order of creation
-	messages      map[string]map[uint64]store.Message
-	turns         map[string]approvers.Turn
-	calls         map[string]store.Call
-	requests      map[string]approvers.Request
-	executions    map[string]approvers.Execution
-	elicitations  map[string]approvers.Elicitation
-	asked         []string // ids of elicitations, in order of creation
-	files         map[fileKey]store.File
-	fileData      map[fileKey][]byte
-	tallies       map[tallyKey]int
-	grants        map[string]approvers.Grant
-	granted       []string // ids of grants, in order of creation
-	absences      map[string]approvers.Absence
-	timers        map[timerKey]store.Timer
-	inbox         map[string]store.Inbox
-	surfaces      map[string]store.Surface
-	born          []string // ids of surfaces, in order of creation
-	renderings    map[string]map[uint64]store.Rendering
-	audit         map[string][]approvers.AuditRecord
-	payloads      map[payloadKey]approvers.AuditPayload
-	journal       []approvers.JournalEntry
-	heads         []store.Head
-	settings      map[string]store.Setting
+	conversations  map[string]store.Conversation
+	places         []string // ids of conversations, in order of creation
+	messages       map[string]map[uint64]store.Message
+	turns          map[string]approvers.Turn
+	calls          map[string]store.Call
+	requests       map[string]approvers.Request
+	executions     map[string]approvers.Execution
+	elicitations   map[string]approvers.Elicitation
+	asked          []string // ids of elicitations, in order of creation
+	files          map[fileKey]store.File
+	fileData       map[fileKey][]byte
+	counters       map[counterKey]int
+	grants         map[string]approvers.Grant
+	granted        []string // ids of grants, in order of creation
+	absences       map[string]approvers.Absence
+	timers         map[timerKey]store.Timer
+	inbox          map[string]store.Inbox
+	outboxMessages map[string]store.OutboxMessage
+	born           []string // ids of outbox messages, in order of creation
+	renderings     map[string]map[uint64]store.Rendering
+	audit          map[string][]approvers.AuditRecord
+	payloads       map[payloadKey]approvers.AuditPayload
+	journal        []approvers.JournalEntry
+	heads          []store.Head
+	settings       map[string]store.Setting
 }
 
 type timerKey struct {
@@ -50,7 +51,7 @@ type fileKey struct {
 	index     int
 }
 
-type tallyKey struct {
+type counterKey struct {
 	key string
 	at  time.Time
 	id  string
@@ -68,22 +69,22 @@ func newMemory() *memory {
 		conversations: map[string]store.Conversation{}, messages: map[string]map[uint64]store.Message{}, turns: map[string]approvers.Turn{},
 		calls: map[string]store.Call{}, requests: map[string]approvers.Request{}, executions: map[string]approvers.Execution{},
 		elicitations: map[string]approvers.Elicitation{}, files: map[fileKey]store.File{}, fileData: map[fileKey][]byte{},
-		tallies: map[tallyKey]int{}, grants: map[string]approvers.Grant{}, absences: map[string]approvers.Absence{},
-		timers: map[timerKey]store.Timer{}, inbox: map[string]store.Inbox{}, surfaces: map[string]store.Surface{},
+		counters: map[counterKey]int{}, grants: map[string]approvers.Grant{}, absences: map[string]approvers.Absence{},
+		timers: map[timerKey]store.Timer{}, inbox: map[string]store.Inbox{}, outboxMessages: map[string]store.OutboxMessage{},
 		renderings: map[string]map[uint64]store.Rendering{}, audit: map[string][]approvers.AuditRecord{},
 		payloads: map[payloadKey]approvers.AuditPayload{}, settings: map[string]store.Setting{},
 	}
 }
 
-// clone is a copy that can be changed apart.
+// clone returns an independent copy.
 func (m *memory) clone() *memory {
 	c := *m
 	c.conversations, c.places = maps.Clone(m.conversations), slices.Clone(m.places)
 	c.turns, c.calls, c.requests, c.executions = maps.Clone(m.turns), maps.Clone(m.calls), maps.Clone(m.requests), maps.Clone(m.executions)
-	c.tallies, c.timers, c.inbox = maps.Clone(m.tallies), maps.Clone(m.timers), maps.Clone(m.inbox)
+	c.counters, c.timers, c.inbox = maps.Clone(m.counters), maps.Clone(m.timers), maps.Clone(m.inbox)
 	c.elicitations, c.asked, c.files, c.fileData = maps.Clone(m.elicitations), slices.Clone(m.asked), maps.Clone(m.files), maps.Clone(m.fileData)
 	c.grants, c.granted, c.absences = maps.Clone(m.grants), slices.Clone(m.granted), maps.Clone(m.absences)
-	c.surfaces, c.born = maps.Clone(m.surfaces), slices.Clone(m.born)
+	c.outboxMessages, c.born = maps.Clone(m.outboxMessages), slices.Clone(m.born)
 	c.journal, c.heads = slices.Clone(m.journal), slices.Clone(m.heads)
 	c.payloads, c.settings = maps.Clone(m.payloads), maps.Clone(m.settings)
 	c.messages, c.renderings, c.audit = maps.Clone(m.messages), maps.Clone(m.renderings), maps.Clone(m.audit)
@@ -107,7 +108,7 @@ func find[K comparable, T any](in map[K]T, key K) (T, error) {
 	return v, nil
 }
 
-// sorted lists the values that pass, in an order.
+// sorted lists the values that pass, in the given order.
 func sorted[K comparable, T any](in map[K]T, pass func(T) bool, order func(a, b T) int, limit int) []T {
 	var out []T
 	for _, v := range in {
@@ -121,7 +122,7 @@ func sorted[K comparable, T any](in map[K]T, pass func(T) bool, order func(a, b 
 
 const noLimit = 1 << 30
 
-// guard checks a version and raises it.
+// guard checks a version and increments it.
 func guard[T any](in map[string]T, id string, version *uint64, stored func(T) uint64) error {
 	if id == "" {
 		return fmt.Errorf("a record without an id")
@@ -307,37 +308,39 @@ func (m *memory) ForgetInbox(before time.Time, limit int) (int, error) {
 	return len(gone), nil
 }
 
-func (m *memory) Surface(id string) (store.Surface, error) { return find(m.surfaces, id) }
+func (m *memory) OutboxMessage(id string) (store.OutboxMessage, error) {
+	return find(m.outboxMessages, id)
+}
 
-func (m *memory) SurfacesOf(ref string) ([]store.Surface, error) {
-	var out []store.Surface
+func (m *memory) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
+	var out []store.OutboxMessage
 	for _, id := range m.born {
-		if s := m.surfaces[id]; s.Ref == ref {
+		if s := m.outboxMessages[id]; s.Ref == ref {
 			out = append(out, s)
 		}
 	}
 	return out, nil
 }
 
-func (m *memory) SurfaceAt(channel, ts string) (store.Surface, error) {
+func (m *memory) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error) {
 	for _, id := range slices.Backward(m.born) {
-		if s := m.surfaces[id]; s.Channel == channel && s.TS == ts && channel != "" && ts != "" {
+		if s := m.outboxMessages[id]; s.Channel == channel && s.TS == ts && channel != "" && ts != "" {
 			return s, nil
 		}
 	}
-	return store.Surface{}, store.ErrNotFound
+	return store.OutboxMessage{}, store.ErrNotFound
 }
 
-func (m *memory) PutSurface(s store.Surface) error {
+func (m *memory) PutOutboxMessage(s store.OutboxMessage) error {
 	created := s.Version == 0
-	err := guard(m.surfaces, s.ID, &s.Version, func(s store.Surface) uint64 { return s.Version })
+	err := guard(m.outboxMessages, s.ID, &s.Version, func(s store.OutboxMessage) uint64 { return s.Version })
 	if err != nil {
 		return err
 	}
 	if created {
 		m.born = append(m.born, s.ID)
 	}
-	m.surfaces[s.ID] = s
+	m.outboxMessages[s.ID] = s
 	return nil
 }
 
@@ -351,13 +354,13 @@ func (m *memory) Renderings(surface string) ([]store.Rendering, error) {
 }
 
 func (m *memory) PutRendering(r store.Rendering) error {
-	if m.renderings[r.Surface] == nil {
-		m.renderings[r.Surface] = map[uint64]store.Rendering{}
+	if m.renderings[r.OutboxMessage] == nil {
+		m.renderings[r.OutboxMessage] = map[uint64]store.Rendering{}
 	}
-	if _, there := m.renderings[r.Surface][r.Post]; there {
+	if _, there := m.renderings[r.OutboxMessage][r.Post]; there {
 		return store.ErrConflict
 	}
-	m.renderings[r.Surface][r.Post] = r
+	m.renderings[r.OutboxMessage][r.Post] = r
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (m *memory) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conve
 	}, limit), nil
 }
 
-// EraseConversation knows no order and no limit: the suite's own test looks at those.
+// EraseConversation has no order and no limit. Other tests of the suite cover those.
 func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	c, ok := m.conversations[id]
 	if !ok {
@@ -145,23 +145,23 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	if c.Turn != "" {
 		return false, store.ErrConflict
 	}
-	m.eraseSurfaces(id)
+	m.eraseOutboxMessages(id)
 	for turn, t := range m.turns {
 		if t.Conversation != id {
 			continue
 		}
 		for call, c := range m.calls {
 			if c.Turn == turn {
-				m.eraseSurfaces(call)
+				m.eraseOutboxMessages(call)
 				delete(m.calls, call)
 			}
 		}
-		m.eraseSurfaces(turn)
+		m.eraseOutboxMessages(turn)
 		delete(m.turns, turn)
 	}
 	for k, r := range m.requests {
 		if r.Conversation == id {
-			m.eraseSurfaces(k)
+			m.eraseOutboxMessages(k)
 			delete(m.requests, k)
 		}
 	}
@@ -169,7 +169,7 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 		if e.Conversation == id {
 			m.eraseAsked(k)
 			_, _ = m.EraseFiles(k)
-			m.eraseSurfaces(k)
+			m.eraseOutboxMessages(k)
 			delete(m.executions, k)
 		}
 	}
@@ -179,18 +179,18 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	return true, nil
 }
 
-// eraseSurfaces deletes what shows something, and the timers of both.
-func (m *memory) eraseSurfaces(ref string) {
+// eraseOutboxMessages deletes the outbox messages with a ref, and the timers of both.
+func (m *memory) eraseOutboxMessages(ref string) {
 	unset := func(ref string) {
 		maps.DeleteFunc(m.timers, func(k timerKey, _ store.Timer) bool { return k.ref == ref })
 	}
 	unset(ref)
-	for id, s := range m.surfaces {
+	for id, s := range m.outboxMessages {
 		if s.Ref != ref {
 			continue
 		}
 		unset(id)
-		delete(m.surfaces, id)
+		delete(m.outboxMessages, id)
 		delete(m.renderings, id)
 		m.born = slices.DeleteFunc(m.born, func(s string) bool { return s == id })
 	}

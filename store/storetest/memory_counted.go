@@ -10,9 +10,9 @@ import (
 	"countersign/store"
 )
 
-func (m *memory) CountTally(key string, after time.Time) (int, error) {
+func (m *memory) CounterSum(key string, after time.Time) (int, error) {
 	sum := 0
-	for t, n := range m.tallies {
+	for t, n := range m.counters {
 		if t.key == key && t.at.After(after) {
 			sum += n
 		}
@@ -20,19 +20,19 @@ func (m *memory) CountTally(key string, after time.Time) (int, error) {
 	return sum, nil
 }
 
-func (m *memory) AddTally(t store.Tally) error {
-	m.tallies[tallyKey{t.Key, t.At, t.ID}] = t.N
+func (m *memory) AddCounter(t store.Counter) error {
+	m.counters[counterKey{t.Key, t.At, t.ID}] = t.N
 	return nil
 }
 
-func (m *memory) ForgetTallies(before time.Time, limit int) (int, error) {
-	old := slices.SortedFunc(maps.Keys(m.tallies), func(a, b tallyKey) int {
+func (m *memory) PruneCounters(before time.Time, limit int) (int, error) {
+	old := slices.SortedFunc(maps.Keys(m.counters), func(a, b counterKey) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.key, b.key), cmp.Compare(a.id, b.id))
 	})
-	old = slices.DeleteFunc(old, func(t tallyKey) bool { return !t.at.Before(before) })
+	old = slices.DeleteFunc(old, func(t counterKey) bool { return !t.at.Before(before) })
 	old = old[:min(len(old), max(limit, 0))]
 	for _, t := range old {
-		delete(m.tallies, t)
+		delete(m.counters, t)
 	}
 	return len(old), nil
 }

@@ -36,11 +36,11 @@ func (m *memory) PutElicitation(q approvers.Elicitation) error {
 	return nil
 }
 
-// eraseAsked deletes what an execution asked.
+// eraseAsked deletes the elicitations of an execution.
 func (m *memory) eraseAsked(execution string) {
 	for id, q := range m.elicitations {
 		if q.Execution == execution {
-			m.eraseSurfaces(id)
+			m.eraseOutboxMessages(id)
 			delete(m.elicitations, id)
 			m.asked = slices.DeleteFunc(m.asked, func(a string) bool { return a == id })
 		}

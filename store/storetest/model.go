@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// The model test draws from few names and moments, so that they meet.
+// The model test draws from few names and times, so that they collide.
 var (
 	names   = []string{"a", "a/", "b", "b\x01"}
 	moments = []int{-7, 0, 1, 300}
@@ -23,7 +23,7 @@ var (
 	grants     = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
 )
 
-// step is one operation with what it was drawn with. It is run on the backend and on the model, and returns what it learned.
+// step is one operation with its drawn arguments. It runs on the backend and on the model, and returns its results.
 type step struct {
 	name string
 	run  func(store.Tx) (any, error)
@@ -31,11 +31,11 @@ type step struct {
 
 func (s step) String() string { return s.name }
 
-// model runs transactions drawn at random on the backend and on a memory, and holds what each step and everything after
-// each transaction says to be the same. Now and then the store is closed and opened again.
-func model(h *house) {
+// model runs random transactions on the backend and on a memory. It compares the results of each step, and all data
+// after each transaction. From time to time it closes and reopens the store.
+func model(h *harness) {
 	rapid.Check(h.T, func(t *rapid.T) {
-		h := newHouse(h.T, h.fresh(h.T), false)
+		h := newHarness(h.T, h.fresh(h.T), false)
 		defer h.leave()
 		m := newMemory()
 		for range rapid.IntRange(1, 10).Draw(t, "transactions") {
@@ -85,7 +85,7 @@ func differ(t *rapid.T, got, want []string) {
 	}
 }
 
-// told writes down what a call returned; errors by their kind.
+// told formats the result of a call; errors by their kind.
 func told(name string, v any, err error) string {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -102,7 +102,7 @@ func told(name string, v any, err error) string {
 	return fmt.Sprintf("%s: %s", name, strings.Replace(string(js), "null", "[]", 1)) // no list and an empty list are the same
 }
 
-// everything is all that the model test can have written, as lists and single reads say it.
+// everything returns all data that the model test can have written, read through lists and single reads.
 func everything(r store.Reader) (out []string) {
 	see := func(name string, v any, err error) { out = append(out, told(name, v, err)) }
 	for _, n := range names {
@@ -138,9 +138,9 @@ func everything(r store.Reader) (out []string) {
 		}
 		delivery, err := r.Inbox(n)
 		see("inbox "+n, delivery, err)
-		s, err := r.Surface(n)
+		s, err := r.OutboxMessage(n)
 		see("surface "+n, s, err)
-		of, err := r.SurfacesOf(n)
+		of, err := r.OutboxMessagesOf(n)
 		see("surfaces of "+n, of, err)
 		posts, err := r.Renderings(n)
 		see("renderings of "+n, posts, err)
@@ -165,11 +165,11 @@ func everything(r store.Reader) (out []string) {
 		chains, err := r.AuditChains(n, 2)
 		see("chains after "+n, chains, err)
 		for _, m := range names {
-			s, err := r.SurfaceAt(n, m)
+			s, err := r.OutboxMessageAt(n, m)
 			see(fmt.Sprintf("surface at %q %q", n, m), s, err)
 		}
 		for _, when := range moments {
-			count, err := r.CountTally(n, at(when))
+			count, err := r.CounterSum(n, at(when))
 			see(fmt.Sprintf("tally of %q after %d", n, when), count, err)
 		}
 		for _, k := range kinds {

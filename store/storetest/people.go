@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-func openGrants(h *house) {
+func openGrants(h *harness) {
 	put := func(id, tool string, state approvers.GrantState, version uint64, when int) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutGrant(approvers.Grant{ID: id, Tool: tool, State: state, Version: version, At: at(when)})
@@ -23,7 +23,7 @@ func openGrants(h *house) {
 		})
 	}
 	open("")
-	// In order of creation, whatever their ids and the clock say, and in one transaction too.
+	// Lists are in order of creation, whatever the ids and times, also within one transaction.
 	h.write(put("z", "t", approvers.GrantLive, 0, 9), put("m", "u", approvers.GrantOffered, 0, 5), put("b", "t", approvers.GrantOffered, 0, 9))
 	h.write(put("never", "t", approvers.GrantDeclined, 0, 0), put("a", "t", approvers.GrantLive, 0, 1), put("bare", "", approvers.GrantLive, 0, 0))
 	open("t", "z", "b", "a")
@@ -32,7 +32,7 @@ func openGrants(h *house) {
 	open("t/")
 	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // used, and taken up
 	open("t", "z", "b", "a")
-	// Each of the ways in which one ends, two of them by way of being taken up in the same transaction.
+	// All ways in which a grant ends, two of them after being accepted in the same transaction.
 	for i, state := range []approvers.GrantState{approvers.GrantUsed, approvers.GrantExpired, approvers.GrantRevoked, approvers.GrantDeclined} {
 		id := fmt.Sprint("ends", i)
 		h.write(put(id, "t", approvers.GrantOffered, 0, 0))
@@ -56,7 +56,7 @@ func openGrants(h *house) {
 	open("t", "m", "b", "a", "bare")
 }
 
-func absences(h *house) {
+func absences(h *harness) {
 	put := func(who approvers.PersonID, version uint64, name string) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			return tx.PutAbsence(approvers.Absence{Who: who, Version: version, Name: name, From: at(1), Until: at(2)})

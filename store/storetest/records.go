@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// keep writes a record, reads it back and holds it to what it should be.
-func keep[T any](h *house, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
+// keep writes a record, reads it back and compares it to want.
+func keep[T any](h *harness, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
 	h.Helper()
 	h.update(func(tx store.Tx) error { return put(tx, rec) })
 	h.view(func(r store.Reader) error {
@@ -23,7 +23,7 @@ func keep[T any](h *house, rec, want T, put func(store.Tx, T) error, get func(st
 }
 
 // keepAll writes one record of each kind with every field set.
-func keepAll(h *house, rough bool) {
+func keepAll(h *harness, rough bool) {
 	conversation, conversation2 := fill[store.Conversation](rough), fill[store.Conversation](false)
 	conversation2.Version = 1
 	keep(h, conversation, conversation2, store.Tx.PutConversation, func(r store.Reader) (store.Conversation, error) {
@@ -65,9 +65,9 @@ func keepAll(h *house, rough bool) {
 	row, row2 := fill[store.Inbox](rough), fill[store.Inbox](false)
 	row2.Version = 1
 	keep(h, row, row2, store.Tx.PutInbox, func(r store.Reader) (store.Inbox, error) { return r.Inbox(row.ID) })
-	surface, surface2 := fill[store.Surface](rough), fill[store.Surface](false)
+	surface, surface2 := fill[store.OutboxMessage](rough), fill[store.OutboxMessage](false)
 	surface2.Version = 1
-	keep(h, surface, surface2, store.Tx.PutSurface, func(r store.Reader) (store.Surface, error) { return r.Surface(surface.ID) })
+	keep(h, surface, surface2, store.Tx.PutOutboxMessage, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(surface.ID) })
 	grant, grant2 := fill[approvers.Grant](rough), fill[approvers.Grant](false)
 	grant2.Version = 1
 	keep(h, grant, grant2, store.Tx.PutGrant, func(r store.Reader) (approvers.Grant, error) { return r.Grant(grant.ID) })
@@ -76,7 +76,7 @@ func keepAll(h *house, rough bool) {
 	keep(h, absence, absence2, store.Tx.PutAbsence, func(r store.Reader) (approvers.Absence, error) { return r.Absence(absence.Who) })
 	rendering := fill[store.Rendering](rough)
 	keep(h, rendering, fill[store.Rendering](false), store.Tx.PutRendering, func(r store.Reader) (store.Rendering, error) {
-		return r.Rendering(rendering.Surface, rendering.Post)
+		return r.Rendering(rendering.OutboxMessage, rendering.Post)
 	})
 	setting, setting2 := fill[store.Setting](rough), fill[store.Setting](false)
 	setting2.Version = 1
@@ -96,12 +96,12 @@ func keepAll(h *house, rough bool) {
 	})
 }
 
-func keptWhole(h *house) { keepAll(h, false) }
+func keptWhole(h *harness) { keepAll(h, false) }
 
-func times(h *house) { keepAll(h, true) }
+func times(h *harness) { keepAll(h, true) }
 
-// nilAndEmpty: hashes are made over what is read back, so an empty list must not come back as none.
-func nilAndEmpty(h *house) {
+// nilAndEmpty: hashes cover the data as read back, so an empty list must not become nil.
+func nilAndEmpty(h *harness) {
 	bare := approvers.Request{ID: "bare", State: approvers.Pending}
 	full := approvers.Request{ID: "full", State: approvers.Pending, Args: json.RawMessage{}}
 	full.Plan.Why, full.Facts.Requesters = []string{}, []approvers.PersonID{}
@@ -110,16 +110,16 @@ func nilAndEmpty(h *house) {
 		want.Version = 1
 		keep(h, r, want, store.Tx.PutRequest, func(tx store.Reader) (approvers.Request, error) { return tx.Request(r.ID) })
 	}
-	for i, inquiry := range []*approvers.Inquiry{nil, {}, {Options: []string{}}} {
-		c := store.Call{ID: fmt.Sprint("call", i), Inquiry: inquiry}
+	for i, inquiry := range []*approvers.ModelQuestion{nil, {}, {Options: []string{}}} {
+		c := store.Call{ID: fmt.Sprint("call", i), ModelQuestion: inquiry}
 		want := c
 		want.Version = 1
 		keep(h, c, want, store.Tx.PutCall, func(tx store.Reader) (store.Call, error) { return tx.Call(c.ID) })
 	}
 }
 
-// exactBytes: what was signed is bytes, white space, escapes and all.
-func exactBytes(h *house) {
+// exactBytes: signatures cover bytes, including white space and escapes.
+func exactBytes(h *harness) {
 	for i, args := range []string{
 		" {\n\t\"a\" : 1 }\r\n", `{"a":"\u003c\u0000\/"}`, `{"b":1,"a":1.50,"c":1E2}`, `{"a":"<>&  "}`, `{"a":1,"a":2}`, `null`,
 		`{"long":"` + strings.Repeat("x", 60_000) + `"}`,
@@ -140,7 +140,7 @@ func exactBytes(h *house) {
 	}
 }
 
-func notThere(h *house) {
+func notThere(h *harness) {
 	h.view(func(r store.Reader) error {
 		for name, read := range map[string]func() error{
 			"Conversation":   func() error { _, err := r.Conversation("x"); return err },
@@ -156,8 +156,8 @@ func notThere(h *house) {
 			"Timer":          func() error { _, err := r.Timer(store.TimerRun, "x"); return err },
 			"NextTimer":      func() error { _, err := r.NextTimer(store.TimerRun); return err },
 			"Inbox":          func() error { _, err := r.Inbox("x"); return err },
-			"Surface":        func() error { _, err := r.Surface("x"); return err },
-			"SurfaceAt":      func() error { _, err := r.SurfaceAt("x", "y"); return err },
+			"Surface":        func() error { _, err := r.OutboxMessage("x"); return err },
+			"SurfaceAt":      func() error { _, err := r.OutboxMessageAt("x", "y"); return err },
 			"Rendering":      func() error { _, err := r.Rendering("x", 1); return err },
 			"AuditHead":      func() error { _, err := r.AuditHead("x"); return err },
 			"AuditPayload":   func() error { _, err := r.AuditPayload("x", 1); return err },
@@ -176,7 +176,7 @@ func notThere(h *house) {
 	})
 }
 
-// lengths is how long every list is.
+// lengths returns the length of every list.
 func lengths(r store.Reader) (n [16]int, err error) {
 	var errs [16]error
 	count := func(i, length int, err error) { n[i], errs[i] = length, err }
@@ -190,7 +190,7 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	count(3, len(due), err)
 	all, err := r.Timers(store.TimerRun, 10)
 	count(4, len(all), err)
-	surfaces, err := r.SurfacesOf("x")
+	surfaces, err := r.OutboxMessagesOf("x")
 	count(5, len(surfaces), err)
 	renderings, err := r.Renderings("x")
 	count(6, len(renderings), err)
@@ -202,7 +202,7 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	count(9, len(grants), err)
 	absences, err := r.Absences()
 	count(10, len(absences), err)
-	tally, err := r.CountTally("x", at(0))
+	tally, err := r.CounterSum("x", at(0))
 	count(11, tally, err)
 	silent, err := r.ConversationsBefore(at(0), 10)
 	count(12, len(silent), err)
@@ -216,8 +216,8 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	return n, errors.Join(errs[:]...)
 }
 
-// withoutID: a record that nobody could ask for is a mistake.
-func withoutID(h *house) {
+// withoutID: a record without an id is refused, because nobody could read it.
+func withoutID(h *harness) {
 	for name, put := range map[string]func(store.Tx) error{
 		"conversation":  func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
 		"message":       func(tx store.Tx) error { return tx.PutMessage(store.Message{Seq: 1}) },
@@ -226,14 +226,14 @@ func withoutID(h *house) {
 		"call":          func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
 		"request":       func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
 		"execution":     func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
-		"tally":         func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: "k", N: 1}) },
-		"tally's key":   func(tx store.Tx) error { return tx.AddTally(store.Tally{ID: "i", N: 1}) },
+		"tally":         func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
+		"tally's key":   func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
 		"grant":         func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
 		"absence":       func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
 		"timer":         func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
 		"timer's kind":  func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
 		"inbox":         func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
-		"surface":       func(tx store.Tx) error { return tx.PutSurface(store.Surface{}) },
+		"surface":       func(tx store.Tx) error { return tx.PutOutboxMessage(store.OutboxMessage{}) },
 		"rendering":     func(tx store.Tx) error { return tx.PutRendering(store.Rendering{Post: 1}) },
 		"audit": func(tx store.Tx) error {
 			return tx.AppendAudit(approvers.AuditRecord{}.Link(approvers.AuditRecord{}), nil)
@@ -246,13 +246,13 @@ func withoutID(h *house) {
 	}
 }
 
-// texts are ids that would run into each other if keys were joined without care.
+// texts are ids that collide if keys are joined without escaping.
 var texts = []string{
 	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
 }
 
-// anyText: lists of one id hold nothing of another, whatever the ids are made of.
-func anyText(h *house) {
+// anyText: the lists of one id hold nothing of another, whatever characters the ids contain.
+func anyText(h *harness) {
 	h.update(func(tx store.Tx) error {
 		for _, id := range texts {
 			a := approvers.AuditRecord{Chain: id, At: at(1), Kind: approvers.AuditProposed}
@@ -263,14 +263,14 @@ func anyText(h *house) {
 				tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: id}),
 				tx.PutCall(store.Call{ID: id, Turn: id}),
 				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, Conversation: id, CreatedAt: at(0)}),
-				tx.AddTally(store.Tally{Key: id, At: at(1), ID: id, N: 1}),
+				tx.AddCounter(store.Counter{Key: id, At: at(1), ID: id, N: 1}),
 				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: id}),
 				tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id), Name: id}),
 				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: at(0)}),
 				tx.SetTimer(store.Timer{Kind: store.TimerKind(id), Ref: id, Due: at(0)}),
 				tx.PutInbox(store.Inbox{ID: id, ReceivedAt: at(0), HandledAt: at(1)}),
-				tx.PutSurface(store.Surface{ID: id, Ref: id, Channel: id, TS: id}),
-				tx.PutRendering(store.Rendering{Surface: id, Post: 1, Hash: id}),
+				tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: id, Channel: id, TS: id}),
+				tx.PutRendering(store.Rendering{OutboxMessage: id, Post: 1, Hash: id}),
 				tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil),
 				tx.PutSetting(store.Setting{Key: id, Value: json.RawMessage("1")}),
 			)
@@ -285,11 +285,11 @@ func anyText(h *house) {
 			c, err1 := r.ConversationAt(id)
 			m, err2 := r.Messages(id, 0)
 			calls, err3 := r.Calls(id)
-			n, err4 := r.CountTally(id, at(0))
+			n, err4 := r.CounterSum(id, at(0))
 			timer, err5 := r.Timer(store.TimerKind(id), id)
 			timers, err6 := r.Timers(store.TimerKind(id), 10)
-			s, err7 := r.SurfaceAt(id, id)
-			of, err8 := r.SurfacesOf(id)
+			s, err7 := r.OutboxMessageAt(id, id)
+			of, err8 := r.OutboxMessagesOf(id)
 			posts, err9 := r.Renderings(id)
 			chain, err10 := r.Audit(id)
 			grants, err11 := r.OpenGrants(id)
@@ -316,7 +316,7 @@ func anyText(h *house) {
 	h.update(func(tx store.Tx) error {
 		n, err := tx.ForgetInbox(at(2), 100)
 		h.same("how many inbox rows are forgotten", n, len(texts))
-		counted, err2 := tx.ForgetTallies(at(2), 100)
+		counted, err2 := tx.PruneCounters(at(2), 100)
 		h.same("how many tallies are forgotten", counted, len(texts))
 		return errors.Join(err, err2)
 	})

@@ -21,14 +21,14 @@ func append1(chain, body string) func(store.Tx) error {
 	}
 }
 
-// entries are what the journal has from a leaf on, written short.
+// entries returns the journal's entries from a leaf on, in short form.
 func entries(r store.Reader, from uint64, limit int) ([]string, error) {
 	list, err := r.Journal(from, limit)
 	return ids(list, func(e approvers.JournalEntry) string { return fmt.Sprint(e.Leaf, " ", e.Chain, " ", e.Seq) }), err
 }
 
-// journal: one entry for each record, in the order in which they were appended, and none for what was undone.
-func journal(h *house) {
+// journal: it has one entry for each record in the order of the appends, and none for undone appends.
+func journal(h *harness) {
 	h.write(append1("b", "1"), append1("a", "2"), append1("b", "3"))
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(append1("c", "never")(tx), errMine) })
 	h.write(append1("a", "4"))
@@ -78,7 +78,7 @@ func journal(h *house) {
 	})
 }
 
-func heads(h *house) {
+func heads(h *harness) {
 	put := func(number, size uint64, note string) func(store.Tx) error {
 		return func(tx store.Tx) error { return tx.PutHead(store.Head{Number: number, Size: size, Note: note}) }
 	}
@@ -112,8 +112,8 @@ func heads(h *house) {
 	})
 }
 
-// payloadsErased: what people wrote is gone, and everything that proves what it was stays.
-func payloadsErased(h *house) {
+// payloadsErased: the payloads are deleted; the hashes that prove their content stay.
+func payloadsErased(h *harness) {
 	h.write(append1("a", "1"), append1("ab", "2"), append1("a", "3"))
 	h.write(func(tx store.Tx) error {
 		head, err := tx.AuditHead("a")
@@ -158,8 +158,8 @@ func payloadsErased(h *house) {
 	erase("a", []uint64{5})
 }
 
-// chainsPruned: the records are gone, and what the heads were made over stays. The same name may be used anew.
-func chainsPruned(h *house) {
+// chainsPruned: the records are deleted; the journal entries that the heads cover stay. The name may be used again.
+func chainsPruned(h *harness) {
 	h.write(append1("a", "1"), append1("ab", "2"), append1("a", "3"), append1("c", "4"))
 	h.write(func(tx store.Tx) error { return tx.PutHead(store.Head{Number: 1, Size: 3}) })
 	prune := func(chain string, want int) {

@@ -29,8 +29,8 @@ func crowd(n int, work func(i int)) {
 	wg.Wait()
 }
 
-// oneWinner: of many who decide on what they read, one does, and everybody else learns of it.
-func oneWinner(h *house) {
+// oneWinner: of many writers that read the same version, one succeeds and the others get a conflict.
+func oneWinner(h *harness) {
 	const people = 16
 	for round := range 25 {
 		id := fmt.Sprint("r", round)
@@ -68,11 +68,11 @@ func oneWinner(h *house) {
 	}
 }
 
-// neighbours: closures that fail, panic or write nothing share commits with others, who don't notice.
-func neighbours(h *house) {
+// neighbours: closures that fail, panic or write nothing share commits with others without affecting them.
+func neighbours(h *harness) {
 	const crew, each = 32, 20
 	own := func(i, n int) string { return fmt.Sprintf("own/%d/%d", i, n) }
-	count := func(tx store.Tx) error { return tx.AddTally(store.Tally{Key: "shared", At: start, ID: "x", N: 1}) }
+	count := func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "shared", At: start, ID: "x", N: 1}) }
 	h.write(count)
 	crowd(crew, func(i int) {
 		for n := range each {
@@ -83,7 +83,7 @@ func neighbours(h *house) {
 					}
 				}()
 				return h.store.Update(h.Context(), func(tx store.Tx) error {
-					// Everybody writes to a record of their own and to the one that all share.
+					// Each goroutine writes to its own record and to a shared one.
 					if err := tx.PutSetting(store.Setting{Key: own(i, n), Value: json.RawMessage(`1`)}); err != nil {
 						return err
 					}
@@ -99,7 +99,7 @@ func neighbours(h *house) {
 						return err
 					}
 					switch i % 4 {
-					case 1: // counts again what was counted, in vain
+					case 1: // adds an existing counter again, without effect
 						return errors.Join(count(tx), errMine)
 					case 2:
 						panic(errMine)
@@ -126,7 +126,7 @@ func neighbours(h *house) {
 			}
 		}
 		timer, err2 := r.Timer(store.TimerRun, "shared")
-		tally, err3 := r.CountTally("shared", start.Add(-time.Second))
+		tally, err3 := r.CounterSum("shared", start.Add(-time.Second))
 		h.same("the shared tally", tally, 1)
 		var i, n int
 		if _, err := fmt.Sscanf(timer.Lane, "own/%d/%d", &i, &n); err != nil || i%4 == 1 || i%4 == 2 {
@@ -135,14 +135,14 @@ func neighbours(h *house) {
 		return errors.Join(err, err2, err3)
 	})
 	h.update(func(tx store.Tx) error {
-		n, err := tx.ForgetTallies(start.Add(time.Second), 10)
+		n, err := tx.PruneCounters(start.Add(time.Second), 10)
 		h.same("how many tallies are forgotten", n, 1)
 		return err
 	})
 }
 
-// counters: read, change and write in one transaction loses no change.
-func counters(h *house) {
+// counters: reading, changing and writing in one transaction loses no change.
+func counters(h *harness) {
 	const crew, each = 16, 25
 	crowd(crew, func(i int) {
 		for range each {
@@ -166,8 +166,8 @@ func counters(h *house) {
 	})
 }
 
-// seenWhenTold: once Update has returned, every view sees what it wrote.
-func seenWhenTold(h *house) {
+// seenWhenTold: once Update has returned, every view sees its writes.
+func seenWhenTold(h *harness) {
 	crowd(8, func(i int) {
 		for n := range 25 {
 			id := fmt.Sprintf("%d/%d", i, n)

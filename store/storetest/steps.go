@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// drawStep draws one operation. Writers of guarded records read the version first, and now and then give another.
-func drawStep(t *rapid.T) step {
+// drawStep draws one operation. Writes of guarded records read the version first, and sometimes use a wrong one.
+func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation of the contract
 	name := func(label string) string { return rapid.SampledFrom(names).Draw(t, label) }
 	id, other, third := name("id"), name("other"), name("third")
 	when := at(rapid.SampledFrom(moments).Draw(t, "when"))
@@ -78,10 +78,10 @@ func drawStep(t *rapid.T) step {
 		return step{"erase files of " + id, func(tx store.Tx) (any, error) { return tx.EraseFiles(id) }}
 	case "tally":
 		return put("add tally", func(tx store.Tx) error {
-			return tx.AddTally(store.Tally{Key: id, At: when, ID: third, N: n + 1})
+			return tx.AddCounter(store.Counter{Key: id, At: when, ID: third, N: n + 1})
 		})
 	case "untally":
-		return step{fmt.Sprint("forget tallies ", when, n), func(tx store.Tx) (any, error) { return tx.ForgetTallies(when, n) }}
+		return step{fmt.Sprint("forget tallies ", when, n), func(tx store.Tx) (any, error) { return tx.PruneCounters(when, n) }}
 	case "grant":
 		tool := rapid.SampledFrom(append(names, "")).Draw(t, "tool")
 		return put("put grant of "+tool, func(tx store.Tx) error {
@@ -112,16 +112,16 @@ func drawStep(t *rapid.T) step {
 		return step{fmt.Sprint("forget ", when, n), func(tx store.Tx) (any, error) { return tx.ForgetInbox(when, n) }}
 	case "surface":
 		return put("put surface", func(tx store.Tx) error {
-			old, _ := tx.Surface(id)
-			s := store.Surface{ID: id, Version: old.Version + stale, Ref: other}
+			old, _ := tx.OutboxMessage(id)
+			s := store.OutboxMessage{ID: id, Version: old.Version + stale, Ref: other}
 			if flag {
 				s.Channel, s.TS = third, other
 			}
-			return tx.PutSurface(s)
+			return tx.PutOutboxMessage(s)
 		})
 	case "rendering":
 		return put("put rendering", func(tx store.Tx) error {
-			return tx.PutRendering(store.Rendering{Surface: id, Post: uint64(n + 1), Hash: other})
+			return tx.PutRendering(store.Rendering{OutboxMessage: id, Post: uint64(n + 1), Hash: other})
 		})
 	case "audit":
 		return put("append audit", func(tx store.Tx) error {
@@ -162,7 +162,7 @@ func drawStep(t *rapid.T) step {
 			return tx.PutHead(store.Head{Number: last.Number + 1 + stale, Size: last.Size + uint64(n), Note: id})
 		})
 	case "of":
-		return step{"surfaces of " + id, func(tx store.Tx) (any, error) { return tx.SurfacesOf(id) }}
+		return step{"surfaces of " + id, func(tx store.Tx) (any, error) { return tx.OutboxMessagesOf(id) }}
 	}
-	return step{"surface at " + id + " " + other, func(tx store.Tx) (any, error) { return tx.SurfaceAt(id, other) }}
+	return step{"surface at " + id + " " + other, func(tx store.Tx) (any, error) { return tx.OutboxMessageAt(id, other) }}
 }

@@ -1,9 +1,9 @@
-// Package storetest is the one conformance suite that every backend of package store passes. It knows the contract and
-// nothing of any backend.
+// Package storetest is the conformance suite that every backend of package store passes. It depends only on the
+// contract.
 //
-// It promises that a backend which passes keeps every record whole, orders every list as the contract says, guards
-// versions, undoes what failed and nothing else, and still does so when the store is closed and opened again
-// after each transaction. The store's own check runs after every test.
+// A backend that passes keeps every record complete, orders every list as the contract says, guards versions, and
+// undoes failed closures and nothing else. It still does so if the store is closed and reopened after each
+// transaction. The store's own check runs after every test.
 package storetest
 
 import (
@@ -18,14 +18,14 @@ import (
 	"countersign/store"
 )
 
-// Opener opens one store. It is called again only after the store was closed, and then finds what was stored.
+// Opener opens one store. It is called again only after the store was closed, and then opens the same data.
 type Opener func() (store.Store, error)
 
-// Run runs the suite. fresh makes an opener of a store with nothing in it.
+// Run runs the suite. fresh returns an opener of an empty store.
 func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	for _, c := range []struct {
 		name string
-		test func(*house)
+		test func(*harness)
 	}{
 		{"records are kept whole", keptWhole},
 		{"times are in UTC to the microsecond", times},
@@ -48,13 +48,13 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"calls of a turn", calls},
 		{"open requests", openRequests},
 		{"requests of a person", requestsOf},
-		{"tallies are counted", tallies},
+		{"tallies are counted", counterSums},
 		{"tallies are forgotten", forgotten},
 		{"open grants", openGrants},
 		{"absences", absences},
 		{"timers", timers},
 		{"inbox", inbox},
-		{"surfaces", surfaces},
+		{"surfaces", outboxMessages},
 		{"renderings", renderings},
 		{"elicitations", elicitations},
 		{"files", files},
@@ -72,23 +72,24 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		for mode, restless := range map[string]bool{"open": false, "reopened": true} {
 			t.Run(c.name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
-				h := newHouse(t, fresh(t), restless)
+				h := newHarness(t, fresh(t), restless)
 				defer h.leave()
 				c.test(h)
 			})
 		}
 	}
-	for name, test := range map[string]func(*house){
+	for name, test := range map[string]func(*harness){
 		"closing":                    closing,
 		"one version wins":           oneWinner,
 		"neighbours":                 neighbours,
 		"counters add up":            counters,
 		"model":                      model,
+		"many rows":                  manyRows,
 		"updates are seen when told": seenWhenTold,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, fresh(t), false)
+			h := newHarness(t, fresh(t), false)
 			h.fresh = fresh
 			defer h.leave()
 			test(h)
@@ -96,8 +97,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	}
 }
 
-// house is a store under test. A restless one is closed and opened again after each transaction.
-type house struct {
+// harness is a store under test. A restless one is closed and reopened after each transaction.
+type harness struct {
 	*testing.T
 	store    store.Store
 	open     Opener
@@ -105,14 +106,14 @@ type house struct {
 	fresh    func(t *testing.T) Opener // for a test that needs more than one store
 }
 
-func newHouse(t *testing.T, open Opener, restless bool) *house {
-	h := &house{T: t, open: open, restless: restless}
+func newHarness(t *testing.T, open Opener, restless bool) *harness {
+	h := &harness{T: t, open: open, restless: restless}
 	h.enter()
 	return h
 }
 
 // leave runs the store's check and closes it.
-func (h *house) leave() {
+func (h *harness) leave() {
 	if err := h.store.Check(context.WithoutCancel(h.Context())); err != nil {
 		h.Errorf("check after the test: %v", err)
 	}
@@ -121,7 +122,7 @@ func (h *house) leave() {
 	}
 }
 
-func (h *house) enter() {
+func (h *harness) enter() {
 	h.Helper()
 	s, err := h.open()
 	if err != nil {
@@ -130,7 +131,7 @@ func (h *house) enter() {
 	h.store = s
 }
 
-func (h *house) reopen() {
+func (h *harness) reopen() {
 	h.Helper()
 	if err := h.store.Close(); err != nil {
 		h.Fatalf("close: %v", err)
@@ -138,8 +139,8 @@ func (h *house) reopen() {
 	h.enter()
 }
 
-// try runs a transaction and gives its error.
-func (h *house) try(fn func(store.Tx) error) error {
+// try runs a transaction and returns its error.
+func (h *harness) try(fn func(store.Tx) error) error {
 	h.Helper()
 	err := h.store.Update(h.Context(), fn)
 	if h.restless {
@@ -148,16 +149,16 @@ func (h *house) try(fn func(store.Tx) error) error {
 	return err
 }
 
-// update runs a transaction that succeeds.
-func (h *house) update(fn func(store.Tx) error) {
+// update runs a transaction that must succeed.
+func (h *harness) update(fn func(store.Tx) error) {
 	h.Helper()
 	if err := h.try(fn); err != nil {
 		h.Fatalf("update: %v", err)
 	}
 }
 
-// write runs a transaction of puts that all succeed.
-func (h *house) write(puts ...func(store.Tx) error) {
+// write runs a transaction of puts that must all succeed.
+func (h *harness) write(puts ...func(store.Tx) error) {
 	h.Helper()
 	h.update(func(tx store.Tx) error {
 		for _, put := range puts {
@@ -169,31 +170,31 @@ func (h *house) write(puts ...func(store.Tx) error) {
 	})
 }
 
-// refused runs a transaction that fails with the given error.
-func (h *house) refused(want error, fn func(store.Tx) error) {
+// refused runs a transaction that must fail with the given error.
+func (h *harness) refused(want error, fn func(store.Tx) error) {
 	h.Helper()
 	if err := h.try(fn); !errors.Is(err, want) {
 		h.Fatalf("update: got error %v, want %v", err, want)
 	}
 }
 
-// view runs reads that succeed.
-func (h *house) view(fn func(store.Reader) error) {
+// view runs reads that must succeed.
+func (h *harness) view(fn func(store.Reader) error) {
 	h.Helper()
 	if err := h.store.View(h.Context(), fn); err != nil {
 		h.Fatalf("view: %v", err)
 	}
 }
 
-// same compares what was read to what was meant.
-func (h *house) same(what string, got, want any) {
+// same compares a value read to the expected one.
+func (h *harness) same(what string, got, want any) {
 	h.Helper()
 	if !reflect.DeepEqual(got, want) {
 		h.Errorf("%s is not as it was stored (-want +got):\n%s", what, cmp.Diff(want, got))
 	}
 }
 
-// start is when the tests' stories begin.
+// start is the time at which the tests begin.
 var start = time.Date(2026, 3, 29, 0, 59, 59, 999_999_000, time.UTC)
 
 func at(micros int) time.Time { return start.Add(time.Duration(micros) * time.Microsecond) }

@@ -1,5 +1,5 @@
-// Package conformance holds the client to the conformance suite of the Model Context Protocol. The suite plays a server for each scenario and starts this test
-// binary as the client that is to deal with it.
+// Package conformance holds the client to the conformance suite of the Model Context Protocol. The suite plays a server
+// for each scenario and starts this test binary as the client that is to deal with it.
 package conformance
 
 import (
@@ -17,7 +17,7 @@ import (
 	"countersign/agent"
 	"countersign/agent/mcp"
 	"countersign/config"
-	"countersign/internal/npm"
+	"countersign/internal/testkit/npm"
 )
 
 // driverKey makes this binary the driver of a scenario.
@@ -85,7 +85,8 @@ func acceptAll(context.Context, agent.Form) (agent.Reply, error) {
 	return agent.Reply{Action: agent.ReplyAccepted, Values: []byte(`{}`)}, nil
 }
 
-// scenarios are those of the suite that a client without a person at a browser can be held to. docs/mcp.md lists the others, with the reason.
+// scenarios are those of the suite that a client without a person at a browser can be held to. docs/mcp.md lists the
+// others, with the reason.
 var scenarios = []string{"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "auth/client-credentials-basic"}
 
 const tries = 3

@@ -8,7 +8,8 @@ import (
 	"net/url"
 )
 
-// issuerOf finds who signs clients in for the suite's server, whose address is another each time. An operator writes it in the policy.
+// issuerOf finds who signs clients in for the suite's server, whose address is another each time. An operator writes it
+// in the policy.
 func issuerOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"countersign/agent"
 	"countersign/agent/mcp"
 	"countersign/config"
-	"countersign/internal/npm"
+	"countersign/internal/testkit/npm"
 )
 
 // patience is how long anything may take on a busy machine.
@@ -40,7 +40,8 @@ func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	}
 }
 
-// offered runs a client for one server until the test ends, and returns the tools by their names, in a registry's view too.
+// offered runs a client for one server until the test ends, and returns the tools by their names, in a registry's view
+// too.
 func offered(t *testing.T, s config.Server) map[string]agent.Tool {
 	t.Helper()
 	tools := make(chan []agent.Tool, 100)

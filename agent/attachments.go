@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"countersign/approvers/workflow"
+)
+
+// Limits on the files of a run.
+const (
+	MaxFile      = 5 << 20 // bytes of one file
+	MaxFiles     = 10
+	MaxFilesSize = 10 << 20 // bytes of all of a run's files
+)
+
+// ErrFile is returned when a file can't be attached to a result. The wrapping error gives the reason, in words for the
+// model.
+var ErrFile = errors.New("the file was not attached")
+
+// attachments collects the files of a run. It is safe for concurrent use.
+type attachments struct {
+	mu    sync.Mutex
+	files []workflow.File
+	size  int
+	over  bool
+}
+
+// attach adds a file, with a readable name and with the media type of its bytes.
+func (l *attachments) attach(f File) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.over:
+		return fmt.Errorf("%w: the run is over", ErrFile)
+	case len(f.Data) == 0:
+		return fmt.Errorf("%w: it is empty", ErrFile)
+	case len(f.Data) > MaxFile:
+		return fmt.Errorf("%w: it has %d bytes, and one may have %d; make it smaller, or return an address where people find it", ErrFile, len(f.Data), MaxFile)
+	case len(l.files) == MaxFiles:
+		return fmt.Errorf("%w: a run may attach %d; put them together into one", ErrFile, MaxFiles)
+	case l.size+len(f.Data) > MaxFilesSize:
+		return fmt.Errorf("%w: with it they would have %d bytes, and all of a run may have %d", ErrFile, l.size+len(f.Data), MaxFilesSize)
+	}
+	l.size += len(f.Data)
+	kind := kindOf(f)
+	l.files = append(l.files, workflow.File{Name: fileName(f.Name, kind, len(l.files)+1), Type: kind, Data: append([]byte(nil), f.Data...)})
+	return nil
+}
+
+// take returns the collected files and refuses further ones.
+func (l *attachments) take() []workflow.File {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	return l.files
+}
+
+// kindOf returns a file's media type: the declared type, unless the bytes are clearly something else.
+func kindOf(f File) string {
+	said, _, err := mime.ParseMediaType(f.Type)
+	is, _, _ := mime.ParseMediaType(http.DetectContentType(f.Data))
+	if is == "text/plain" && !utf8.Valid(f.Data) {
+		is = "application/octet-stream"
+	}
+	if err != nil || len(f.Type) > 100 {
+		return is
+	}
+	written := strings.HasSuffix(said, "+xml") // an image in text form
+	if of := family(said); of != "" && of != family(is) && !written && is != "application/octet-stream" && !isSound(said, is) {
+		return is
+	}
+	return said
+}
+
+// family returns the kind of media that people look at or listen to, or "" for other files.
+func family(kind string) string {
+	major, _, _ := strings.Cut(kind, "/")
+	switch {
+	case major == "image", major == "audio", major == "video":
+		return major
+	case kind == "application/pdf":
+		return kind
+	}
+	return ""
+}
+
+// isSound reports whether two types can name the same recording: the detected container type often differs from the
+// declared one.
+func isSound(said, is string) bool {
+	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
+}
+
+// maxFileName is how many characters of a file's name are kept.
+const maxFileName = 100
+
+// endings are the usual extensions, for files whose names have none.
+var endings = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "audio/wave": ".wav", "audio/wav": ".wav", "audio/mpeg": ".mp3",
+	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
+}
+
+// fileName returns a file's name as people read it: without folders and invisible characters, and with all of its
+// extensions, so that none is hidden.
+func fileName(said, kind string, number int) string {
+	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
+	var out []rune
+	for _, r := range said {
+		switch {
+		case strings.ContainsRune(`<>&:"|?*`+"`", r) || unicode.IsSpace(r) && r != ' ' || !unicode.IsPrint(r) && r != ' ':
+			r = '_'
+		}
+		out = append(out, r)
+	}
+	if over := len(out) - maxFileName; over > 0 { // keep the end: it names the type
+		keep := maxFileName / 2
+		out = append(append(out[:keep:keep], '…'), out[keep+over+1:]...)
+	}
+	name := strings.TrimSpace(strings.TrimLeft(string(out), ". "))
+	if name == "" || name == "_" || name == "/" {
+		return fmt.Sprintf("file-%d%s", number, endings[kind])
+	}
+	return name
+}

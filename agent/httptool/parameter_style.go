@@ -1,0 +1,322 @@
+package httptool
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Encoders for the places of arguments in a request. A value that can't be encoded gives an error for the model, which
+// names the argument and says what to change.
+
+// style is the notation of a list or object in a text, in OpenAPI's terms.
+type style struct {
+	kind    string // of OpenAPI, or json; list: a repeated list; empty: no lists or objects
+	explode bool
+	name    string // the parameter's name, if the argument's differs
+}
+
+// piece is a part of a path, query value or header.
+type piece struct {
+	text  string // literal text from the operator
+	arg   string // or the argument at this place
+	style style
+}
+
+// field is a query parameter, header or cookie.
+type field struct {
+	name   string
+	pieces []piece
+}
+
+// whole returns the argument that makes up the entire field, if there is one.
+func (f field) whole() (piece, bool) {
+	if len(f.pieces) == 1 && f.pieces[0].arg != "" {
+		return f.pieces[0], true
+	}
+	return piece{}, false
+}
+
+// call holds a call's arguments by name.
+type call map[string]member
+
+// text returns an argument that must be a single text, number or boolean.
+func (c call) text(name, place string) (string, error) {
+	s, ok := plain(c[name].raw)
+	if !ok {
+		return "", fmt.Errorf("%s has to be a text, a number, true or false, because it stands in the %s", name, place)
+	}
+	return s, nil
+}
+
+// lacks reports whether an argument of the pieces is missing.
+func (c call) lacks(pieces []piece) bool {
+	for _, p := range pieces {
+		if p.arg != "" && c[p.arg].absent() {
+			return true
+		}
+	}
+	return false
+}
+
+const unreserved = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
+
+// escape percent-encodes all characters with a meaning in a URL.
+func escape(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if strings.IndexByte(unreserved, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// path returns the path. No argument can add or remove a segment.
+func (c call) path(pieces []piece) (string, error) {
+	var b strings.Builder
+	for _, p := range pieces {
+		if p.arg == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		if c[p.arg].absent() {
+			return "", fmt.Errorf("%s is missing, and it stands in the address's path", p.arg)
+		}
+		parts, err := c.parts(p, "address's path")
+		if err != nil {
+			return "", err
+		}
+		for _, part := range parts {
+			for _, s := range []string{part.key, part.value} {
+				if err := segmentFault(p.arg, s); err != nil {
+					return "", err
+				}
+			}
+		}
+		text := pathStyle(p, parts)
+		if text == "" {
+			return "", fmt.Errorf("%s is empty, and it stands in the address's path", p.arg)
+		}
+		b.WriteString(text)
+	}
+	for segment := range strings.SplitSeq(strings.TrimPrefix(b.String(), "/"), "/") {
+		if name, _, _ := strings.Cut(decoded(segment), ";"); name == "." || name == ".." {
+			return "", fmt.Errorf("the address's path would have %q in it, which leads elsewhere", name)
+		}
+	}
+	return b.String(), nil
+}
+
+// segmentFault returns an error if a value is not safe in a path segment. A server may decode it more than once.
+func segmentFault(arg, value string) error {
+	for _, s := range []string{value, decoded(value)} {
+		if strings.ContainsAny(s, `/\`) {
+			return fmt.Errorf("%s has a slash in it, and it stands in the address's path", arg)
+		}
+		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fmt.Errorf("%s has a control character in it, and it stands in the address's path", arg)
+		}
+	}
+	return nil
+}
+
+// decoded returns a text after repeated decoding.
+func decoded(s string) string {
+	for range 4 {
+		d, err := url.PathUnescape(s)
+		if err != nil || d == s {
+			break
+		}
+		s = d
+	}
+	return s
+}
+
+// part is one value of an argument, with its key if it comes from an object.
+type part struct {
+	key, value string
+	keyed      bool
+}
+
+// parts returns the values of an argument: one value, or those of a list or object.
+func (c call) parts(p piece, place string) ([]part, error) {
+	m := c[p.arg]
+	if p.style.kind == "json" {
+		return []part{{value: string(m.raw)}}, nil
+	}
+	if s, ok := plain(m.raw); ok {
+		return []part{{value: s}}, nil
+	}
+	flat := fmt.Errorf("%s has to hold texts, numbers, true or false and nothing else, because it stands in the %s", p.arg, place)
+	var out []part
+	switch {
+	case p.style.kind == "":
+		_, err := c.text(p.arg, place)
+		return nil, err
+	case m.raw[0] == '[':
+		items, err := elements(m.raw)
+		if err != nil {
+			return nil, flat
+		}
+		for _, item := range items {
+			s, ok := plain(item)
+			if !ok {
+				return nil, flat
+			}
+			out = append(out, part{value: s})
+		}
+	case p.style.kind == "list": // an object's keys could pass for parameters
+		return nil, flat
+	default:
+		fields, err := members(m.raw)
+		if err != nil {
+			return nil, flat
+		}
+		for _, f := range fields {
+			s, ok := plain(f.raw)
+			if !ok {
+				return nil, flat
+			}
+			out = append(out, part{key: f.name, value: s, keyed: true})
+		}
+	}
+	return out, nil
+}
+
+// pathStyle encodes an argument in a path, by OpenAPI's rules.
+func pathStyle(p piece, parts []part) string {
+	prefix, separator := "", ","
+	switch p.style.kind {
+	case "label":
+		prefix = "."
+		if p.style.explode {
+			separator = "."
+		}
+	case "matrix":
+		prefix = ";" + escape(p.style.name) + "="
+		if p.style.explode {
+			separator = prefix
+		}
+		if p.style.explode && len(parts) > 0 && parts[0].keyed {
+			prefix, separator = ";", ";"
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return prefix + joined(parts, separator, p.style.explode, escape)
+}
+
+// joined joins values with a separator. An object's keys precede its values, with = if exploded.
+func joined(parts []part, separator string, explode bool, write func(string) string) string {
+	var out []string
+	for _, p := range parts {
+		switch {
+		case p.keyed && explode:
+			out = append(out, write(p.key)+"="+write(p.value))
+		case p.keyed:
+			out = append(out, write(p.key), write(p.value))
+		default:
+			out = append(out, write(p.value))
+		}
+	}
+	return strings.Join(out, separator)
+}
+
+// query encodes the query parameters that have a value.
+func (c call) query(fields []field) ([]string, error) {
+	var out []string
+	for _, f := range fields {
+		if c.lacks(f.pieces) {
+			continue
+		}
+		if p, ok := f.whole(); ok {
+			parts, err := c.parts(p, "address's query")
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, queryStyle(f.name, p, parts)...)
+			continue
+		}
+		var b strings.Builder
+		for _, p := range f.pieces {
+			if p.arg == "" {
+				b.WriteString(p.text)
+				continue
+			}
+			s, err := c.text(p.arg, "address's query")
+			if err != nil {
+				return nil, err
+			}
+			b.WriteString(escape(s))
+		}
+		out = append(out, f.name+"="+b.String())
+	}
+	return out, nil
+}
+
+// queryStyle encodes an argument in a query, by OpenAPI's rules. The name is already encoded.
+func queryStyle(name string, p piece, parts []part) []string {
+	separator := map[string]string{"spaceDelimited": "%20", "pipeDelimited": "%7C"}[p.style.kind]
+	var out []string
+	switch {
+	case p.style.kind == "deepObject":
+		for _, x := range parts {
+			out = append(out, name+"%5B"+escape(x.key)+"%5D="+escape(x.value))
+		}
+	case p.style.explode:
+		for _, x := range parts {
+			if x.keyed {
+				out = append(out, escape(x.key)+"="+escape(x.value))
+			} else {
+				out = append(out, name+"="+escape(x.value))
+			}
+		}
+	case len(parts) > 0:
+		if separator == "" {
+			separator = ","
+		}
+		out = append(out, name+"="+joined(parts, separator, false, escape))
+	}
+	return out
+}
+
+// header returns the value of a header or cookie, or false if one of its arguments is missing.
+func (c call) header(f field) (string, bool, error) {
+	if c.lacks(f.pieces) {
+		return "", false, nil
+	}
+	var b strings.Builder
+	for _, p := range f.pieces {
+		if p.arg == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		parts, err := c.parts(p, "header "+f.name)
+		if err != nil {
+			return "", false, err
+		}
+		text := joined(parts, ",", p.style.explode, func(s string) string { return s })
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+			return "", false, fmt.Errorf("%s has a character that can't stand in the header %s: only ASCII without line breaks can", p.arg, f.name)
+		}
+		b.WriteString(text)
+	}
+	text := b.String()
+	if text != strings.TrimSpace(text) {
+		return "", false, fmt.Errorf("the header %s would begin or end with a space, which gets lost on the way", f.name)
+	}
+	return text, true, nil
+}
+
+// cookie writes a cookie.
+func (c call) cookie(f field) (string, bool, error) {
+	text, ok, err := c.header(f)
+	if err == nil && strings.ContainsAny(text, "\" ,;\\") {
+		err = fmt.Errorf("%s has a character that can't stand in a cookie", f.pieces[0].arg)
+	}
+	return f.name + "=" + text, ok, err
+}

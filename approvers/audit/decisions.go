@@ -1,0 +1,126 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// DecisionStats sums up the decisions of a role or a person.
+type DecisionStats struct {
+	Name      string
+	Decisions int
+	Approvals int
+	Changed   int
+	Rejected  int
+	Timed     int             // approvals whose decision time is recorded
+	Quick     int             // those that were too quick to have read the card
+	times     []time.Duration // every decision time that is recorded
+}
+
+// add counts a decision. took is zero where the decision time is not recorded.
+func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
+	p.Decisions++
+	switch kind {
+	case approvers.Approve:
+		p.Approvals++
+	case approvers.Modify:
+		p.Changed++
+	case approvers.Reject:
+		p.Rejected++
+	}
+	if took <= 0 {
+		return
+	}
+	p.times = append(p.times, took)
+	if kind == approvers.Approve {
+		p.Timed++
+	}
+	if IsQuick(kind, took) {
+		p.Quick++
+	}
+}
+
+// QuickShare is the share of quick approvals among those with a recorded time, from 0 to 1.
+func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, float64(p.Timed)) }
+
+// Within is the shortest time within which that percentage of the decisions were made. It is false if no decision time
+// is recorded.
+func (p *DecisionStats) Within(percent int) (time.Duration, bool) {
+	if len(p.times) == 0 {
+		return 0, false
+	}
+	slices.Sort(p.times)
+	return p.times[(len(p.times)*percent+99)/100-1], true
+}
+
+// DecisionReport sums up the decisions of a history, by role and by person.
+type DecisionReport struct{ Roles, People map[string]*DecisionStats }
+
+// ReadDecisions sums up the decisions from a time on.
+func ReadDecisions(ctx context.Context, s store.Store, from time.Time) (DecisionReport, error) {
+	all := DecisionReport{Roles: map[string]*DecisionStats{}, People: map[string]*DecisionStats{}}
+	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {
+		names := map[approvers.PersonID]string{}
+		for _, r := range records {
+			if r.Kind != approvers.AuditDecided || r.At.Before(from) {
+				continue
+			}
+			if len(names) == 0 {
+				var err error
+				if names, err = namesIn(ctx, s, r.Chain); err != nil {
+					return err
+				}
+			}
+			all.add(r, names[r.Actor])
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (a DecisionReport) add(r approvers.AuditRecord, name string) {
+	ms, err := strconv.ParseInt(r.Facts["took"], 10, 64)
+	if err != nil {
+		ms = 0 // not known
+	}
+	kind, took := approvers.DecisionKind(r.Facts["kind"]), time.Duration(ms)*time.Millisecond
+	role := r.Facts["role"]
+	if r.Actor.Login() != "" {
+		role = "(operator)" // not what a role can be called
+	}
+	statsOf(a.Roles, role).add(kind, took)
+	person := statsOf(a.People, string(r.Actor))
+	person.add(kind, took)
+	if name != "" {
+		person.Name = name + " " + string(r.Actor)
+	}
+}
+
+func statsOf(all map[string]*DecisionStats, name string) *DecisionStats {
+	if all[name] == nil {
+		all[name] = &DecisionStats{Name: name}
+	}
+	return all[name]
+}
+
+// namesIn returns the names of the people of a request.
+func namesIn(ctx context.Context, s store.Store, request string) (names map[approvers.PersonID]string, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		names, err = peopleOf(r, request)
+		return err
+	})
+	return names, err
+}
+
+// QuickApproval is the time that reading a card takes at least.
+const QuickApproval = 3 * time.Second
+
+// IsQuick reports whether somebody approved a card that they can't have read. A quick rejection does no harm.
+func IsQuick(kind approvers.DecisionKind, took time.Duration) bool {
+	return kind == approvers.Approve && took < QuickApproval
+}

@@ -1,0 +1,140 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"countersign/approvers"
+	"countersign/approvers/audit/evidence"
+	"countersign/store"
+)
+
+// EvidenceOptions name the requests of the page, and the keys whose signatures are trusted.
+type EvidenceOptions struct {
+	Requests []string `json:"requests"`
+	Keys     []string `json:"keys,omitempty"`
+	Own      bool     `json:"own,omitempty"` // the keys are those of the key's file
+}
+
+// WriteEvidence writes one HTML page with the whole story of each request. faults is how many faults the page shows: it
+// is written all the same.
+func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approvers.PersonID, o EvidenceOptions) (faults int, err error) {
+	page := evidence.Page{MadeAt: time.Now(), MadeBy: who.Login()}
+	for _, chain := range o.Requests {
+		records, left, err := oneChain(ctx, s, chain)
+		if err != nil {
+			return 0, err
+		}
+		if len(records) == 0 {
+			return 0, left.Err()
+		}
+		told, err := story(ctx, s, records, left.seqs(), o)
+		if err != nil {
+			return 0, fmt.Errorf("the story of %s can't be told: %w", chain, err)
+		}
+		page.Stories = append(page.Stories, told)
+	}
+	if err := evidence.Write(out, page); err != nil {
+		return 0, err
+	}
+	return page.Faults(), nil
+}
+
+// story collects the records and payloads of a chain, the signed head that covers them, and the names of the people in
+// it.
+func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, damaged []uint64, o EvidenceOptions) (evidence.Story, error) {
+	out := evidence.Story{Chain: chain[0].Chain, Damaged: damaged}
+	err := s.View(ctx, func(r store.Reader) (err error) {
+		if out.Names, err = peopleOf(r, out.Chain); err != nil {
+			return err
+		}
+		if out.Seal, err = sealOf(r, chain, o); err != nil {
+			return err
+		}
+		if len(damaged) == 0 { // what the chain records is not known otherwise
+			if out.Differs, err = differs(r, chain); err != nil {
+				return err
+			}
+		}
+		out.Entries = nil
+		for _, a := range chain {
+			p, there, err := payloadOf(r, a)
+			if _, damaged := damagedRows(err); damaged {
+				there, err = true, nil // and is not what it was
+			}
+			if err != nil {
+				return err
+			}
+			out.Entries = append(out.Entries, evidence.Entry{AuditRecord: a, Payload: p.Body, State: payloadState(chain, a, p, there)})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// payloadState compares a payload with the hash in its record, and looks for an erasure if there is none.
+func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p approvers.AuditPayload, there bool) evidence.PayloadState {
+	switch {
+	case a.PayloadHash == "":
+		return evidence.NoPayload
+	case there && p.Hash() == a.PayloadHash:
+		return evidence.Whole
+	case there:
+		return evidence.Changed
+	}
+	for _, later := range chain {
+		if later.Kind != approvers.AuditErased {
+			continue
+		}
+		if e, err := approvers.ErasureOf(later); err == nil && slices.Contains(e.Seqs, a.Seq) {
+			return evidence.Erased
+		}
+	}
+	return evidence.Missing
+}
+
+// peopleOf are the names of the people of a request, as Slack had them then. There are none if the request was erased.
+func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
+	names := map[approvers.PersonID]string{}
+	note := func(id approvers.PersonID, name string) {
+		if id != "" && name != "" {
+			names[id] = strings.Map(printable, name)
+		}
+	}
+	req, err := r.Request(chain)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+		return names, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	note(req.Facts.Asker, req.Facts.AskerName)
+	note(req.ClosedBy, req.ClosedName)
+	for _, d := range req.Decisions {
+		note(d.By, d.Name)
+	}
+	for _, e := range req.Edits {
+		note(e.By, e.Name)
+	}
+	for _, m := range req.Remarks {
+		note(m.By, m.Name)
+	}
+	for _, i := range append(req.Invited, req.Handed...) {
+		note(i.Who, i.Name)
+	}
+	return names, nil
+}
+
+// printable drops what would move the terminal's cursor.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return -1
+}

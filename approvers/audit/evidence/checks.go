@@ -1,0 +1,199 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// check is one thing that was verified while the page was made.
+type check struct {
+	OK   bool
+	Open bool // it can't be said, which is no fault
+	Text string
+}
+
+// checks verifies what the page shows. Each says what was looked at, so that a reader knows what it does not say.
+func (s Story) checks() []check {
+	out := append([]check{s.chainCheck(), s.payloadCheck()}, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))
+	out = append(out, s.recordCheck()...)
+	return append(out, s.sealChecks()...)
+}
+
+// Faults is how many of the things that were verified do not hold, on all of the page.
+func (p Page) Faults() (n int) {
+	for _, s := range p.Stories {
+		for _, c := range s.checks() {
+			if !c.OK && !c.Open {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unlessDamaged is a check whose outcome depends on records that can't be read.
+func (s Story) unlessDamaged(c check, what string) check {
+	if len(s.Damaged) == 0 {
+		return c
+	}
+	return check{Open: true, Text: what + " can't be held against the chain, as not all of its records can be read."}
+}
+
+func (s Story) chainCheck() check {
+	if n := len(s.Damaged); n > 0 {
+		var seqs []string
+		for _, seq := range s.Damaged {
+			seqs = append(seqs, strconv.FormatUint(seq, 10))
+		}
+		return check{Text: fmt.Sprintf("The chain is damaged. Of its records these can't be read and are not below: %s.", strings.Join(seqs, ", "))}
+	}
+	records := make([]approvers.AuditRecord, len(s.Entries))
+	for i, e := range s.Entries {
+		records[i] = e.AuditRecord
+	}
+	if err := approvers.VerifyChain(records); err != nil {
+		return check{Text: "The chain is broken: " + err.Error() + "."}
+	}
+	return check{OK: true, Text: fmt.Sprintf("The chain is whole: %d records, each bound to the one before it by its hash.", len(records))}
+}
+
+// recordCheck is there only where something is wrong.
+func (s Story) recordCheck() []check {
+	if s.Differs == "" {
+		return nil
+	}
+	return []check{{Text: "What is stored is not what the chain records: " + s.Differs + "."}}
+}
+
+func (s Story) payloadCheck() check {
+	var whole, erased, missing, changed int
+	for _, e := range s.Entries {
+		switch e.State {
+		case Whole:
+			whole++
+		case Erased:
+			erased++
+		case Missing:
+			missing++
+		case Changed:
+			changed++
+		}
+	}
+	if changed+missing > 0 {
+		return check{Text: fmt.Sprintf("Of what people wrote and were shown, %d texts were changed and %d are missing without a record that says why.", changed, missing)}
+	}
+	line := fmt.Sprintf("All %d texts below (arguments, cards, reasons, results) match the hashes in the chain.", whole)
+	if erased > 0 {
+		line += fmt.Sprintf(" %d more were erased, as a record says.", erased)
+	}
+	return check{OK: true, Text: line}
+}
+
+// runCheck holds each run against what was approved last before it.
+func (s Story) runCheck() check {
+	approved, runs := "", 0
+	auto := false
+	for _, e := range s.Entries {
+		switch e.Kind {
+		case approvers.AuditProposed:
+			auto = e.Facts["verdict"] == string(approvers.Auto) || e.Facts["grant"] != ""
+			if auto {
+				approved = e.Facts["digest"]
+			}
+		case approvers.AuditApproved:
+			approved = e.Facts["digest"]
+		case approvers.AuditReopened, approvers.AuditAdvanced:
+			approved = ""
+		case approvers.AuditExecuting:
+			runs++
+			if e.Facts["digest"] != approved {
+				return check{Text: "What ran is not what was approved: the digests differ."}
+			}
+		}
+	}
+	switch {
+	case runs == 0:
+		return check{OK: true, Text: "Nothing was run."}
+	case auto:
+		return check{OK: true, Text: "What ran is what was proposed: the same digest. The policy, or a grant, let it run without asking."}
+	}
+	return check{OK: true, Text: "What ran is what was approved: the digest over its exact bytes is the same."}
+}
+
+// shownCheck holds each decision against the cards that were posted before it.
+func (s Story) shownCheck() check {
+	posted := map[string]string{} // rendering to digest
+	decisions := 0
+	for _, e := range s.Entries {
+		switch {
+		case e.Kind == approvers.AuditShown:
+			sum := sha256.Sum256(e.Payload)
+			if e.State == Whole && hex.EncodeToString(sum[:]) != e.Facts["rendering"] {
+				return check{Text: "A card's data is not the rendering that its record names."}
+			}
+			posted[e.Facts["rendering"]] = e.Facts["digest"]
+		case e.Kind == approvers.AuditDecided && e.Facts["rendering"] != "":
+			decisions++
+			if digest, ok := posted[e.Facts["rendering"]]; !ok || digest != e.Facts["shown"] {
+				return check{Open: true, Text: "A decision names a card whose posting is not recorded before it: it came in before the post was written down. Compare the card that follows it."}
+			}
+		}
+	}
+	if decisions == 0 {
+		return check{OK: true, Text: "Nobody decided on a card."}
+	}
+	if decisions == 1 {
+		return check{OK: true, Text: "The one decision on a card was made on a version that is drawn below, which showed the digest that was decided on."}
+	}
+	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below, which showed the digest that was decided on.", decisions)}
+}
+
+// sealChecks says what the signed head shows. A record that no head covers yet is no fault.
+func (s Story) sealChecks() []check {
+	var out []check
+	for _, f := range s.Seal.Faults {
+		out = append(out, check{Text: f})
+	}
+	head := fmt.Sprintf("head %d of %s", s.Seal.Head, s.Seal.at())
+	switch n := len(s.Entries); {
+	case len(out) > 0:
+		return out
+	case s.Seal.Head == 0:
+		return append(out, check{Open: true, Text: "This store has no signed heads, so nothing shows that the chain was not made anew as a whole."})
+	case s.Seal.Sealed == 0:
+		out = append(out, check{Open: true, Text: "No signed head covers the records yet: they are newer than " + head + ". While the bot runs, it seals what is new within seconds."})
+	case s.Seal.Sealed < n:
+		out = append(out, check{Open: true, Text: fmt.Sprintf("Signed %s covers %d of the %d records, which was proved for each; the others are newer than it.", head, s.Seal.Sealed, n)})
+	default:
+		out = append(out, check{OK: true, Text: fmt.Sprintf("Signed %s covers every record, %d in all, which was proved for each (RFC 6962): as they are here they were then.", head, n)})
+	}
+	switch {
+	case s.Seal.Key == "":
+		out = append(out, check{Open: true, Text: "The head's signature was held against no key. Name the one that you trust with --key."})
+	case s.Seal.Named:
+		out = append(out, check{OK: true, Text: "The head is signed by the key that was named for this page."})
+	default:
+		out = append(out, check{OK: true, Text: "The head is signed by a key in the bot's own file. Compare it below with the key that you were told, and the head with one that is kept elsewhere."})
+	}
+	return out
+}
+
+// at is when the head was signed, as exactly as that is known.
+func (s Seal) at() string { return s.At.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// lines are the head's own, for who compares it with what they have.
+func (s Seal) lines() [][2]string {
+	if s.Head == 0 {
+		return nil
+	}
+	lines := [][2]string{{"Number", fmt.Sprint(s.Head)}, {"Signed", s.at()}, {"Covers", fmt.Sprintf("the first %d records of the whole history", s.Size)}, {"Root", s.Root}}
+	if s.Key != "" {
+		lines = append(lines, [2]string{"Key", s.Key})
+	}
+	return lines
+}

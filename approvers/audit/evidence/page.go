@@ -1,0 +1,224 @@
+package evidence
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"countersign/approvers"
+	"countersign/internal/visible"
+)
+
+//go:embed page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// step is a record as the page shows it.
+type step struct {
+	Seq      uint64
+	At, Kind string
+	Sentence string
+	Facts    [][2]string
+	Text     string // the payload, where it is no card
+	Note     string // in place of a payload that is not there
+	Card     *card
+	Key      bool // one of the records that tell the story; the others are set smaller
+}
+
+// card is a posted version.
+type card struct {
+	Number  int
+	HTML    template.HTML
+	Same    int    // it looks like this earlier one, and is not drawn again
+	Decided string // who decided on it
+}
+
+type story struct {
+	Title, Chain, Outcome string
+	Lines                 [][2]string
+	Checks                []check
+	Head                  [][2]string // the signed head
+	Note                  string
+	Steps                 []step
+}
+
+// Write writes the page.
+func Write(w io.Writer, p Page) error {
+	data := struct {
+		Title, MadeAt, MadeBy string
+		Stories               []story
+	}{MadeAt: moment(p.MadeAt), MadeBy: p.MadeBy}
+	for _, s := range p.Stories {
+		told, err := s.tell()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Chain, err)
+		}
+		data.Stories = append(data.Stories, told)
+	}
+	data.Title = fmt.Sprintf("Evidence on %d requests", len(p.Stories))
+	if len(p.Stories) == 1 {
+		data.Title = "Evidence on " + data.Stories[0].Title
+	}
+	if err := pageTemplate.Execute(w, data); err != nil {
+		return fmt.Errorf("the page can't be written: %w", err)
+	}
+	return nil
+}
+
+// tell makes one story ready for the page.
+func (s Story) tell() (story, error) {
+	out := story{Title: s.Chain, Chain: s.Chain, Checks: s.checks(), Head: s.Seal.lines(), Note: s.Seal.Note}
+	proposed, _ := s.first(approvers.AuditProposed)
+	if tool := proposed.Facts["tool"]; tool != "" {
+		out.Title = tool
+	}
+	var ended string
+	out.Outcome, ended = s.outcome()
+	out.Lines = s.summary(proposed, ended)
+	decided := map[string]string{}
+	for _, e := range s.Entries {
+		if e.Kind == approvers.AuditDecided {
+			decided[e.Facts["rendering"]] = s.who(e.Actor)
+		}
+	}
+	looks := map[string]int{}
+	for _, e := range s.Entries {
+		st := step{Seq: e.Seq, At: moment(e.At), Kind: spaced(string(e.Kind)), Sentence: visible.Text(s.sentence(e)), Facts: facts(e), Key: e.Kind != approvers.AuditShown}
+		switch {
+		case e.State == Erased:
+			st.Note = "Its text was erased."
+		case e.State == Missing:
+			st.Note = "Its text is missing, and no record says why."
+		case e.State == Changed:
+			st.Note = "Its text was changed since, and is not shown."
+		case e.Kind == approvers.AuditShown && e.State == Whole:
+			messages, err := readMessages(e.Payload)
+			if err != nil {
+				return out, fmt.Errorf("record %d: %w", e.Seq, err)
+			}
+			st.Card = &card{Number: len(looks) + 1, Decided: visible.Text(decided[e.Facts["rendering"]])}
+			if n, drawn := looks[look(messages)]; drawn && st.Card.Decided == "" {
+				st.Card.Same = n
+			} else {
+				looks[look(messages)] = st.Card.Number
+				st.Card.HTML = draw(messages, s.user)
+			}
+		case e.State == Whole:
+			if st.Text = readable(e.Payload); st.Text == "{}" { // a decision without a reason
+				st.Text = ""
+			}
+		}
+		out.Steps = append(out.Steps, st)
+	}
+	return out, nil
+}
+
+// outcome is how it ended, in a sentence, and when.
+func (s Story) outcome() (words, at string) {
+	words = "It has not ended yet."
+	for _, e := range s.Entries {
+		switch e.Kind {
+		case approvers.AuditExecuted, approvers.AuditClosed, approvers.AuditUnknown, approvers.AuditReported:
+			words, at = s.sentence(e), moment(e.At)
+		}
+	}
+	return visible.Text(words), at
+}
+
+// summary answers who asked for what, who allowed it, and when.
+func (s Story) summary(proposed Entry, ended string) [][2]string {
+	var allowed, fallen, refused []string
+	for _, e := range s.Entries {
+		if e.Kind != approvers.AuditDecided {
+			continue
+		}
+		who := s.who(e.Actor)
+		if role := e.Facts["role"]; role != "" {
+			who += " as " + role
+		}
+		who += ", " + moment(e.At)
+		switch e.Facts["kind"] {
+		case "reject":
+			refused = append(refused, who)
+		case "modify":
+			fallen = append(fallen, allowed...)
+			allowed = []string{who + " (changed the arguments)"}
+		default:
+			allowed = append(allowed, who)
+		}
+	}
+	lines := [][2]string{
+		{"Request", s.Chain}, {"Asked by", s.everybody(proposed.Facts["requesters"])}, {"Proposed", moment(proposed.At)},
+		{"Risk", proposed.Facts["risk"]}, {"Policy", proposed.Facts["policy"]},
+		{"Agreed", strings.Join(allowed, "\n")}, {"Before the change", strings.Join(fallen, "\n")},
+		{"Against", strings.Join(refused, "\n")}, {"Ended", ended},
+	}
+	kept := lines[:0]
+	for _, l := range lines {
+		if l[1] != "" {
+			kept = append(kept, [2]string{l[0], visible.Text(l[1])})
+		}
+	}
+	return kept
+}
+
+// everybody names people whom a record lists.
+func (s Story) everybody(ids string) string {
+	var names []string
+	for id := range strings.SplitSeq(ids, ",") {
+		if id != "" {
+			names = append(names, s.who(approvers.PersonID(id)))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// facts are a record's facts and hashes, in order of their names.
+func facts(e Entry) [][2]string {
+	var out [][2]string
+	for _, name := range slices.Sorted(maps.Keys(e.Facts)) {
+		if e.Facts[name] != "" {
+			out = append(out, [2]string{name, visible.Text(e.Facts[name])})
+		}
+	}
+	return append(out, [2]string{"hash", e.Hash})
+}
+
+// readable is a payload as text: JSON indented, everything hidden made visible.
+func readable(payload []byte) string {
+	var indented bytes.Buffer
+	if json.Valid(payload) && json.Indent(&indented, payload, "", "  ") == nil {
+		return visibleLines(indented.String())
+	}
+	if !utf8.Valid(payload) {
+		return fmt.Sprintf("%x", payload)
+	}
+	return visibleLines(string(payload))
+}
+
+// visibleLines makes hidden characters seen, and keeps the indentation.
+func visibleLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		text := strings.TrimLeft(line, " ")
+		lines[i] = line[:len(line)-len(text)] + visible.Text(text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// moment is a time as the page writes it, to the millisecond.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000 UTC")
+}

@@ -1,0 +1,25 @@
+package audit
+
+import (
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+)
+
+// What people write can't make a formula, a further field, or a further line of an export.
+func TestExportIsInert(t *testing.T) {
+	for in, want := range map[string]string{"=cmd()": "'=cmd()", "+1": "'+1", "-1": "'-1", "@x": "'@x", "plain": "plain", "": ""} {
+		if got := inert(in); got != want {
+			t.Errorf("inert(%q) = %q, want %q", in, got, want)
+		}
+	}
+	var b strings.Builder
+	x := exported{AuditRecord: approvers.AuditRecord{Chain: "req_1", Seq: 1, Kind: approvers.AuditClosed, Actor: "T1/U=1", Facts: map[string]string{"state": "a|b\\c\nact=approve"}}}
+	if err := (cefExport{&b}).write(x); err != nil {
+		t.Fatal(err)
+	}
+	if line := b.String(); strings.Count(line, "\n") != 1 || strings.Contains(line, " act=") || !strings.Contains(line, `suser=T1/U\=1`) || !strings.Contains(line, `outcome=a|b\\c\nact\=approve`) {
+		t.Errorf("%q", line)
+	}
+}

@@ -1,0 +1,167 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// HeadFile is the path of a file to which each head is appended, followed by an empty line.
+type HeadFile string
+
+func (f HeadFile) String() string { return string(f) }
+
+// errAhead says that a file has heads that the store lacks.
+var errAhead = errors.New("it ends with a head that the store does not have, so the store is older than what was signed, or another one. " +
+	"Nothing is added to it. Look with: countersign audit verify")
+
+// aheadError is errAhead with the newest head of each.
+type aheadError struct {
+	file   HeadFile
+	number uint64         // of the file's last head
+	head   approvers.Head // zero: only its beginning is there
+	hash   approvers.Sum  // over what is there
+	last   uint64         // the number of the store's last head; 0: it has none
+}
+
+func (e *aheadError) Error() string { return fmt.Sprintf("%v (%s)", errAhead, e.file) }
+
+func (e *aheadError) Unwrap() error { return errAhead }
+
+// tail is how much of the end of the file is read. A head has less than 1 KiB.
+const tail = 16 << 10
+
+// fileHead is a head at the end of the file. If it was only begun, nothing but its number is known.
+type fileHead struct {
+	approvers.KeptHead
+	number uint64
+	head   approvers.Head
+}
+
+// heads reads the heads at the end of the file, in their order there. Text after the last whole head counts as the
+// beginning of the next one: its writer was stopped.
+func (f HeadFile) heads() (all []fileHead, err error) {
+	text, err := f.end()
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := approvers.KeptHeads(text)
+	highest, rest := uint64(0), text
+	for _, k := range kept {
+		head, err := approvers.ReadHead(k.Note)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, fileHead{k, head.Number, head})
+		highest = max(highest, head.Number)
+		note := strings.TrimRight(k.Note, "\n")
+		rest = text[strings.LastIndex(text, note)+len(note):]
+	}
+	if strings.TrimSpace(rest) != "" {
+		begun := approvers.KeptHead{Note: strings.TrimLeft(rest, "\n"), Cut: true}
+		all = append(all, fileHead{KeptHead: begun, number: highest + 1})
+	}
+	return all, nil
+}
+
+// newestHead is the highest number of a head in the file; 0 if there is none.
+func (f HeadFile) newestHead() (number uint64, err error) {
+	all, err := f.heads()
+	for _, h := range all {
+		number = max(number, h.number)
+	}
+	return number, err
+}
+
+// Last is the highest number of a whole head in the file. It fails with an aheadError if the store lacks one of the
+// heads at the end of the file, and names the highest of those.
+func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err error) {
+	all, err := f.heads()
+	if err != nil {
+		return 0, err
+	}
+	var lacks *fileHead
+	var own store.Head
+	err = s.View(ctx, func(r store.Reader) error {
+		last, lacks = 0, nil
+		for i, h := range all {
+			heads, err := r.Heads(h.number-1, 1)
+			if err != nil {
+				return err
+			}
+			if len(heads) == 0 || heads[0].Number != h.number || !h.Of(heads[0].Note) {
+				if lacks == nil || h.number > lacks.number {
+					lacks = &all[i]
+				}
+			}
+			if h.head.Number > 0 {
+				last = max(last, h.number)
+			}
+		}
+		own, err = r.LastHead()
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err == nil && lacks != nil {
+		err = &aheadError{file: f, number: lacks.number, head: lacks.head, hash: approvers.SumOf([]byte(lacks.Note)), last: own.Number}
+	}
+	return last, err
+}
+
+// end reads the end of the file, from the start of a head on. It is "" if the file is missing or empty.
+func (f HeadFile) end() (string, error) {
+	file, err := os.Open(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	from := max(0, info.Size()-tail)
+	raw, err := io.ReadAll(io.NewSectionReader(file, from, info.Size()-from))
+	if err != nil {
+		return "", err
+	}
+	text := string(raw)
+	if from > 0 { // it begins in the middle of a head: on with the one after its signatures
+		_, text, _ = strings.Cut(text, "\n— ")
+		_, text, _ = strings.Cut(text, "\n\n")
+	}
+	return text, nil
+}
+
+// Ship appends heads. A head that a stopped writer has only begun gets an end first.
+func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
+	before, err := f.end()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if before != "" && !strings.HasSuffix(before, "\n\n") {
+		b.WriteString("\n\n")
+	}
+	for _, h := range heads {
+		b.WriteString(h.Note)
+		b.WriteByte('\n')
+	}
+	file, err := os.OpenFile(string(f), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(b.String())
+	return errors.Join(err, file.Sync(), file.Close())
+}

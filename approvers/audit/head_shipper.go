@@ -1,0 +1,150 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"countersign/store"
+)
+
+// HeadTarget keeps heads outside of the store.
+type HeadTarget interface {
+	String() string
+	// Last is the number of the head that was brought last, so that the next ones follow it.
+	Last(ctx context.Context, s store.Store) (uint64, error)
+	Ship(ctx context.Context, heads []store.Head) error
+}
+
+// HeadShipper copies heads to one target, and retries after a failure. It starts with the first head that the target
+// lacks.
+type HeadShipper struct {
+	Target HeadTarget
+	store  store.Store
+	log    *slog.Logger
+	wake   chan struct{}
+	upTo   atomic.Uint64 // the number of the last head that may be brought
+
+	mu    sync.Mutex
+	known bool // where it stands
+	after uint64
+	err   error // why the last try failed
+}
+
+// NewHeadShipper makes a shipper that may ship every head that the store has.
+func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper {
+	c := &HeadShipper{Target: to, store: s, log: log, wake: make(chan struct{}, 1)}
+	c.upTo.Store(math.MaxUint64)
+	return c
+}
+
+// durable sets the newest head that is on the store's disk. A view can show a head whose commit is not synced yet:
+// after a power failure the store would lack it, and the target would be ahead of the store.
+func (c *HeadShipper) durable(number uint64) { c.upTo.Store(number) }
+
+// shipRetry is how long a head shipper waits after a failure.
+const shipRetry = 10 * time.Second
+
+// shipBatch is how many heads are read at a time.
+const shipBatch = 100
+
+// notify wakes work, as there is a new head.
+func (c *HeadShipper) notify() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+// work ships heads until ctx ends.
+func (c *HeadShipper) work(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-again.C:
+		}
+		if c.Ship(ctx); c.Err() != nil {
+			again.Reset(shipRetry)
+		}
+	}
+}
+
+// Ship copies every head that the target lacks. What fails is logged, and returned by Err.
+func (c *HeadShipper) Ship(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.shipAll(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	switch {
+	case err != nil && c.err == nil:
+		c.log.Error("signed heads of the history can't be brought; it is tried again", "to", c.Target.String(), "cause", err)
+	case err == nil && c.err != nil:
+		c.log.Info("signed heads of the history are brought again", "to", c.Target.String())
+	}
+	c.err = err
+}
+
+func (c *HeadShipper) shipAll(ctx context.Context) error {
+	if !c.known {
+		after, err := c.Target.Last(ctx, c.store)
+		if err != nil {
+			return err
+		}
+		c.after, c.known = after, true
+	}
+	for {
+		var heads []store.Head
+		err := c.store.View(ctx, func(r store.Reader) (err error) {
+			heads, err = r.Heads(c.after, shipBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		heads = slices.DeleteFunc(heads, func(h store.Head) bool { return h.Number > c.upTo.Load() })
+		if len(heads) == 0 {
+			return nil
+		}
+		if err := c.Target.Ship(ctx, heads); err != nil {
+			return err
+		}
+		c.after = heads[len(heads)-1].Number
+	}
+}
+
+// Err is the failure of the last try; nil if it succeeded.
+func (c *HeadShipper) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", c.Target, c.err)
+}
+
+// Waiting is the number of heads that the target lacks.
+func (c *HeadShipper) Waiting(ctx context.Context) (n uint64, err error) {
+	err = c.store.View(ctx, func(r store.Reader) error {
+		last, err := r.LastHead()
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		n = last.Number - min(c.after, last.Number)
+		return err
+	})
+	return n, err
+}

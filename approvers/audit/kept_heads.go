@@ -1,0 +1,44 @@
+package audit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+)
+
+// keptHead is a head that is kept outside of the store, with its file and line.
+type keptHead struct {
+	approvers.KeptHead
+	approvers.Head
+	place string
+}
+
+// KeptHeads are heads that are kept outside of the store. The zero value has none.
+type KeptHeads struct {
+	heads  []keptHead
+	faults []error // of what is in the texts and is not a head
+}
+
+// Add reads the heads of a text: a file of heads, a log, or messages of a channel. name is what the report calls the
+// text. A text without a head is an error.
+func (all *KeptHeads) Add(name, text string) error {
+	kept, faults := approvers.KeptHeads(text)
+	if len(kept) == 0 {
+		return errors.Join(faults...)
+	}
+	for _, f := range faults {
+		all.faults = append(all.faults, fmt.Errorf("%s: %w", name, f))
+	}
+	for _, k := range kept {
+		head, err := approvers.ReadHead(k.Note)
+		if err != nil {
+			return err
+		}
+		all.heads = append(all.heads, keptHead{KeptHead: k, Head: head, place: fmt.Sprintf("%s:%d", name, k.Line)})
+	}
+	slices.SortStableFunc(all.heads, func(a, b keptHead) int { return cmp.Compare(a.Number, b.Number) })
+	return nil
+}

@@ -1,0 +1,148 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// keyVariable is the environment variable with the path of the key file.
+const keyVariable = "COUNTERSIGN_AUDIT_KEY"
+
+// OpenKeyFile reads the keys that sign heads. The first one signs; the others did before it. If there is no file, a new
+// key is made and written.
+func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
+	keys, err := ReadKeyFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return keys.Private, err
+	}
+	origin, err := originOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	text, err := approvers.NewSealKey(rand.Reader, origin)
+	if err != nil {
+		return nil, fmt.Errorf("no key for signing the history could be made: %w", err)
+	}
+	if err := writeNew(path, text+"\n"); err != nil {
+		return nil, fmt.Errorf("the key for signing the history can't be written; choose another place with %s: %w", keyVariable, err)
+	}
+	if keys, err = ReadKeyFile(path); err == nil {
+		log.Info("made a key for signing the history; keep its public half elsewhere", "file", path, "key", keys.Public[0])
+	}
+	return keys.Private, err
+}
+
+// originOf is the origin that the heads of a store carry, or a new one.
+func originOf(ctx context.Context, s store.Store) (origin string, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		origin = "countersign-" + strings.ToLower(rand.Text()[:12])
+		last, err := r.LastHead()
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if head, err := approvers.ReadHead(last.Note); err == nil {
+			origin = head.Origin
+		}
+		return nil
+	})
+	return origin, err
+}
+
+// writeNew writes a file that only its owner can read. It fails if the file exists.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// ErrKeyFile is the error of a key file whose content or mode is wrong. The operator has to correct it.
+var ErrKeyFile = errors.New("the key file can't be used")
+
+// keyFileError is an ErrKeyFile with a text of its own.
+type keyFileError struct{ error }
+
+func (e keyFileError) Is(target error) bool { return target == ErrKeyFile }
+
+func (e keyFileError) Unwrap() error { return e.error }
+
+func keyFileErrorf(format string, args ...any) error {
+	return keyFileError{fmt.Errorf(format, args...)}
+}
+
+// KeyFile is the content of a key file.
+type KeyFile struct {
+	Private []approvers.SealKey // the first one signs
+	Public  []string            // of each of them, and of those that were lost
+}
+
+// ReadKeyFile reads a file with one key per line. A line may also be the public half of a key that was lost: that one
+// is trusted, but can't sign.
+func ReadKeyFile(path string) (keys KeyFile, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return keys, err
+	}
+	if err != nil {
+		return keys, fmt.Errorf("the key for signing the history can't be read (%s): %w", keyVariable, err)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return keys, keyFileErrorf("%s holds the key that signs the history, and others can read it: chmod 600 %s", path, path)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if approvers.CheckPublicKey(line) == nil {
+			keys.Public = append(keys.Public, line)
+			continue
+		}
+		key, err := approvers.ParseSealKey(line)
+		if err != nil {
+			return keys, keyFileErrorf("%s does not hold a key for signing the history (%s): put the right file there, or take it away to have a new key made: %w", path, keyVariable, err)
+		}
+		if len(keys.Private) > 0 && key.Origin() != keys.Private[0].Origin() {
+			return keys, keyFileErrorf("%s holds keys of two installations, %s and %s: take those of the other out", path, keys.Private[0].Origin(), key.Origin())
+		}
+		keys.Private = append(keys.Private, key)
+		keys.Public = append(keys.Public, key.Public)
+	}
+	if len(keys.Private) == 0 {
+		return keys, keyFileErrorf("%s holds no key that can sign the history (%s): put it back, or take the file away to have a new key made", path, keyVariable)
+	}
+	return keys, nil
+}
+
+// RenewedKeyFile makes a new key, and returns the content of the key file with that key in front. The caller writes it.
+func RenewedKeyFile(path string) (string, error) {
+	keys, err := ReadKeyFile(path)
+	if err != nil {
+		return "", err
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the key can't be read: %w", err)
+	}
+	text, err := approvers.NewSealKey(rand.Reader, keys.Private[0].Origin())
+	if err != nil {
+		return "", fmt.Errorf("no key could be made: %w", err)
+	}
+	return text + "\n" + string(before), nil
+}

@@ -1,0 +1,89 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// OlderStore is the error of a store that lacks the newest of the heads kept beside it: an old copy or another store
+// was put in its place. Going on with it would run again what has run since.
+type OlderStore struct {
+	store, file string         // paths
+	Number      uint64         // of the newest head that the store lacks
+	Head        approvers.Head // that one; zero: only its beginning was written
+	Hash        approvers.Sum  // over what is kept of it
+	last        uint64         // the number of the store's own last head; 0: it has none
+}
+
+func (o *OlderStore) Error() string {
+	return o.What() + ". Nothing runs, and nothing is taken in from Slack, until an operator says what it is. Is it the wrong file? Stop the bot, and put the right one back; " +
+		"or name the right files with COUNTERSIGN_STORE and COUNTERSIGN_AUDIT_HEADS. Is there a newer backup? Stop the bot, and restore it: countersign restore FILE. " +
+		fmt.Sprintf("Is everything lost that this store lacks? Say so, and what could act twice is closed: countersign audit accept-loss --head %d --reason WHY", o.Number)
+}
+
+// What describes what was found, without the advice of Error.
+func (o *OlderStore) What() string {
+	kept := fmt.Sprintf("the signed heads in %s end with head %d", o.file, o.Number)
+	if o.Head.Number > 0 {
+		kept += fmt.Sprintf(" over %s, of %s", count(int(o.Head.Size), "record"), moment(o.Head.At))
+	}
+	switch {
+	case o.last == 0:
+		return fmt.Sprintf("%s has no signed head, and %s", o.store, kept)
+	case o.last < o.Number:
+		return fmt.Sprintf("%s ends with head %d, and %s", o.store, o.last, kept)
+	}
+	return fmt.Sprintf("%s, which ends with head %d, has another head %d: %s", o.store, o.last, o.Number, kept)
+}
+
+// FindOlder compares a store with the file of heads that is kept beside it, or elsewhere on this machine. It returns
+// nil if the store has the newest of them.
+func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
+	if heads == "" {
+		return nil, nil
+	}
+	_, err := HeadFile(heads).Last(ctx, s)
+	var ahead *aheadError
+	switch {
+	case errors.As(err, &ahead):
+		return &OlderStore{path, heads, ahead.number, ahead.head, ahead.hash, ahead.last}, nil
+	case err != nil:
+		return nil, fmt.Errorf("it can't be told whether %s is older than the signed heads in %s: %w. Have the user that runs the bot read that file, "+
+			"or name the right one with COUNTERSIGN_AUDIT_HEADS", path, heads, err)
+	}
+	return nil, nil
+}
+
+// StillNewest returns an error if a store whose file was moved away must not go on: another bot has signed heads on a
+// copy of it meanwhile.
+func StillNewest(path string, heads string, s store.Store) error {
+	older, err := FindOlder(context.Background(), path, heads, s)
+	if err != nil || older == nil {
+		return err
+	}
+	return fmt.Errorf("another bot has gone on from a copy of it: %s. Stop this bot and start it again: it does not begin, and says what can be done", older.What())
+}
+
+// MayCreate returns an error if no new store may be made at a path, because the file of heads belongs to one that was
+// there.
+func MayCreate(path string, heads string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || heads == "" {
+		return nil
+	}
+	number, err := HeadFile(heads).newestHead()
+	if err != nil {
+		return fmt.Errorf("there is no store at %s, and it can't be told whether there was one: the signed heads in %s can't be read: %w", path, heads, err)
+	}
+	if number == 0 {
+		return nil
+	}
+	return fmt.Errorf("there is no store at %s, and the signed heads in %s end with head %d: the store's file was removed or renamed, or COUNTERSIGN_STORE names another. "+
+		"Put it back, or restore a backup: countersign restore FILE. To begin anew without that history, move the heads away first, and keep them: mv %s %s.kept",
+		path, heads, number, heads, heads)
+}

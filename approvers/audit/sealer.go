@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// How often the history is sealed while there is something to seal, and how long the sealer waits after a failure.
+const (
+	sealEvery = time.Second
+	sealAgain = time.Minute
+)
+
+// Sealer signs a head over the new records, about once a second, and has the heads shipped. A failure never stops the
+// bot, except ErrCommitUnknown: then nothing is known about the disk.
+type Sealer struct {
+	workflow Signer
+	store    store.Store
+	keys     []approvers.SealKey
+	Shippers []*HeadShipper
+	log      *slog.Logger
+	released uint64 // the number of the last head that is known to be durable
+
+	mu  sync.Mutex
+	err error // why the last try failed
+}
+
+// Signer signs a head over the new records and stores it, as workflow.Workflow does. It returns how many records the
+// head covers that no head did before.
+type Signer interface {
+	Seal(ctx context.Context, keys ...approvers.SealKey) (int, error)
+}
+
+// NewSealer makes a sealer that signs with the first key, and ships to the targets.
+func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db store.Store, log *slog.Logger) *Sealer {
+	out := &Sealer{workflow: wf, store: db, keys: keys, log: log}
+	for _, to := range targets {
+		c := NewHeadShipper(to, db, log)
+		c.durable(0) // until it is known
+		out.Shippers = append(out.Shippers, c)
+	}
+	return out
+}
+
+// Run seals until ctx ends.
+func (s *Sealer) Run(ctx context.Context) error {
+	var g errgroup.Group
+	for _, c := range s.Shippers {
+		g.Go(func() error { c.work(ctx); return nil })
+	}
+	g.Go(func() error {
+		next := time.NewTimer(0)
+		defer next.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-next.C:
+			}
+			err := s.seal(ctx)
+			next.Reset(sealEvery)
+			if err != nil {
+				next.Reset(sealAgain)
+			}
+			if errors.Is(err, store.ErrCommitUnknown) {
+				return err
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// seal seals everything that is recorded by now.
+func (s *Sealer) seal(ctx context.Context) (err error) {
+	err = s.release(ctx) // what was sealed before this process began
+	for n := 1; n > 0 && err == nil; {
+		if n, err = s.workflow.Seal(ctx, s.keys...); err == nil {
+			err = s.release(ctx)
+		}
+	}
+	if errors.Is(err, context.Canceled) {
+		return err // the bot stops
+	}
+	s.mu.Lock()
+	before := s.err
+	s.err = err
+	s.mu.Unlock()
+	if err != nil && before == nil && !errors.Is(err, store.ErrMoved) { // that is said elsewhere
+		s.log.Error("the history can't be sealed", "cause", err)
+	}
+	return err
+}
+
+// release lets the shippers ship what is durable: all that the store has while no head is being signed. The caller sees
+// to that.
+func (s *Sealer) release(ctx context.Context) error {
+	var last store.Head
+	err := s.store.View(ctx, func(r store.Reader) (err error) {
+		if last, err = r.LastHead(); errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil || last.Number == s.released {
+		return err
+	}
+	s.released = last.Number
+	for _, c := range s.Shippers {
+		c.durable(last.Number)
+		c.notify()
+	}
+	return nil
+}
+
+// Finish seals the last records, and ships the last heads.
+func (s *Sealer) Finish(ctx context.Context) {
+	if err := s.seal(ctx); err != nil {
+		return // it was logged, and is sealed at the next start
+	}
+	for _, c := range s.Shippers {
+		c.Ship(ctx)
+	}
+}
+
+// Ready is the reason why the history is not being sealed; nil if it is.
+func (s *Sealer) Ready(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// HeadsShipped is the reason why a target lacks heads; nil if none does.
+func (s *Sealer) HeadsShipped(context.Context) error {
+	var errs []error
+	for _, c := range s.Shippers {
+		errs = append(errs, c.Err())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,17 @@
+package audit
+
+import (
+	"fmt"
+	"time"
+)
+
+// count is a number with its noun: "1 record", "2 records".
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// moment is a time as an operator writes it down.
+func moment(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }

@@ -1,0 +1,95 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/internal/visible"
+	"countersign/store"
+)
+
+// Unread lists the damaged rows of the history that a reader left out. As an error it ends what could be read
+// otherwise.
+type Unread struct{ Rows []store.Damage }
+
+// Add keeps the damaged rows that an error is about. It returns any other error.
+func (u *Unread) Add(err error) error {
+	rows, ok := damagedRows(err)
+	if !ok {
+		return err
+	}
+	u.Rows = append(u.Rows, rows...)
+	return nil
+}
+
+// Take keeps the rows that EachChain left out. It returns any other error.
+func (u *Unread) Take(err error) error {
+	var left *Unread
+	if !errors.As(err, &left) {
+		return err
+	}
+	u.Rows = append(u.Rows, left.Rows...)
+	return nil
+}
+
+// Err is u as an error, or nil if nothing was left out.
+func (u Unread) Err() error {
+	if len(u.Rows) == 0 {
+		return nil
+	}
+	return &u
+}
+
+func (u *Unread) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the history is damaged, and what can't be read of it was left out: %s", count(len(u.Rows), "row"))
+	for _, x := range u.Rows {
+		b.WriteString("\n" + lost(x))
+	}
+	return b.String()
+}
+
+// Unwrap makes it a store.ErrDamaged.
+func (u *Unread) Unwrap() error { return store.ErrDamaged }
+
+// seqs are the numbers of the records that were left out, of a single chain.
+func (u Unread) seqs() (seqs []uint64) {
+	for _, x := range u.Rows {
+		if x.Bucket == "audit" {
+			seqs = append(seqs, x.Seq)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(seqs)))
+}
+
+// lost describes a damaged row on one line.
+func lost(x store.Damage) string {
+	switch {
+	case x.Bucket == "audit" && x.ID != "":
+		return visible.Line(fmt.Sprintf("chain %s: record %d is damaged: %s", x.ID, x.Seq, x.Why))
+	case x.Bucket == "audit_payloads" && x.ID != "":
+		return visible.Line(fmt.Sprintf("chain %s: what belongs to record %d is damaged: %s", x.ID, x.Seq, x.Why))
+	}
+	return visible.Line(x.String())
+}
+
+// damagedRows are the rows that an error is about. ok is false if any part of the error is about something else.
+func damagedRows(err error) (rows []store.Damage, ok bool) {
+	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // each of them is looked at
+		for _, e := range all.Unwrap() {
+			more, ok := damagedRows(e)
+			if !ok {
+				return nil, false
+			}
+			rows = append(rows, more...)
+		}
+		return rows, len(rows) > 0
+	}
+	var row *store.DamagedError
+	if !errors.As(err, &row) {
+		return nil, false
+	}
+	return []store.Damage{row.Damage}, true
+}

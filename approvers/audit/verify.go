@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"countersign/approvers"
+	"countersign/internal/visible"
+	"countersign/store"
+)
+
+// Report is the result of a verification.
+type Report struct {
+	options VerifyOptions
+
+	faults []string
+	more   int // faults beyond those that are printed
+
+	overwritten int // records of the installation in whose place a later one stands
+
+	chains, records, payloads, erased int
+	prunings                          map[string][]approvers.Pruning // by chain, in the order in which they were recorded
+	leaves                            uint64
+	heads                             int
+	keys                              approvers.HeadChain
+}
+
+// Faults is how many faults were found.
+func (v *Report) Faults() int { return len(v.faults) + v.more }
+
+// verification is one pass over the whole history, in one snapshot of the store.
+type verification struct {
+	Report
+	ctx context.Context
+	r   store.Reader
+
+	damaged map[recordAt]bool   // the damaged records that are named
+	follows map[recordAt]string // the hash of a damaged record, according to the record that follows it
+}
+
+// recordAt names a record.
+type recordAt struct {
+	chain string
+	seq   uint64
+}
+
+// mostFaults is how many faults a report lists.
+const mostFaults = 100
+
+func (v *Report) fault(format string, args ...any) {
+	if len(v.faults) == mostFaults {
+		v.more++
+		return
+	}
+	v.faults = append(v.faults, fmt.Sprintf(format, args...))
+}
+
+// VerifyOptions are what the history is compared with.
+type VerifyOptions struct {
+	Keys   []string  // the public keys that are trusted
+	Own    bool      // they are those of the key file, and were not named by the operator
+	Kept   KeptHeads // heads that are kept outside of the store
+	Beside bool      // they are from the file in which the bot keeps them, and were not named by the operator
+
+	// Guard runs work that reads rows outside of a transaction's own calls, and makes an error of a read that fails. A
+	// backend whose rows lie in a mapped file needs it (bolt.Guard); nil runs the work as it is.
+	Guard func(work func() error) error
+}
+
+// Verify verifies the whole history. An error says that the history could not be read; faults are in the report.
+func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error) {
+	if o.Guard == nil {
+		o.Guard = func(work func() error) error { return work() }
+	}
+	v := &verification{
+		Report: Report{options: o, prunings: map[string][]approvers.Pruning{}, keys: approvers.HeadChain{Named: o.Keys}},
+		ctx:    ctx, damaged: map[recordAt]bool{}, follows: map[recordAt]string{},
+	}
+	err := s.View(ctx, func(r store.Reader) error {
+		v.r = r
+		for _, f := range o.Kept.faults {
+			v.fault("%v", f)
+		}
+		if err := v.allRows(); err != nil {
+			return err
+		}
+		if err := v.journal(); err != nil {
+			return err
+		}
+		return v.stored()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the history can't be read: %w", err)
+	}
+	damaged, _ := store.DamageOf(s)
+	for _, x := range damaged {
+		if x.Bucket == "audit" && v.damaged[recordAt{x.ID, x.Seq}] {
+			continue
+		}
+		v.fault("the store is damaged: %s", visible.Line(x.String()))
+	}
+	return &v.Report, nil
+}
+
+// Write prints the faults, and what was verified.
+func (v *Report) Write(out io.Writer) {
+	for _, f := range v.faults {
+		fmt.Fprintln(out, f)
+	}
+	if v.more > 0 {
+		fmt.Fprintf(out, "and %d more\n", v.more)
+	}
+	if v.overwritten > 0 {
+		fmt.Fprintf(out, "\nIn the place of %s of the installation a later one stands. An early version did that when retention removed records: where the policy has\n"+
+			"retention.records, see \"Retention with an early version\" in docs/operate.md before you look for somebody who changed the store.\n", count(v.overwritten, "record"))
+	}
+	if len(v.faults) > 0 {
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "looked at %s in %s, %s", count(v.records, "record"), count(v.chains, "chain"), count(v.payloads, "payload"))
+	if v.erased > 0 {
+		fmt.Fprintf(out, " (%d more were erased, by records that say so)", v.erased)
+	}
+	fmt.Fprintln(out)
+	pruned := 0
+	for _, p := range v.prunings {
+		pruned += len(p)
+	}
+	fmt.Fprintf(out, "looked at %s of the journal", count(int(v.leaves), "record"))
+	if pruned > 0 {
+		fmt.Fprintf(out, "; %s pruned, by records that say so", count(pruned, "chain")+were(pruned))
+	}
+	fmt.Fprintln(out)
+	v.writeHeads(out)
+	if len(v.faults) == 0 {
+		fmt.Fprintln(out, "the history is whole")
+	}
+}
+
+// writeHeads prints which heads were verified, and what they were compared with.
+func (v *Report) writeHeads(out io.Writer) {
+	last := v.keys.Last()
+	if v.heads == 0 {
+		fmt.Fprintln(out, "there is no signed head: nothing shows that the history was not made anew as a whole")
+	} else {
+		fmt.Fprintf(out, "looked at %s; the last is number %d over %s, of %s\n",
+			count(v.heads, "signed head"), last.Number, count(int(last.Size), "record"), moment(last.At))
+		fmt.Fprintf(out, "the key is %s, %s\n", v.keys.Key(), v.whose())
+	}
+	if left := int(v.leaves - min(last.Size, v.leaves)); left > 0 {
+		fmt.Fprintf(out, "%s not sealed yet\n", count(left, "record")+are(left))
+	}
+	switch n := len(v.options.Kept.heads); {
+	case n > 0 && !v.options.Beside:
+		fmt.Fprintf(out, "looked for %s kept elsewhere\n", count(n, "head")+" that"+are(n))
+	case n > 0:
+		fmt.Fprintf(out, "looked for %s in the file beside the store\n", count(n, "head")+" that"+are(n))
+		fallthrough
+	case v.heads > 0:
+		fmt.Fprintln(out, "no heads that are kept elsewhere were given (--heads): a store that was cut off or replaced as a whole, with what lies beside it, looks like this too")
+	}
+}
+
+// whose says why the key is trusted.
+func (v *Report) whose() string {
+	switch {
+	case len(v.options.Keys) == 0:
+		return "taken from the store itself: name the one that you trust with --key"
+	case v.options.Own:
+		return "which is in the key's file"
+	}
+	return "which you named"
+}
+
+func are(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+func were(n int) string {
+	if n == 1 {
+		return " was"
+	}
+	return " were"
+}

@@ -1,0 +1,185 @@
+package audit
+
+import (
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/approvers"
+)
+
+// rowBatch is how many rows are verified at a time. They stay in the store's memory, so a batch costs little.
+const rowBatch = 1024
+
+// rows is a batch of rows that is verified apart from the others.
+type rows struct {
+	before approvers.AuditRow // the record before them
+	rows   []approvers.AuditRow
+	done   chan struct{}
+
+	faults []error
+	notes  []rowNote
+	chains int // that begin here
+	counts struct{ records, payloads int }
+}
+
+// rowNote is a row that has to be judged with the rest of its chain.
+type rowNote struct {
+	row     approvers.AuditRow
+	kind    approvers.AuditKind
+	missing bool
+	damaged bool // it is
+	follows bool // the record before it is damaged
+}
+
+// allRows verifies every chain. One goroutine reads, all processors verify, and one merges the results in order.
+func (v *verification) allRows() error {
+	work, order := make(chan *rows), make(chan *rows, 4*runtime.GOMAXPROCS(0))
+	var g errgroup.Group
+	for range runtime.GOMAXPROCS(0) {
+		g.Go(func() error {
+			for b := range work {
+				if err := v.options.Guard(func() error { b.verify(); return nil }); err != nil {
+					b.faults = append(b.faults, err)
+				}
+				close(b.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		var open chainNotes
+		for b := range order {
+			<-b.done
+			v.take(b, &open)
+		}
+		v.endChain(&open)
+		return nil
+	})
+	b := &rows{done: make(chan struct{})}
+	send := func() {
+		work <- b
+		order <- b
+	}
+	var before approvers.AuditRow
+	err := v.r.EachAuditRow(func(x approvers.AuditRow) error {
+		if len(b.rows) == rowBatch {
+			send()
+			b = &rows{before: before, done: make(chan struct{})}
+		}
+		b.rows = append(b.rows, x)
+		if x.Record != nil && !astray(x, before) {
+			before = x
+		}
+		return v.ctx.Err()
+	})
+	send()
+	close(work)
+	close(order)
+	_ = g.Wait() // none of them fails
+	return err
+}
+
+// verify compares each row with the one before it.
+func (b *rows) verify() {
+	before := b.before
+	for _, x := range b.rows {
+		c, err := x.Check(before)
+		if err != nil {
+			b.faults = append(b.faults, err)
+		}
+		if x.Record != nil {
+			b.counts.records++
+			if x.Chain != before.Chain {
+				b.chains++
+			}
+		}
+		if x.Payload != nil {
+			b.counts.payloads++
+		}
+		n := rowNote{row: x, kind: c.Kind, missing: c.Missing, damaged: x.Damaged, follows: err == nil && before.Damaged && x.Chain == before.Chain}
+		if n.missing || n.damaged || n.follows || c.Kind == approvers.AuditErased || c.Kind == approvers.AuditPruned {
+			b.notes = append(b.notes, n)
+		}
+		if x.Record != nil && !astray(x, before) {
+			before = x
+		}
+	}
+}
+
+// astray reports whether a damaged row has a damaged key: it lies where no record can, and nothing follows it.
+func astray(x, before approvers.AuditRow) bool {
+	if before.Chain != x.Chain {
+		return x.Damaged && x.Seq != 1
+	}
+	return x.Damaged && x.Seq != before.Seq+1
+}
+
+// chainNotes collects the notes of one chain.
+type chainNotes struct {
+	chain   string
+	missing []uint64
+	erased  []uint64
+}
+
+// take adds the results of a batch.
+func (v *verification) take(b *rows, open *chainNotes) {
+	v.chains += b.chains
+	v.records += b.counts.records
+	v.payloads += b.counts.payloads
+	for _, err := range b.faults {
+		v.fault("%v", err)
+	}
+	for _, n := range b.notes {
+		switch at := (recordAt{n.row.Chain, n.row.Seq}); {
+		case n.damaged:
+			v.damaged[at] = true
+		case n.follows:
+			at.seq--
+			if a, err := approvers.ParseAuditRecord(n.row.Record); err == nil {
+				v.follows[at] = a.Prev
+			}
+		}
+		if n.row.Chain != open.chain {
+			v.endChain(open)
+			*open = chainNotes{chain: n.row.Chain}
+		}
+		if n.missing {
+			open.missing = append(open.missing, n.row.Seq)
+		}
+		v.gone(n, open)
+	}
+}
+
+// gone notes which payloads or chains a record says were erased or pruned.
+func (v *verification) gone(n rowNote, open *chainNotes) {
+	if n.kind != approvers.AuditErased && n.kind != approvers.AuditPruned {
+		return
+	}
+	a, err := approvers.ParseAuditRecord(n.row.Record)
+	if err == nil && n.kind == approvers.AuditErased {
+		var e approvers.Erasure
+		e, err = approvers.ErasureOf(a)
+		open.erased = append(open.erased, e.Seqs...)
+	}
+	if err == nil && n.kind == approvers.AuditPruned && a.Chain == approvers.InstallationChain {
+		var p approvers.Pruning
+		p, err = approvers.PruningOf(a)
+		v.prunings[p.Chain] = append(v.prunings[p.Chain], p)
+	}
+	if err != nil {
+		v.fault("%v", err)
+	}
+}
+
+// endChain compares the missing payloads of a chain with its records of erasures.
+func (v *verification) endChain(open *chainNotes) {
+	for _, seq := range open.missing {
+		if slices.Contains(open.erased, seq) {
+			v.erased++
+		} else {
+			v.fault("chain %s: what belonged to record %d is missing, and no record says that it was erased", open.chain, seq)
+		}
+	}
+}

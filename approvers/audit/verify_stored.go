@@ -1,0 +1,87 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/internal/visible"
+	"countersign/store"
+)
+
+// differs describes how the stored request of a chain, or its current execution, differs from what the chain records.
+// It is "" if they agree, or nothing is stored.
+func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
+	id := chain[0].Chain
+	run := id
+	req, err := r.Request(id)
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		return fmt.Sprintf("the record of request %s is damaged", id), nil
+	case err == nil:
+		if why := req.Unrecorded(chain); why != "" {
+			return fmt.Sprintf("request %s: %s", id, why), nil
+		}
+		run = req.Execution
+	case !errors.Is(err, store.ErrNotFound):
+		return "", err
+	}
+	e, err := r.Execution(run)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil
+	case errors.Is(err, store.ErrDamaged):
+		return fmt.Sprintf("the record of execution %s is damaged", run), nil
+	case err != nil:
+		return "", err
+	}
+	if why := e.Unrecorded(chain); why != "" {
+		return fmt.Sprintf("execution %s: %s", run, why), nil
+	}
+	return "", nil
+}
+
+// stored compares every stored request, and every execution, with its chain.
+func (v *verification) stored() error {
+	for after := ""; ; {
+		chains, err := v.r.AuditChains(after, rowBatch)
+		if err != nil || len(chains) == 0 {
+			return err
+		}
+		for _, id := range chains {
+			if err := v.ctx.Err(); err != nil {
+				return err
+			}
+			if err := v.storedOf(id); err != nil {
+				return err
+			}
+		}
+		after = chains[len(chains)-1]
+	}
+}
+
+// storedOf compares what is stored of one chain with it. A chain that can't be read is a fault by itself.
+func (v *verification) storedOf(id string) error {
+	stored := false
+	_, err := v.r.Request(id)
+	stored = stored || !errors.Is(err, store.ErrNotFound)
+	if !stored {
+		_, err = v.r.Execution(id)
+		stored = !errors.Is(err, store.ErrNotFound)
+	}
+	if !stored {
+		return nil
+	}
+	chain, err := v.r.Audit(id)
+	if errors.Is(err, store.ErrDamaged) {
+		return nil
+	}
+	if err != nil || approvers.VerifyChain(chain) != nil {
+		return err
+	}
+	why, err := differs(v.r, chain)
+	if why != "" {
+		v.fault("%s", visible.Line(why))
+	}
+	return err
+}

@@ -1,4 +1,0 @@
-package desk
-
-// DeadlineWorkers is how many deadlines are handled side by side.
-const DeadlineWorkers = deadlineWorkers

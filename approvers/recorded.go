@@ -1,0 +1,223 @@
+package approvers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The names of the facts that a request is verified against. docs/audit.md lists all.
+const (
+	FactStages   = "stages"   // the plan's stages, as Stage.String writes them
+	FactStanding = "standing" // whose approvals count, in order
+)
+
+// StageFacts returns the plan's stages in the audit's form.
+func (plan Plan) StageFacts() string {
+	stages := make([]string, len(plan.Stages))
+	for i, s := range plan.Stages {
+		stages[i] = s.String()
+	}
+	return strings.Join(stages, ",")
+}
+
+// StandingFacts returns the people whose approvals count, in the audit's form.
+func (r Request) StandingFacts() string {
+	var ids []string
+	for _, d := range r.Standing() {
+		ids = append(ids, string(d.By))
+	}
+	return strings.Join(ids, ",")
+}
+
+// Passed reports whether a stage has its quorum. One that asks for fewer than one person is never passed.
+func (r Request) Passed(stage int) bool {
+	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
+}
+
+// agreed returns why an approved request lacks the approvals that its plan asks for, or "".
+func (r Request) agreed() string {
+	if _, broken := r.BrokenBy(); broken {
+		return ""
+	}
+	if len(r.Plan.Stages) == 0 {
+		return "it has no stages"
+	}
+	for i := range r.Plan.Stages {
+		if !r.Passed(i) {
+			return fmt.Sprintf("stage %d asks for %d, and %d agreed", i+1, r.Plan.Stages[i].Quorum, r.At(i))
+		}
+	}
+	var people []PersonID
+	for _, d := range r.Standing() {
+		if slices.Contains(people, d.By) {
+			return fmt.Sprintf("%s is counted twice", d.By)
+		}
+		people = append(people, d.By)
+	}
+	return ""
+}
+
+// Unrecorded says in which way a request is not what its chain records, as a part of a sentence; "": it is. Nothing is
+// to run, and nobody is to decide, by a request that was changed in any other way than by its history. The chain's
+// links and hashes are verified too. Of one that has ended less is compared: what was written may have been erased, and
+// one whose record was damaged is made from its history.
+func (r Request) Unrecorded(chain []AuditRecord) string {
+	if err := VerifyChain(chain); err != nil {
+		return err.Error()
+	}
+	if len(chain) == 0 || chain[0].Chain != r.ID || chain[0].Kind != AuditProposed {
+		return "its history does not begin with it"
+	}
+	if r.Damaged {
+		return ""
+	}
+	said := recording{facts: map[string]string{}}
+	for _, a := range chain {
+		said.take(a)
+	}
+	for _, x := range []struct{ name, is string }{
+		{"tool", r.Tool}, {"tool_hash", r.ToolHash}, {"call", r.Call}, {"conversation", r.Conversation}, {"digest", r.Digest}, {"risk", r.Plan.Risk.String()},
+		{FactStages, r.Plan.StageFacts()}, {"execution", r.Execution},
+	} {
+		if was, there := said.facts[x.name]; there && was != x.is {
+			return fmt.Sprintf("its %s is %q, and was recorded as %q", x.name, x.is, was)
+		}
+	}
+	if !r.State.Open() {
+		return r.misended(said)
+	}
+	if Digest(r.Execution, r.Tool, r.ToolHash, r.Args) != r.Digest {
+		return "its arguments don't match its digest"
+	}
+	for i, s := range r.Plan.Stages {
+		if s.Quorum < 1 {
+			return fmt.Sprintf("stage %d asks for nobody", i+1)
+		}
+	}
+	return r.undecided(said)
+}
+
+// misended compares the request's end and the decisions before it with the record.
+func (r Request) misended(said recording) string {
+	if said.state != r.State {
+		return fmt.Sprintf("it is %s, and was recorded as %s", r.State, said.state)
+	}
+	if len(said.decided) < len(r.Decisions) { // an operator's overruling is recorded as a decision, but is not among Decisions
+		return fmt.Sprintf("it has %d decisions, and %d were recorded", len(r.Decisions), len(said.decided))
+	}
+	return r.otherDecision(said)
+}
+
+// otherDecision describes the first decision that differs from the record.
+func (r Request) otherDecision(said recording) string {
+	for i, d := range r.Decisions {
+		a := said.decided[i]
+		if a.Actor != d.By || a.Facts["kind"] != string(d.Kind) || a.Facts["role"] != d.Role || a.Facts["digest"] != d.Digest || (a.Facts["break_glass"] != "") != d.BreakGlass {
+			return fmt.Sprintf("its decision %d is not the one that was recorded", i+1)
+		}
+	}
+	return ""
+}
+
+// undecided compares the decisions and the state.
+func (r Request) undecided(said recording) string {
+	if len(said.decided) != len(r.Decisions) {
+		return fmt.Sprintf("it has %d decisions, and %d were recorded", len(r.Decisions), len(said.decided))
+	}
+	if why := r.otherDecision(said); why != "" {
+		return why
+	}
+	switch {
+	case said.state != r.State:
+		return fmt.Sprintf("it is %s, and was recorded as %s", r.State, said.state)
+	case r.State != Approved:
+		return ""
+	}
+	if why := r.agreed(); why != "" {
+		return why
+	}
+	if standing, there := said.facts[FactStanding]; there && standing != r.StandingFacts() {
+		return "the approvals that count are not those that were recorded"
+	}
+	return ""
+}
+
+// recording is the state of a request according to its chain.
+type recording struct {
+	facts   map[string]string // the latest value of each fact about the request's current state
+	decided []AuditRecord
+	state   State
+}
+
+func (x *recording) take(a AuditRecord) {
+	note := func(names ...string) {
+		for _, name := range names {
+			if v, there := a.Facts[name]; there {
+				x.facts[name] = v
+			}
+		}
+	}
+	switch a.Kind {
+	case AuditProposed:
+		note("tool", "tool_hash", "call", "conversation", "execution", "digest", "risk", FactStages)
+		x.state = Pending
+	case AuditReplanned:
+		note("risk", FactStages)
+	case AuditDecided:
+		x.decided = append(x.decided, a)
+		if a.Facts["kind"] == string(Modify) && a.Facts["digest"] != x.facts["digest"] {
+			delete(x.facts, "execution") // the digest covers it
+			delete(x.facts, FactStages)
+			delete(x.facts, "risk")
+			note("digest")
+		}
+	case AuditAdvanced:
+		note("risk", FactStages)
+		delete(x.facts, FactStanding)
+		x.state = Pending
+	case AuditReopened:
+		note("risk", FactStages)
+		delete(x.facts, FactStanding)
+		x.state = Pending
+	case AuditApproved:
+		note(FactStages, FactStanding)
+		x.state = Approved
+	case AuditExecuting:
+		x.state = Consumed
+	case AuditClosed:
+		x.state = State(a.Facts["state"])
+	}
+}
+
+// Unrecorded says in which way an execution is not what its chain records, as a part of a sentence; "": it is.
+func (e Execution) Unrecorded(chain []AuditRecord) string {
+	state, digest := ExecutionNone, ""
+	for _, a := range chain {
+		if a.Facts["execution"] != e.ID {
+			continue
+		}
+		switch a.Kind {
+		case AuditExecuting:
+			state = ExecutionExecuting
+		case AuditUnknown:
+			state = ExecutionUnknown
+		case AuditExecuted:
+			state = ExecutionState(a.Facts["state"])
+		case AuditReported:
+			if state == ExecutionUnknown && (e.State == ExecutionSucceeded || e.State == ExecutionFailed) {
+				state = e.State // a person reported it
+			}
+		}
+		if d := a.Facts["digest"]; d != "" {
+			digest = d
+		}
+	}
+	switch {
+	case digest != "" && digest != e.Digest:
+		return fmt.Sprintf("its digest is %q, and was recorded as %q", e.Digest, digest)
+	case state != e.State && (state != ExecutionNone || !e.Unrun):
+		return fmt.Sprintf("it is %s, and was recorded as %s", e.State, state)
+	}
+	return ""
+}

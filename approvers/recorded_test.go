@@ -1,0 +1,105 @@
+package approvers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+)
+
+// A stage that asks for fewer than one person is passed by nobody, whatever was decided, and nothing is consumed by it.
+func TestQuorumBelowOneNeverCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) approvers.Stage {
+			return approvers.Stage{Approver: "directors", Quorum: rapid.IntRange(-3, 3).Draw(t, "quorum")}
+		}), 1, 4).Draw(t, "stages")
+		r := approvers.Request{State: approvers.Approved, Digest: "d", RunBy: time.Unix(100, 0), Plan: approvers.Plan{Stages: stages}}
+		low := false
+		n := 0
+		for i, s := range stages {
+			low = low || s.Quorum < 1
+			for range rapid.IntRange(0, 4).Draw(t, "decisions") {
+				n++
+				r.Decisions = append(r.Decisions, approvers.Decision{Kind: approvers.Approve, By: approvers.PersonID(fmt.Sprint("T/", n)), Digest: "d", Stage: i})
+			}
+			if got := r.Passed(i); got && s.Quorum < 1 {
+				t.Fatalf("a stage of %d is passed", s.Quorum)
+			}
+		}
+		if _, _, denied := r.Consume(approvers.DecisionContext{Policy: &approvers.Policy{}, Now: time.Unix(1, 0)}); denied == nil && low {
+			t.Fatalf("it may run: %+v", stages)
+		}
+	})
+}
+
+// chained is a request that one of a lead and one of two directors have allowed, with its history.
+func chained() (approvers.Request, []approvers.AuditRecord) {
+	r := approvers.Request{
+		ID: "req", State: approvers.Pending, Conversation: "c", Call: "call", Tool: "pay", ToolHash: "h", Execution: "e", Args: []byte("{}"), Stage: 1,
+		Plan: approvers.Plan{Risk: approvers.High, Stages: []approvers.Stage{{Approver: "lead", Quorum: 1}, {Approver: "director", Quorum: 2}}},
+	}
+	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
+	r.Decisions = []approvers.Decision{
+		{Kind: approvers.Approve, By: "T/1", Role: "lead", Digest: r.Digest}, {Kind: approvers.Approve, By: "T/2", Role: "director", Stage: 1, Digest: r.Digest},
+	}
+	var chain []approvers.AuditRecord
+	add := func(kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string) {
+		var before approvers.AuditRecord
+		if len(chain) > 0 {
+			before = chain[len(chain)-1]
+		}
+		chain = append(chain, approvers.AuditRecord{Chain: "req", Kind: kind, Actor: actor, Facts: facts}.Link(before))
+	}
+	add(approvers.AuditProposed, "", map[string]string{
+		"tool": "pay", "tool_hash": "h", "call": "call", "conversation": "c", "execution": "e", "digest": r.Digest, "risk": "high", "stages": r.Plan.StageFacts(),
+	})
+	add(approvers.AuditDecided, "T/1", map[string]string{"kind": "approve", "role": "lead", "digest": r.Digest})
+	add(approvers.AuditAdvanced, "", map[string]string{"stage": "2", "risk": "high", "digest": r.Digest})
+	add(approvers.AuditDecided, "T/2", map[string]string{"kind": "approve", "role": "director", "digest": r.Digest})
+	return r, chain
+}
+
+// Whatever of a request's authority is changed behind its history's back is found.
+func TestUnrecorded(t *testing.T) {
+	r, chain := chained()
+	if why := r.Unrecorded(chain); why != "" {
+		t.Fatalf("the request as it is: %s", why)
+	}
+	for what, change := range map[string]func(r *approvers.Request){
+		"the quorum":          func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 },
+		"a smaller quorum":    func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 1 },
+		"a quorum for nobody": func(r *approvers.Request) { r.Plan.Stages[0].Quorum = 0 },
+		"the role":            func(r *approvers.Request) { r.Plan.Stages[1].Approver = "lead" },
+		"a stage that is out": func(r *approvers.Request) { r.Plan.Stages = r.Plan.Stages[:1] },
+		"the risk":            func(r *approvers.Request) { r.Plan.Risk = approvers.Low },
+		"the arguments":       func(r *approvers.Request) { r.Args = []byte("{ }") },
+		"the digest":          func(r *approvers.Request) { r.Digest = "d" },
+		"the tool":            func(r *approvers.Request) { r.Tool = "pax" },
+		"the execution":       func(r *approvers.Request) { r.Execution = "f" },
+		"the state":           func(r *approvers.Request) { r.State = approvers.Approved },
+		"who decided":         func(r *approvers.Request) { r.Decisions[1].By = "T/3" },
+		"what they decided":   func(r *approvers.Request) { r.Decisions[0].Kind = approvers.Modify },
+		"a decision more": func(r *approvers.Request) {
+			r.Decisions = append(r.Decisions, approvers.Decision{Kind: approvers.Approve, By: "T/3", Role: "director", Stage: 1, Digest: r.Digest})
+		},
+		"broken glass": func(r *approvers.Request) { r.Decisions[0].BreakGlass = true },
+	} {
+		r, chain := chained()
+		change(&r)
+		if why := r.Unrecorded(chain); why == "" {
+			t.Errorf("%s was changed, and nothing is found", what)
+		}
+	}
+	r, chain = chained()
+	chain[1].Actor = "T/3"
+	if why := r.Unrecorded(chain); !strings.Contains(why, "record 2 was changed") {
+		t.Errorf("the history was changed: %q", why)
+	}
+	if why := r.Unrecorded(nil); why == "" {
+		t.Error("there is no history, and nothing is found")
+	}
+}

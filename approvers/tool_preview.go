@@ -1,0 +1,262 @@
+package approvers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ToolPreview is a tool's own description of a call's effect. The operator's policy requests it before anybody decides;
+// the model can't. It is the tool's claim, not verified.
+type ToolPreview struct {
+	By     string           `json:"by"`            // the tool that makes it
+	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
+	Own    bool             `json:"own,omitempty"` // made by the tool's own preview function, not by a call
+	State  ToolPreviewState `json:"state"`
+	Text   string           `json:"text,omitempty"`  // the tool's text, up to MaxToolPreview, without secret values
+	Cut    int              `json:"cut,omitempty"`   // characters that were left out
+	Fault  string           `json:"fault,omitempty"` // why it failed
+	Digest string           `json:"digest"`          // the digest of the call that it describes
+	Tries  int              `json:"tries,omitempty"`
+	At     time.Time        `json:"at,omitzero"` // when it was ready or failed
+}
+
+// ToolPreviewState is the state of a tool preview.
+type ToolPreviewState string
+
+// The states of a tool preview.
+const (
+	ToolPreviewPending ToolPreviewState = "making"
+	ToolPreviewReady   ToolPreviewState = "made"
+	ToolPreviewFailed  ToolPreviewState = "failed"
+)
+
+// Limits of a tool preview, in characters and in tries. A process that stops uses up a try.
+const (
+	MaxHeadline      = 600
+	MaxToolPreview   = 4000
+	ToolPreviewTries = 3
+)
+
+// PreviewSource says which tool makes a preview, and how. The zero value makes none.
+type PreviewSource struct {
+	Tool     string          // a companion that only reads, called with the same arguments; empty for a dry run: the tool itself
+	Argument string          // dry run: this argument …
+	Value    json.RawMessage // … is set to this
+	Within   time.Duration   // zero: DefaultWithin
+}
+
+// How long a preview may take.
+const (
+	DefaultWithin = 5 * time.Second
+	MaxWithin     = 30 * time.Second
+)
+
+// Enabled reports whether there is a tool to ask.
+func (f PreviewSource) Enabled() bool { return f.Tool != "" || f.Argument != "" }
+
+// Making reports whether the tool preview is still pending.
+func (f *ToolPreview) Making() bool { return f != nil && f.State == ToolPreviewPending }
+
+// unseen reports whether the tool preview was not ready at the time of a person's action.
+func (f *ToolPreview) unseen(at time.Time) bool {
+	return f != nil && (f.State == ToolPreviewPending || f.At.After(at))
+}
+
+// RecordToolPreview records a tool preview, or why there is none. It changes nothing if the preview is for other
+// arguments or the request is decided.
+func (r Request) RecordToolPreview(digest, text, fault string, now time.Time) (Request, []Event, bool) {
+	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
+		return r, nil, false
+	}
+	f := *r.ToolPreview
+	f.At = now
+	text = strings.TrimSpace(MaskText(strings.ToValidUTF8(text, "\uFFFD"), r.Args, r.Secrets))
+	if text == "" && fault == "" {
+		fault = "it said nothing"
+	}
+	if fault != "" {
+		f.State, f.Fault = ToolPreviewFailed, cutTo(MaskText(strings.ToValidUTF8(fault, "\uFFFD"), r.Args, r.Secrets), MaxHeadline)
+		r.ToolPreview = &f
+		return r, []Event{PreviewMade{}}, true
+	}
+	f.State, f.Text = ToolPreviewReady, cutTo(text, MaxToolPreview)
+	f.Cut = max(0, utf8.RuneCountInString(text)-MaxToolPreview)
+	r.ToolPreview = &f
+	head := Headline(text)
+	gains := r.Preview == "" && head != ""
+	if gains {
+		if r.Preview = head; !f.Own {
+			r.Preview = cutTo(f.By+" says: "+head, MaxHeadline)
+		}
+	}
+	return r, []Event{PreviewMade{Headline: gains}}, true
+}
+
+// cutTo keeps the first n characters.
+func cutTo(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+// Headline returns a one-sentence summary of a tool's text: its first line, or, for a JSON object, its preview, summary
+// or message. It returns "" if none is short enough.
+func Headline(text string) string {
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, "{") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &object) != nil {
+			return ""
+		}
+		text = ""
+		for _, name := range []string{"preview", "summary", "message"} {
+			if json.Unmarshal(object[name], &text) == nil && text != "" {
+				break
+			}
+		}
+	}
+	if strings.HasPrefix(text, "[") {
+		return ""
+	}
+	text = strings.TrimSpace(text)
+	if end := strings.IndexFunc(text, func(r rune) bool { return strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r) }); end >= 0 {
+		text = strings.TrimSpace(text[:end])
+	}
+	if utf8.RuneCountInString(text) > MaxHeadline {
+		return ""
+	}
+	return text
+}
+
+// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. It masks values of one or
+// two characters only where they stand alone.
+func MaskText(text string, args json.RawMessage, secrets []string) string {
+	if len(secrets) == 0 || text == "" {
+		return text
+	}
+	if _, err := StrictArgs(args, false); err != nil {
+		return MaskedValue // secrets in it can't be identified
+	}
+	found := secretTexts(args, secrets)
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	for _, secret := range found {
+		text = maskOne(text, secret)
+	}
+	return text
+}
+
+// secretTexts returns the values at secret paths: texts, and numbers as they are written.
+func secretTexts(args json.RawMessage, secrets []string) (found []string) {
+	var walk func(dec *jsontext.Decoder, path string, secret bool) error
+	walk = func(dec *jsontext.Decoder, path string, secret bool) error {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		secret = secret || (path != "" && IsSecret(secrets, path))
+		switch tok.Kind() {
+		case '{':
+			for dec.PeekKind() != '}' {
+				name, err := dec.ReadToken()
+				if err != nil {
+					return err
+				}
+				if err := walk(dec, strings.TrimPrefix(path+"."+name.String(), "."), secret); err != nil {
+					return err
+				}
+			}
+			_, err = dec.ReadToken()
+		case '[':
+			for dec.PeekKind() != ']' {
+				if err := walk(dec, path, secret); err != nil {
+					return err
+				}
+			}
+			_, err = dec.ReadToken()
+		case '"', '0':
+			if text := tok.String(); secret && text != "" {
+				found = append(found, text)
+				if quoted, err := jsontext.AppendQuote(nil, text); err == nil && tok.Kind() == '"' {
+					found = append(found, string(quoted[1:len(quoted)-1]))
+				}
+			}
+		}
+		return err
+	}
+	_ = walk(jsontext.NewDecoder(bytes.NewReader(args)), "", false) // no error: StrictArgs has parsed them
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// maskOne masks a value in a text.
+func maskOne(text, secret string) string {
+	if utf8.RuneCountInString(secret) > 2 {
+		return strings.ReplaceAll(text, secret, MaskedValue)
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(text, secret)
+		if i < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(secret):])
+		b.WriteString(text[:i])
+		if alone(before) && alone(after) {
+			b.WriteString(MaskedValue)
+		} else {
+			b.WriteString(secret)
+		}
+		text = text[i+len(secret):]
+	}
+}
+
+// alone reports whether a rune beside a value is not part of a word or number.
+func alone(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// SetMember sets one member of a JSON object and leaves every other byte as it is.
+func SetMember(object json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(object), jsontext.AllowDuplicateNames(true))
+	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
+		return nil, errors.Join(fmt.Errorf("%w: a JSON object is needed", ErrArgs), err)
+	}
+	members := 0
+	for ; dec.PeekKind() != '}'; members++ {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		here := tok.String() == name // before the token is read over
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		if end := dec.InputOffset(); here {
+			return slices.Concat(object[:end-int64(len(raw))], value, object[end:]), nil
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	end := dec.InputOffset() - 1 // of the closing brace
+	quoted, err := jsontext.AppendQuote(nil, name)
+	if err != nil {
+		return nil, err
+	}
+	comma := ","
+	if members == 0 {
+		comma = ""
+	}
+	return slices.Concat(object[:end], []byte(comma), quoted, []byte(":"), value, object[end:]), nil
+}

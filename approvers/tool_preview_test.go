@@ -1,0 +1,191 @@
+package approvers_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"countersign/approvers"
+)
+
+// withToolPreview is a request whose preview a tool is asked for.
+func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) approvers.Request {
+	t.Helper()
+	r := open(t, p, tool, args)
+	r.ToolPreview = &approvers.ToolPreview{By: "look", State: approvers.ToolPreviewPending, Digest: r.Digest}
+	return r
+}
+
+// What is critical is not approved before its preview is there, or was found impossible: by nobody who clicked before
+// that, either. What is less is, and the decision says so.
+func TestCriticalWaitsForItsPreview(t *testing.T) {
+	p := example()
+	at := func(r approvers.Request, who approvers.Identity, when time.Time) approvers.Action {
+		m := actionBy(r, who, when)
+		m.Typed = true
+		return m
+	}
+	r := withToolPreview(t, p, "issue_refund", large)
+	_, _, denied := r.Approve(deciding(p, start), at(r, onLead, start))
+	if denied == nil || denied.Code != approvers.DeniedPreview {
+		t.Fatalf("got %v", denied)
+	}
+	if _, _, denied := r.Reject(deciding(p, start), approvers.Action{Who: onLead, At: start, Digest: r.Digest, Reason: "no"}); denied != nil {
+		t.Errorf("a rejection needs no preview: %v", denied)
+	}
+	for _, fault := range []string{"", "it is gone"} {
+		there, _, changed := r.RecordToolPreview(r.Digest, "Would refund 900", fault, start.Add(time.Minute))
+		if !changed {
+			t.Fatal("nothing changed")
+		}
+		if _, _, denied := there.Approve(deciding(p, start.Add(2*time.Minute)), at(there, onLead, start)); denied == nil || denied.Code != approvers.DeniedPreview {
+			t.Errorf("a click from before the preview: %v", denied)
+		}
+		after, _, denied := there.Approve(deciding(p, start.Add(2*time.Minute)), at(there, onLead, start.Add(time.Minute)))
+		if denied != nil || after.Decisions[0].WithoutToolPreview {
+			t.Errorf("with the preview %v: %v, %+v", there.ToolPreview.State, denied, after.Decisions)
+		}
+	}
+	r = withToolPreview(t, p, "issue_refund", small)
+	after, _, denied := r.Approve(deciding(p, start), at(r, onLead, start))
+	if denied != nil || !after.Decisions[0].WithoutToolPreview {
+		t.Errorf("a high call: %v, %+v", denied, after.Decisions)
+	}
+	e := edited(p, r, "exec_2", large)
+	e.ToolPreview = &approvers.ToolPreview{By: "look", State: approvers.ToolPreviewPending, Digest: e.Digest}
+	changed, _, denied := r.Modify(deciding(p, start), at(r, onLead, start), e)
+	if denied != nil || len(changed.Standing()) != 0 || changed.ToolPreview != e.ToolPreview {
+		t.Errorf("an edit that makes it critical counts as an approval before its preview is there: %v, %+v", denied, changed.Standing())
+	}
+}
+
+// What a tool says is taken in once, for the arguments that it is about, and bounded.
+func TestRecordToolPreview(t *testing.T) {
+	p := example()
+	for _, c := range []struct {
+		name, text, fault  string
+		own                bool
+		preview            string // of the policy's template
+		wantPreview, shown string
+		cut                int
+		failed             string
+	}{
+		{name: "a sentence", text: " Would refund 49.99. \n", wantPreview: "look says: Would refund 49.99.", shown: "Would refund 49.99."},
+		{name: "its own", text: "Refund 49.99", own: true, wantPreview: "Refund 49.99", shown: "Refund 49.99"},
+		{name: "below a template", text: "a\nb", preview: "Refund", wantPreview: "Refund", shown: "a\nb"},
+		{name: "lines", text: "first\nsecond", wantPreview: "look says: first", shown: "first\nsecond"},
+		{name: "an object", text: `{"left": 5, "message": "It is fine"}`, wantPreview: "look says: It is fine", shown: `{"left": 5, "message": "It is fine"}`},
+		{name: "an object without a sentence", text: `{"left": 5}`, shown: `{"left": 5}`},
+		{name: "a list", text: `[1]`, shown: `[1]`},
+		{name: "no JSON", text: `{broken`, shown: `{broken`},
+		{name: "a sentence of 601", text: strings.Repeat("é", 601), shown: strings.Repeat("é", 601)},
+		{name: "too much", text: strings.Repeat("é", 5000), shown: strings.Repeat("é", 3999) + "…", cut: 1000},
+		{name: "no UTF-8", text: "a\xff\xfeb", wantPreview: "look says: a\uFFFDb", shown: "a\uFFFDb"},
+		{name: "nothing", text: " \n ", failed: "it said nothing"},
+		{name: "a failure", fault: strings.Repeat("x", 700), failed: strings.Repeat("x", 599) + "…"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := withToolPreview(t, p, "issue_refund", small)
+			r.Preview, r.ToolPreview.Own = c.preview, c.own
+			asked := *r.ToolPreview
+			after, _, changed := r.RecordToolPreview(r.Digest, c.text, c.fault, start)
+			if !changed || *r.ToolPreview != asked {
+				t.Fatal("not taken in, or written into the request as it was")
+			}
+			if f := after.ToolPreview; f.Text != c.shown || f.Fault != c.failed || f.Cut != c.cut || after.Preview != c.wantPreview || !f.At.Equal(start) {
+				t.Errorf("%q, preview %q, fault %q, cut %d", f.Text, after.Preview, f.Fault, f.Cut)
+			}
+			if _, _, changed := after.RecordToolPreview(r.Digest, "once more", "", start); changed {
+				t.Error("taken in twice")
+			}
+		})
+	}
+	r := withToolPreview(t, p, "issue_refund", small)
+	if _, _, changed := r.RecordToolPreview("another", "text", "", start); changed {
+		t.Error("what is about other arguments was taken in")
+	}
+	r.State = approvers.Approved
+	if _, _, changed := r.RecordToolPreview(r.Digest, "text", "", start); changed {
+		t.Error("what comes after the decision was taken in")
+	}
+	erased := approvers.Request{ToolPreview: &approvers.ToolPreview{Text: "t", Fault: "f", By: "look"}}
+	if e := erased.Erase(); e.ToolPreview.Text+e.ToolPreview.Fault != "" || e.ToolPreview.By != "look" || erased.ToolPreview.Text != "t" {
+		t.Errorf("erased: %+v", e.ToolPreview)
+	}
+}
+
+func TestMaskText(t *testing.T) {
+	args := json.RawMessage(`{"card":{"number":"4111 1111","cvc":"7"},"pin":1234,"note":"4111","keys":["a\"b\\c","zz"],"amount":7.50}`)
+	for _, c := range []struct {
+		text, want string
+		secrets    []string
+	}{
+		{"Charge 4111 1111, pin 1234", "Charge (masked), pin (masked)", []string{"card", "pin"}},
+		{"cvc 7, 17 or 7a", "cvc (masked), 17 or 7a", []string{"card"}},
+		{`keys a"b\c and "a\"b\\c" and zz, zzz`, `keys (masked) and "(masked)" and (masked), zzz`, []string{"keys"}},
+		{"amount 7.50 and 7.5", "amount (masked) and 7.5", []string{"amount"}},
+		{"4111 1111", "4111 1111", nil},
+		{"4111 1111", "(masked) 1111", []string{"note"}},
+		{"anything 1234 Zürich", "anything (masked) Zürich", []string{"*"}},
+	} {
+		if got := approvers.MaskText(c.text, args, c.secrets); got != c.want {
+			t.Errorf("%q without %q:\n got %q\nwant %q", c.text, c.secrets, got, c.want)
+		}
+	}
+	if got := approvers.MaskText("text", json.RawMessage(`{`), []string{"a"}); got != approvers.MaskedValue {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestSetMember(t *testing.T) {
+	for _, c := range []struct{ object, name, value, want string }{
+		{`{}`, "dry_run", "true", `{"dry_run":true}`},
+		{` { } `, "dry_run", "true", ` { "dry_run":true} `},
+		{`{"a":1.10, "b" : [ 2 ]}`, "dry_run", "true", `{"a":1.10, "b" : [ 2 ],"dry_run":true}`},
+		{`{"dry_run":false ,"a":1}`, "dry_run", "true", `{"dry_run":true ,"a":1}`},
+		{`{"a":{"dry_run":false},"dry_run" :  "no"}`, "dry_run", `"simulate"`, `{"a":{"dry_run":false},"dry_run" :  "simulate"}`},
+		{`{"dry\u005frun":false}`, "dry_run", "true", `{"dry\u005frun":true}`},
+	} {
+		got, err := approvers.SetMember(json.RawMessage(c.object), c.name, json.RawMessage(c.value))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: got %s, %v; want %s", c.object, got, err, c.want)
+		}
+	}
+	for _, bad := range []string{``, `[]`, `{`, `{"a":`, `{"a"}`, `null`} {
+		if got, err := approvers.SetMember(json.RawMessage(bad), "a", json.RawMessage("true")); err == nil {
+			t.Errorf("%q: got %s", bad, got)
+		}
+	}
+}
+
+// FuzzForetell: whatever a tool says, the headline is one line of at most 600 characters, and no secret value of more
+// than two characters is in what is kept.
+func FuzzForetell(f *testing.F) {
+	f.Add("Would charge 4111 1111", "4111 1111")
+	f.Add(`{"message":"a\u0007\nb"}`, "ab\"c")
+	f.Add("\xff\u2028approved by <!channel>", "(masked)")
+	f.Fuzz(func(t *testing.T, text, secret string) {
+		args, err := json.Marshal(map[string]string{"pin": secret, "note": "n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := approvers.Request{
+			State: approvers.Pending, Args: args, Secrets: []string{"pin"}, Digest: "d",
+			ToolPreview: &approvers.ToolPreview{By: "look", State: approvers.ToolPreviewPending, Digest: "d"},
+		}
+		after, _, changed := r.RecordToolPreview("d", text, "", start)
+		if !changed {
+			t.Fatal("not taken in")
+		}
+		kept := after.ToolPreview.Text + after.ToolPreview.Fault
+		if utf8.RuneCountInString(after.Preview) > approvers.MaxHeadline || strings.ContainsAny(after.Preview, "\n\r") || utf8.RuneCountInString(kept) > approvers.MaxToolPreview || !utf8.ValidString(kept+after.Preview) {
+			t.Errorf("%q gives %q, %q", text, after.Preview, kept)
+		}
+		var decoded struct{ Pin string }
+		if json.Unmarshal(args, &decoded) == nil && utf8.RuneCountInString(decoded.Pin) > 2 && strings.Contains(kept, decoded.Pin) && !strings.Contains("look says: (masked)it said nothing", decoded.Pin) {
+			t.Errorf("%q still says %q: %q", text, decoded.Pin, kept)
+		}
+	})
+}

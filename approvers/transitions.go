@@ -1,0 +1,407 @@
+package approvers
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// DecisionContext is the context of every decision: the current policy and the time of the transaction.
+type DecisionContext struct {
+	Policy *Policy
+	Now    time.Time
+}
+
+// Refresh updates the plan of a pending request after a policy change, to the union of both plans. It voids a request
+// that nobody could allow any more.
+func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
+	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
+		return r, nil
+	}
+	plan := r.Plan.Union(in.Policy, in.Policy.Plan(r.AsCall(args)))
+	if plan.Verdict != Refuse {
+		if problem := plan.unsatisfiable(in.Policy, r.Tool); problem != "" {
+			plan.refuse(problem)
+		}
+	}
+	if plan.Verdict == Refuse {
+		r.Plan.PolicyHash = plan.PolicyHash
+		r, events, _ := r.end(Voided, "", "", "", "the policy changed: "+plan.Why[len(plan.Why)-1], in.Now)
+		return r, events
+	}
+	was := r
+	if r.outgrownBy(in.Policy, plan) {
+		r, events := r.restart()
+		r.Plan = plan
+		r, started := r.keepHanded(was.Plan.Stages).begin(in, StageReplaced, was)
+		return r, append(append([]Event{PlanChanged{}}, events...), started)
+	}
+	var events []Event
+	if !slices.EqualFunc(plan.Stages, r.Plan.Stages, Stage.Equal) {
+		events = append(events, PlanChanged{})
+	}
+	r.Plan = plan
+	// Roles that are no longer leads of the stage's roles lose their say.
+	r = r.keepLeads(in.Policy)
+	if len(r.Joined) != len(was.Joined) {
+		events = append(events, LeadsLeft{})
+	}
+	return r.rearm(in), events
+}
+
+// outgrownBy reports whether the plan invalidates the stages passed so far: a stage up to the current one or the risk
+// differs, or an approval is no longer valid.
+func (r Request) outgrownBy(p *Policy, plan Plan) bool {
+	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
+		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return !plan.takes(p, r, d) })
+}
+
+// takes reports whether an earlier approval is still valid. Its giver must not be barred. The role that gave the
+// authority must still name them, be able to reach the stage, cover the tool, and at the last stage have the ceiling.
+// An operator's approval is valid as long as the policy allows break glass for the tool.
+func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
+	if d.BreakGlass {
+		t, _ := p.Tool(r.Tool, r.Agent)
+		return t.BreakGlass
+	}
+	role, ok := p.Role(d.Role)
+	s, last := plan.Stages[d.Stage], d.Stage == len(plan.Stages)-1
+	asked := slices.Contains(s.Roles(), role.Name) || p.leadsTo(s, role.Name) || role.MaxRisk >= p.lowestCeiling(s)
+	return ok && asked && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
+}
+
+// restart returns to the first stage. Earlier decisions no longer count.
+func (r Request) restart() (Request, []Event) {
+	r.Stage = 0
+	r.Decisions = slices.Clone(r.Decisions)
+	var fell []PersonID
+	for i, d := range r.Decisions {
+		if !d.Fallen && !slices.Contains(fell, d.By) {
+			fell = append(fell, d.By)
+		}
+		r.Decisions[i].Fallen = true
+	}
+	if len(fell) == 0 {
+		return r, nil
+	}
+	return r, []Event{DecisionsFell{Of: fell}}
+}
+
+// waits returns why nobody can act on the request, or nil.
+func (r Request) waits(m Action) *Denied {
+	switch {
+	case r.State != Pending:
+		return r.Over()
+	case m.At.After(r.ExpiresAt):
+		return &Denied{Code: DeniedLate, At: r.ExpiresAt}
+	}
+	return nil
+}
+
+// ready returns why a pending request can't be decided, or nil.
+func (r Request) ready(m Action) *Denied {
+	if denied := r.waits(m); denied != nil {
+		return denied
+	}
+	if m.Digest != r.Digest {
+		return &Denied{Code: DeniedStale}
+	}
+	return nil
+}
+
+// MayDecide returns why a person can't decide the request in any way, or nil. The transitions check this themselves.
+func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
+	if denied := r.ready(m); denied != nil {
+		return denied
+	}
+	_, denied := r.Authority(in.Policy, m.Who)
+	return denied
+}
+
+// Approve counts a person's approval. When the stage has its quorum, the next one starts.
+func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return r, nil, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return r, nil, denied
+	}
+	if r.counted(m.Who.ID) {
+		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
+	}
+	if r.Plan.Risk >= Critical && r.ToolPreview.unseen(m.At) {
+		return r, nil, &Denied{Code: DeniedPreview}
+	}
+	if r.WantsTyping() && !m.Typed {
+		return r, nil, &Denied{Code: DeniedTyped}
+	}
+	if len(r.Decisions) >= MaxDecisions {
+		return r, nil, &Denied{Code: DeniedFull}
+	}
+	r, events := r.count(in, Approve, role, m)
+	return r, events, nil
+}
+
+// retractDecision voids a person's earlier decision at the current stage, because they have changed their mind.
+func (r Request) retractDecision(who PersonID) Request {
+	r.Decisions = slices.Clone(r.Decisions)
+	for i, d := range r.Decisions {
+		if d.By == who && d.Stage == r.Stage {
+			r.Decisions[i].Fallen = true
+		}
+	}
+	return r
+}
+
+// agreedBefore reports whether a person's approval of an earlier stage counts.
+func (r Request) agreedBefore(who PersonID) bool {
+	return slices.ContainsFunc(r.Standing(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
+}
+
+// MaxDecisions limits the decisions of a request, well above the needs of stages. It stops people who keep changing
+// their minds. Beyond it the request can only be edited, withdrawn, or expire.
+const MaxDecisions = 60
+
+// count adds an approval. If the stage has its quorum then, the request goes to the next stage or is approved.
+func (r Request) count(in DecisionContext, kind DecisionKind, role Role, m Action) (Request, []Event) {
+	r, decided := r.retractDecision(m.Who.ID).decide(m.decision(kind, role, r, in.Now))
+	if !r.Passed(r.Stage) {
+		return r, []Event{decided}
+	}
+	if r.Stage < len(r.Plan.Stages)-1 {
+		was := r
+		r.Stage++
+		r, started := r.begin(in, StagePassed, was)
+		return r, []Event{decided, started}
+	}
+	return r.approved(in, m, role, decided)
+}
+
+// decide adds a decision.
+func (r Request) decide(d Decision) (Request, Event) {
+	r.Decisions = append(slices.Clip(r.Decisions), d)
+	return r, DecisionMade{Decision: d}
+}
+
+// approved ends the last stage. The call may run now.
+func (r Request) approved(in DecisionContext, m Action, role Role, decided Event) (Request, []Event) {
+	r = r.close(Approved, m.Who.ID, m.Who.Name, role.Name, "", in.Now)
+	t, _ := in.Policy.Tool(r.Tool, r.Agent)
+	r.RunBy = in.Now.Add(t.RunWithin)
+	return r, []Event{decided, RequestApproved{}}
+}
+
+// decision returns the action as a stored decision.
+func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time) Decision {
+	return Decision{
+		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage, Digest: r.Digest, Rendering: m.Rendering,
+		Reason: m.Reason, At: now, Typed: m.Typed, Took: m.Took, WithoutToolPreview: r.ToolPreview.unseen(m.At),
+	}
+}
+
+// Reject counts a rejection. It ends the request when the stage has as many as it asks for. A person who approved
+// before may still reject while the request is pending.
+func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return r, nil, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return r, nil, denied
+	}
+	if m.Reason == "" {
+		return r, nil, &Denied{Code: DeniedNoReason}
+	}
+	if slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == m.Who.ID }) {
+		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy), State: Rejected}
+	}
+	if r.CurrentStage().Rejects > 1 && r.agreedBefore(m.Who.ID) {
+		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // an approval and a rejection of one person can't both count; they can revoke the approval
+	}
+	if len(r.Decisions) >= MaxDecisions {
+		return r, nil, &Denied{Code: DeniedFull}
+	}
+	r, decided := r.retractDecision(m.Who.ID).decide(m.decision(Reject, role, r, in.Now))
+	if len(r.Against(r.Stage)) < r.CurrentStage().Rejects {
+		return r, []Event{decided}, nil
+	}
+	r, events, denied := r.end(Rejected, m.Who.ID, m.Who.Name, role.Name, m.Reason, in.Now)
+	return r, append([]Event{decided}, events...), denied
+}
+
+// Unbundle gives a request of a bundle its own card. Everybody who may decide it can.
+func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
+	if r.State != Pending {
+		return r, nil, r.Over()
+	}
+	if _, denied := r.Authority(in.Policy, who); denied != nil {
+		return r, nil, denied
+	}
+	if !r.Bundled() {
+		return r, nil, &Denied{Code: DeniedNothing}
+	}
+	r.Apart = true
+	return r, []Event{RequestUnbundled{}}, nil
+}
+
+// Edited is an edited call: a new execution with its digest, and its plan.
+type Edited struct {
+	Execution    string
+	Args         json.RawMessage
+	Digest       string
+	Preview      string
+	PreviewFault string
+	ToolPreview  *ToolPreview
+	Plan         Plan
+}
+
+// Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor's own
+// approval counts if they have the authority for the new plan's first stage and were shown all arguments. If the call
+// is critical now, they must also have typed the value, and its tool preview must not be pending.
+func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return r, nil, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return r, nil, denied
+	}
+	if e.Plan.Verdict == Auto {
+		t, _ := in.Policy.Tool(r.Tool, r.Agent)
+		e.Plan.askAfterEdit(in.Policy, t)
+	}
+	if e.Plan.Verdict != Ask {
+		return r, nil, &Denied{Code: DeniedEdit, Detail: e.Plan.Why[len(e.Plan.Why)-1]}
+	}
+	was := r
+	edit := Edit{By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Before: r.Args, After: e.Args, Reason: m.Reason}
+	r.Edits = append(slices.Clone(r.Edits), edit)
+	r, fell := r.restart()
+	events := append([]Event{ArgsEdited{Edit: edit}}, fell...)
+	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
+	r.Preview, r.PreviewFault, r.ToolPreview = e.Preview, e.PreviewFault, e.ToolPreview
+	r.Plan = e.Plan
+	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
+		// The editor has a sufficient ceiling, so they may replace the role that was routed to by ceiling.
+		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
+	}
+	r, started := r.keepHanded(was.Plan.Stages).begin(in, StageEdited, was)
+	events = append(events, started)
+	if own, denied := r.Authority(in.Policy, m.Who); denied == nil && !m.Partly && (!r.WantsTyping() || m.Typed) && (r.Plan.Risk < Critical || !r.ToolPreview.Making()) {
+		r, counted := r.count(in, Modify, own, m)
+		return r, append(events, counted...), nil
+	}
+	d := m.decision(Modify, role, r, in.Now)
+	d.Fallen = true
+	r, decided := r.decide(d)
+	return r, append(events, decided), nil
+}
+
+// Withdraw ends a request for a requester, or for somebody whose message waits behind it.
+func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
+	if !r.State.Open() {
+		return r, nil, r.Over()
+	}
+	if who.ID == "" || who.Deleted {
+		return r, nil, &Denied{Code: DeniedUnidentified}
+	}
+	if !waiting && !slices.Contains(r.Facts.Requesters, who.ID) {
+		return r, nil, &Denied{Code: DeniedNotRequester}
+	}
+	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
+}
+
+// Revoke ends an approved request before it runs, for good, with a reason. People who approved can, and people who may
+// decide now.
+func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
+	if r.State == Consumed {
+		return r, nil, &Denied{Code: DeniedStarted}
+	}
+	if !r.State.Open() {
+		return r, nil, r.Over()
+	}
+	if code := m.Who.trouble(); code != "" {
+		return r, nil, &Denied{Code: code}
+	}
+	var role string
+	for _, d := range r.Standing() {
+		if d.By == m.Who.ID {
+			role = d.Role
+		}
+	}
+	if own, denied := r.Authority(in.Policy, m.Who); role == "" && r.State == Approved && denied == nil {
+		role = own.Name
+	}
+	if role == "" {
+		return r, nil, &Denied{Code: DeniedNotApprover, Role: r.title(in.Policy)}
+	}
+	if m.Reason == "" {
+		return r, nil, &Denied{Code: DeniedNoReason}
+	}
+	return r.end(Revoked, m.Who.ID, m.Who.Name, role, m.Reason, in.Now)
+}
+
+// Expire ends a request whose deadline has passed, either undecided or approved and not started in time. If the policy
+// escalates on expiry, an undecided stage goes to the next lead first, and the request stays pending. It returns false
+// if no deadline has passed.
+func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
+	switch {
+	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
+		if up, lead, ok := r.goUp(in); ok {
+			return up, []Event{Escalated{Lead: lead}}, true
+		}
+		r, events, _ := r.end(Expired, "", "", "", "nobody decided in time", in.Now)
+		return r, events, true
+	case r.State == Approved && !in.Now.Before(r.RunBy):
+		r, events, _ := r.end(Expired, "", "", "", "it was approved but could not be started in time", in.Now)
+		return r, events, true
+	}
+	return r, nil, false
+}
+
+// Void ends an open request because what it would run has changed.
+func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Denied) {
+	if !r.State.Open() {
+		return r, nil, r.Over()
+	}
+	return r.end(Voided, "", "", "", reason, in.Now)
+}
+
+// Recheck checks an approved request against a policy that changed before it ran. If the union of both plans asks for
+// more approvals, the request is pending again, with a new deadline. If nobody could allow it, it is voided.
+func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
+	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
+		return r, nil
+	}
+	was := r
+	r.State = Pending
+	r, events := r.Refresh(in, args)
+	if r.State != Pending {
+		return r, events
+	}
+	if len(r.Plan.Stages) == len(was.Plan.Stages) && !was.outgrownBy(in.Policy, r.Plan) {
+		was.Plan = r.Plan
+		return was, nil
+	}
+	_, fell := was.restart()
+	r, _ = r.restart()
+	r.ClosedBy, r.ClosedName, r.ClosedRole, r.ClosedAt, r.RunBy = "", "", "", time.Time{}, time.Time{}
+	r, started := r.begin(in, StageReopened, was)
+	return r, append(append([]Event{RequestReopened{}}, fell...), started)
+}
+
+// Consume uses up the approval for one run.
+func (r Request) Consume(in DecisionContext) (Request, []Event, *Denied) {
+	if r.State != Approved {
+		return r, nil, r.Over()
+	}
+	if !in.Now.Before(r.RunBy) {
+		return r, nil, &Denied{Code: DeniedLate, At: r.RunBy}
+	}
+	if r.agreed() != "" {
+		return r, nil, &Denied{Code: DeniedNothing}
+	}
+	r.State = Consumed
+	return r, []Event{RequestConsumed{}}, nil
+}

@@ -1,0 +1,242 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// Departure is a person's notice that they are away, with an optional stand-in.
+type Departure struct {
+	Inbox    string // the delivery that it came in, closed in the same transaction
+	Who      approvers.Identity
+	From     time.Time // zero: now
+	Until    time.Time
+	Delegate *approvers.Identity // nil: no stand-in
+}
+
+// SetAway records that a person is away, in place of their earlier absence. It notifies the stand-in. When the absence
+// begins, the availability of the person's requests is checked again.
+func (w *Workflow) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
+	var out approvers.Absence
+	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
+		if m.From.IsZero() {
+			m.From = t.now
+		}
+		a, denied := approvers.Leave(t.deciding(), m.Who, m.From, m.Until, m.Delegate)
+		if denied != nil {
+			return denied, nil
+		}
+		if often, err := t.awayOften(a.Who); often || err != nil {
+			return &approvers.Denied{Code: approvers.DeniedOften}, err
+		}
+		before, err := t.Absence(a.Who)
+		if ignoreNotFound(err) != nil {
+			return nil, err
+		}
+		a.Version = before.Version
+		if out, err = t.putAbsence(a); err != nil {
+			return nil, err
+		}
+		begins := a.From
+		if begins.Before(t.now) {
+			begins = t.now
+		}
+		if err := t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: begins}); err != nil || a.Delegate == "" {
+			return nil, err
+		}
+		return nil, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxStandIn, Ref: string(a.Who), Step: int(out.Version), To: toUser + a.Delegate.User()})
+	})
+	return out, err
+}
+
+// mostDepartures limits how often a person can set an absence per day: each one is recorded, and notifies the stand-in.
+const mostDepartures = 20
+
+// awayOften reports whether somebody has reached mostDepartures today. They can always end an absence.
+func (t *tx) awayOften(who approvers.PersonID) (bool, error) {
+	records, err := t.Audit(absenceChain(who))
+	n := 0
+	for _, a := range records {
+		if a.Kind == approvers.AuditAway && a.At.After(t.now.Add(-24*time.Hour)) {
+			n++
+		}
+	}
+	return n >= 2*mostDepartures, err // each absence has two records: its start and its end
+}
+
+// Back ends or cancels a person's absence. Their requests are where they were.
+func (w *Workflow) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
+	var out approvers.Absence
+	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
+		a, err := t.Absence(who.ID)
+		if ignoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err != nil || a.Over(t.now) {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		if out, err = t.putAbsence(a.Back(t.now)); err != nil {
+			return nil, err
+		}
+		return nil, t.ClearTimer(store.TimerAway, string(who.ID))
+	})
+	return out, err
+}
+
+// putAbsence writes an absence and its audit record. It updates the notices about the previous one.
+func (t *tx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
+	if err := t.PutAbsence(a); err != nil {
+		return a, err
+	}
+	a.Version++
+	facts := map[string]string{
+		"from": a.From.Format(time.RFC3339), "until": a.Until.Format(time.RFC3339), "delegate": string(a.Delegate), "version": strconv.FormatUint(a.Version, 10),
+	}
+	if err := t.audit(absenceChain(a.Who), approvers.AuditAway, a.Who, facts, nil); err != nil {
+		return a, err
+	}
+	told, err := t.OutboxMessagesOf(string(a.Who))
+	if err != nil {
+		return a, err
+	}
+	for _, s := range told {
+		if s.Step != int(a.Version)-1 { // notices about older absences are up to date
+			continue
+		}
+		if err := t.changed(s); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// absenceChain returns the name of the audit chain of a person's absences.
+func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
+
+// Absence returns a person's absence, or the zero value if there never was one.
+func (w *Workflow) Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		a, err = r.Absence(who)
+		return ignoreNotFound(err)
+	})
+	return a, err
+}
+
+// StandsInFor lists current and future absences for which a person stands in.
+func (w *Workflow) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		list = nil
+		all, err := r.Absences()
+		for _, a := range all {
+			if a.Delegate == who && !a.Over(w.now()) {
+				list = append(list, a)
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
+// Away returns the people who are away now, by Slack user id.
+func (w *Workflow) Away(ctx context.Context) (away map[string]approvers.Absence, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		away, err = awayAt(r, w.now())
+		return err
+	})
+	return away, err
+}
+
+func awayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error) {
+	all, err := r.Absences()
+	if err != nil {
+		return nil, err
+	}
+	away := map[string]approvers.Absence{}
+	for _, a := range all {
+		if a.During(now) {
+			away[a.Who.User()] = a
+		}
+	}
+	return away, nil
+}
+
+// present removes the people who are away, unless nobody would be left.
+func (t *tx) present(users []string) ([]string, error) {
+	away, err := awayAt(t, t.now)
+	if err != nil || len(away) == 0 {
+		return users, err
+	}
+	here := slices.DeleteFunc(slices.Clone(users), func(user string) bool {
+		_, gone := away[user]
+		return gone
+	})
+	if len(here) == 0 {
+		return users, nil
+	}
+	return here, nil
+}
+
+// Depart begins an absence: it checks availability again for all requests that wait for one of the person's roles, or
+// for the person by name. roles are the person's current roles.
+func (w *Workflow) Depart(ctx context.Context, timer store.Timer, roles []string) error {
+	who := approvers.PersonID(timer.Ref)
+	concerned := func(r approvers.Request) bool {
+		return r.State == approvers.Pending && (slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||
+			slices.ContainsFunc(r.Invited, func(i approvers.Invite) bool { return i.Who == who }))
+	}
+	for after, more := (store.RequestCursor{}), true; more; {
+		var page []approvers.Request
+		err := w.Store.View(ctx, func(r store.Reader) (err error) {
+			page, err = r.OpenRequests(after, pageOfRequests)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		more = len(page) == pageOfRequests
+		if more {
+			last := page[len(page)-1]
+			after = store.RequestCursor{CreatedAt: last.CreatedAt, ID: last.ID}
+		}
+		page = slices.DeleteFunc(page, func(r approvers.Request) bool { return !concerned(r) })
+		if len(page) == 0 {
+			continue
+		}
+		if err := w.update(ctx, "depart", func(t *tx) error { return t.recheckAvailability(page) }); err != nil {
+			return err
+		}
+	}
+	return w.update(ctx, "depart", func(t *tx) error {
+		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
+			return err // it was replaced meanwhile
+		}
+		return t.ClearTimer(store.TimerAway, timer.Ref)
+	})
+}
+
+// recheckAvailability schedules an availability check for those requests that are still open.
+func (t *tx) recheckAvailability(requests []approvers.Request) error {
+	for _, read := range requests {
+		r, err := t.Request(read.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if r.State != approvers.Pending {
+			continue
+		}
+		if err := t.scheduleAvailability(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

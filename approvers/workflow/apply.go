@@ -1,0 +1,36 @@
+package workflow
+
+import (
+	"countersign/approvers"
+)
+
+// apply writes a request that a transition returned, and the consequences of the transition's events. Every change of a
+// request goes through apply. Each consequence turns events into rows and has its own file, apply_*.go. Their order
+// here is the order of the audit chain: the decision, the request's new position, the model's result.
+func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
+	events = r.NetEvents(events)
+	r, events = leaveBundle(r, events)
+	r, moved, err := t.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
+	if err != nil {
+		return err
+	}
+	if err := t.PutRequest(r); err != nil {
+		return err
+	}
+	for _, consequence := range []func(approvers.Request, []approvers.Event) error{
+		t.updateCall,      // the call's execution and preview
+		t.updateTimers,    // deadlines, reminders, the run
+		t.auditEvents,     // the request's chain
+		t.countEvents,     // metrics, and the row of unchanged approvals
+		t.refreshMessages, // everything that shows the request
+		t.notifyPeople,    // direct messages to the people concerned
+	} {
+		if err := consequence(r, events); err != nil {
+			return err
+		}
+	}
+	if err := t.showCards(r, events, moved); err != nil {
+		return err
+	}
+	return t.updateTurn(r, events)
+}

@@ -1,0 +1,121 @@
+package workflow
+
+import (
+	"strconv"
+
+	"countersign/approvers"
+)
+
+// auditEvents records events in the request's chain. Acts of people and timers come first, then policy changes found in
+// the same transaction, then the request's new position. The use case itself records a click before all of these,
+// because it knows what was shown.
+func (t *tx) auditEvents(r approvers.Request, events []approvers.Event) error {
+	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditMove} {
+		for _, e := range events {
+			if err := record(r, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// auditAct records the act of a person, a timer or a tool on a request.
+func (t *tx) auditAct(r approvers.Request, e approvers.Event) error {
+	switch e := e.(type) {
+	case approvers.Escalated:
+		facts := map[string]string{"role": e.Lead.Name, "digest": r.Digest}
+		if e.Again {
+			facts["again"] = strconv.Itoa(r.Rounds)
+		}
+		return t.audit(r.ID, approvers.AuditEscalated, "", facts, nil)
+	case approvers.ReminderDue:
+		return t.auditReminded(r, len(e.People))
+	case approvers.PersonInvited:
+		return t.auditInvited(r, e.Invite)
+	case approvers.SourceEdited:
+		return t.auditMessageEdit(r)
+	case approvers.PreviewMade:
+		return t.auditToolPreview(r, string(r.ToolPreview.State), []byte(r.ToolPreview.Text+r.ToolPreview.Fault))
+	}
+	return nil
+}
+
+// auditPlan records that the current policy asks for something else than the policy at the time of the proposal.
+func (t *tx) auditPlan(r approvers.Request, e approvers.Event) error {
+	if _, changed := e.(approvers.PlanChanged); !changed {
+		return nil
+	}
+	return t.audit(r.ID, approvers.AuditReplanned, "", map[string]string{
+		"policy": r.Plan.PolicyHash, "risk": r.Plan.Risk.String(), "stages": r.Plan.StageFacts(), "digest": r.Digest,
+	}, nil)
+}
+
+// auditMove records the request's new position. A new request is recorded as proposed, and a consumed one as executing.
+func (t *tx) auditMove(r approvers.Request, e approvers.Event) error {
+	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
+	switch e := e.(type) {
+	case approvers.RequestReopened:
+		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
+		facts["why"] = "the policy became stricter after the approval"
+		return t.audit(r.ID, approvers.AuditReopened, "", facts, nil)
+	case approvers.StageStarted:
+		if !e.Advances() {
+			return nil
+		}
+		facts["stage"] = strconv.Itoa(e.Stage + 1)
+		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
+		return t.audit(r.ID, approvers.AuditAdvanced, "", facts, nil)
+	case approvers.RequestApproved:
+		facts[approvers.FactStages], facts[approvers.FactStanding] = r.Plan.StageFacts(), r.StandingFacts()
+		return t.audit(r.ID, approvers.AuditApproved, "", facts, nil)
+	case approvers.RequestClosed:
+		return t.audit(r.ID, approvers.AuditClosed, r.ClosedBy, facts, map[string]string{"reason": r.Reason})
+	}
+	return nil
+}
+
+// auditReminded records how many people were reminded.
+func (t *tx) auditReminded(r approvers.Request, people int) error {
+	if people == 0 {
+		return nil
+	}
+	return t.audit(r.ID, approvers.AuditReminded, "", map[string]string{
+		"people": strconv.Itoa(people), "reminder": strconv.Itoa(r.Reminded), "round": strconv.Itoa(r.Told), "digest": r.Digest,
+	}, nil)
+}
+
+// auditInvited records that a person was added to the stage. A person who is away did not act, so they are not the
+// actor.
+func (t *tx) auditInvited(r approvers.Request, i approvers.Invite) error {
+	facts := map[string]string{"person": string(i.Who), "role": i.Role, "by": string(i.By), "digest": r.Digest}
+	actor := i.By
+	if i.Away {
+		actor, facts["why"] = "", "away"
+	}
+	return t.audit(r.ID, approvers.AuditInvited, actor, facts, nil)
+}
+
+// auditMessageEdit records an edit or a deletion of the message that led to a request.
+func (t *tx) auditMessageEdit(r approvers.Request) error {
+	w := r.Facts.MessageEdit
+	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
+	var words any
+	if !w.Deleted {
+		words = []byte(w.Text)
+	}
+	facts := map[string]string{"what": what, "message": r.Facts.MessageTS, "digest": r.Digest}
+	return t.audit(r.ID, approvers.AuditMessageEdited, "", facts, words)
+}
+
+// auditToolPreview records that a tool was asked for a preview, and its response.
+func (t *tx) auditToolPreview(r approvers.Request, state string, body []byte) error {
+	facts := map[string]string{"digest": r.Digest, "by": r.ToolPreview.By, "state": state, "try": strconv.Itoa(r.ToolPreview.Tries)}
+	if r.ToolPreview.Dry {
+		facts["dry_run"] = "true"
+	}
+	if body == nil {
+		return t.audit(r.ID, approvers.AuditPreviewed, "", facts, nil)
+	}
+	return t.audit(r.ID, approvers.AuditPreviewed, "", facts, body)
+}

@@ -1,0 +1,102 @@
+package workflow
+
+import (
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// updateCall updates the call: an edit gives it another execution, and a tool may give it a preview.
+func (t *tx) updateCall(r approvers.Request, events []approvers.Event) error {
+	for _, e := range events {
+		switch e := e.(type) {
+		case approvers.ArgsEdited:
+			if err := t.replaceExecution(r); err != nil {
+				return err
+			}
+		case approvers.PreviewMade:
+			if !e.Headline {
+				continue
+			}
+			call, err := t.Call(r.Call)
+			if err != nil {
+				return err
+			}
+			call.Preview = r.Preview
+			if err := t.PutCall(call); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// updateTurn shows the request's step in its thread again. When the request is closed, it gives the call its result.
+// The step of a new request is shown by the use case that proposes it.
+func (t *tx) updateTurn(r approvers.Request, events []approvers.Event) error {
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	if !approvers.HasEvent[approvers.RequestOpened](events) {
+		for _, kind := range []store.OutboxKind{store.OutboxStep, store.OutboxMessageEdit} {
+			if err := t.changedTurn(r.Turn, kind, call.Step); err != nil {
+				return err
+			}
+		}
+	}
+	if closed, ok := approvers.FindEvent[approvers.RequestClosed](events); ok {
+		return t.giveResult(call, approvers.Outcome(closed.State), r.ClosedResult(t.policy).Text())
+	}
+	return nil
+}
+
+// giveResult gives a call its only result. After the last result of a step, the model is called again.
+func (t *tx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
+	if call.Outcome != "" {
+		return nil
+	}
+	call.Outcome, call.Result, call.ReturnedAt = outcome, text, t.now
+	if err := t.PutCall(call); err != nil {
+		return err
+	}
+	chain := call.Request
+	if chain == "" {
+		chain = call.Execution
+	}
+	if chain == "" {
+		chain = call.ID
+	}
+	if err := t.audit(chain, approvers.AuditReturned, "", map[string]string{"outcome": string(outcome)}, []byte(text)); err != nil {
+		return err
+	}
+	turn, err := t.Turn(call.Turn)
+	if err != nil {
+		return err
+	}
+	if turn.State != approvers.TurnWaiting || turn.Step != call.Step {
+		return nil
+	}
+	calls, err := t.Calls(call.Turn)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if c.Step == turn.Step && c.Outcome == "" {
+			return nil
+		}
+	}
+	if turn.Halted != "" {
+		conv, err := t.Conversation(turn.Conversation)
+		if err != nil {
+			return err
+		}
+		return t.stop(turn, conv, turn.Halted, true)
+	}
+	if turn, err = turn.Think(); err != nil {
+		return err
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return err
+	}
+	return t.think(turn)
+}

@@ -1,0 +1,151 @@
+package workflow
+
+import (
+	"errors"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// refreshMessages schedules an update of everything that shows the request: its own messages, those of the run that it
+// repeats, and its bundle.
+func (t *tx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
+	if err := t.changedRef(r.ID); err != nil {
+		return err
+	}
+	if err := t.changedEarlier(r); err != nil {
+		return err
+	}
+	return t.changedBundle(r)
+}
+
+// notifyPeople writes messages, in addition to the cards, to the people whom an event concerns.
+func (t *tx) notifyPeople(r approvers.Request, events []approvers.Event) error {
+	for _, e := range events {
+		var err error
+		switch e := e.(type) {
+		case approvers.DecisionsFell:
+			err = t.tellFallen(r, e, events)
+		case approvers.DecisionMade:
+			if e.Decision.BreakGlass {
+				err = t.tellBroken(r)
+			}
+		case approvers.RemarkMade:
+			err = t.tellRemark(r, e.Index)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellFallen notifies people whose decision no longer counts because somebody else edited the arguments or the policy
+// became stricter. People who decided in the same transaction are not notified.
+func (t *tx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
+	step := 0
+	if approvers.HasEvent[approvers.ArgsEdited](events) {
+		step = len(r.Edits)
+	}
+	for _, who := range fell.Of {
+		if slices.ContainsFunc(events, func(e approvers.Event) bool {
+			made, ok := e.(approvers.DecisionMade)
+			return ok && made.Decision.By == who
+		}) {
+			continue
+		}
+		if err := t.notify(r.ID, who, store.NoteFallen, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellRemark sends a question to the requesters, and notifies the person who asked of an answer.
+func (t *tx) tellRemark(r approvers.Request, index int) error {
+	switch m := r.Remark(index); m.Kind {
+	case approvers.Question:
+		return t.newOutboxMessage(store.OutboxMessage{
+			Kind: store.OutboxQuestion, Ref: r.ID, Request: r.ID, Step: index, To: toConversation + r.Conversation,
+		})
+	case approvers.Answer:
+		return t.notify(r.ID, r.Remark(m.To).By, store.NoteAnswered, m.To)
+	}
+	return nil
+}
+
+// showCards shows a pending request to the people whom it waits for now. moved reports whether it has left a card
+// queue. The use case that proposes a new request shows it, together with the others of its step.
+func (t *tx) showCards(r approvers.Request, events []approvers.Event, moved bool) error {
+	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
+		return nil
+	}
+	if moved || slices.ContainsFunc(events, func(e approvers.Event) bool { return wantsCard(r, e) }) {
+		if err := t.wantCard(r); err != nil {
+			return err
+		}
+		if err := t.cardsAgain(r); err != nil {
+			return err
+		}
+	}
+	for _, e := range events {
+		var err error
+		switch e := e.(type) {
+		case approvers.Escalated:
+			if err = t.cardsAgain(r); err == nil && !e.Again {
+				err = t.wantQueued(r, toRole+e.Lead.Name)
+			}
+		case approvers.ReminderDue:
+			err = t.remindPeople(r, e.People)
+		case approvers.PersonInvited:
+			err = t.showInvited(r, e.Invite)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantsCard reports whether an event makes a card necessary, for other people or other arguments.
+func wantsCard(r approvers.Request, e approvers.Event) bool {
+	switch e := e.(type) {
+	case approvers.ArgsEdited, approvers.RequestReopened, approvers.RequestUnbundled:
+		return true
+	case approvers.StageStarted:
+		return e.Reassigned(r)
+	}
+	return false
+}
+
+// remindPeople reminds people, where their card is, that a request waits.
+func (t *tx) remindPeople(r approvers.Request, people []approvers.Identity) error {
+	if err := t.cardsAgain(r); err != nil {
+		return err
+	}
+	for _, who := range people {
+		if err := t.notify(r.ID, who.ID, store.NoteReminder, r.Reminded+r.Told); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showInvited sends the card by direct message to a person who was added to the stage. If they have the card already,
+// they are notified of the hand-on.
+func (t *tx) showInvited(r approvers.Request, i approvers.Invite) error {
+	messages, err := t.OutboxMessagesOf(r.ID)
+	if err != nil {
+		return err
+	}
+	for _, s := range messages {
+		if isCard(s.Kind) && s.To == toUser+i.Who.User() && s.State != store.OutboxUnreachable && s.State != store.OutboxRemoved {
+			return errors.Join(t.repost([]store.OutboxMessage{s}, false), t.notify(r.ID, i.Who, store.NoteInvited, 0))
+		}
+	}
+	if i.Away { // nobody chose this person, so the card queue's cap applies to stand-ins
+		return t.wantQueued(r, toUser+i.Who.User())
+	}
+	return t.wantAt(r, store.OutboxCard, toUser+i.Who.User(), "")
+}

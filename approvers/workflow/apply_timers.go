@@ -1,0 +1,108 @@
+package workflow
+
+import (
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// updateTimers sets the request's timers. Any transition may move the clocks of a pending request.
+func (t *tx) updateTimers(r approvers.Request, events []approvers.Event) error {
+	if err := t.setClocks(r); err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := t.updateTimersFor(r, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setClocks sets the deadline, the next reminder and the next escalation of a pending request.
+func (t *tx) setClocks(r approvers.Request) error {
+	if r.State != approvers.Pending {
+		return nil
+	}
+	if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}); err != nil {
+		return err
+	}
+	if err := t.setOrClear(store.TimerRemind, r.ID, r.RemindNext()); err != nil {
+		return err
+	}
+	if !r.ToolPreview.Making() {
+		if err := t.ClearTimer(store.TimerPreview, r.ID); err != nil {
+			return err
+		}
+	}
+	return t.setOrClear(store.TimerEscalate, r.ID, r.EscalateAt)
+}
+
+// updateTimersFor sets the timers that follow from one event.
+func (t *tx) updateTimersFor(r approvers.Request, e approvers.Event) error {
+	switch e := e.(type) {
+	case approvers.RequestOpened, approvers.ArgsEdited, approvers.RequestReopened:
+		if r.State == approvers.Pending && r.ToolPreview.Making() {
+			return t.startPreview(r)
+		}
+	case approvers.StageStarted, approvers.LeadsLeft:
+		if r.State == approvers.Pending {
+			return t.scheduleAvailability(r)
+		}
+	case approvers.Escalated:
+		if !e.Again {
+			return t.scheduleAvailability(r)
+		}
+	case approvers.AvailabilityResolved:
+		return t.setOrClear(store.TimerAvailability, r.ID, e.RecheckAt)
+	case approvers.RequestApproved:
+		if err := t.clearPending(r.ID); err != nil {
+			return err
+		}
+		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now})
+	case approvers.RequestConsumed, approvers.RequestClosed:
+		if err := t.clearPending(r.ID); err != nil {
+			return err
+		}
+		return t.ClearTimer(store.TimerExpire, r.ID)
+	}
+	return nil
+}
+
+// resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. It is used
+// when its deadline was moved or the clock was set back.
+func (t *tx) resetTimers(r approvers.Request) error {
+	if r.State == approvers.Approved {
+		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})
+	}
+	return t.updateTimers(r, []approvers.Event{approvers.RequestReopened{}, approvers.StageStarted{}})
+}
+
+// setOrClear sets a timer, or clears it if due is zero.
+func (t *tx) setOrClear(kind store.TimerKind, ref string, due time.Time) error {
+	if due.IsZero() {
+		return t.ClearTimer(kind, ref)
+	}
+	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
+}
+
+// startPreview starts a tool preview again. A running one was for the arguments before an edit.
+func (t *tx) startPreview(r approvers.Request) error {
+	t.stops[handled{store.TimerPreview, r.ID}] = true
+	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})
+}
+
+// clearPending clears the timers that only a pending request has, and stops its preview.
+func (t *tx) clearPending(request string) error {
+	t.stops[handled{store.TimerPreview, request}] = true
+	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerPreview} {
+		if err := t.ClearTimer(kind, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}

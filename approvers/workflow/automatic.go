@@ -1,0 +1,119 @@
+package workflow
+
+import (
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// automatic prepares a call to run without approval. The current policy must still permit this within its limit, or a
+// grant must replace the approval. Otherwise the call gets a request.
+func (t *tx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
+	e.Grant = "" // the expectation at the proposal is checked again
+	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+		return false, err
+	}
+	if why := t.unlike(e.Tool, e.ToolHash); why != "" {
+		return false, t.voidCall(call, *e, why)
+	}
+	turn, err := t.Turn(call.Turn)
+	if err != nil {
+		return false, err
+	}
+	conv, err := t.Conversation(call.Conversation)
+	if err != nil {
+		return false, err
+	}
+	authors, err := t.authors(conv.ID)
+	if err != nil {
+		return false, err
+	}
+	facts, err := t.askFacts(turn, conv, authors)
+	if err != nil {
+		return false, err
+	}
+	p, _ := t.policy.Tool(e.Tool, turn.Agent)
+	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
+	if err != nil { // it was taken under a policy that did not compute with its arguments
+		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
+	}
+	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}
+	r.Plan = t.policy.Plan(r.AsCall(args))
+	if r.Plan.Verdict == approvers.Observed {
+		return false, t.observe(call, *e, r.Plan, facts.Requesters)
+	}
+	limited, err := t.limited(p, *e)
+	switch {
+	case err != nil:
+		return false, err
+	case r.Plan.Verdict == approvers.Auto && !limited:
+		return true, t.countAuto(p, *e)
+	case r.Plan.Verdict == approvers.Auto:
+		r.Plan = t.policy.AskFor(r.AsCall(args), p.MaxAuto)
+	}
+	granted, err := t.useGrant(e, r, args, givers)
+	switch {
+	case err != nil:
+		return false, err
+	case granted:
+		return true, t.countAuto(p, *e)
+	}
+	return false, t.askInstead(call, *e, r)
+}
+
+// limited reports whether the tool's automatic runs in the conversation are used up.
+func (t *tx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
+	if p.MaxAuto.Count == 0 {
+		return false, nil
+	}
+	n, err := t.CounterSum(counterAuto(e.Tool, e.Conversation), t.now.Add(-p.MaxAuto.Per))
+	return p.MaxAuto.Reached(n), err
+}
+
+// countAuto counts an automatic run.
+func (t *tx) countAuto(p approvers.ToolPolicy, e approvers.Execution) error {
+	if p.MaxAuto.Count == 0 {
+		return nil
+	}
+	return t.AddCounter(store.Counter{Key: counterAuto(e.Tool, e.Conversation), At: t.now, ID: e.ID, N: 1})
+}
+
+// authors returns everybody whose messages the model may have received in a conversation.
+func (t *tx) authors(conversation string) ([]approvers.PersonID, error) {
+	messages, err := t.Messages(conversation, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []approvers.PersonID
+	for _, m := range messages {
+		if m.State == store.MessageTaken && m.Author != "" && !slices.Contains(out, m.Author) {
+			out = append(out, m.Author)
+		}
+	}
+	return out, nil
+}
+
+// askInstead opens a request for a call that was to run automatically, and shows it.
+func (t *tx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
+	if err := t.ask(call, e, r); err != nil {
+		return err
+	}
+	if err := t.changedTurn(call.Turn, store.OutboxStep, call.Step); err != nil {
+		return err
+	}
+	turn, err := t.Turn(call.Turn)
+	if err != nil || turn.State != approvers.TurnWaiting {
+		return err
+	}
+	return t.tellIfQueued(turn)
+}
+
+// voidCall ends a call that has no request.
+func (t *tx) voidCall(call store.Call, e approvers.Execution, reason string) error {
+	res := approvers.NewResult(approvers.OutcomeVoided, e.Tool, reason, "")
+	if err := t.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}

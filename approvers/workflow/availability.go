@@ -1,0 +1,81 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// StageSnapshot is a request and the people who are away now, by Slack user id. The people of its stage are looked up
+// from it.
+type StageSnapshot struct {
+	Request approvers.Request
+	Away    map[string]approvers.Absence
+	Policy  *approvers.Policy
+}
+
+// StageSnapshot reads the data for looking up a stage's people. A request that is not pending has none.
+func (w *Workflow) StageSnapshot(ctx context.Context, request string) (StageSnapshot, error) {
+	var out StageSnapshot
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		out = StageSnapshot{Policy: w.Policy()}
+		var err error
+		if out.Request, err = r.Request(request); err != nil || out.Request.State != approvers.Pending {
+			return ignoreNotFound(err)
+		}
+		out.Away, err = awayAt(r, w.now())
+		return err
+	})
+	return out, err
+}
+
+// errMoved means that the request changed during the look-up of its people. The look-up is repeated soon; no warning is
+// needed.
+var errMoved error = movedError{}
+
+type movedError struct{}
+
+func (movedError) Error() string { return "the request changed while its people were looked up" }
+
+func (movedError) After() time.Duration { return 100 * time.Millisecond }
+
+// ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
+// reached. people are the stage's people as of roll.
+func (w *Workflow) ResolveAvailability(ctx context.Context, timer store.Timer, roll StageSnapshot, people []approvers.Presence) error {
+	return w.update(ctx, "availability", func(t *tx) error {
+		r, err := t.pendingRequest(timer, roll)
+		if err != nil || r.ID == "" {
+			return err
+		}
+		after, events := r.ResolveAvailability(t.deciding(), people)
+		if err := t.tellTurns(after, people); err != nil {
+			return err
+		}
+		if !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events) {
+			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
+			return t.updateTimersFor(r, found) // nothing else changed
+		}
+		return t.apply(after, events)
+	})
+}
+
+// pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
+// If the request is not pending, it clears the timer and returns no request.
+func (t *tx) pendingRequest(timer store.Timer, roll StageSnapshot) (approvers.Request, error) {
+	r, err := t.Request(timer.Ref)
+	if errors.Is(err, store.ErrNotFound) || err == nil && r.State != approvers.Pending {
+		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)
+	}
+	if err == nil && r.Version != roll.Request.Version {
+		err = errMoved
+	}
+	return r, err
+}
+
+// scheduleAvailability schedules a check of who can be reached.
+func (t *tx) scheduleAvailability(r approvers.Request) error {
+	return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: t.now})
+}

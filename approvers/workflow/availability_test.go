@@ -1,0 +1,271 @@
+package workflow_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// withDeputy is the policy with a second team lead, who has a role of their own, and U0006, who has none.
+func withDeputy(p *approvers.Policy) {
+	p.Approvers = append(p.Approvers, approvers.Role{
+		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},
+	})
+}
+
+var deputy = person("U0005")
+
+func newHarnessWith(t testing.TB, change ...func(*approvers.Policy)) *harness {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", change...))
+	return h
+}
+
+// TestWhoStandsInIsAsked: the card of somebody away goes to whoever stands in, who decides in their own name.
+func TestWhoStandsInIsAsked(t *testing.T) {
+	h := newHarnessWith(t, withDeputy)
+	a := h.away(lead, 48*time.Hour, deputy)
+	if len(a.Covers) != 1 || a.Covers[0].None || a.Version != 1 {
+		t.Errorf("%+v", a)
+	}
+	told := h.surfacesOf(string(lead.ID))
+	if len(told) != 1 || told[0].Kind != store.OutboxStandIn || told[0].To != "user:U0005" {
+		t.Errorf("whoever stands in is told by %+v", told)
+	}
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.due()
+	if got, want := h.cardsOf(r.ID), []string{"role:team-lead", "user:U0005"}; !slices.Equal(got, want) {
+		t.Errorf("cards at %v; want %v", got, want)
+	}
+	h.wantKinds(r.ID, "proposed invited")
+	got := h.request(r.ID)
+	if len(got.Joined) != 0 || !got.EscalateAt.Equal(r.EscalateAt) {
+		t.Errorf("the lead was told too, although somebody is here: %v", got.Joined)
+	}
+	if out := h.approve(deputy, r.ID); out.State != approvers.Approved || out.ClosedBy != deputy.ID || out.ClosedRole != "deputy" {
+		t.Errorf("%s by %s as %s", out.State, out.ClosedBy, out.ClosedRole)
+	}
+	if n := len(h.timers(store.TimerAvailability)); n != 0 {
+		t.Errorf("%d musters are left", n)
+	}
+}
+
+// TestOnlyTheLastAbsenceIsShownAnew: what told of those before it says that they are over already.
+func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
+	h := newHarnessWith(t, withDeputy)
+	for range 4 {
+		h.away(lead, 48*time.Hour, deputy)
+	}
+	var wants []uint64
+	for _, s := range h.surfacesOf(string(lead.ID)) {
+		wants = append(wants, s.Revision)
+	}
+	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
+		t.Errorf("what told whoever stands in is wanted in versions %v; want %v", wants, want)
+	}
+	_, err := h.Back(h.ctx(), "", lead)
+	h.ok(err)
+	if last := h.surfacesOf(string(lead.ID))[3]; last.Revision != 2 {
+		t.Errorf("the last one does not show that it is over")
+	}
+}
+
+// TestNobodyIsHere: then the lead is told at once, and the lead's lead where that one can't be reached either.
+func TestNobodyIsHere(t *testing.T) {
+	h := newHarness(t)
+	h.away(support, time.Hour)
+	h.due() // the absence has begun: nothing but the request itself has its people looked up
+	h.quiet["U0002"] = h.clock.Now().Add(time.Hour)
+	r := h.ask(`apply_discount {}`)
+	h.due()
+	got := h.request(r.ID)
+	if want := []string{"team-lead", "finance-director"}; !slices.Equal(got.Joined, want) {
+		t.Fatalf("told %v; want %v at once", got.Joined, want)
+	}
+	h.wantKinds(r.ID, "proposed escalated escalated")
+	if n := len(h.timers(store.TimerAvailability)); n != 0 {
+		t.Errorf("%d musters are left", n)
+	}
+	h.due()
+	h.wantKinds(r.ID, "proposed escalated escalated")
+}
+
+// TestNobodyIsHereAtNight: the clock stands still, and it is looked at again in the morning.
+func TestNobodyIsHereAtNight(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours := &approvers.Hours{Zone: zone, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[0].Hours = hours })
+	h.clock.pass(11 * time.Hour) // nine in the evening
+	morning := time.Date(2026, 3, 3, 9, 0, 0, 0, zone)
+	h.quiet["U0001"] = morning.Add(30 * time.Minute)
+	r := h.ask(`apply_discount {}`)
+	h.due()
+	if again := h.timers(store.TimerAvailability)[r.ID].Due; !again.Equal(morning) || len(h.request(r.ID).Joined) != 0 {
+		t.Fatalf("looked at again at %s, told %v; want at %s, and nobody at night", again, h.request(r.ID).Joined, morning.UTC())
+	}
+	h.at(morning.Add(-time.Second))
+	h.wantKinds(r.ID, "proposed")
+	h.at(morning)
+	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb goes on
+}
+
+// TestAwayWhileItWaits: what waits for a role of the person is looked at when the absence begins, now or later; nothing
+// else is.
+func TestAwayWhileItWaits(t *testing.T) {
+	for _, later := range []time.Duration{0, 2 * time.Minute} {
+		h := newHarnessWith(t, withDeputy)
+		r := h.ask(`issue_refund {"amount":1}`)
+		other := h.propose(h.sayIn("101.1", alice, "please").Turn, `cancel_account {}`)[0].Request
+		h.due()
+		from := h.clock.Now().Add(later)
+		_, err := h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from, Until: from.Add(time.Hour), Delegate: &deputy})
+		h.ok(err)
+		if later > 0 {
+			h.at(from.Add(-time.Second))
+			h.wantKinds(r.ID, "proposed")
+		}
+		h.at(from)
+		h.wantKinds(r.ID, "proposed invited")
+		h.wantKinds(other, "proposed")
+		h.wantKinds("absence:"+string(lead.ID), "away")
+		if n := len(h.timers(store.TimerAway)); n != 0 {
+			t.Errorf("%d departures are left", n)
+		}
+		h.reopen()
+		h.due()
+		h.wantKinds(r.ID, "proposed invited")
+	}
+}
+
+// TestManyRequestsWait when somebody leaves: all of theirs are looked at, page by page.
+func TestManyRequestsWait(t *testing.T) {
+	h := newHarnessWith(t, withDeputy)
+	turn := h.say(alice, "please").Turn
+	var specs []string
+	const n = 450
+	for range n {
+		specs = append(specs, `issue_refund {"amount":1}`)
+	}
+	calls := h.propose(turn, specs...)
+	h.due()
+	h.away(lead, time.Hour, deputy)
+	h.due()
+	for _, c := range calls {
+		if got := h.request(c.Request).Invited; len(got) != 1 {
+			t.Fatalf("request %s: invited %v", c.Request, got)
+		}
+	}
+}
+
+// TestBack ends an absence: what comes then is the person's again, and who stood in is told.
+func TestBack(t *testing.T) {
+	h := newHarnessWith(t, withDeputy)
+	h.away(lead, time.Hour, deputy)
+	inbox := h.command()
+	a, err := h.Back(h.ctx(), inbox, lead)
+	h.ok(err)
+	if a.During(h.clock.Now()) || a.During(h.clock.Now().Add(time.Minute)) || a.Version != 2 {
+		t.Errorf("%+v", a)
+	}
+	h.wantKinds("absence:"+string(lead.ID), "away away")
+	if told := h.surfacesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
+		t.Errorf("whoever stood in is shown %+v", told)
+	}
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.due()
+	h.wantKinds(r.ID, "proposed")
+	_, err = h.Back(h.ctx(), h.command(), lead)
+	wantDenied(t, err, approvers.DeniedNothing)
+	_, err = h.Back(h.ctx(), h.command(), bob)
+	wantDenied(t, err, approvers.DeniedNothing)
+	if _, err = h.Back(h.ctx(), inbox, lead); err == nil || !contains(err.Error(), workflow.ErrHandled.Error()) {
+		t.Errorf("the same command again: %v", err)
+	}
+	if row := view(h, func(r store.Reader) (store.Inbox, error) { return r.Inbox(inbox) }); row.HandledAt.IsZero() {
+		t.Error("the command stays in the inbox")
+	}
+}
+
+// TestAnotherAbsence replaces the one before, and its timer.
+func TestAnotherAbsence(t *testing.T) {
+	h := newHarnessWith(t, withDeputy)
+	from := h.clock.Now().Add(time.Hour)
+	_, err := h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from, Until: from.Add(time.Hour)})
+	h.ok(err)
+	_, err = h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from.Add(time.Hour), Until: from.Add(2 * time.Hour), Delegate: &deputy})
+	h.ok(err)
+	if due := h.timers(store.TimerAway)[string(lead.ID)].Due; !due.Equal(from.Add(time.Hour)) {
+		t.Errorf("departs at %s", due)
+	}
+	_, err = h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, Until: from, Delegate: &lead})
+	if denied := wantDenied(t, err, approvers.DeniedStandIn); denied.Detail != string(approvers.DeniedSelf) {
+		t.Errorf("because of %s", denied.Detail)
+	}
+	if a, err := h.Absence(h.ctx(), lead.ID); err != nil || a.Version != 2 || a.Delegate != deputy.ID {
+		t.Errorf("%+v, %v", a, err)
+	}
+	_, err = h.Back(h.ctx(), h.command(), lead)
+	h.ok(err)
+	if n := len(h.timers(store.TimerAway)); n != 0 {
+		t.Errorf("%d departures are left", n)
+	}
+}
+
+// TestCardsPassByWhoIsAway, unless that leaves nobody.
+func TestCardsPassByWhoIsAway(t *testing.T) {
+	tests := []struct {
+		away []approvers.Identity
+		want []string
+	}{
+		{nil, []string{"role:finance-director", "user:U0003", "user:U0004"}},
+		{[]approvers.Identity{fin1}, []string{"role:finance-director", "user:U0004"}},
+		{[]approvers.Identity{fin1, fin2}, []string{"role:finance-director", "user:U0003", "user:U0004"}},
+	}
+	for _, tt := range tests {
+		h := newHarness(t)
+		for _, who := range tt.away {
+			h.away(who, time.Hour)
+		}
+		r := h.ask(`cancel_account {}`)
+		h.ok(h.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+		if got := h.cardsOf(r.ID); !slices.Equal(got, tt.want) {
+			t.Errorf("with %d away, cards at %v; want %v", len(tt.away), got, tt.want)
+		}
+	}
+}
+
+// TestTheStageMovesOnWhileItsPeopleAreLookedUp: then what was found is not used, and they are looked up again.
+func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
+	h := newHarnessWith(t, withDeputy)
+	r := h.ask(`issue_refund {"amount":900}`)
+	timer := h.timers(store.TimerAvailability)[r.ID]
+	roll, people, err := h.company(h.ctx(), r.ID)
+	h.ok(err)
+	h.approve(lead, r.ID)
+	h.away(fin1, time.Hour)
+	h.away(fin2, time.Hour)
+	if err := h.ResolveAvailability(h.ctx(), timer, roll, people); err == nil {
+		t.Error("people of an earlier stage were taken for those of this one")
+	}
+	if _, waits := h.timers(store.TimerAvailability)[r.ID]; !waits {
+		t.Error("the new stage is not looked at")
+	}
+	h.due()
+	h.withdraw(r.ID)
+	h.ok(h.ResolveAvailability(h.ctx(), timer, roll, people))
+	h.ok(h.Remind(h.ctx(), store.Timer{Kind: store.TimerRemind, Ref: r.ID}, roll, people))
+	h.ok(h.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, roll, people))
+}
+
+func (h *harness) withdraw(request string) {
+	h.t.Helper()
+	_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", request))
+	h.ok(err)
+}

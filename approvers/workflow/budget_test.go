@@ -1,0 +1,85 @@
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// TestTokensOfADay: when a person's tokens for the day are used up, the turn stops with a friendly sentence, and goes
+// on the next day.
+func TestTokensOfADay(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Budgets.Tokens = 1_000 }))
+	for range 2 { // 999 tokens leave room for one more call, however large
+		turn := h.say(alice, "a question").Turn
+		b := h.begin(turn)
+		h.ok(h.Answer(h.ctx(), turn, b.Turn.Step, "an answer", 999))
+	}
+	turn := h.say(alice, "one more").Turn
+	if _, err := h.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
+		t.Fatalf("over the budget the model is asked: %v", err)
+	}
+	stopped := view(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(turn) })
+	if stopped.State != approvers.TurnStopped || !contains(stopped.Problem, "1,000 tokens") || !contains(stopped.Problem, "Tuesday 00:00 UTC") || !stopped.CanRetry {
+		t.Errorf("%s: %q, can be retried: %t", stopped.State, stopped.Problem, stopped.CanRetry)
+	}
+	h.answer(h.sayIn("other", bob, "mine is whole").Turn) // everybody has their own
+	h.clock.pass(15 * time.Hour)
+	h.ok(h.TryAgain(h.ctx(), workflow.Click{Who: alice, Turn: turn}))
+	h.answer(turn)
+}
+
+// TestCallsOfADay: a call beyond the day's budget gets a result that says so, and runs no tool; an agent's own budget
+// goes before the policy's.
+func TestCallsOfADay(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Budgets.Calls = 1
+		p.Agents[0].Budgets = &approvers.Budgets{Calls: 2}
+	}))
+	turn := h.say(alice, "look three times").Turn
+	cs := h.propose(turn, `search_orders {"n":1}`, `search_orders {"n":2}`, `search_orders {"n":3}`)
+	h.run(cs[0].Execution, "ok")
+	h.run(cs[1].Execution, "ok")
+	if c := h.call(cs[2].ID); c.Outcome != approvers.OutcomeError || c.Execution != "" || !contains(c.Result, "2 tool calls that one person has for a day") {
+		t.Errorf("the third of two: %s %s", c.Outcome, c.Result)
+	}
+	h.answer(turn)
+	h.clock.pass(24 * time.Hour)
+	h.ok(h.Forget(h.ctx(), time.Hour))
+	turn = h.say(alice, "again").Turn
+	h.run(h.propose(turn, `search_orders {}`)[0].Execution, "ok")
+	h.answer(turn)
+}
+
+// TestForgetTallies: what is counted is kept as long as it counts, however much it is.
+func TestForgetTallies(t *testing.T) {
+	h := newHarness(t)
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+		for i := range 2_500 {
+			if err := tx.AddCounter(store.Counter{Key: "k", ID: fmt.Sprint(i), At: h.clock.Now(), N: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	count := func() int {
+		return view(h, func(r store.Reader) (int, error) { return r.CounterSum("k", time.Time{}) })
+	}
+	h.clock.pass(47 * time.Hour)
+	h.ok(h.Forget(h.ctx(), time.Hour))
+	if n := count(); n != 2_500 {
+		t.Errorf("%d are left after 47 hours", n)
+	}
+	h.clock.pass(2 * time.Hour)
+	h.ok(h.Forget(h.ctx(), time.Hour))
+	if n := count(); n != 0 {
+		t.Errorf("%d are left after 49 hours", n)
+	}
+}

@@ -1,0 +1,163 @@
+package workflow
+
+import (
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Limits of one card. Slack permits 50 blocks and some 12,000 characters in a message, and people have to read all of
+// it.
+const (
+	maxBundled     = 6
+	maxBundledSize = 600  // of one call's arguments and preview, in bytes; a longer call has its own card
+	maxBundleSize  = 2400 // of all calls together
+)
+
+// showStep shows the cards of a step's new requests. Requests to the same people at the same address share a card.
+func (t *tx) showStep(ids []string) error {
+	var groups [][]approvers.Request
+	for _, id := range ids {
+		r, err := t.Request(id)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(groups, func(g []approvers.Request) bool { return together(g[0], r) })
+		if i < 0 {
+			groups = append(groups, []approvers.Request{r})
+		} else {
+			groups[i] = append(groups[i], r)
+		}
+	}
+	for _, g := range groups {
+		for _, b := range bundles(g) {
+			if err := t.bundle(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// together reports whether two requests of a step may be shown in one card.
+func together(a, b approvers.Request) bool {
+	return size(a) <= maxBundledSize && size(b) <= maxBundledSize && a.CurrentStage().AsksLike(b.CurrentStage())
+}
+
+// size returns the space that a request needs on a card.
+func size(r approvers.Request) int { return len(r.Args) + len(r.Preview) }
+
+// bundles divides a group among cards about equally.
+func bundles(group []approvers.Request) [][]approvers.Request {
+	cards := (len(group) + maxBundled - 1) / maxBundled
+	most := (len(group) + cards - 1) / cards
+	var out [][]approvers.Request
+	var card []approvers.Request
+	total := 0
+	for _, r := range group {
+		if len(card) == most || len(card) > 0 && total+size(r) > maxBundleSize {
+			out, card, total = append(out, card), nil, 0
+		}
+		card, total = append(card, r), total+size(r)
+	}
+	return append(out, card)
+}
+
+// bundle shows one card for several requests.
+func (t *tx) bundle(card []approvers.Request) error {
+	name := ""
+	if len(card) > 1 {
+		name = t.newID("bundle")
+	}
+	for i := range card {
+		if card[i].Bundle = name; name == "" {
+			continue
+		}
+		if err := t.PutRequest(card[i]); err != nil {
+			return err
+		}
+	}
+	for _, r := range card {
+		if err := t.wantCard(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantBundle shows a request in its bundle.
+func (t *tx) wantBundle(r approvers.Request, to string) error {
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	return t.wantOnce(store.OutboxMessage{Kind: store.OutboxBundle, Ref: r.Turn, Step: call.Step, To: to, Bundle: r.Bundle})
+}
+
+// leaveBundle gives a bundled request its own card if its arguments were edited or it waits for other people. The
+// bundle then only says so.
+func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
+	if !r.Bundled() || r.State != approvers.Pending {
+		return r, events
+	}
+	changed := slices.ContainsFunc(events, func(e approvers.Event) bool {
+		if started, ok := e.(approvers.StageStarted); ok {
+			return started.Reassigned(r)
+		}
+		_, edited := e.(approvers.ArgsEdited)
+		return edited
+	})
+	if !changed {
+		return r, events
+	}
+	r.Apart = true
+	return r, append(events, approvers.RequestUnbundled{})
+}
+
+// changedBundle schedules an update of the bundle that a request belongs to.
+func (t *tx) changedBundle(r approvers.Request) error {
+	if r.Bundle == "" {
+		return nil
+	}
+	return t.changedThose(refresh{ref: r.Turn, bundle: r.Bundle}, func(s store.OutboxMessage) bool { return s.Bundle == r.Bundle })
+}
+
+// bundled returns the requests of a bundle's card, in the order of their calls.
+func (t *tx) bundled(s store.OutboxMessage) (out []approvers.Request, err error) {
+	calls, err := t.Calls(s.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range calls {
+		if c.Request == "" || c.Step != s.Step {
+			continue
+		}
+		r, err := t.Request(c.Request)
+		if err != nil {
+			return nil, err
+		}
+		if r.Bundle == s.Bundle {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// bundlePlaces returns the addresses of all members of the roles that a bundle asks.
+func (t *tx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
+	requests, err := t.bundled(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range requests {
+		if !r.Bundled() {
+			continue
+		}
+		for _, role := range r.Roles() {
+			places = append(places, toRole+role)
+		}
+		return places, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,96 @@
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
+	"countersign/store"
+)
+
+// A thousand requests that a prompt injection has the agent ask for at once, and the policy is made
+// stricter while they wait. At most as many cards as the cap says are open at any time, whatever comes beyond it takes
+// a typed value, and none runs by what the policy allowed before: not those that wait, nor those that were approved and
+// not started, nor those that would have run by themselves. COUNTERSIGN_BURST=1000 makes it long.
+func TestBurstWhileThePolicyTightens(t *testing.T) {
+	h := newHarness(t)
+	const most = 10
+	caps := func(p *approvers.Policy) {
+		p.Caps = approvers.Caps{Approver: most, Requester: approvers.Limit{Count: 20, Per: time.Hour}}
+	}
+	h.policy.Store(policy("policy-1", caps))
+	n := max(100, testkit.Size(t, "COUNTERSIGN_BURST", 100))
+	var rs []approvers.Request
+	var alone []store.Call // read-only calls, which nobody is asked about
+	for len(rs) < n {
+		var specs []string
+		for range 50 {
+			specs = append(specs, fmt.Sprintf(`issue_refund {"amount":%d,"note":%q}`, (len(rs)+len(specs))%400+1, strings.Repeat("x", 600))) // each with a card of its own
+		}
+		for _, c := range h.propose(h.sayIn(h.id("thread"), alice, "refund them all").Turn, append(specs, `update_address {"order":"ORD-1"}`)...) {
+			if c.Request != "" && c.Tool == "issue_refund" {
+				rs = append(rs, h.request(c.Request))
+			} else if c.Request == "" {
+				alone = append(alone, c)
+			}
+		}
+	}
+	open := func() int { return len(h.lineAt("role:team-lead").Open) }
+	highest := open()
+	var approved []approvers.Request
+	for _, r := range rs[:5] { // before it was made stricter, and not started yet
+		approved = append(approved, h.approve(lead, r.ID))
+		highest = max(highest, open())
+	}
+	h.policy.Store(policy("policy-2", caps, func(p *approvers.Policy) {
+		for i := range p.Tools {
+			p.Tools[i].Risk, p.Tools[i].Confirm = approvers.Critical, true
+			p.Tools[i].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+		}
+	}))
+	runs := 0
+	claim := func(execution string) {
+		t.Helper()
+		_, run, err := h.Claim(h.ctx(), execution)
+		if err != nil && !errors.Is(err, workflow.ErrNotDue) {
+			t.Fatal(err)
+		}
+		if run {
+			runs++
+		}
+	}
+	for _, r := range approved {
+		claim(r.Execution)
+		if now := h.request(r.ID); now.State != approvers.Pending || len(now.Standing()) > 1 {
+			t.Errorf("what was approved before is %s, with %d approvals", now.State, len(now.Standing()))
+		}
+	}
+	for _, c := range alone {
+		claim(c.Execution)
+	}
+	untyped, typed := 0, 0
+	for _, r := range rs[5:] {
+		c := h.clickOn(lead, approvers.Approve, r.ID)
+		c.Typed = false
+		_, err := h.Decide(h.ctx(), c)
+		wantDenied(t, err, approvers.DeniedTyped)
+		untyped++
+		c = h.clickOn(lead, approvers.Approve, r.ID)
+		after, err := h.Decide(h.ctx(), c)
+		if err != nil || after.State != approvers.Pending || after.Stage != 1 {
+			t.Fatalf("the first of two stages made it %s at stage %d, %v", after.State, after.Stage, err)
+		}
+		typed++
+		claim(after.Execution)
+		highest = max(highest, open())
+	}
+	if highest > most || runs > 0 {
+		t.Errorf("%d cards were open at once, and %d calls ran", highest, runs)
+	}
+	t.Logf("burst=%d cap=%d open_at_once=%d refused_untyped=%d waiting_for_the_next_stage=%d by_themselves=%d runs_under_the_looser_policy=%d", len(rs), most, highest, untyped, typed, len(alone), runs)
+}

@@ -1,0 +1,337 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
+// store.SettingChannelState holds one for each channel that the bot lost: it was removed, or the channel was archived
+// or deleted. Everything open there moves to direct messages at once. Later messages are tried in the channel first, so
+// they appear there again as soon as the bot is back, even if Slack does not report it.
+type channelState struct {
+	Lost  bool      `json:"lost"`
+	Since time.Time `json:"since"`
+	Cause string    `json:"cause"`
+	Told  bool      `json:"told"` // the operator was notified
+	// Shared means that the bot can write there, but people of other organisations would read it. The bot's messages
+	// there are removed.
+	Shared bool     `json:"shared,omitempty"`
+	Names  []string `json:"names,omitempty"` // other names under which it was recorded as lost
+	Left   []string `json:"left,omitempty"`  // outbox messages whose Slack messages were left there
+}
+
+func readChannelState(r store.Reader, name string) (p channelState, s store.Setting, err error) {
+	s, err = r.Setting(store.SettingChannelState + name)
+	if errors.Is(err, store.ErrNotFound) {
+		return p, store.Setting{Key: store.SettingChannelState + name}, nil
+	}
+	if err != nil {
+		return p, s, err
+	}
+	if err := json.Unmarshal(s.Value, &p); err != nil {
+		return p, s, fmt.Errorf("place %s: %w", name, err)
+	}
+	return p, s, nil
+}
+
+// changeChannelState reads a channel's state, changes it and writes it.
+func (t *tx) changeChannelState(name string, change func(*channelState)) error {
+	p, s, err := readChannelState(t, name)
+	if err != nil {
+		return err
+	}
+	change(&p)
+	if s.Value, err = json.Marshal(p); err != nil {
+		return fmt.Errorf("place %s: %w", name, err)
+	}
+	return t.PutSetting(s)
+}
+
+// ChannelLost records that the bot can't write in a channel any more. named are the names by which the policy may know
+// it.
+func (w *Workflow) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
+	err := w.update(ctx, "channel lost", func(t *tx) error {
+		if err := t.settle(inbox, ""); err != nil {
+			return err
+		}
+		wanted := slices.ContainsFunc(append(named, channel), t.policy.Names)
+		return t.channelLost(channel, cause, wanted)
+	})
+	if errors.Is(err, ErrHandled) {
+		return nil
+	}
+	return err
+}
+
+// ChannelShared records that a channel may show no cards, because people of other organisations read it. Open cards are
+// removed and sent to each person by direct message. named are the names by which the policy may know it.
+func (w *Workflow) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
+	err := w.update(ctx, "channel shared", func(t *tx) error {
+		if err := t.settle(inbox, ""); err != nil {
+			return err
+		}
+		p, _, err := readChannelState(t, channel)
+		if err != nil || p.Lost {
+			return err
+		}
+		if slices.ContainsFunc(append(named, channel), t.policy.Names) {
+			t.note(slog.LevelWarn, "a channel is shared with another organisation, so no card stands there; what waits goes to each person by direct message. "+
+				"If cards may stand there, name it in shared_channels of the policy", "channel", channel)
+		}
+		if err := t.changeChannelState(channel, func(p *channelState) {
+			*p = channelState{Lost: true, Told: true, Shared: true, Since: t.now, Cause: "it is shared with another organisation"}
+		}); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerChannel, Ref: channel, Due: t.now})
+	})
+	if errors.Is(err, ErrHandled) {
+		return nil
+	}
+	return err
+}
+
+// channelLost marks a channel as lost and schedules moving everything open there. It notifies the operator once, when
+// the loss first matters.
+func (t *tx) channelLost(name, cause string, matters bool) error {
+	p, _, err := readChannelState(t, name)
+	if err != nil || p.Lost && (p.Told || !matters) {
+		return err
+	}
+	if matters {
+		t.note(slog.LevelError, "the bot can't write in a channel any more; what waits there for people goes to each of them by direct message. Invite it there again, or change the policy",
+			"channel", name, "cause", cause)
+	}
+	if !p.Lost {
+		if err := t.SetTimer(store.Timer{Kind: store.TimerChannel, Ref: name, Due: t.now}); err != nil {
+			return err
+		}
+	}
+	return t.changeChannelState(name, func(p *channelState) {
+		if !p.Lost {
+			*p = channelState{Lost: true, Since: t.now, Cause: cause, Left: p.Left}
+		}
+		p.Told = p.Told || matters
+	})
+}
+
+// ChannelRestored records that the bot can write in a channel again.
+func (w *Workflow) ChannelRestored(ctx context.Context, inbox, channel string) error {
+	err := w.update(ctx, "channel restored", func(t *tx) error {
+		if err := t.settle(inbox, ""); err != nil {
+			return err
+		}
+		return errors.Join(t.channelRestored(channel), t.headAgain())
+	})
+	if errors.Is(err, ErrHandled) {
+		return nil
+	}
+	return err
+}
+
+// channelRestored sends new cards to a channel again, and updates the messages left there, so that no dead button
+// remains.
+func (t *tx) channelRestored(name string) error {
+	p, _, err := readChannelState(t, name)
+	if err != nil || !p.Lost {
+		return err
+	}
+	t.note(slog.LevelInfo, "the bot can write in a channel again", "channel", name, "lost", p.Since)
+	if err := t.changeChannelState(name, func(p *channelState) { *p = channelState{} }); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerChannel, name); err != nil {
+		return err
+	}
+	for _, other := range p.Names {
+		if err := t.channelRestored(other); err != nil {
+			return err
+		}
+	}
+	for _, id := range p.Left {
+		s, err := t.OutboxMessage(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // erased since
+		}
+		if err != nil {
+			return err
+		}
+		if s.State != store.OutboxUnreachable || s.TS == "" {
+			continue
+		}
+		s.State, s.LastError = store.OutboxWanted, ""
+		s.Revision++
+		if err := t.PutOutboxMessage(s); err != nil {
+			return err
+		}
+		if err := t.showNow(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postedIn records that a post in a channel succeeded, which ends its loss.
+func (t *tx) postedIn(s store.OutboxMessage) error {
+	named, channel := strings.CutPrefix(s.To, toChannel)
+	switch {
+	case channel:
+		return errors.Join(t.channelRestored(s.Channel), t.channelRestored(named))
+	case strings.HasPrefix(s.To, toConversation):
+		if p, _, err := readChannelState(t, s.Channel); err != nil || p.Shared {
+			return err // the asker's thread stays where they asked
+		}
+		return t.channelRestored(s.Channel)
+	}
+	return nil
+}
+
+// LeaveChannel moves everything open in a lost channel. It may stop between any two of its transactions and then starts
+// again; items already moved are no longer open there.
+func (w *Workflow) LeaveChannel(ctx context.Context, timer store.Timer) error {
+	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.leaveChannel(timer.Ref, r.ID, r.Turn) })
+	if err != nil {
+		return err
+	}
+	return w.update(ctx, "leave channel", func(t *tx) error {
+		return errors.Join(t.leaveOtherChannels(timer.Ref), t.ClearTimer(store.TimerChannel, timer.Ref))
+	})
+}
+
+// leaveOtherChannels moves waiting items other than requests.
+func (t *tx) leaveOtherChannels(name string) error {
+	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
+		timers, err := t.Timers(kind, maxPendingItems)
+		if err != nil {
+			return err
+		}
+		for _, timer := range timers {
+			call := timer.Ref
+			if kind == store.TimerLeave {
+				e, err := t.Execution(timer.Ref)
+				if err != nil {
+					return err
+				}
+				call = e.Call
+			}
+			if kind == store.TimerElicit {
+				q, err := t.Elicitation(timer.Ref)
+				if err != nil {
+					return err
+				}
+				call = q.Call
+			}
+			c, err := t.Call(call)
+			if err != nil {
+				return err
+			}
+			if err := t.leaveChannel(name, timer.Ref, c.Turn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leaveChannel moves the outbox messages of an item that are in a channel and still matter.
+func (t *tx) leaveChannel(name string, refs ...string) error {
+	p, _, err := readChannelState(t, name)
+	if err != nil || !p.Lost {
+		return err // it is back already
+	}
+	for _, ref := range refs {
+		messages, err := t.OutboxMessagesOf(ref)
+		if err != nil {
+			return err
+		}
+		for _, s := range messages {
+			if p.Shared && !strings.HasPrefix(s.To, toChannel) {
+				continue // the conversation is where it was asked
+			}
+			if s.Channel != name && s.To != toChannel+name || s.State == store.OutboxUnreachable || s.State == store.OutboxRemoved {
+				continue
+			}
+			life, err := t.relevance(s)
+			if err != nil {
+				return err
+			}
+			if !life.relevant {
+				continue
+			}
+			if err := t.channelLost(name, p.Cause, true); err != nil {
+				return err
+			}
+			if to, ok := strings.CutPrefix(s.To, toChannel); ok && to != name {
+				if err := t.alias(name, to, p.Cause); err != nil {
+					return err
+				}
+			}
+			if err := t.moveAway(name, s, p.Cause); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alias marks another name of a channel as lost too, so that the operator is notified once.
+func (t *tx) alias(name, other, cause string) error {
+	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
+		return err
+	}
+	if err := t.changeChannelState(other, func(p *channelState) { *p = channelState{Lost: true, Since: t.now, Cause: cause, Told: true} }); err != nil {
+		return err
+	}
+	return t.changeChannelState(name, func(p *channelState) { p.Names = append(p.Names, other) })
+}
+
+// moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The channel's state keeps its message
+// for later; in a shared channel the message is deleted.
+func (t *tx) moveAway(name string, s store.OutboxMessage, cause string) error {
+	p, _, err := readChannelState(t, name)
+	if err != nil {
+		return err
+	}
+	stands := s.TS != "" && s.State != store.OutboxLost
+	if p.Shared {
+		if stands {
+			s.ReplacedTS, s.TS, s.Hash = s.TS, "", ""
+			s.Round++
+		}
+		if err := errors.Join(t.ClearTimer(store.TimerRepost, s.ID), t.giveUp(s, cause)); err != nil || !stands {
+			return err
+		}
+		return t.showNow(s)
+	}
+	if stands {
+		if err := t.changeChannelState(name, func(p *channelState) { p.Left = append(p.Left, s.ID) }); err != nil {
+			return err
+		}
+	}
+	if err := t.ClearTimer(store.TimerRepost, s.ID); err != nil {
+		return err
+	}
+	return t.giveUp(s, cause)
+}
+
+// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place.
+func (t *tx) giveUp(s store.OutboxMessage, cause string) error {
+	s.State, s.LastError = store.OutboxUnreachable, cause
+	if err := t.PutOutboxMessage(s); err != nil {
+		return err
+	}
+	if err := t.shownAsWanted(s); err != nil {
+		return err
+	}
+	return t.elsewhere(s)
+}

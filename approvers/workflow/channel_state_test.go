@@ -1,0 +1,184 @@
+package workflow_test
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// hearsLog has the office's log be read. It counts what the operator is told.
+func (h *harness) hearsLog() func() int {
+	var log bytes.Buffer
+	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+	return func() int { return strings.Count(log.String(), "can't write in a channel") }
+}
+
+// where says where the outbox messages of some refs are that wait to be shown, or are.
+func (h *harness) where(refs ...string) string {
+	h.t.Helper()
+	var out []string
+	for _, ref := range refs {
+		for _, s := range h.surfacesOf(ref) {
+			if s.State == store.OutboxWanted || s.State == store.OutboxShown {
+				out = append(out, string(s.Kind)+" "+s.To)
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// leads is a policy in which the leads read their cards in a channel, like the support agents.
+func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
+
+// TestALostChannel: what is open there moves to each person at once, of every kind; what is over stays. The operator is
+// told once. When the bot is back, new cards go there again, and the old ones show how things are.
+func TestALostChannel(t *testing.T) {
+	h := newHarness(t)
+	told := h.hearsLog()
+	h.policy.Store(policy("policy-1", leads))
+	turn := h.say(alice, "one").Turn
+	cs := h.propose(turn, `issue_refund {"amount":1}`, `apply_discount {}`)
+	refund, discount := h.request(cs[0].Request), h.request(cs[1].Request)
+	over := h.requestIn(h.sayIn("200.1", bob, "two").Turn, `issue_refund {"amount":2}`)
+	lost := h.requestIn(h.sayIn("300.1", bob, "three").Turn, `issue_refund {"amount":3}`)
+	shown := func(refs ...string) {
+		for _, ref := range refs {
+			for _, s := range h.surfacesOf(ref) {
+				if s.State != store.OutboxWanted {
+					continue
+				}
+				s.Channel, s.TS = map[string]string{"channel:#leads": "C-leads", "channel:#support-approvals": "C-support"}[s.To], s.ID
+				h.ok(h.Delivered(h.ctx(), s, h.posted(s)))
+			}
+		}
+	}
+	h.approve(lead, lost.ID)
+	_, _, err := h.Claim(h.ctx(), lost.Execution)
+	h.ok(err)
+	h.ok(h.MarkUnknown(h.ctx(), lost.Execution))
+	shown(refund.ID, discount.ID, over.ID, lost.ID, lost.Execution)
+	h.approve(lead, over.ID)
+	h.run(over.Execution, "ok")
+	shown(over.ID)
+
+	h.ok(h.ChannelLost(h.ctx(), "", "C-other", "it was archived", "#other")) // nothing is there, and the policy does not name it
+	h.due()
+	if n := told(); n != 0 {
+		t.Errorf("the operator was told %d times of a channel that is nobody's", n)
+	}
+	h.ok(h.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
+	h.ok(h.ChannelLost(h.ctx(), "", "C-leads", "it was archived", "#leads"))
+	h.due()
+	h.due()
+	if got := h.where(refund.ID); got != "card role:team-lead" {
+		t.Errorf("the open card is at: %s", got)
+	}
+	if got := h.where(lost.Execution); got != "unknown conversation:"+lost.Conversation+", unknown role:team-lead" {
+		t.Errorf("the question about a run is at: %s", got)
+	}
+	if got := h.where(discount.ID, over.ID); got != "card channel:#leads, card channel:#support-approvals" {
+		t.Errorf("what is elsewhere, or over, is at: %s", got)
+	}
+	next := h.requestIn(h.sayIn("400.1", bob, "four").Turn, `issue_refund {"amount":4}`)
+	h.ok(h.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
+	h.due()
+	again := h.requestIn(h.sayIn("500.1", bob, "five").Turn, `issue_refund {"amount":5}`)
+	h.ok(h.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // under the other name of it
+	h.due()
+	if got := h.where(next.ID, again.ID); got != "card role:team-lead, card role:team-lead" {
+		t.Errorf("new cards are at: %s", got)
+	}
+	if n := told(); n != 1 {
+		t.Errorf("the operator was told %d times", n)
+	}
+
+	h.approve(lead, refund.ID)
+	old := h.surfacesOf(refund.ID)[0]
+	h.ok(h.ChannelRestored(h.ctx(), "", "C-leads"))
+	if got := h.surface(old.ID); got.State != store.OutboxWanted || got.TS != old.TS {
+		t.Errorf("the old card is %s", got.State)
+	}
+	if got := h.where(refund.ID); got != "card channel:#leads, card role:team-lead" {
+		t.Errorf("the card is at: %s", got)
+	}
+	h.ok(h.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
+	h.due()
+	if n := told(); n != 2 {
+		t.Errorf("lost again, the operator was told %d times", n)
+	}
+	h.run(refund.Execution, "ok")
+	h.approve(support, discount.ID)
+	h.run(discount.Execution, "ok")
+}
+
+// TestALostChannelIsFoundOut at the next post: what else is open there moves too. A post that succeeds says that the
+// bot is back.
+func TestALostChannelIsFoundOut(t *testing.T) {
+	h := newHarness(t)
+	told := h.hearsLog()
+	first, second := h.ask(`apply_discount {}`), h.requestIn(h.sayIn("200.1", bob, "two").Turn, `apply_discount {}`)
+	card := h.only(first.ID, store.OutboxCard)
+	card.Channel, card.TS = "C-support", "300.1"
+	h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+	h.ok(h.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
+	if _, due := h.timers(store.TimerChannel)["C-support"]; !due {
+		t.Fatal("nobody looks what else is there")
+	}
+	h.due()
+	if got := h.where(first.ID, second.ID); got != "card role:support-agent, card role:support-agent" {
+		t.Errorf("the cards are at: %s", got)
+	}
+	third := h.requestIn(h.sayIn("300.1", bob, "three").Turn, `apply_discount {}`)
+	card = h.only(third.ID, store.OutboxCard)
+	card.Channel, card.TS = "C-support", "300.3"
+	h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+	if got := h.where(third.ID, first.ID); got != "card channel:#support-approvals, card channel:#support-approvals, card role:support-agent" {
+		t.Errorf("the cards are at: %s", got)
+	}
+	if n := told(); n != 1 {
+		t.Errorf("the operator was told %d times", n)
+	}
+}
+
+// TestALostConversation: what its thread shows and still matters goes to those who asked; so does what is said there
+// later.
+func TestALostConversation(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1}`)
+	step := h.only(r.Turn, store.OutboxStep)
+	step.Channel, step.TS = "C0001", "100.2"
+	h.ok(h.Delivered(h.ctx(), step, h.posted(step)))
+	h.ok(h.ChannelLost(h.ctx(), "", "C0001", "it was deleted"))
+	h.ok(h.LeaveChannel(h.ctx(), h.timers(store.TimerChannel)["C0001"]))
+	if got := h.where(r.Turn); got != "step user:U0100" {
+		t.Errorf("the step is at: %s", got)
+	}
+	h.approve(lead, r.ID)
+	h.run(r.Execution, "ok")
+	h.answer(r.Turn)
+	answer := h.only(r.Turn, store.OutboxAnswer)
+	h.ok(h.Unreachable(h.ctx(), answer.ID, "channel_not_found", "C0001"))
+	if got := h.where(r.Turn); got != "answer user:U0100, step user:U0100" {
+		t.Errorf("the answer is at: %s", got)
+	}
+}
+
+// TestBackBeforeItWasVacated: nothing moves.
+func TestBackBeforeItWasVacated(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	card := h.show(h.only(r.ID, store.OutboxCard))
+	h.ok(h.ChannelLost(h.ctx(), "", card.Channel, "the bot was removed from it"))
+	timer := h.timers(store.TimerChannel)[card.Channel]
+	h.ok(h.ChannelRestored(h.ctx(), "", card.Channel))
+	h.ok(h.LeaveChannel(h.ctx(), timer))
+	if got := h.where(r.ID); got != "card channel:#support-approvals" || len(h.timers(store.TimerChannel)) != 0 {
+		t.Errorf("the card is at: %s", got)
+	}
+}

@@ -1,0 +1,147 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// lease is how long past its own timeout a run may take before it counts as lost.
+const lease = time.Minute
+
+// Claim uses up the permission for one run, and stores the state executing before the tool is called. It returns false
+// if nothing may run: the request is no longer approved, the limit of automatic runs is reached and a request is opened
+// instead, or an earlier run was lost and a person must report its outcome. While everything is paused it returns
+// ErrPaused.
+func (w *Workflow) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
+	givers, err := w.grantOwners(ctx, execution)
+	if err != nil {
+		return e, false, err
+	}
+	err = w.update(ctx, "claim", func(t *tx) error {
+		run = false
+		var err error
+		e, err = t.Execution(execution)
+		if errors.Is(err, store.ErrNotFound) {
+			return t.ClearTimer(store.TimerRun, execution)
+		}
+		if err != nil {
+			return err
+		}
+		if pausable(e) {
+			if err := ifPaused(t); err != nil {
+				return err
+			}
+		}
+		switch e.State {
+		case approvers.ExecutionNone:
+			run, err = t.claim(&e, givers)
+		case approvers.ExecutionExecuting:
+			run, err = t.recover(&e)
+		default:
+			err = t.ClearTimer(store.TimerRun, execution)
+		}
+		return err
+	})
+	return e, run, err
+}
+
+func (t *tx) claim(e *approvers.Execution, givers grantOwners) (bool, error) {
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return false, err
+	}
+	if call.Outcome != "" { // it has its result, so nothing of it runs any more
+		return false, t.ClearTimer(store.TimerRun, e.ID)
+	}
+	allowed := false
+	if e.Request != "" {
+		allowed, err = t.consume(*e)
+	} else if begun, known := t.begun(*e); begun {
+		t.note(slog.LevelError, "a stored run says that it was not begun, and its history says that it was; it is not begun again", "tool", e.Tool, "execution", e.ID)
+		e.State = approvers.ExecutionExecuting
+		return t.recover(e)
+	} else if !known {
+		return false, t.voidCall(call, *e, whyDamaged)
+	} else {
+		allowed, err = t.automatic(call, e, givers)
+	}
+	if err != nil || !allowed {
+		return false, err
+	}
+	return t.start(e, approvers.Execution.Start)
+}
+
+// begun reports whether the history records the start of a run that needed no approval. known is false if the history
+// can't be read.
+func (t *tx) begun(e approvers.Execution) (begun, known bool) {
+	chain, err := t.Audit(e.ID)
+	if err != nil || approvers.VerifyChain(chain) != nil {
+		return false, false
+	}
+	return slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool {
+		return a.Kind == approvers.AuditExecuting && a.Facts["execution"] == e.ID
+	}), true
+}
+
+// start stores the state executing. Bytes that don't match their digest never run.
+func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
+	started, err := move(*e, t.w.owner, t.now)
+	if errors.Is(err, approvers.ErrDigest) {
+		t.note(slog.LevelError, "the stored arguments of a call do not match what was signed; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
+		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now
+		return false, t.finished(*e)
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := t.PutExecution(started); err != nil {
+		return false, err
+	}
+	*e = started
+	e.Version++
+	if err := t.lease(*e, t.now); err != nil {
+		return false, err
+	}
+	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}
+	if e.Grant != "" {
+		facts["grant"] = e.Grant
+	}
+	if err := t.audit(e.Chain(), approvers.AuditExecuting, "", facts, nil); err != nil {
+		return false, err
+	}
+	return true, t.changedStep(*e)
+}
+
+// consume uses up a request's approval, under the current policy and tool.
+func (t *tx) consume(e approvers.Execution) (bool, error) {
+	cur, denied, err := t.current(e.Request)
+	if err != nil {
+		return false, err
+	}
+	runnable := func() bool { return cur.now.State == approvers.Approved && cur.now.Execution == e.ID }
+	if denied == nil && runnable() {
+		args, err := approvers.StrictArgs(e.Args, false)
+		if err != nil {
+			return false, err
+		}
+		cur.now, cur.events = cur.now.Recheck(t.deciding(), args)
+	}
+	if runnable() {
+		consumed, events, denied := cur.now.Consume(t.deciding())
+		if denied == nil {
+			return true, t.apply(consumed, events)
+		}
+		cur.now, cur.events, _ = cur.now.Expire(t.deciding())
+	}
+	if err := t.applyIfChanged(cur); err != nil {
+		return false, err
+	}
+	return false, t.ClearTimer(store.TimerRun, e.ID)
+}

@@ -1,0 +1,102 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"countersign/approvers"
+)
+
+// Click is one person's act on something shown to them. Nothing in it grants authority: Who is looked up in Slack after
+// the click, and Digest and Rendering come from the stored rendering that was clicked.
+type Click struct {
+	Inbox       string    // the delivery that it came in; closed in the same transaction
+	At          time.Time // when it was received
+	Who         approvers.Identity
+	User        string // the account that Slack delivered it for, which the record names where Slack could not say whose it is
+	Request     string // for Decide, Withdraw, and what people say and do beside deciding
+	Turn        string // for WithdrawAll and TryAgain
+	Execution   string // for Report
+	Call        string // for Choose
+	Elicitation string // for Respond and Decline
+	Grant       string // for what people do with a grant
+	Kind        approvers.DecisionKind
+	Reason      string
+	Args        json.RawMessage // for approvers.Modify: the exact new bytes
+	Digest      string          // of the execution that the rendering showed
+	Whole       bool            // the rendering showed the arguments whole
+	Typed       bool            // the required value was typed
+	FirstSeen   time.Time       // when what was clicked first showed these arguments there; zero: not known
+	Rendering   string          // the rendering's hash
+	Channel     string          // where it was clicked
+	MessageTS   string
+}
+
+// click runs one act. It closes the delivery. A denial is returned as an error, after the transaction that recorded it.
+func (w *Workflow) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
+	var denied *approvers.Denied
+	err := w.update(ctx, what, func(t *tx) error {
+		denied = nil
+		if err := t.settle(c.Inbox, ""); err != nil {
+			return err
+		}
+		var err error
+		denied, err = fn(t)
+		return err
+	})
+	if err == nil && denied != nil {
+		return denied
+	}
+	return err
+}
+
+// onRequest runs one person's move on a request in its current form. move returns the new request with the events of
+// the transition, or why it was denied. onRequest records a denial under the name in what, and keeps the changes that a
+// new policy made. It returns the new request.
+func (w *Workflow) onRequest(ctx context.Context, what string, c Click, move func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)) (approvers.Request, error) {
+	var out approvers.Request
+	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
+		cur, denied, err := t.current(c.Request)
+		if err != nil || denied != nil {
+			return denied, err
+		}
+		out = cur.now
+		after, events, denied, err := move(t, cur.now)
+		if err != nil {
+			return nil, err
+		}
+		if denied != nil {
+			if err := t.applyIfChanged(cur); err != nil {
+				return nil, err
+			}
+			return denied, t.auditDenied(cur.now.ID, what, c, denied)
+		}
+		out = after
+		return nil, t.apply(after, slices.Concat(cur.events, events))
+	})
+	return out, err
+}
+
+// auditDenied records a denied attempt. Of repeated attempts of a kind, the first have a record each; later ones are
+// counted.
+func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
+	x := denial{chain: chain, actor: string(c.Who.ID), what: what, code: string(denied.Code)}
+	if c.Who.ID == "" {
+		x.user = c.User
+	}
+	n, recorded, err := t.countDenial(x)
+	if err != nil || !recorded {
+		return err
+	}
+	facts := map[string]string{"kind": what, "code": string(denied.Code), "channel": c.Channel, "message": c.MessageTS}
+	if c.Who.ID == "" && c.User != "" {
+		facts["user"] = c.User
+	}
+	if n > denialsKept {
+		facts[factTimes] = strconv.Itoa(n)
+	}
+	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
+}

@@ -1,0 +1,170 @@
+package workflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// act is what a person does: the payload of a delivery.
+type act struct {
+	Who    approvers.Identity
+	Say    string
+	Click  approvers.DecisionKind
+	Report workflow.Report
+	Away   time.Duration // somebody says that they are away for so long, and Other stands in
+	Allow  int
+	Remark approvers.RemarkKind
+	HandOn bool // to Other
+	Take   bool // withdraw it
+	Other  approvers.Identity
+	Args   string
+	Ref    string
+	Digest string
+}
+
+func (w *environment) handle(ctx context.Context, t store.Timer) error {
+	row, err := w.Inbox(ctx, t.Ref)
+	w.ok(err)
+	var a act
+	w.ok(json.Unmarshal(row.Payload, &a))
+	c := workflow.Click{
+		Inbox: row.ID, At: row.ReceivedAt, Who: a.Who, Request: a.Ref, Execution: a.Ref, Kind: a.Click, Reason: "because", Digest: a.Digest, Whole: true,
+		Typed: true, Args: json.RawMessage(a.Args),
+	}
+	var denied *approvers.Denied
+	switch {
+	case a.Say != "":
+		_, err = w.ReceiveMessage(ctx, workflow.IncomingMessage{
+			Inbox: row.ID, At: row.ReceivedAt, Team: "T0001", Thread: "100.1", TS: row.ID, Who: a.Who, Text: a.Say, Start: true,
+			Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+		})
+	case a.Away > 0:
+		_, err = w.SetAway(ctx, workflow.Departure{Inbox: row.ID, Who: a.Who, Until: row.ReceivedAt.Add(a.Away), Delegate: &a.Other})
+	case a.Allow > 0:
+		_, err = w.GrantMore(ctx, c, approvers.Allowance{Uses: a.Allow, Within: time.Hour})
+	case a.Report != "":
+		err = w.Report(ctx, c, a.Report)
+	case a.Remark == approvers.Answer:
+		_, err = w.Reply(ctx, c, 0)
+	case a.Remark != "":
+		_, err = w.Say(ctx, c, a.Remark)
+	case a.HandOn:
+		_, err = w.HandOn(ctx, c, a.Other)
+	case a.Take:
+		_, err = w.Withdraw(ctx, c)
+	default:
+		_, err = w.Decide(ctx, c)
+	}
+	if errors.As(err, &denied) {
+		return nil // the person is told
+	}
+	return err
+}
+
+// think is the model: it asks for the script's calls, and then answers.
+func (w *environment) think(ctx context.Context, t store.Timer) error {
+	b, err := w.Begin(ctx, t.Ref)
+	if err != nil {
+		return err
+	}
+	w.reach(modelAnswered)
+	if b.Turn.Step == 0 {
+		return w.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 0, Text: "Let me see.", Calls: calls(w.script...), Authors: []approvers.PersonID{alice.ID}})
+	}
+	if b.Turn.Step == 1 && len(w.then) > 0 {
+		return w.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 1, Text: "And now the rest.", Calls: calls(w.then...), Authors: []approvers.PersonID{alice.ID}})
+	}
+	return w.Answer(ctx, t.Ref, b.Turn.Step, "Done.", 1)
+}
+
+func (w *environment) runTool(ctx context.Context, t store.Timer) error {
+	e, run, err := w.Claim(ctx, t.Ref)
+	if err != nil || !run {
+		return err
+	}
+	w.reach(notCalled)
+	w.calls[e.ID]++
+	w.reach(notActed)
+	if e.Effect != approvers.Idempotent || w.acts[e.ID] == 0 {
+		w.acts[e.ID]++
+	}
+	w.reach(notAnswered)
+	w.reach(notRecorded)
+	return w.Finish(ctx, e.ID, true, "done")
+}
+
+func (w *environment) showAt(ctx context.Context, t store.Timer) error {
+	s, err := w.View(ctx, t.Ref)
+	if err != nil {
+		return err
+	}
+	if role, ok := strings.CutPrefix(s.Message.To, "role:"); ok {
+		r, _ := s.Policy.Role(role)
+		return w.Expand(ctx, t.Ref, []string{r.Members[0].Value})
+	}
+	w.reach(notPosted)
+	p := w.posts[s.Message.ID] // a lost post is found again by its outbox message's id
+	p.kind, p.ref, p.posts = s.Message.Kind, s.Message.Ref, p.posts+1
+	p.shown = workflow.SentMessage{Body: fmt.Appendf(nil, `{"n":%d}`, p.posts)}
+	if s.Execution != nil {
+		p.shown.Shows = []store.Shown{{Request: s.Execution.Request, Digest: s.Execution.Digest, Whole: true}}
+	}
+	w.posts[s.Message.ID] = p
+	w.reach(notShown)
+	s.Message.Channel, s.Message.TS = "C", s.Message.ID
+	return w.Delivered(ctx, s.Message, p.shown)
+}
+
+// people look at what is shown and act on it, each once.
+func (w *environment) people() bool {
+	if w.silent {
+		return false
+	}
+	var shown []string
+	for id := range w.posts {
+		shown = append(shown, id)
+	}
+	slices.SortFunc(shown, func(a, b string) int { return strings.Compare(w.posts[a].ref+a, w.posts[b].ref+b) })
+	for _, id := range shown {
+		p := w.posts[id]
+		if w.acted[id] || (p.kind != store.OutboxCard && p.kind != store.OutboxUnknown) {
+			continue
+		}
+		if p.kind == store.OutboxUnknown {
+			w.acted[id] = true
+			if w.muted {
+				continue
+			}
+			what := workflow.DidNot
+			if w.acts[p.ref] > 0 { // somebody looks at the shop
+				what = workflow.Happened
+			}
+			w.slack(act{Who: alice, Report: what, Ref: p.ref})
+			return true
+		}
+		a := act{Who: lead, Click: approvers.Approve, Allow: w.allow}
+		switch {
+		case len(w.aside) > 0:
+			a, w.aside = w.aside[0], w.aside[1:]
+		case w.request(p.ref).Tool == "cancel_account":
+			a = act{Who: fin1, Click: approvers.Reject}
+			w.acted[id] = true
+		default:
+			w.allow = 0
+			w.acted[id] = true
+		}
+		a.Ref, a.Digest = p.ref, p.shown.Shows[0].Digest
+		w.slack(a)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,233 @@
+package workflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// environment is the world around the bot, which no crash of the bot resets: Slack, the people, and the shop that tools
+// act on.
+type environment struct {
+	*harness
+	kill       func(point string) bool // asked at each point: is the process killed there?
+	deliveries []*delivery
+	posts      map[string]posted // by outbox message
+	calls      map[string]int    // by execution, which is the key that the tool is given: how often its tool was called
+	acts       map[string]int    // and how often it acted. An idempotent tool acts once under one key
+	cut        map[string]int    // by execution: how many of its runs a crash cut
+	acted      map[string]bool   // what people did already
+	crashes    int
+	script     []string       // what the model asks for in its first step
+	then       []string       // and in its second, if anything
+	silent     bool           // nobody decides anything
+	foretold   map[string]int // by digest: how often a tool was asked what the call would do
+	muted      bool           // nobody reports on an unknown outcome
+	allow      int            // how many more calls the first approver allows
+	aside      []act          // what people do about the first card before anybody decides, one after the other
+}
+
+type posted struct {
+	kind  store.OutboxKind
+	ref   string
+	posts int
+	shown workflow.SentMessage
+}
+
+// delivery is what Slack sends until it is told that it was received.
+type delivery struct {
+	id       string
+	received bool
+	act      act
+}
+
+func newEnvironment(t testing.TB, kill func(point string) bool) *environment {
+	w := &environment{
+		harness: newHarnessIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
+		acted: map[string]bool{}, foretold: map[string]int{},
+		script: []string{`search_orders {}`, `issue_refund {"amount":49.99}`, `update_address {}`, `cancel_account {}`, `issue_refund {"amount":`},
+	}
+	w.ok(w.store.Close())
+	w.open(w.mortally)
+	w.slack(act{Who: alice, Say: "do it all"})
+	return w
+}
+
+func (w *environment) mortally(s store.Store) store.Store { return &mortal{Store: s, reach: w.reach} }
+
+// reach is a point at which the process may be killed.
+func (w *environment) reach(point string) {
+	if w.kill(point) {
+		panic(stopped{})
+	}
+}
+
+func (w *environment) slack(a act) {
+	w.deliveries = append(w.deliveries, &delivery{id: w.id("Ev"), act: a})
+}
+
+// life runs the bot until nothing is left to do, with a new process after each crash.
+func (w *environment) life() {
+	w.t.Helper()
+	for range 1000 {
+		if w.alive() {
+			return
+		}
+		w.crashes++
+		w.leave()
+		w.open(w.mortally)
+		w.turns = w.heard()
+		w.noteCuts()
+		w.invariants() // between any two transactions
+		if w.t.Failed() {
+			w.t.Fatalf("after crash %d", w.crashes)
+		}
+		w.clock.pass(time.Second)
+	}
+	w.t.Fatal("it never comes to an end")
+}
+
+// noteCuts notes which runs the crash cut: they are executing, and the process that ran them is gone.
+func (w *environment) noteCuts() {
+	w.t.Helper()
+	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
+		for _, c := range w.callsOf(turn) {
+			if c.Execution == "" {
+				continue
+			}
+			if e := w.execution(c.Execution); e.State == approvers.ExecutionExecuting {
+				w.cut[e.ID] = e.Tries
+			}
+		}
+	}
+}
+
+// leave takes the file as it is from under the dead process. It was not closed: what that process still holds is of no
+// use to the next one.
+func (w *environment) leave() {
+	w.t.Helper()
+	left, err := os.ReadFile(w.path)
+	w.ok(err)
+	w.ok(w.store.Close())
+	w.ok(os.Remove(w.path))
+	w.path = filepath.Join(filepath.Dir(w.path), fmt.Sprintf("after-%d.db", w.crashes))
+	w.ok(os.WriteFile(w.path, left, 0o600))
+}
+
+// alive is one process. It reports false if the process was killed.
+func (w *environment) alive() (finished bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(stopped); !ok {
+				panic(p)
+			}
+			finished = false
+		}
+	}()
+	w.ok(w.Recover(w.ctx()))
+	for range 10_000 {
+		if !w.step() {
+			return true
+		}
+	}
+	w.t.Fatal("there is always something to do")
+	return true
+}
+
+// step does the next thing that is to be done, if there is any.
+func (w *environment) step() bool {
+	for _, d := range w.deliveries {
+		if d.received {
+			continue
+		}
+		payload, err := json.Marshal(d.act)
+		w.ok(err)
+		w.clock.pass(time.Millisecond)
+		_, err = w.Receive(w.ctx(), store.Inbox{ID: d.id, Kind: store.InboxEvent, ReceivedAt: w.clock.Now(), Payload: payload}, "")
+		w.ok(err)
+		w.reach(notAcknowledged)
+		d.received = true
+		w.reach(notHandled)
+		return true
+	}
+	handlers := []struct {
+		kind   store.TimerKind
+		handle jobs.Handler
+	}{
+		{store.TimerInbox, w.handle}, {store.TimerThink, w.think}, {store.TimerRun, w.runTool},
+		{store.TimerShowFirst, w.showAt}, {store.TimerShow, w.showAt}, {store.TimerShowAnswer, w.showAt}, {store.TimerShowLast, w.showAt},
+		{store.TimerExpire, w.Expire}, {store.TimerEscalate, w.Escalate}, {store.TimerLeave, w.LeaveUnknown},
+		{store.TimerAvailability, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
+		{store.TimerGrant, w.LapseGrant}, {store.TimerPreview, w.foretell},
+	}
+	for _, h := range handlers {
+		due := view(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
+		if len(due) > 0 {
+			w.clock.pass(time.Millisecond)
+			if err := h.handle(w.ctx(), due[0]); err != nil && !errors.Is(err, workflow.ErrNotDue) {
+				w.t.Fatalf("%s: %v", h.kind, err)
+			}
+			return true
+		}
+	}
+	return w.people()
+}
+
+// foretell has a companion say what a call would do. It reads, and so it may be asked any number of times.
+func (w *environment) foretell(ctx context.Context, t store.Timer) error {
+	p, ok, err := w.BeginPreview(ctx, t.Ref)
+	if err != nil || !ok {
+		return err
+	}
+	w.foretold[p.Digest]++
+	return w.EndPreview(ctx, p, "it is fine", "")
+}
+
+// wantForetold checks that whatever waited for people got its preview, or was decided before, and that no tool was
+// asked for it too often.
+func (w *environment) wantForetold() {
+	w.t.Helper()
+	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
+		for _, c := range w.callsOf(turn) {
+			if c.Request == "" {
+				continue
+			}
+			r := w.request(c.Request)
+			if f := r.ToolPreview; f == nil && r.Tool == "issue_refund" || f.Making() && r.State == approvers.Pending || f != nil && f.State == approvers.ToolPreviewFailed && f.Tries < approvers.ToolPreviewTries {
+				w.t.Errorf("a request of %s that is %s has the preview %+v", r.Tool, r.State, f)
+			}
+		}
+	}
+	for digest, n := range w.foretold {
+		if n > approvers.ToolPreviewTries {
+			w.t.Errorf("a tool was asked %d times about %s", n, digest)
+		}
+	}
+}
+
+// heard lists the turn of each message, from the store: what a killed process knew is gone.
+func (w *environment) heard() []string {
+	w.t.Helper()
+	return view(w.harness, func(r store.Reader) (turns []string, err error) {
+		conv, err := r.ConversationAt("T0001/C0001/100.1")
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		messages, err := r.Messages(conv.ID, 0)
+		for _, m := range messages {
+			turns = append(turns, m.Turn)
+		}
+		return turns, err
+	})
+}

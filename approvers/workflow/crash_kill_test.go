@@ -1,0 +1,46 @@
+package workflow_test
+
+import (
+	"context"
+
+	"countersign/internal/testkit"
+	"countersign/store"
+)
+
+// stopped is what a process that is killed leaves of itself: nothing but the file.
+type stopped struct{}
+
+// mortal is a store whose process may be killed in a transaction: before its commit, or behind it.
+type mortal struct {
+	store.Store
+	reach func(point string)
+}
+
+func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
+	move, rehearsed := testkit.CallingTransition(), false
+	err := m.Store.Update(ctx, func(tx store.Tx) error {
+		if err := fn(tx); err != nil || rehearsed {
+			return err
+		}
+		rehearsed = true
+		m.reach(move + testkit.BeforeCommit)
+		return nil
+	})
+	if err == nil {
+		m.reach(move + testkit.BehindCommit)
+	}
+	return err
+}
+
+// The points between transactions, where the world outside knows something that the store does not.
+const (
+	notAcknowledged = "a delivery is stored, Slack was not told"
+	notHandled      = "Slack was told, nothing is handled"
+	modelAnswered   = "the model has answered"
+	notPosted       = "a card is about to be posted"
+	notShown        = "Slack has taken a post"
+	notCalled       = "the run is claimed, the tool is not called"
+	notActed        = "the tool is called and has not acted"
+	notAnswered     = "the tool has acted and has not answered"
+	notRecorded     = "the tool has answered"
+)

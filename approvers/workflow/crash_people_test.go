@@ -1,0 +1,29 @@
+package workflow_test
+
+import (
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+)
+
+// beside is a request about which people do everything but let it run: they comment, ask and answer, hand it on, change
+// its arguments, and take it back.
+func beside(t testing.TB, kill func(point string) bool) *environment {
+	w := newEnvironment(t, kill)
+	w.script = []string{`issue_refund {"amount":49.99}`}
+	w.aside = []act{
+		{Who: lead, Remark: approvers.Question}, {Who: alice, Remark: approvers.Answer}, {Who: lead, Remark: approvers.Comment},
+		{Who: lead, HandOn: true, Other: fin1}, {Who: lead, Click: approvers.Modify, Args: `{"amount":900}`}, {Who: alice, Take: true},
+	}
+	w.through()
+	return w
+}
+
+// TestPeopleKilledAtEveryPoint: whatever people do about a request happens once, wherever the process is killed.
+func TestPeopleKilledAtEveryPoint(t *testing.T) {
+	want := killedAndTheSame(t, beside, 25)
+	if must := "remarked remarked remarked invited decided advanced closed returned"; !strings.Contains(want, must) {
+		t.Errorf("without a crash it comes to\n%s\nwant %q in it", want, must)
+	}
+}

@@ -1,0 +1,285 @@
+package workflow_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/internal/testkit"
+	"countersign/store"
+)
+
+// crashMoves are the moves of the workflow on the way of a call. A process can stop before the commit of each, and
+// behind it.
+var crashMoves = []string{
+	"Recover", "Receive", "ReceiveMessage", "Begin", "Propose", "ResolveAvailability", "Expand", "Delivered", "Decide", "Claim", "Finish", "Report", "LeaveUnknown", "Answer",
+	"BeginPreview", "EndPreview",
+}
+
+// crashMoments are the points between two transactions.
+var crashMoments = []string{notAcknowledged, notHandled, modelAnswered, notPosted, notShown, notCalled, notActed, notAnswered, notRecorded}
+
+// cutPoints are those of them at which a run is cut: executing is durable, and what came of it is not. Nobody who comes
+// after can know more than that.
+var cutPoints = map[string]bool{
+	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
+}
+
+// crashPoints names every point. docs/crashes.md says of each what the next process does.
+func crashPoints() []string {
+	points := slices.Clone(crashMoments)
+	for _, move := range crashMoves {
+		points = append(points, move+testkit.BeforeCommit, move+testkit.BehindCommit)
+	}
+	return points
+}
+
+// newRunning is a world in which a call that is gated and one that is not are run, of tools of one protection level.
+// Where it is muted, nobody reports on a run whose outcome is unknown.
+func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
+	w := newEnvironment(t, kill)
+	w.script = []string{`issue_refund {"amount":49.99}`, `update_address {}`}
+	for _, name := range []string{"issue_refund", "update_address"} {
+		w.tools.effect(name, effect)
+	}
+	w.muted = muted
+	w.policy.Store(policy("policy-1", companion))
+	return w
+}
+
+// TestCrashPoints stops the process at every named point of a call's way, with tools of each protection level, and has
+// a new one go on with the file as it was left. A tool that must not run twice never does: where its run was cut its
+// outcome is unknown, and people are asked. One that may is run again, under the same key. Where no run was cut,
+// everything runs once.
+//
+// It also stops the process a second time, at each point of what comes after a run was cut.
+func TestCrashPoints(t *testing.T) {
+	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
+	stride := min(3, testkit.Stride()) // in the short form each point is that of one protection level
+	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
+		t.Run(string(effect), func(t *testing.T) {
+			for n, crashed := 1+i%stride, true; crashed && !t.Failed(); n += stride {
+				crashed = sum.live(t, effect, false, func(_ string, count, _ int) bool { return count == n }) > 0
+			}
+			for _, muted := range []bool{false, true} { // cut while the tool runs, and stopped again at a point after that
+				if muted && effect != approvers.Unprotected {
+					continue // nobody is asked to report
+				}
+				for n, crashed := 1, 2; crashed == 2 && !t.Failed(); n++ {
+					after := 0
+					crashed = sum.live(t, effect, muted, func(point string, _, crashes int) bool {
+						if crashes == 0 {
+							return point == notAnswered
+						}
+						after++
+						return crashes == 1 && after == n
+					})
+				}
+			}
+		})
+	}
+	for _, point := range crashPoints() {
+		if sum.reached[point] == nil {
+			t.Errorf("the process was never stopped at the point %q: it is not on the way of a call any more", point)
+		}
+	}
+	for point := range sum.reached {
+		if !slices.Contains(crashPoints(), point) {
+			t.Errorf("%q is a crash point that has no name in crashMoves or crashMoments, nor in docs/crashes.md", point)
+		}
+	}
+	t.Log(sum)
+	if sum.unknown == 0 || sum.again == 0 || sum.once == 0 {
+		t.Error("too little went on")
+	}
+}
+
+// TestCrashPointsInDocs holds the table of docs/crashes.md against the points that there are.
+func TestCrashPointsInDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/crashes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for line := range strings.Lines(string(page)) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok {
+			rows = append(rows, strings.Trim(name, "`"))
+		}
+	}
+	for _, name := range slices.Concat(crashMoves, crashMoments) {
+		if !slices.Contains(rows, name) {
+			t.Errorf("docs/crashes.md has no row %q", name)
+		}
+	}
+}
+
+// TestCrashesAtRandom stops process after process, at points that chance chooses, six lives of each protection level or COUNTERSIGN_CRASHES.
+func TestCrashesAtRandom(t *testing.T) {
+	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
+	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
+	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
+		for n := range lives {
+			random := testkit.Chance(seed, uint64(3*n+i))
+			sum.live(t, effect, random.IntN(4) == 0, func(string, int, int) bool { return random.IntN(12) == 0 })
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	t.Log(sum)
+}
+
+// crashSum counts what came of the crashes.
+type crashSum struct {
+	lives, crashes       int
+	once, again, unknown int // executions that ran undisturbed, that were run again, and that people were asked about
+	acts                 int // how often unprotected tools acted
+	runs                 int // of how many executions
+	reached              map[string]map[approvers.Effect]map[string]int
+}
+
+func (s *crashSum) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "points=%d lives=%d crashes=%d: %d runs once, %d cut and run again under the same key, %d cut, unknown and asked about; %d runs of unprotected tools acted %d times\n",
+		len(s.reached), s.lives, s.crashes, s.once, s.again, s.unknown, s.runs, s.acts)
+	for _, point := range slices.Sorted(maps.Keys(s.reached)) {
+		fmt.Fprintf(&out, "%-50s", point)
+		for _, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
+			fmt.Fprintf(&out, " %s: %v", effect, s.reached[point][effect])
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// live lives one life, in which stop is asked at each point whether the process stops there: it is told how many points there were, and how many crashes.
+// It returns how many there were in the end.
+func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
+	name := fmt.Sprint(effect, " ", s.lives)
+	s.lives++
+	t.Run(name, func(t *testing.T) {
+		var stops []string
+		count := 0
+		w := newRunning(t, effect, muted, func(point string) bool {
+			count++
+			if !stop(point, count, len(stops)) {
+				return false
+			}
+			stops = append(stops, point)
+			return true
+		})
+		w.through()
+		s.judge(w, effect, muted, stops)
+		w.wantForetold()
+		w.invariants()
+		if t.Failed() {
+			t.Logf("stopped at %q", stops)
+		}
+		s.crashes += w.crashes
+		crashes = w.crashes
+	})
+	return crashes
+}
+
+// judge holds the end of a life against what must have come of it.
+func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, stops []string) {
+	w.t.Helper()
+	w.turns = w.heard()
+	w.wantTurn(w.turns[0], approvers.TurnAnswered)
+	var cuts []string
+	for _, point := range stops {
+		if cutPoints[point] {
+			cuts = append(cuts, point)
+		}
+	}
+	cut := 0
+	for _, c := range w.callsOf(w.turns[0]) {
+		e := w.execution(c.Execution)
+		cut += w.cut[e.ID]
+		s.execution(w, e, muted)
+	}
+	if len(stops) == 1 && cut != len(cuts) {
+		w.t.Errorf("stopped at %q, which cuts %d runs, it cut %d", stops, len(cuts), cut)
+	}
+	for _, point := range stops {
+		if s.reached[point] == nil {
+			s.reached[point] = map[approvers.Effect]map[string]int{}
+		}
+		if s.reached[point][effect] == nil {
+			s.reached[point][effect] = map[string]int{}
+		}
+		if len(stops) == 1 || cutPoints[point] == (len(cuts) > 0) {
+			s.reached[point][effect][came(effect, cutPoints[point])]++
+		}
+	}
+}
+
+// came says what becomes of a run.
+func came(effect approvers.Effect, cut bool) string {
+	switch {
+	case !cut:
+		return "once"
+	case effect == approvers.Unprotected:
+		return "unknown, asked"
+	}
+	return "again"
+}
+
+// execution judges one of them.
+func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) {
+	w.t.Helper()
+	count := map[approvers.AuditKind]int{}
+	for _, a := range view(w.harness, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(e.Chain()) }) {
+		count[a.Kind]++
+	}
+	asked := 0
+	for _, message := range w.surfacesOf(e.ID) {
+		if message.Kind == store.OutboxUnknown && message.TS != "" {
+			asked++
+		}
+	}
+	calls, acts, cut := w.calls[e.ID], w.acts[e.ID], w.cut[e.ID]
+	lost := cut > 0 && e.Effect == approvers.Unprotected || cut == mostTries
+	said := fmt.Sprintf("%s (%s) was cut %d times, called %d times, acted %d times, is %s (reported by %q), asked about in %d places: %v",
+		e.Tool, e.Effect, cut, calls, acts, e.State, e.ReportedBy, asked, count)
+	wantState, wantTries := approvers.ExecutionSucceeded, cut+1
+	switch {
+	case lost && muted:
+		wantState, wantTries = approvers.ExecutionUnknown, cut
+	case lost:
+		wantTries = cut
+		if acts == 0 {
+			wantState = approvers.ExecutionFailed
+		}
+	}
+	if e.State != wantState || count[approvers.AuditExecuting] != wantTries || count[approvers.AuditReturned] != 1 {
+		w.t.Errorf("%s; want %s after %d tries, and one result", said, wantState, wantTries)
+	}
+	if lost != (asked > 0) || count[approvers.AuditUnknown] != b2i(lost) || (lost && !muted) != (e.ReportedBy != "") {
+		w.t.Errorf("%s; people must be asked about what was lost, and about nothing else", said)
+	}
+	if e.Effect == approvers.Unprotected {
+		s.runs, s.acts = s.runs+1, s.acts+acts
+		if calls > 1 || acts > 1 {
+			w.t.Errorf("%s; it must not run twice", said)
+		}
+	}
+	if e.Effect == approvers.Idempotent && acts > 1 {
+		w.t.Errorf("%s; under one key it acts once", said)
+	}
+	switch {
+	case lost:
+		s.unknown++
+	case cut > 0:
+		s.again++
+	default:
+		s.once++
+	}
+}
+
+// mostTries is after how many runs that were cut people are asked about any tool.
+const mostTries = 5

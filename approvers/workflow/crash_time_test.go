@@ -1,0 +1,122 @@
+package workflow_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/internal/testkit"
+	"countersign/store"
+)
+
+// A discount that nobody decides: the only member of its role is away and has named somebody who stands in, its lead
+// can't be disturbed for a while, everybody is reminded, it goes up when its time is over, everybody is told once more,
+// and in the end it is rejected. The process is killed on the way.
+func silence(t testing.TB, kill func(point string) bool) *environment {
+	w := newEnvironment(t, kill)
+	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
+		p.Defaults.OnExpiry, p.Defaults.Repeat = approvers.ExpiryEscalates, 1
+		p.Defaults.EscalateAfter, p.Defaults.ExpiresAfter = 12*time.Minute, 20*time.Minute
+	}))
+	w.silent, w.script = true, []string{`apply_discount {}`}
+	w.quiet["U0002"] = w.clock.Now().Add(16 * time.Minute)
+	w.deliveries = nil
+	w.slack(act{Who: support, Away: 48 * time.Hour, Other: deputy})
+	w.slack(act{Who: alice, Say: "please"})
+	w.through()
+	return w
+}
+
+// through lives until nothing falls due any more, whenever that may be.
+func (w *environment) through() {
+	w.t.Helper()
+	for range 1000 {
+		w.life()
+		next := w.next()
+		if next.IsZero() {
+			return
+		}
+		w.clock.pass(next.Sub(w.clock.Now()))
+	}
+	w.t.Fatal("it never comes to an end")
+}
+
+// next is when the next thing falls due; zero: nothing does.
+func (w *environment) next() (next time.Time) {
+	w.t.Helper()
+	for _, kind := range timed {
+		for _, t := range w.timers(kind) {
+			if next.IsZero() || t.Due.Before(next) {
+				next = t.Due
+			}
+		}
+	}
+	return next
+}
+
+// account is all that came of a silence: what was recorded, and what each person was sent.
+func (w *environment) account() string {
+	w.t.Helper()
+	var out []string
+	chains := view(w.harness, func(r store.Reader) ([]string, error) { return r.AuditChains("", 100) })
+	for _, chain := range chains {
+		kinds := strings.Fields(w.kinds(chain))
+		out = append(out, strings.Join(slices.DeleteFunc(kinds, func(k string) bool { return k == "shown" }), " "))
+	}
+	sent := map[string]int{}
+	for _, turn := range slices.Compact(w.heard()) {
+		for _, c := range w.callsOf(turn) {
+			for _, s := range w.surfacesOf(c.Request) {
+				to, _, _ := strings.Cut(s.To, "conv_") // their ids are random
+				sent[fmt.Sprint(s.Kind, " ", s.Note, " ", to)]++
+			}
+		}
+	}
+	for _, s := range w.surfacesOf(string(support.ID)) {
+		sent[fmt.Sprint(s.Kind, " ", s.To)]++
+	}
+	for what, n := range sent {
+		out = append(out, fmt.Sprint(what, " ×", n))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// TestSilenceKilledAtEveryPoint: each step of a request that nobody decides happens once, wherever the process is
+// killed.
+func TestSilenceKilledAtEveryPoint(t *testing.T) {
+	want := killedAndTheSame(t, silence, 20)
+	for _, must := range []string{
+		"proposed invited reminded escalated reminded reminded escalated reminded escalated reminded closed returned", "stand_in user:U0005 ×1", "card  user:U0005 ×1",
+	} {
+		if !strings.Contains(want, must) {
+			t.Errorf("without a crash it comes to\n%s\nwant %q in it", want, must)
+		}
+	}
+}
+
+// killedAndTheSame has a world killed at one in so many of its points, over and over, and each of its points be the one
+// in some run. What came of it must always be the same; it is returned.
+func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
+	want := world(t, func(string) bool { return false }).account()
+	for n := 0; n < every; n += testkit.Stride() {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			count := 0
+			w := world(t, func(string) bool {
+				count++
+				return count%every == n
+			})
+			if got := w.account(); got != want {
+				t.Fatalf("killed at each %dth point from %d on, it comes to\n%s\nwant\n%s", every, n, got, want)
+			}
+			if w.crashes < 2 {
+				t.Errorf("only %d crashes", w.crashes)
+			}
+			w.invariants()
+		})
+	}
+	return want
+}

@@ -1,0 +1,496 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// An unreadable record fails closed: its subject ends as if it had not been allowed, and everything else continues. The
+// damaged record is set aside. An ended record takes its place, rebuilt from the history and related records, so that
+// everything that shows it finds an ended record with the reason.
+
+// whyDamaged is the reason for people, the model and the history.
+const whyDamaged = "its record in the store is damaged, so nothing was run"
+
+// mostDamaged limits how many damaged records one transaction may close, one after the other.
+const mostDamaged = 16
+
+// update runs fn in a transaction, then wakes workers and reports events to the counters. If fn reads a damaged record,
+// update closes that record first.
+func (w *Workflow) update(ctx context.Context, what string, fn func(*tx) error) error {
+	err := w.transact(ctx, what, fn)
+	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
+		var row *store.DamagedError
+		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, mostDamaged) {
+			break
+		}
+		err = w.transact(ctx, what, fn)
+	}
+	return err
+}
+
+// closeDamaged closes what a damaged record belongs to. It reports whether it could, or somebody else did: then it is
+// worth trying again what met it.
+func (w *Workflow) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
+	if most == 0 || x.Bucket != "messages" && x.ID == "" {
+		return false
+	}
+	fn := func(t *tx) error {
+		_, err := t.closeDamaged(x)
+		return err
+	}
+	for {
+		err := w.transact(ctx, "close what is damaged", fn)
+		var other *store.DamagedError
+		if errors.As(err, &other) && (other.Bucket != x.Bucket || other.ID != x.ID || other.Key != x.Key) && w.closeDamaged(ctx, other.Damage, most-1) {
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			w.Log.Error("a damaged record could not be closed; whatever needs it fails", "bucket", x.Bucket, "key", x.Key, "error", err)
+		}
+		return err == nil
+	}
+}
+
+// closeDamaged closes one record, and records that.
+func (t *tx) closeDamaged(x store.Damage) (done bool, err error) {
+	switch x.Bucket {
+	case "messages":
+		done, err = t.replaceMessage(x)
+	case "requests":
+		done, err = t.closeRequest(x.ID)
+	case "executions":
+		done, err = t.closeRun(x.ID)
+	case "calls":
+		done, err = t.closeCall(x.ID)
+	case "turns":
+		done, err = t.closeTurn(x.ID)
+	case "conversations":
+		done, err = t.closeConversation(x.ID)
+	case "inbox":
+		if done, err = t.aside(x); done {
+			err = t.ClearTimer(store.TimerInbox, x.ID)
+		}
+	case "settings":
+		if x.ID != store.SettingPause { // see paused
+			done, err = t.aside(x)
+		}
+	default: // an open grant is none any more, a message in Slack is not the bot's any more, an absence is over
+		done, err = t.aside(x)
+	}
+	if !done || err != nil {
+		return false, err
+	}
+	t.note(slog.LevelError, "a stored record was damaged; it was set aside, and what it belongs to was closed", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
+	return true, t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", map[string]string{"bucket": x.Bucket, "key": x.Key, "why": x.Why}, nil)
+}
+
+// moveAside sets a damaged record aside. It leaves an intact one.
+func (t *tx) moveAside(bucket, id string) error {
+	_, _, err := t.setAsideOf(bucket, id)
+	return err
+}
+
+func (t *tx) aside(x store.Damage) (bool, error) {
+	_, done, err := t.setAsideOf(x.Bucket, x.ID)
+	return done, err
+}
+
+func (t *tx) setAsideOf(bucket, id string) (of []string, done bool, err error) {
+	s, ok := t.Tx.(store.SetAside)
+	if !ok {
+		return nil, false, nil
+	}
+	return s.SetAside(bucket, id)
+}
+
+// replaceMessage replaces a damaged message with one that nobody is given.
+func (t *tx) replaceMessage(x store.Damage) (bool, error) {
+	if x.ID == "" || x.Seq == 0 {
+		return false, nil
+	}
+	m := store.Message{Conversation: x.ID, Seq: x.Seq, Role: store.RoleUser, State: store.MessageGone, At: t.now}
+	return true, t.PutMessage(m)
+}
+
+// proposedFacts are the facts of the record with which a chain begins; nil: it can't be read.
+func (t *tx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
+	all, _ = t.Audit(chain) // what can be read of it
+	for _, a := range all {
+		if a.Kind == approvers.AuditProposed {
+			return a.Facts, all
+		}
+	}
+	return nil, all
+}
+
+// closeRequest replaces a damaged request with a voided one. If its run had begun, the request is over and the run
+// continues independently.
+func (t *tx) closeRequest(id string) (bool, error) {
+	_, done, err := t.setAsideOf("requests", id)
+	if !done || err != nil {
+		return false, err
+	}
+	facts, chain := t.proposedFacts(id)
+	call, err := t.callOf(facts["call"], facts["conversation"], id)
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil // nothing waits for it
+	}
+	if err != nil {
+		return false, err
+	}
+	r, err := t.remake(id, call, facts)
+	if err != nil {
+		return false, err
+	}
+	began := slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditExecuting })
+	if began || call.Outcome != "" {
+		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, whyDamaged
+		if !began {
+			r.State = approvers.Voided
+		}
+		if err := t.PutRequest(r); err != nil {
+			return false, err
+		}
+		return true, errors.Join(t.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.changedRef(id))
+	}
+	if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
+		return false, err
+	}
+	r, events, denied := r.Void(t.deciding(), whyDamaged)
+	if denied != nil {
+		return false, denied // an open request is never over
+	}
+	return true, t.apply(r, events)
+}
+
+// callOf finds a request's call: the one that its history names, or the one of its conversation that names it.
+func (t *tx) callOf(id, conversation, request string) (store.Call, error) {
+	if id != "" {
+		return t.Call(id)
+	}
+	if conversation != "" {
+		calls, err := callsIn(t, conversation)
+		for _, c := range calls {
+			if c.Request == request {
+				return c, nil
+			}
+		}
+		if err != nil {
+			return store.Call{}, err
+		}
+	}
+	return store.Call{}, fmt.Errorf("the call of request %q: %w", request, store.ErrNotFound)
+}
+
+// remake rebuilds a pending request from its call and its history. It can only be closed, not decided.
+func (t *tx) remake(id string, call store.Call, facts map[string]string) (approvers.Request, error) {
+	r := approvers.Request{
+		ID: id, State: approvers.Pending, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Tool: call.Tool, ToolHash: facts["tool_hash"],
+		Execution: call.Execution, Args: json.RawMessage(call.Args), Digest: facts["digest"], Secrets: call.Secrets, Preview: call.Preview,
+		CreatedAt: call.CreatedAt, ExpiresAt: t.now, Damaged: true,
+	}
+	if !json.Valid(r.Args) {
+		r.Args = json.RawMessage("{}")
+	}
+	_ = r.Plan.Risk.UnmarshalText([]byte(facts["risk"]))
+	r.Plan.Verdict = approvers.Ask
+	r.Facts.Asker = approvers.PersonID(facts["asker"])
+	for who := range strings.SplitSeq(facts["requesters"], ",") {
+		if who != "" {
+			r.Facts.Requesters = append(r.Facts.Requesters, approvers.PersonID(who))
+		}
+	}
+	r.Plan.Requesters = r.Facts.Requesters
+	turn, err := t.Turn(call.Turn)
+	if err != nil {
+		return r, err
+	}
+	conv, err := t.Conversation(call.Conversation)
+	if err != nil {
+		return r, err
+	}
+	r.Agent = turn.Agent
+	r.Facts.Conversation = approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM}
+	e, err := t.Execution(call.Execution)
+	if err == nil {
+		r.Effect, r.Args, r.Digest, r.ToolHash = e.Effect, e.Args, e.Digest, e.ToolHash
+	} else if ignoreNotFound(err) != nil {
+		return r, err
+	}
+	messages, err := t.OutboxMessagesOf(id)
+	if err != nil {
+		return r, err
+	}
+	for _, s := range messages {
+		if isCard(s.Kind) && !slices.Contains(r.QueuedAt, s.To) {
+			r.QueuedAt = append(r.QueuedAt, s.To)
+		}
+	}
+	return r, nil
+}
+
+// closeRun replaces a damaged execution with an ended one. If a run began and has no recorded end, the outcome is
+// unknown and people are asked.
+func (t *tx) closeRun(id string) (bool, error) {
+	of, done, err := t.setAsideOf("executions", id)
+	if !done || err != nil {
+		return false, err
+	}
+	call, found, err := t.callThat(of, func(c store.Call) bool { return c.Execution == id })
+	if err != nil {
+		return false, err
+	}
+	if !found {
+		return true, t.ClearTimer(store.TimerRun, id) // an edit had replaced it, or nothing is known of it
+	}
+	chain := call.Request
+	if chain == "" {
+		chain = id
+	}
+	facts, all := t.proposedFacts(chain)
+	e := approvers.Execution{
+		ID: id, State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Request: call.Request,
+		Asker: approvers.PersonID(facts["asker"]), Tool: call.Tool, ToolHash: facts["tool_hash"], Effect: approvers.Unprotected, Args: json.RawMessage(call.Args), CreatedAt: call.CreatedAt,
+	}
+	var r *approvers.Request
+	if call.Request != "" {
+		had, err := t.Request(call.Request)
+		if err != nil {
+			return false, err
+		}
+		r = &had
+		e.Args, e.ToolHash, e.Effect = had.Args, had.ToolHash, had.Effect
+	}
+	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+	for _, a := range all {
+		if a.Facts["execution"] != id {
+			continue
+		}
+		switch a.Kind {
+		case approvers.AuditExecuting:
+			e.State, e.StartedAt, e.Tries = approvers.ExecutionExecuting, a.At, e.Tries+1
+		case approvers.AuditUnknown:
+			e.State, e.FinishedAt = approvers.ExecutionUnknown, a.At
+		case approvers.AuditExecuted:
+			e.State, e.FinishedAt = approvers.ExecutionState(a.Facts["state"]), a.At
+			if p, err := t.AuditPayload(chain, a.Seq); err == nil {
+				e.Result = string(p.Body)
+			}
+		}
+	}
+	if e.State == approvers.ExecutionExecuting {
+		if err := t.PutExecution(e); err != nil {
+			return false, err
+		}
+		e.Version++
+		return true, t.markUnknown(e, approvers.LossUnclear)
+	}
+	return true, t.endRun(e, r, call)
+}
+
+// endRun writes an execution that nobody runs any more.
+func (t *tx) endRun(e approvers.Execution, r *approvers.Request, call store.Call) error {
+	if e.State == approvers.ExecutionNone {
+		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
+	}
+	if err := t.PutExecution(e); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+		return err
+	}
+	if r != nil && r.State.Open() {
+		closed, events, denied := r.Void(t.deciding(), whyDamaged)
+		if denied != nil {
+			return denied // an open request is never over
+		}
+		closed.Damaged = true
+		return t.apply(closed, events)
+	}
+	if call.Outcome == "" && e.State == approvers.ExecutionFailed && e.Unrun {
+		return t.voidCall(call, e, whyDamaged)
+	}
+	return t.changedStep(e)
+}
+
+// callThat finds a call in conversations.
+func (t *tx) callThat(conversations []string, is func(store.Call) bool) (store.Call, bool, error) {
+	for _, id := range conversations {
+		calls, err := callsIn(t, id)
+		if err != nil {
+			return store.Call{}, false, err
+		}
+		if i := slices.IndexFunc(calls, is); i >= 0 {
+			return calls[i], true, nil
+		}
+	}
+	return store.Call{}, false, nil
+}
+
+// closeCall replaces a damaged call with one that has its result, and closes its request, and its run if that has not
+// begun.
+func (t *tx) closeCall(id string) (bool, error) {
+	of, done, err := t.setAsideOf("calls", id)
+	if !done || err != nil || len(of) == 0 {
+		return done, err
+	}
+	turn, err := t.Turn(of[0])
+	if err != nil {
+		return false, err
+	}
+	beside, err := t.Calls(turn.ID)
+	if err != nil {
+		return false, err
+	}
+	call := store.Call{ID: id, Conversation: turn.Conversation, Turn: turn.ID, Step: turn.Step, ModelID: id, Tool: "unknown", Args: "{}", CreatedAt: t.now}
+	for _, c := range beside {
+		if c.Step == call.Step {
+			call.Index = max(call.Index, c.Index+1)
+		}
+	}
+	runs, err := t.Executions(turn.Conversation)
+	if err != nil {
+		return false, err
+	}
+	var e *approvers.Execution
+	for _, x := range runs {
+		if x.Call == id && (e == nil || x.CreatedAt.After(e.CreatedAt)) {
+			e = &x
+			call.Tool, call.Args, call.Execution, call.Request, call.CreatedAt = x.Tool, string(x.Args), x.ID, x.Request, x.CreatedAt
+		}
+	}
+	if err := t.PutCall(call); err != nil {
+		return false, err
+	}
+	call.Version++
+	if e == nil {
+		res := approvers.NewResult(approvers.OutcomeVoided, call.Tool, whyDamaged, "")
+		return true, t.giveResult(call, approvers.OutcomeVoided, res.Text())
+	}
+	if e.State != approvers.ExecutionNone {
+		return true, t.returnKnown(*e)
+	}
+	if call.Request == "" {
+		return true, t.endRun(*e, nil, call)
+	}
+	r, err := t.Request(call.Request)
+	if err != nil {
+		return false, err
+	}
+	return true, t.endRun(*e, &r, call)
+}
+
+// returnKnown gives a call the result of its finished run again.
+func (t *tx) returnKnown(e approvers.Execution) error {
+	switch e.State {
+	case approvers.ExecutionSucceeded, approvers.ExecutionFailed:
+		return t.returnResult(e)
+	}
+	return t.changedStep(e) // it comes when the run ends, or people have said how it did
+}
+
+// closeTurn replaces a damaged turn with a stopped one, and closes its open calls.
+func (t *tx) closeTurn(id string) (bool, error) {
+	of, done, err := t.setAsideOf("turns", id)
+	if !done || err != nil || len(of) == 0 {
+		return done, err
+	}
+	conv, err := t.Conversation(of[0])
+	if err != nil {
+		return false, err
+	}
+	calls, err := t.Calls(id)
+	if err != nil {
+		return false, err
+	}
+	turn := approvers.Turn{ID: id, Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnWaiting, CreatedAt: t.now}
+	for _, c := range calls {
+		turn.Step = max(turn.Step, c.Step)
+	}
+	turn.Halted = "A record of this in the store is damaged, so it was stopped. Please ask again."
+	if conv.Turn != id {
+		turn.State, turn.EndedAt, turn.Problem = approvers.TurnStopped, t.now, turn.Halted
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return false, err
+	}
+	open := 0
+	for _, c := range calls {
+		if c.Outcome != "" {
+			continue
+		}
+		open++
+		if err := t.closeOpenCall(c); err != nil {
+			return false, err
+		}
+	}
+	if open > 0 || conv.Turn != id {
+		return true, nil // the last result stops it
+	}
+	turn.Version++
+	return true, t.stop(turn, conv, turn.Halted, false)
+}
+
+// closeOpenCall ends what waits of a call whose turn can't go on. A run that has begun ends as it does.
+func (t *tx) closeOpenCall(c store.Call) error {
+	if c.Execution == "" {
+		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
+		return t.giveResult(c, approvers.OutcomeVoided, res.Text())
+	}
+	e, err := t.Execution(c.Execution)
+	if err != nil {
+		return err
+	}
+	if e.State != approvers.ExecutionNone {
+		return nil
+	}
+	if c.Request == "" {
+		return t.endRun(e, nil, c)
+	}
+	r, err := t.Request(c.Request)
+	if err != nil {
+		return err
+	}
+	return t.endRun(e, &r, c)
+}
+
+// closeConversation rebuilds a conversation from its address and its current work.
+func (t *tx) closeConversation(id string) (bool, error) {
+	of, done, err := t.setAsideOf("conversations", id)
+	if !done || err != nil || len(of) == 0 {
+		return done, err
+	}
+	place := strings.SplitN(of[0], "/", 3)
+	if len(place) < 3 {
+		return true, nil
+	}
+	conv := store.Conversation{ID: id, Place: of[0], Team: place[0], Channel: place[1], Thread: place[2], DM: strings.HasPrefix(place[1], "D"), CreatedAt: t.now, LastAt: t.now}
+	messages, err := t.Messages(id, 0)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range messages {
+		conv.Messages = max(conv.Messages, m.Seq)
+		if m.Turn == "" {
+			continue
+		}
+		turn, err := t.Turn(m.Turn)
+		if ignoreNotFound(err) != nil {
+			return false, err
+		}
+		conv.Agent = turn.Agent
+		if err == nil && !turn.Ended() {
+			conv.Turn = turn.ID
+		}
+	}
+	return true, t.PutConversation(conv)
+}

@@ -1,0 +1,170 @@
+package workflow_test
+
+import (
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// clickAt is a click on a card as Slack shows it now, with the time that the card carries.
+func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, request, to string) workflow.Click {
+	h.t.Helper()
+	for _, s := range h.surfacesOf(request) {
+		if s.To != to {
+			continue
+		}
+		shown, err := h.Rendering(h.ctx(), s.ID, s.Posts)
+		h.ok(err)
+		c := h.clickOn(who, kind, request)
+		c.FirstSeen = shown.Of(request).Since
+		return c
+	}
+	h.t.Fatalf("there is no card at %s", to)
+	return workflow.Click{}
+}
+
+// shows has Slack show every card of a request as it is now.
+func (h *harness) shows(request string) {
+	h.t.Helper()
+	for _, s := range h.surfacesOf(request) {
+		if s.Kind == store.OutboxCard && s.State == store.OutboxWanted {
+			h.show(s)
+		}
+	}
+}
+
+// took is how long the last decision took, as it is stored and as the audit has it in milliseconds.
+func (h *harness) took(request string) (time.Duration, string) {
+	h.t.Helper()
+	r := h.request(request)
+	var fact string
+	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(request) }) {
+		if a.Kind == approvers.AuditDecided {
+			fact = a.Facts["took"]
+		}
+	}
+	return r.Decisions[len(r.Decisions)-1].Took, fact
+}
+
+func (h *harness) wantTook(request string, want time.Duration, fact string) {
+	h.t.Helper()
+	if got, audited := h.took(request); got != want || audited != fact {
+		h.t.Errorf("took %v, %q ms in the audit; want %v, %q", got, audited, want, fact)
+	}
+}
+
+// TestTook: a decision's time counts from when the card first showed these arguments, however often it was drawn anew
+// since.
+func TestTook(t *testing.T) {
+	const to = "channel:#support-approvals"
+	h := newHarness(t)
+	r := h.ask(`apply_discount {"amount":10}`)
+	h.clock.pass(time.Second) // until Slack shows it
+	h.shows(r.ID)
+	h.clock.pass(40 * time.Second)
+	comment := h.clickOn(support, "", r.ID)
+	_, err := h.Say(h.ctx(), comment, approvers.Comment)
+	h.ok(err)
+	h.shows(r.ID) // with the comment
+	h.clock.pass(2500 * time.Millisecond)
+	_, err = h.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
+	h.ok(err)
+	h.wantTook(r.ID, 42500*time.Millisecond, "42500")
+}
+
+// TestTookAfterAnEdit: the changed arguments are new to everybody.
+func TestTookAfterAnEdit(t *testing.T) {
+	const to = "channel:#support-approvals"
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[2].Stages = []approvers.Stage{{Approver: "support-agent", Quorum: 2}}
+		p.Approvers[0].Members = users("U0001", "U0005")
+	}))
+	r := h.ask(`apply_discount {"amount":10}`)
+	h.shows(r.ID)
+	h.clock.pass(time.Minute)
+	edit := h.clickAt(support, approvers.Modify, r.ID, to)
+	edit.Args = []byte(`{"amount":20}`)
+	_, err := h.Decide(h.ctx(), edit)
+	h.ok(err)
+	h.wantTook(r.ID, time.Minute, "60000")
+
+	h.clock.pass(time.Second)
+	h.shows(r.ID)
+	h.clock.pass(2 * time.Second)
+	_, err = h.Decide(h.ctx(), h.clickAt(person("U0005"), approvers.Approve, r.ID, to))
+	h.ok(err)
+	h.wantTook(r.ID, 2*time.Second, "2000")
+}
+
+// TestTookAtALaterStage: what a place showed before its stage came up does not count.
+func TestTookAtALaterStage(t *testing.T) {
+	const to = "channel:#support-approvals"
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[2].Stages = []approvers.Stage{{Approver: "support-agent", Quorum: 1}, {Approver: "team-lead", Quorum: 1}}
+		p.Approvers[1].Cards = "#support-approvals"
+	}))
+	r := h.ask(`apply_discount {"amount":10}`)
+	h.shows(r.ID)
+	h.clock.pass(time.Hour / 4)
+	_, err := h.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
+	h.ok(err)
+	h.wantTook(r.ID, 15*time.Minute, "900000")
+	h.shows(r.ID)
+	h.clock.pass(5 * time.Second)
+	_, err = h.Decide(h.ctx(), h.clickAt(lead, approvers.Approve, r.ID, to))
+	h.ok(err)
+	h.wantTook(r.ID, 5*time.Second, "5000")
+}
+
+// TestTookIsNotKnown: a decision on something of which nobody knows when it was shown has no time, and one that was
+// received before it was recorded that Slack shows the card has a short one.
+func TestTookIsNotKnown(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {"amount":10}`)
+	h.approve(support, r.ID)
+	h.wantTook(r.ID, 0, "")
+
+	h = newHarness(t)
+	r = h.ask(`issue_refund {"amount":10}`)
+	c := h.clickOn(lead, approvers.Approve, r.ID)
+	c.FirstSeen = c.At.Add(time.Second)
+	_, err := h.Decide(h.ctx(), c)
+	h.ok(err)
+	h.wantTook(r.ID, time.Millisecond, "1")
+}
+
+// TestTookInABundle: each call of a bundle has its own time. What was decided all at once took as long as each was
+// there.
+func TestTookInABundle(t *testing.T) {
+	h := newHarness(t)
+	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)
+	bundle := h.only(rs[0].Turn, store.OutboxBundle)
+	shown := func() []store.Shown {
+		t.Helper()
+		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.surface(bundle.ID).Revision
+		vm, err := h.View(h.ctx(), bundle.ID)
+		h.ok(err)
+		h.ok(h.Delivered(h.ctx(), bundle, workflow.SentMessage{Body: []byte("{}"), Shows: putUp(vm)}))
+		rendering, err := h.Rendering(h.ctx(), bundle.ID, h.surface(bundle.ID).Posts)
+		h.ok(err)
+		return rendering.Shows
+	}
+	first := shown()
+	h.clock.pass(10 * time.Second)
+	alone := h.clickOn(support, approvers.Reject, rs[0].ID)
+	alone.FirstSeen = first[0].Since
+	_, err := h.Decide(h.ctx(), alone)
+	h.ok(err)
+	h.wantTook(rs[0].ID, 10*time.Second, "10000")
+	rest := shown() // without the one that is decided
+	h.clock.pass(4 * time.Second)
+	_, err = h.decideAll(support, approvers.Approve, rest)
+	h.ok(err)
+	h.wantTook(rs[1].ID, 14*time.Second, "14000")
+	h.wantTook(rs[2].ID, 14*time.Second, "14000")
+}

@@ -1,0 +1,257 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// SentMessage is one version of an outbox message as it was sent to Slack.
+type SentMessage struct {
+	Body  []byte        // text and blocks as JSON
+	Shows []store.Shown // the requests that it showed; since when is found out here
+}
+
+// Delivered records that Slack shows an outbox message: s as it was read, with Channel and TS set. Every posted version
+// is kept.
+func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
+	hash := hashOf(p.Body)
+	w.slack.saw(s.TS)
+	return w.update(ctx, "delivered", func(t *tx) error {
+		cur, err := t.OutboxMessage(s.ID)
+		if err != nil {
+			return err
+		}
+		lost := cur.Round != s.Round // Slack showed it for a moment: it has vanished since
+		moved := !lost && cur.TS != s.TS
+		if !lost {
+			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
+			cur.Drafted = false
+			cur.Step = s.Step // of the heads: which one
+			cur.Steps = s.Steps
+			if err := errors.Join(t.toldOf(cur), t.countAnswer(cur)); err != nil {
+				return err
+			}
+		}
+		shows, err := t.since(cur, p.Shows)
+		if err != nil {
+			return err
+		}
+		cur.Posts++
+		switch {
+		case lost:
+		case cur.Revision == s.Revision:
+			cur.State = store.OutboxShown
+			err = t.shownAsWanted(cur)
+		default: // whatever became of it meanwhile: Slack takes what is meant for it
+			cur.State = store.OutboxWanted
+			err = t.showNow(cur)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.PutOutboxMessage(cur); err != nil {
+			return err
+		}
+		shown := store.Rendering{OutboxMessage: s.ID, Post: cur.Posts, Hash: hash, Shows: shows, Body: p.Body, At: t.now}
+		if err := t.PutRendering(shown); err != nil {
+			return err
+		}
+		for _, one := range p.Shows {
+			if one.Request == "" {
+				continue // a run that nobody was asked about
+			}
+			facts := map[string]string{
+				"surface": string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
+			}
+			if err := t.audit(one.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
+				return err
+			}
+			if !moved {
+				continue
+			}
+			if err := t.linkCard(one.Request); err != nil { // the asker's thread and notices link to the card as soon as there is one
+				return err
+			}
+		}
+		if moved {
+			if err := t.postedIn(cur); err != nil {
+				return err
+			}
+		}
+		return t.goneBefore(s.Channel, s.TS)
+	})
+}
+
+// goneBefore finds out whether Slack has told that a message is gone before it was recorded that there is one.
+func (t *tx) goneBefore(channel, ts string) error {
+	gone, err := t.deleted(channel, ts)
+	if err != nil || !gone {
+		return err
+	}
+	return t.lost(channel, ts)
+}
+
+// hashOf names one version of an outbox message.
+func hashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// Same reports whether Slack shows exactly this of an outbox message already. What has buttons is never the same: they
+// name their version.
+func Same(s store.OutboxMessage, body []byte) bool { return s.Hash != "" && s.Hash == hashOf(body) }
+
+// Unchanged records that nothing of what an outbox message shows has changed: s as it was read.
+func (w *Workflow) Unchanged(ctx context.Context, s store.OutboxMessage) error {
+	return w.update(ctx, "unchanged", func(t *tx) error {
+		cur, err := t.OutboxMessage(s.ID)
+		if err != nil {
+			return err
+		}
+		if cur.Round != s.Round {
+			return nil // it has vanished since
+		}
+		cur.ShownRevision = s.Revision
+		return t.settled(cur, s.Revision)
+	})
+}
+
+// linkCard has the step of a request and what people were told of it shown again, if it still waits.
+func (t *tx) linkCard(request string) error {
+	r, err := t.Request(request)
+	if err != nil || r.State != approvers.Pending {
+		return err
+	}
+	messages, err := t.OutboxMessagesOf(request)
+	if err != nil {
+		return err
+	}
+	for _, s := range messages {
+		if s.Kind != store.OutboxNotice {
+			continue
+		}
+		if err := t.changed(s); err != nil {
+			return err
+		}
+	}
+	if err := t.changedEarlier(r); err != nil {
+		return err
+	}
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	return t.changedTurn(r.Turn, store.OutboxStep, call.Step)
+}
+
+// Expand turns an outbox message for a role or a group into one for each of its people who is not away, or for all
+// where everybody is. Nobody to show it to counts as unreachable.
+func (w *Workflow) Expand(ctx context.Context, surface string, users []string) error {
+	if len(users) == 0 {
+		return w.Unreachable(ctx, surface, "nobody there can be written to", "")
+	}
+	return w.update(ctx, "expand", func(t *tx) error {
+		s, err := t.OutboxMessage(surface)
+		if err != nil {
+			return err
+		}
+		if s.State == store.OutboxExpanded {
+			return t.shownAsWanted(s)
+		}
+		told := users
+		if s.Note != store.NoteBreakGlass { // of that whoever is away is told too
+			if told, err = t.present(users); err != nil {
+				return err
+			}
+		}
+		for _, user := range told {
+			if err := t.copyFor(s, user); err != nil {
+				return err
+			}
+		}
+		s.State = store.OutboxExpanded
+		if err := t.PutOutboxMessage(s); err != nil {
+			return err
+		}
+		return t.shownAsWanted(s)
+	})
+}
+
+// copyFor makes one person's copy of an outbox message. Somebody in several of a stage's roles gets one card.
+func (t *tx) copyFor(s store.OutboxMessage, user string) error {
+	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
+	messages, err := t.OutboxMessagesOf(s.Ref)
+	if err != nil {
+		return err
+	}
+	for _, o := range messages {
+		if o.To == one.To && o.Kind == s.Kind && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && !o.CreatedAt.Before(s.CreatedAt) {
+			return nil
+		}
+	}
+	return t.newOutboxMessage(one)
+}
+
+// Removed records that an outbox message whose time is over is not shown any more: s as it was read. One that has
+// something to show since is posted anew.
+func (w *Workflow) Removed(ctx context.Context, s store.OutboxMessage) error {
+	return w.update(ctx, "removed", func(t *tx) error {
+		cur, err := t.OutboxMessage(s.ID)
+		if err != nil {
+			return err
+		}
+		if cur.State == store.OutboxRemoved {
+			return t.shownAsWanted(cur)
+		}
+		cur.TS = ""
+		if cur.Revision != s.Revision {
+			if err := t.PutOutboxMessage(cur); err != nil {
+				return err
+			}
+			return t.showNow(cur)
+		}
+		cur.State = store.OutboxRemoved
+		if err := t.PutOutboxMessage(cur); err != nil {
+			return err
+		}
+		return t.shownAsWanted(cur)
+	})
+}
+
+// Unreachable gives an outbox message up that Slack refused for good. It is shown elsewhere where that helps, and the
+// operator is told. lost is the place that the bot lost, if that is the cause; empty: it is another. Of a place the
+// operator is told once, until the bot is back.
+func (w *Workflow) Unreachable(ctx context.Context, surface, cause, lost string) error {
+	return w.update(ctx, "unreachable", func(t *tx) error {
+		s, err := t.OutboxMessage(surface)
+		if errors.Is(err, store.ErrNotFound) {
+			for _, kind := range store.ShowTimers {
+				if err := t.ClearTimer(kind, surface); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s.State == store.OutboxUnreachable {
+			if s.ReplacedTS == "" {
+				return t.shownAsWanted(s)
+			}
+			s.ReplacedTS = "" // it is deleted, or stays
+			return errors.Join(t.PutOutboxMessage(s), t.shownAsWanted(s))
+		}
+		if lost != "" {
+			return errors.Join(t.channelLost(lost, cause, true), t.moveAway(lost, s, cause))
+		}
+		t.note(slog.LevelError, "Slack refused this for good; mend it there or in the policy", "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		return t.giveUp(s, cause)
+	})
+}

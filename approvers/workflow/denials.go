@@ -1,0 +1,94 @@
+package workflow
+
+import (
+	"strconv"
+	"sync"
+
+	"countersign/approvers"
+)
+
+// People can click on a decided card any number of times, and this must not fill the store. So the history records the
+// first denials of a kind per person, and after that their number at each power of ten.
+
+// denialsKept is how many denials of one person, for one reason and in one chain, have a record each.
+const denialsKept = 5
+
+// factTimes is the fact of a denial that stands for several: how many they were at least.
+const factTimes = "times"
+
+// denial is a kind of denied attempt.
+type denial struct{ chain, actor, user, what, code string }
+
+// denials count attempts since the process began. The history has what came before.
+type denials struct {
+	mu    sync.Mutex
+	times map[denial]int
+}
+
+// mostDenials limits the cached counts. Dropped counts are read from the history again.
+const mostDenials = 10_000
+
+func (d *denials) known(x denial) (int, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, known := d.times[x]
+	return n, known
+}
+
+// came counts committed attempts.
+func (d *denials) came(all map[denial]int) {
+	if len(all) == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.times == nil || len(d.times) >= mostDenials {
+		d.times = map[denial]int{}
+	}
+	for x, n := range all {
+		d.times[x] = max(d.times[x], n)
+	}
+}
+
+// countDenial returns the number of this attempt within its kind, and whether it gets a record.
+func (t *tx) countDenial(x denial) (n int, recorded bool, err error) {
+	n, counted := t.denials[x]
+	if !counted {
+		n, counted = t.w.denials.known(x)
+	}
+	if !counted {
+		if n, err = t.denialsIn(x); err != nil {
+			return 0, false, err
+		}
+	}
+	n++
+	t.denials[x] = n
+	return n, n <= denialsKept || powerOfTen(n), nil
+}
+
+func powerOfTen(n int) bool {
+	for n >= 10 && n%10 == 0 {
+		n /= 10
+	}
+	return n == 1
+}
+
+// denialsIn is how many attempts of a kind a chain knows of.
+func (t *tx) denialsIn(x denial) (int, error) {
+	records, err := t.Audit(x.chain)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, a := range records {
+		f := a.Facts
+		if a.Kind != approvers.AuditDenied || string(a.Actor) != x.actor || f["user"] != x.user || f["kind"] != x.what || f["code"] != x.code {
+			continue
+		}
+		n++
+		if times, err := strconv.Atoi(f[factTimes]); err == nil {
+			n = max(n, times)
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,118 @@
+package workflow_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// denialsOf are the records of somebody's denials, each with what it says of how many they were.
+func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string) {
+	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+		if a.Kind == approvers.AuditDenied && a.Actor == who {
+			times = append(times, a.Facts["times"])
+		}
+	}
+	return times
+}
+
+// TestClicksWithoutEnd: somebody who goes on clicking on what is decided is told each time, and takes no more of the
+// store: the first clicks have a record each, and then each power of ten. Another person, another reason and a new
+// process begin where they stand.
+func TestClicksWithoutEnd(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.reject(lead, r.ID)
+	clicks := func(who approvers.Identity, n int, code approvers.Code) {
+		t.Helper()
+		for range n {
+			_, err := h.Decide(h.ctx(), h.clickOn(who, approvers.Approve, r.ID))
+			wantDenied(t, err, code)
+		}
+	}
+	check := func(who approvers.Identity, want ...string) {
+		t.Helper()
+		if got := denialsOf(h, r.ID, who.ID); !slices.Equal(got, want) {
+			t.Errorf("the history has %q of %s, want %q", got, who.Name, want)
+		}
+	}
+	clicks(lead, 99, approvers.DeniedResolved)
+	check(lead, "", "", "", "", "", "10")
+	clicks(lead, 1, approvers.DeniedResolved)
+	check(lead, "", "", "", "", "", "10", "100")
+	clicks(fin1, 1, approvers.DeniedResolved)
+	check(fin1, "")
+	for range 2 {
+		h.reopen()
+		clicks(lead, 20, approvers.DeniedResolved)
+		check(lead, "", "", "", "", "", "10", "100")
+		clicks(fin1, 1, approvers.DeniedResolved)
+	}
+	check(fin1, "", "", "")
+	h.clock.pass(3 * time.Hour)
+	h.ok(h.Forget(h.ctx(), time.Hour))
+	for _, id := range []string{"click-2", "click-50", "click-100"} { // each click's own row goes, too
+		if _, err := h.Inbox(h.ctx(), id); err == nil {
+			t.Errorf("%s is left", id)
+		}
+	}
+}
+
+// TestRefusalsWithoutEnd: the same holds for clicks that are refused before anybody looks at the request, and such a
+// click has a card drawn anew only so often.
+func TestRefusalsWithoutEnd(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1}`)
+	card := h.surfacesOf(r.ID)[0]
+	wants := card.Revision
+	for range 30 {
+		c := h.clickOn(lead, "", r.ID)
+		c.User = lead.ID.User()
+		h.ok(h.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnrecorded}, card.ID, r.ID))
+	}
+	if got := denialsOf(h, r.ID, lead.ID); !slices.Equal(got, []string{"", "", "", "", "", "10"}) {
+		t.Errorf("%q", got)
+	}
+	if again := h.surfacesOf(r.ID)[0]; again.Revision-wants != 6 {
+		t.Errorf("it was drawn anew %d times", again.Revision-wants)
+	}
+	var nobody approvers.Identity
+	for range 7 { // nobody can say who clicked
+		c := h.clickOn(nobody, "", r.ID)
+		c.User = "U0999"
+		h.ok(h.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", r.ID))
+	}
+	if got := denialsOf(h, r.ID, ""); len(got) != 5 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAwayWithoutEnd: somebody can say only so often in a day that they are away, and always that they are back.
+func TestAwayWithoutEnd(t *testing.T) {
+	h := newHarness(t)
+	away := func() error {
+		_, err := h.SetAway(h.ctx(), workflow.Departure{Inbox: h.inbox(), Who: lead, Until: h.clock.Now().Add(48 * time.Hour), Delegate: &fin1})
+		return err
+	}
+	for range 40 {
+		h.ok(away())
+	}
+	wantDenied(t, away(), approvers.DeniedOften)
+	_, err := h.Back(h.ctx(), h.inbox(), lead)
+	h.ok(err)
+	wantDenied(t, away(), approvers.DeniedOften)
+	h.clock.pass(25 * time.Hour)
+	h.ok(away())
+}
+
+// inbox is a delivery.
+func (h *harness) inbox() string {
+	id := h.id("delivery")
+	_, err := h.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now()}, "")
+	h.ok(err)
+	return id
+}

@@ -1,0 +1,94 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Draft is what Slack may show of a step while the model still writes it. It is no state: nothing waits for it, it has
+// no timer, and what stands in it counts for nothing. It is made before anything is posted, so that whatever becomes of
+// the process its message is found again; and what the step becomes takes it over: its answer, its calls, or the
+// sentence with which the turn stops. ErrNotDue: the turn is not at the step any more.
+func (w *Workflow) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
+	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
+		conv = c
+		if n := len(tn.Requesters); n > 0 {
+			who = tn.Requesters[n-1]
+		}
+		var there bool
+		var err error
+		if s, there, err = t.draftOf(turn); there || err != nil {
+			return err
+		}
+		s = store.OutboxMessage{Kind: store.OutboxDraft, Ref: turn, Step: step + 1, To: toConversation + c.ID}
+		if s.Rank, err = t.rank(s); err != nil {
+			return err
+		}
+		s.ID, s.State, s.Revision, s.ShownRevision, s.CreatedAt = t.newID("s"), store.OutboxShown, 1, 1, t.now
+		s.Process, s.After, s.Drafted = t.w.owner, t.w.slack.time(), true
+		if err := t.PutOutboxMessage(s); err != nil {
+			return err
+		}
+		s.Version++
+		return nil
+	})
+	return s, conv, who, err
+}
+
+// Drafted records where Slack shows a draft, and what of it: s as it was read, with Channel and TS set.
+func (w *Workflow) Drafted(ctx context.Context, s store.OutboxMessage, said string) error {
+	w.slack.saw(s.TS)
+	return w.update(ctx, "drafted", func(t *tx) error {
+		cur, err := t.OutboxMessage(s.ID)
+		if err != nil || cur.Round != s.Round || !cur.Drafted || cur.TS != "" && cur.TS != s.TS {
+			return err
+		}
+		posted := cur.TS == ""
+		cur.Channel, cur.TS = s.Channel, s.TS
+		if cur.DraftText = said; cur.Kind == store.OutboxAnswer || cur.Kind == store.OutboxStep {
+			cur.DraftText = "" // its words are the message's by now
+		}
+		if err := t.PutOutboxMessage(cur); err != nil || !posted {
+			return err
+		}
+		return errors.Join(t.postedIn(cur), t.goneBefore(s.Channel, s.TS))
+	})
+}
+
+// draftOf finds the draft of a turn that Slack may show.
+func (t *tx) draftOf(turn string) (store.OutboxMessage, bool, error) {
+	messages, err := t.OutboxMessagesOf(turn)
+	for _, s := range messages {
+		if s.Kind == store.OutboxDraft && s.State == store.OutboxShown {
+			return s, true, err
+		}
+	}
+	return store.OutboxMessage{}, false, err
+}
+
+// wantDrafted has something shown that a step became: in place of its draft, where there is one.
+func (t *tx) wantDrafted(s store.OutboxMessage) error {
+	draft, there, err := t.draftOf(s.Ref)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return t.newOutboxMessage(s)
+	}
+	draft.Kind, draft.Step, draft.State = s.Kind, s.Step, store.OutboxWanted
+	draft.Revision++
+	if draft.Rank, err = t.rank(draft); err != nil {
+		return err
+	}
+	if s.Kind != store.OutboxProblem {
+		draft.DraftText = ""
+	}
+	if err := t.PutOutboxMessage(draft); err != nil {
+		return err
+	}
+	t.refreshed[refresh{ref: draft.ID}] = true
+	return t.showNow(draft)
+}

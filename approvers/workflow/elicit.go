@@ -1,0 +1,336 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Limits of a run's questions.
+const (
+	MaxElicitations = 5                // of one try of a run
+	AnswerWithin    = 10 * time.Minute // how long a person has for each
+	// maxWaiting limits how many runs may wait for people at once. The other workers stay free for runs that work.
+	maxWaiting = 16
+)
+
+// Why a run can't ask. Each is a sentence for the tool, and so for the model.
+var (
+	ErrTooManyElicitations = errors.New("the run has asked 5 times already; put what it has to know into one form")
+	ErrTooManyWait         = errors.New("too many runs wait for people's answers at the moment; nobody was asked")
+)
+
+// Elicitation is a run's question to the person who asked.
+type Elicitation struct {
+	From, Text string
+	Schema     json.RawMessage // of the form; nil: there is an address to visit
+	URL        string
+}
+
+// elicitationsUnderWay are the runs of this process that wait for answers, by elicitation.
+type elicitationsUnderWay struct {
+	mu sync.Mutex
+	by map[string]chan struct{}
+}
+
+// begin registers a waiting run. over is closed when its wait ends. ok is false if too many runs wait.
+func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.by) >= maxWaiting {
+		return nil, false
+	}
+	if w.by == nil {
+		w.by = map[string]chan struct{}{}
+	}
+	done := make(chan struct{})
+	w.by[id] = done
+	return done, true
+}
+
+// end wakes the runs that wait for some of them, or have given up.
+func (w *elicitationsUnderWay) end(ids ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		if done := w.by[id]; done != nil {
+			close(done)
+			delete(w.by, id)
+		}
+	}
+}
+
+// Elicit asks the person who asked something for a run of this process. It waits until they answer, the answer's
+// deadline passes, or the run ends, and returns the elicitation in its final state. It does not poll: the elicitation's
+// end wakes it. If ctx ends, the elicitation is cancelled, with the reason from why.
+func (w *Workflow) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
+	id := newID("ask", w.now())
+	over, ok := w.elicitations.begin(id)
+	if !ok {
+		return q, ErrTooManyWait
+	}
+	defer w.elicitations.end(id)
+	if err := w.update(ctx, "elicit", func(t *tx) error { return t.elicit(id, execution, ask) }); err != nil {
+		return q, err
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+		err := w.update(context.WithoutCancel(ctx), "cancel elicitation", func(t *tx) error {
+			q, err := t.Elicitation(id)
+			if err != nil {
+				return err
+			}
+			return t.endElicitation(q, q.Cancel(why(), t.now))
+		})
+		if err != nil {
+			return q, err
+		}
+	}
+	err = w.Store.View(context.WithoutCancel(ctx), func(r store.Reader) (err error) {
+		q, err = r.Elicitation(id)
+		return err
+	})
+	return q, err
+}
+
+func (t *tx) elicit(id, execution string, ask Elicitation) error {
+	if err := ifPaused(t); err != nil {
+		return err
+	}
+	e, err := t.Execution(execution)
+	if err != nil {
+		return err
+	}
+	if halted, err := t.isHalted(e); err != nil || halted || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
+		return errors.Join(err, ErrNotDue)
+	}
+	before, err := t.Elicitations(execution)
+	if err != nil {
+		return err
+	}
+	asked := 0
+	for _, q := range before {
+		if q.Try == e.Tries {
+			asked++
+		}
+	}
+	if asked >= MaxElicitations {
+		return ErrTooManyElicitations
+	}
+	q := approvers.Elicitation{
+		ID: id, State: approvers.ElicitationOpen, Conversation: e.Conversation, Turn: e.Turn, Call: e.Call, Execution: e.ID, Try: e.Tries, Owner: e.Owner, Tool: e.Tool,
+		From: ask.From, Text: ask.Text, Schema: ask.Schema, URL: ask.URL, Asked: e.Asker, CreatedAt: t.now, ExpiresAt: t.now.Add(AnswerWithin),
+	}
+	if err := t.PutElicitation(q); err != nil {
+		return err
+	}
+	facts := map[string]string{"execution": e.ID, "elicitation": q.ID, "asked": string(q.Asked), "tool": q.Tool}
+	if err := t.audit(e.Chain(), approvers.AuditElicited, "", facts, map[string]any{"from": q.From, "text": q.Text, "schema": q.Schema, "url": q.URL}); err != nil {
+		return err
+	}
+	if err := t.SetTimer(store.Timer{Kind: store.TimerElicit, Ref: q.ID, Due: q.ExpiresAt}); err != nil {
+		return err
+	}
+	if err := t.lease(e, q.ExpiresAt); err != nil {
+		return err
+	}
+	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxElicitation, Ref: q.ID, To: toConversation + q.Conversation}); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
+// lease says until when a run that is under way counts as one: its own timeout begins after what it waits for.
+func (t *tx) lease(e approvers.Execution, from time.Time) error {
+	due := from.Add(lease)
+	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
+		due = due.Add(tool.Timeout)
+	}
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now})
+}
+
+// Respond is the answer to an elicitation by the person who was asked: with the values of its form, or none for an
+// address that they visited.
+func (w *Workflow) Respond(ctx context.Context, c Click, values json.RawMessage) error {
+	return w.reply(ctx, "answer elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
+		if q.Schema != nil {
+			if err := w.Admits(q.Schema, values); err != nil {
+				return q, &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: err.Error()}
+			}
+		} else {
+			values = nil
+		}
+		return q.Accept(c.Who, values, c.At, t.now)
+	})
+}
+
+// Decline is the refusal of the person who was asked to answer an elicitation.
+func (w *Workflow) Decline(ctx context.Context, c Click) error {
+	return w.reply(ctx, "decline elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
+		return q.Decline(c.Who, c.At, t.now)
+	})
+}
+
+// reply is one person's move on an elicitation.
+func (w *Workflow) reply(ctx context.Context, what string, c Click, move func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
+	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
+		q, err := t.Elicitation(c.Elicitation)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		e, err := t.Execution(q.Execution)
+		if err != nil {
+			return nil, err
+		}
+		if q.State == approvers.ElicitationOpen && q.Owner != w.owner { // nobody waits for it: its process has stopped
+			cancelled := q.Cancel(whyStopped, t.now)
+			if err := t.endElicitation(q, cancelled); err != nil {
+				return nil, err
+			}
+			q = cancelled
+			q.Version++
+		}
+		after, denied := move(t, q)
+		if denied != nil {
+			return denied, t.auditDenied(e.Chain(), what, c, denied)
+		}
+		if err := t.endElicitation(q, after, c.Who.ID); err != nil {
+			return nil, err
+		}
+		if e.State != approvers.ExecutionExecuting {
+			return nil, nil
+		}
+		return nil, t.lease(e, t.now)
+	})
+}
+
+// Why elicitations are cancelled.
+const (
+	whyStopped = "the process stopped while its tool waited"
+	whyOver    = "the run ended before anybody answered"
+	whyPaused  = "everything was paused"
+	whyHalted  = "the agent was stopped"
+)
+
+// endElicitation writes an elicitation that ended, with everything that follows from it. One that had ended before
+// stays as it was.
+func (t *tx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
+	if before.State != approvers.ElicitationOpen || after.State == before.State {
+		return nil
+	}
+	if err := t.PutElicitation(after); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerElicit, after.ID); err != nil {
+		return err
+	}
+	e, err := t.Execution(after.Execution)
+	if err != nil {
+		return err
+	}
+	facts := map[string]string{"execution": e.ID, "elicitation": after.ID, "state": string(after.State)}
+	if after.Why != "" {
+		facts["why"] = after.Why
+	}
+	actor := approvers.PersonID("")
+	if len(by) > 0 {
+		actor = by[0]
+	}
+	var body any
+	if after.Values != nil {
+		body = []byte(after.Values)
+	}
+	if err := t.audit(e.Chain(), approvers.AuditReplied, actor, facts, body); err != nil {
+		return err
+	}
+	t.replied = append(t.replied, after.ID)
+	if err := t.changedRef(after.ID); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
+// cancelElicitations ends what a run asked and nobody has answered.
+func (t *tx) cancelElicitations(execution, why string) error {
+	list, err := t.Elicitations(execution)
+	if err != nil {
+		return err
+	}
+	for _, q := range list {
+		if err := t.endElicitation(q, q.Cancel(why, t.now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelAll ends everything that runs have asked and nobody has answered.
+func (t *tx) cancelAll(why string) error {
+	timers, err := t.Timers(store.TimerElicit, mostRuns)
+	if err != nil {
+		return err
+	}
+	for _, timer := range timers {
+		q, err := t.Elicitation(timer.Ref)
+		if err != nil {
+			return err
+		}
+		if err := t.endElicitation(q, q.Cancel(why, t.now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LapseElicitation gives up on what a run asked and nobody answered in time. Answers that were received before the
+// deadline are handled first.
+func (w *Workflow) LapseElicitation(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "lapse elicitation", func(t *tx) error {
+		q, err := t.Elicitation(timer.Ref)
+		if err != nil || q.State != approvers.ElicitationOpen {
+			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerElicit, timer.Ref))
+		}
+		after, expired := q.Expire(t.now)
+		if !expired {
+			return t.SetTimer(store.Timer{Kind: store.TimerElicit, Ref: q.ID, Due: q.ExpiresAt})
+		}
+		if early, err := t.handledFirst(timer, q.ExpiresAt); early || err != nil {
+			return err
+		}
+		return t.endElicitation(q, after)
+	})
+}
+
+// viewElicitation reads what a run asked.
+func (m *ViewModel) viewElicitation(r store.Reader, id string) error {
+	q, err := r.Elicitation(id)
+	if err != nil {
+		return err
+	}
+	call, err := r.Call(q.Call)
+	if err != nil {
+		return err
+	}
+	mask(m.Policy, nil, &call)
+	m.Elicitation, m.Call = &q, &call
+	return m.viewChannel(r, q.Turn)
+}
+
+// asks reports whether a run waits for an answer.
+func asks(r store.Reader, e approvers.Execution) (bool, error) {
+	if e.State != approvers.ExecutionExecuting {
+		return false, nil
+	}
+	list, err := r.Elicitations(e.ID)
+	return slices.ContainsFunc(list, func(q approvers.Elicitation) bool { return q.State == approvers.ElicitationOpen }), err
+}

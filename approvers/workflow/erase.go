@@ -1,0 +1,284 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// ErrNotOver says that something of what should be erased is still under way.
+var ErrNotOver = errors.New("it is not over yet")
+
+// Erased says what was erased.
+type Erased struct {
+	Payloads   int // texts that belonged to audit records
+	Renderings int // posted versions of cards
+	Files      int // that its runs brought back
+	Chains     int // of the history that had something of it
+}
+
+// Erase erases what people and the model wrote about a call, and what people were shown of it: the texts beside its
+// chain's records, the posted versions of its cards, and what the request, its executions and the call hold. Who
+// decided what, when, and over which digest stays. The chain is a request's, or an execution's or a call's where nobody
+// was asked. Whatever was shown together with it must be over, too. The messages of its conversation stay.
+func (w *Workflow) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
+	err = w.update(ctx, "erase", func(t *tx) error {
+		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
+		if err := e.find(); err != nil {
+			return err
+		}
+		err := e.everything()
+		done = e.done
+		return err
+	})
+	return done, err
+}
+
+// erasing is what belongs to a call, as far as it is still there.
+type erasing struct {
+	*tx
+	chain, reason string
+	who           approvers.PersonID
+	request       *approvers.Request
+	runs          []approvers.Execution
+	call          *store.Call
+	hashes        map[string]bool // of the renderings that showed it
+	beside        map[string]bool // requests that were shown with it
+	done          Erased
+}
+
+// find reads what the chain is about, and makes sure that it is over.
+func (e *erasing) find() error {
+	if _, err := e.AuditHead(e.chain); err != nil {
+		return err
+	}
+	call := e.chain
+	if r, err := e.Request(e.chain); err == nil {
+		e.request, call = &r, r.Call
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if x, err := e.Execution(e.chain); err == nil {
+		call = x.Call
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	c, err := e.Call(call)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // its conversation was erased before, or it is a chain of another kind
+	}
+	if err != nil {
+		return err
+	}
+	e.call = &c
+	all, err := e.Executions(c.Conversation)
+	if err != nil {
+		return err
+	}
+	for _, x := range all {
+		if x.Call == c.ID && (e.request == nil || x.Request == e.request.ID) {
+			e.runs = append(e.runs, x)
+		}
+	}
+	return e.over()
+}
+
+// over makes sure that nothing of it is under way.
+func (e *erasing) over() error {
+	conversation, err := e.Conversation(e.call.Conversation)
+	switch {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return err
+	case err == nil && conversation.Turn == e.call.Turn, e.request != nil && e.request.State.Open():
+		return ErrNotOver
+	}
+	for _, x := range e.runs {
+		if x.State == approvers.ExecutionExecuting || x.State == approvers.ExecutionUnknown {
+			return ErrNotOver
+		}
+	}
+	return nil
+}
+
+func (e *erasing) everything() error {
+	if err := e.outboxMessages(); err != nil {
+		return err
+	}
+	if err := e.payloads(e.chain, nil); err != nil {
+		return err
+	}
+	for id := range e.beside {
+		if err := e.shownBeside(id); err != nil {
+			return err
+		}
+	}
+	if err := e.homes(); err != nil {
+		return err
+	}
+	return e.records()
+}
+
+// homes erases what Home tabs showed of it, which is what they all showed: people see at once what they show now.
+func (e *erasing) homes() error {
+	return e.eachHome(func(s store.OutboxMessage) error {
+		n, err := e.EraseRenderings(s.ID, 0)
+		if err != nil {
+			return err
+		}
+		e.done.Renderings += n
+		again := *s.Home
+		again.ViewHash = ""
+		s.Home = &again
+		return e.PutOutboxMessage(s)
+	})
+}
+
+// outboxMessages erases the posted versions of everything that showed it.
+func (e *erasing) outboxMessages() error {
+	refs := []string{e.chain}
+	if e.call != nil {
+		refs = append(refs, e.call.ID, e.call.Turn)
+	}
+	for _, x := range e.runs {
+		refs = append(refs, x.ID)
+		asked, err := e.Elicitations(x.ID)
+		if err != nil {
+			return err
+		}
+		for _, q := range asked {
+			refs = append(refs, q.ID)
+		}
+	}
+	for _, ref := range refs {
+		list, err := e.OutboxMessagesOf(ref)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			if e.call != nil && ref == e.call.Turn && s.Step != e.call.Step && !slices.Contains(s.Steps, e.call.Step) {
+				continue // another step of the turn, or its answer, which does not tell of it
+			}
+			if err := e.outboxMessage(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *erasing) outboxMessage(s store.OutboxMessage) error {
+	if s.DraftText != "" {
+		s.DraftText = ""
+		if err := e.PutOutboxMessage(s); err != nil {
+			return err
+		}
+	}
+	posts, err := e.Renderings(s.ID)
+	if err != nil {
+		return err
+	}
+	for _, post := range posts {
+		e.hashes[post.Hash] = true
+		for _, shown := range post.Shows {
+			if shown.Request == "" || shown.Request == e.chain {
+				continue
+			}
+			r, err := e.Request(shown.Request)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if r.State.Open() {
+				return fmt.Errorf("%w: %s is on the same card, and waits", ErrNotOver, shown.Request)
+			}
+			e.beside[shown.Request] = true
+		}
+	}
+	n, err := e.EraseRenderings(s.ID, 0)
+	e.done.Renderings += n
+	return err
+}
+
+// payloads erases texts beside a chain's records, all or those of some, and records it there.
+func (e *erasing) payloads(chain string, only []uint64) error {
+	seqs, err := e.ErasePayloads(chain, only...)
+	if err != nil || len(seqs) == 0 {
+		return err
+	}
+	e.done.Payloads += len(seqs)
+	e.done.Chains++
+	facts := approvers.Erasure{Seqs: seqs}.Facts()
+	if chain != e.chain {
+		facts["with"] = e.chain
+	}
+	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
+}
+
+// shownBeside erases, from the chain of a request that was on the same cards, what those cards showed.
+func (e *erasing) shownBeside(chain string) error {
+	records, err := e.Audit(chain)
+	if err != nil {
+		return err
+	}
+	var seqs []uint64
+	for _, a := range records {
+		if a.Kind == approvers.AuditShown && e.hashes[a.Facts["rendering"]] {
+			seqs = append(seqs, a.Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	return e.payloads(chain, seqs)
+}
+
+// records takes the words out of the records themselves.
+func (e *erasing) records() error {
+	if e.request != nil {
+		if err := e.PutRequest(e.request.Erase()); err != nil {
+			return err
+		}
+	}
+	for _, x := range e.runs {
+		if err := e.PutExecution(x.Erase()); err != nil {
+			return err
+		}
+		if err := e.attachments(x.ID); err != nil {
+			return err
+		}
+	}
+	if e.call == nil {
+		return nil
+	}
+	c := *e.call
+	c.Args, c.Preview, c.ModelQuestion = "{}", "", nil
+	if c.Result != "" {
+		c.Result = erasedResult
+	}
+	return e.PutCall(c)
+}
+
+// erasedResult is what the model is given from then on, where it is given the conversation so far.
+const erasedResult = `{"status":"erased"}`
+
+// attachments erases what a run brought back beside its text, and what it asked and was told meanwhile.
+func (e *erasing) attachments(execution string) error {
+	n, err := e.EraseFiles(execution)
+	if err != nil {
+		return err
+	}
+	e.done.Files += n
+	asked, err := e.Elicitations(execution)
+	if err != nil {
+		return err
+	}
+	for _, q := range asked {
+		if err := e.PutElicitation(q.Erase()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// written is everything that is stored of a turn's calls and what was shown of them, but for its messages.
+func (h *harness) written(turn string) string {
+	h.t.Helper()
+	var b strings.Builder
+	add := func(v any) {
+		js, err := json.Marshal(v)
+		h.ok(err)
+		b.Write(js)
+	}
+	h.ok(h.store.View(h.ctx(), func(r store.Reader) error {
+		calls, err := r.Calls(turn)
+		if err != nil {
+			return err
+		}
+		refs := []string{turn}
+		for _, c := range calls {
+			runs, err := r.Executions(c.Conversation)
+			if err != nil {
+				return err
+			}
+			c.Args = strings.ReplaceAll(c.Args, `"`, "'")
+			add(c)
+			refs = append(refs, c.ID)
+			for _, x := range runs {
+				fmt.Fprintf(&b, "%s %s", x.Args, x.Result)
+				refs = append(refs, x.ID)
+				files, err := r.Files(x.ID)
+				if err != nil {
+					return err
+				}
+				for _, f := range files {
+					data, err := r.FileData(x.ID, f.Index)
+					if err != nil {
+						return err
+					}
+					fmt.Fprintf(&b, "%s %s", f.Name, data)
+				}
+				asked, err := r.Elicitations(x.ID)
+				if err != nil {
+					return err
+				}
+				for _, q := range asked {
+					fmt.Fprintf(&b, "%s %s %s %s", q.Text, q.URL, q.Schema, q.Values)
+					refs = append(refs, q.ID)
+				}
+			}
+			if c.Request == "" {
+				continue
+			}
+			q, err := r.Request(c.Request)
+			if err != nil {
+				return err
+			}
+			add(q)
+			refs = append(refs, q.ID)
+		}
+		for _, ref := range refs {
+			messages, err := r.OutboxMessagesOf(ref)
+			if err != nil {
+				return err
+			}
+			for _, s := range messages {
+				posts, err := r.Renderings(s.ID)
+				if err != nil {
+					return err
+				}
+				for _, p := range posts {
+					b.Write(p.Body)
+				}
+			}
+		}
+		return r.EachAuditRow(func(x approvers.AuditRow) error { b.Write(x.Record); b.Write(x.Payload); return nil })
+	}))
+	return b.String()
+}
+
+// Erasing takes every word of a call out of the store, also where it was shown beside others, and leaves what proves
+// who decided.
+func TestErase(t *testing.T) {
+	h := newHarness(t)
+	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)
+	turn := rs[0].Turn
+	post := func() { // as Slack would show it: with the words of both
+		for _, s := range h.surfacesOf(turn) {
+			p := h.posted(s)
+			p.Body = []byte(h.request(rs[0].ID).Args)
+			p.Body = append(p.Body, h.request(rs[1].ID).Args...)
+			s.Channel, s.TS = "C", "ts-"+s.ID
+			h.ok(h.Delivered(h.ctx(), s, p))
+		}
+	}
+	post()
+	c := h.edit(lead, rs[0].ID, `{"amount":1,"note":"Roswell again"}`)
+	c.Reason = "Roswell is right"
+	_, err := h.Decide(h.ctx(), c)
+	h.ok(err)
+	post()
+	if _, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+		t.Errorf("a request that waits, or is to run: %v", err)
+	}
+	h.run(h.request(rs[0].ID).Execution, "Roswell was refunded")
+	if _, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+		t.Errorf("a turn under way: %v", err)
+	}
+	h.reject(lead, rs[1].ID)
+	post()
+	h.answer(turn)
+	before := h.request(rs[0].ID)
+	if n := strings.Count(h.written(turn), "Roswell"); n < 12 {
+		t.Fatalf("the word is in the store %d times: this test looks at the wrong places", n)
+	}
+	head := view(h, func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(rs[0].ID) })
+
+	done, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if left := h.written(turn); strings.Contains(left, "Roswell") {
+		t.Errorf("the store still has\n%s", left)
+	} else if !strings.Contains(left, "Avebury") {
+		t.Error("the other call was erased, too")
+	}
+	if done.Payloads < 5 || done.Renderings < 3 || done.Chains != 2 {
+		t.Errorf("erased: %+v", done)
+	}
+	after := h.request(rs[0].ID)
+	if after.State != before.State || after.Digest != before.Digest || len(after.Decisions) != len(before.Decisions) || after.Decisions[0].By != lead.ID || len(after.Edits) != 1 {
+		t.Errorf("what is left of the request: %+v", after)
+	}
+	records := view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(rs[0].ID) })
+	last := records[len(records)-1]
+	if last.Kind != approvers.AuditErased || last.Actor != approvers.Operator("root") || last.Prev != head.Hash {
+		t.Errorf("the last record is %+v", last)
+	}
+	facts, reason := h.lastFacts(rs[1].ID, approvers.AuditErased)
+	if facts["with"] != rs[0].ID || !strings.Contains(reason, "asked to") {
+		t.Errorf("the other chain's record: %v, %s", facts, reason)
+	}
+	h.ok(h.store.Check(h.ctx()))
+
+	again, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "once more")
+	if err != nil || again.Payloads != 1 || again.Renderings != 0 { // the reason of the first time
+		t.Errorf("the second time: %+v, %v", again, err)
+	}
+	if _, err := h.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what is not there: %v", err)
+	}
+	h.begin(h.say(alice, "and go on").Turn) // the conversation works with what is left
+}
+
+// What ran without asking is erased by its execution, a question of the model's by its call.
+func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
+	h := newHarness(t)
+	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
+	if _, err := h.Erase(h.ctx(), call.Execution, approvers.Operator("root"), ""); !errors.Is(err, workflow.ErrNotOver) {
+		t.Errorf("before it ran: %v", err)
+	}
+	h.run(call.Execution, "Roswell")
+	h.answer(call.Turn)
+	done, err := h.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "")
+	h.ok(err)
+	if left := h.written(call.Turn); strings.Contains(left, "Roswell") || done.Payloads == 0 {
+		t.Errorf("erased %+v; the store still has\n%s", done, left)
+	}
+	turn, question := h.askPeople()
+	h.ok(h.AnswerModelQuestion(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Call: question.ID}, 1))
+	h.answer(turn)
+	if _, err := h.Erase(h.ctx(), question.ID, approvers.Operator("root"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if left := h.written(turn); strings.Contains(left, "Which order") || strings.Contains(left, "A-2") {
+		t.Errorf("the store still has\n%s", left)
+	}
+}

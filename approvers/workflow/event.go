@@ -1,0 +1,70 @@
+package workflow
+
+import (
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Event is something that became true, for whoever counts such things. Exactly one of Decision, Ended, Ran and Answer
+// is set.
+type Event struct {
+	Tool     string
+	Decision *approvers.Decision      // somebody decided
+	Ended    approvers.State          // a request came to an end
+	Ran      approvers.ExecutionState // a run came to an end: succeeded, failed, or unknown
+	Answer   *AnswerShown             // Slack shows an answer, or the sentence with which a turn stopped
+}
+
+// AnswerShown is how long those who asked waited for what became of it.
+type AnswerShown struct {
+	SinceEnd time.Duration // since the turn ended, which is how long Slack took
+	SinceRun time.Duration // since the turn's last run was recorded; zero: it ran nothing
+}
+
+// countAnswer notes that Slack shows an answer for the first time.
+func (t *tx) countAnswer(s store.OutboxMessage) error {
+	if s.Kind != store.OutboxAnswer && s.Kind != store.OutboxProblem || s.Posts > 0 {
+		return nil
+	}
+	turn, err := t.Turn(s.Ref)
+	if err != nil || turn.EndedAt.IsZero() { // it is tried again by now
+		return err
+	}
+	calls, err := t.Calls(turn.ID)
+	if err != nil {
+		return err
+	}
+	shown := AnswerShown{SinceEnd: t.now.Sub(turn.EndedAt)}
+	var ran time.Time
+	for _, c := range calls {
+		if c.Execution == "" {
+			continue
+		}
+		e, err := t.Execution(c.Execution)
+		if err != nil {
+			return err
+		}
+		if e.FinishedAt.After(ran) {
+			ran, shown.SinceRun = e.FinishedAt, t.now.Sub(e.FinishedAt)
+		}
+	}
+	t.events = append(t.events, Event{Answer: &shown})
+	return nil
+}
+
+// countRun notes that a run came to an end.
+func (t *tx) countRun(e approvers.Execution) {
+	t.events = append(t.events, Event{Tool: e.Tool, Ran: e.State})
+}
+
+// tell hands a transaction's events on, when they are true.
+func (w *Workflow) tell(events []Event) {
+	if w.Count == nil {
+		return
+	}
+	for _, e := range events {
+		w.Count(e)
+	}
+}

@@ -1,0 +1,112 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// counts has the office's events written down, one word or two each.
+func (h *harness) counts() *[]string {
+	var out []string
+	h.Count = func(e workflow.Event) {
+		word := e.Tool + " " + string(e.Ended) + string(e.Ran)
+		if e.Decision != nil {
+			word += fmt.Sprintf("%s by %s", e.Decision.Kind, e.Decision.Role)
+		}
+		out = append(out, word)
+	}
+	return &out
+}
+
+func wantEvents(t *testing.T, got *[]string, want ...string) {
+	t.Helper()
+	if !slices.Equal(*got, want) {
+		t.Errorf("events %q\nwant   %q", *got, want)
+	}
+	*got = nil
+}
+
+// TestEvents: each decision, each end of a request and each end of a run is told once, although every transaction's
+// closure runs twice here.
+func TestEvents(t *testing.T) {
+	h := newHarness(t)
+	got := h.counts()
+	r := h.ask(`issue_refund {"amount":600}`)
+	wantEvents(t, got)
+	h.approve(lead, r.ID)
+	wantEvents(t, got, "issue_refund approve by team-lead")
+	_, err := h.Say(h.ctx(), h.clickOn(fin1, "", r.ID), approvers.Comment)
+	h.ok(err)
+	wantEvents(t, got)
+	_, err = h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	wantDenied(t, err, approvers.DeniedNotMember)
+	wantEvents(t, got)
+	h.approve(fin1, r.ID)
+	h.approve(fin2, r.ID)
+	wantEvents(t, got, "issue_refund approve by finance-director", "issue_refund approve by finance-director")
+	h.run(r.Execution, "ok")
+	wantEvents(t, got, "issue_refund consumed", "issue_refund succeeded")
+
+	h = newHarness(t)
+	got = h.counts()
+	h.reject(fin1, h.ask(`cancel_account {}`).ID)
+	wantEvents(t, got, "cancel_account reject by finance-director", "cancel_account rejected")
+
+	h = newHarness(t)
+	got = h.counts()
+	r = h.ask(`apply_discount {"amount":1}`)
+	_, err = h.Decide(h.ctx(), h.edit(support, r.ID, `{"amount":2}`))
+	h.ok(err)
+	wantEvents(t, got, "apply_discount modify by support-agent")
+	_, _, err = h.Claim(h.ctx(), h.request(r.ID).Execution)
+	h.ok(err)
+	h.ok(h.MarkUnknown(h.ctx(), h.request(r.ID).Execution))
+	wantEvents(t, got, "apply_discount consumed", "apply_discount unknown")
+
+	h = newHarness(t)
+	got = h.counts()
+	h.ask(`apply_discount {}`)
+	h.clock.pass(expiresAfter + time.Second)
+	h.due()
+	wantEvents(t, got, "apply_discount expired")
+
+	h = newHarness(t)
+	got = h.counts()
+	call := h.propose(h.say(alice, "please").Turn, `search_orders {}`)[0]
+	h.run(call.Execution, "ok")
+	wantEvents(t, got, "search_orders succeeded")
+}
+
+// uncommitted is a store that fails after the closure.
+type uncommitted struct{ store.Store }
+
+var errFull = errors.New("the disk is full")
+
+func (s uncommitted) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(t store.Tx) error { return errors.Join(fn(t), errFull) })
+}
+
+// TestEventsAreCommitted: what was not written did not happen.
+func TestEventsAreCommitted(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	c := h.clickOn(support, approvers.Approve, r.ID)
+	got := h.counts()
+	h.Store = uncommitted{h.store}
+	if _, err := h.Decide(h.ctx(), c); !errors.Is(err, errFull) {
+		t.Fatalf("%v", err)
+	}
+	wantEvents(t, got)
+	h.Store = h.store
+	_, err := h.Decide(h.ctx(), c)
+	h.ok(err)
+	wantEvents(t, got, "apply_discount approve by support-agent")
+}

@@ -1,0 +1,22 @@
+package workflow
+
+import (
+	"context"
+
+	"countersign/approvers"
+)
+
+// DeadlineWorkers is how many deadlines are handled side by side.
+const DeadlineWorkers = deadlineWorkers
+
+// ApplyEvents writes a pending request as a transition with these events would have left it.
+func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(*approvers.Request), events ...approvers.Event) error {
+	return w.update(ctx, "apply", func(t *tx) error {
+		r, err := t.Request(request)
+		if err != nil {
+			return err
+		}
+		change(&r)
+		return t.apply(r, events)
+	})
+}

@@ -1,0 +1,92 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// FeedbackCounts count what people thought of an agent's answers: of each person's opinion of an answer the last one.
+type FeedbackCounts struct {
+	Good int `json:"good"`
+	Poor int `json:"poor"`
+}
+
+// AddFeedback records what a person thought of the answer that ended a turn. Whoever may ask the agent can say so, and
+// change their mind.
+func (w *Workflow) AddFeedback(ctx context.Context, c Click, good bool) error {
+	return w.click(ctx, "rate", c, func(t *tx) (*approvers.Denied, error) {
+		turn, denied, err := t.askersTurn(c)
+		if denied != nil || err != nil {
+			return denied, err
+		}
+		if turn.State != approvers.TurnAnswered {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		rated, before, ok := turn.AddFeedback(c.Who.ID, good, t.now)
+		switch {
+		case !ok:
+			return &approvers.Denied{Code: approvers.DeniedFull}, nil
+		case before != nil && *before == good:
+			return nil, nil // a click that comes twice
+		}
+		if err := t.PutTurn(rated); err != nil {
+			return nil, err
+		}
+		return nil, t.countFeedback(turn.Agent, before, good)
+	})
+}
+
+// countFeedback counts an opinion in place of the one before it.
+func (t *tx) countFeedback(agent string, before *bool, good bool) error {
+	r, s, err := feedbackKey(t, agent)
+	if err != nil {
+		return err
+	}
+	count := func(good bool, n int) {
+		if good {
+			r.Good += n
+		} else {
+			r.Poor += n
+		}
+	}
+	if before != nil {
+		count(*before, -1)
+	}
+	count(good, 1)
+	if s.Value, err = json.Marshal(r); err != nil {
+		return fmt.Errorf("ratings: %w", err)
+	}
+	return t.PutSetting(s)
+}
+
+func feedbackKey(r store.Reader, agent string) (out FeedbackCounts, s store.Setting, err error) {
+	s, err = r.Setting(store.SettingFeedback + agent)
+	if errors.Is(err, store.ErrNotFound) {
+		return out, store.Setting{Key: store.SettingFeedback + agent}, nil
+	}
+	if err != nil {
+		return out, s, err
+	}
+	return out, s, json.Unmarshal(s.Value, &out)
+}
+
+// Feedback reads what people thought of the answers of the policy's agents, by the agent's name.
+func (w *Workflow) Feedback(ctx context.Context) (map[string]FeedbackCounts, error) {
+	out := map[string]FeedbackCounts{}
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		for _, a := range w.Policy().Agents {
+			got, _, err := feedbackKey(r, a.Name)
+			if err != nil {
+				return err
+			}
+			out[a.Name] = got
+		}
+		return nil
+	})
+	return out, err
+}

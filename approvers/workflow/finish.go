@@ -1,0 +1,116 @@
+package workflow
+
+import (
+	"context"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Finish records what a tool answered, and hands it to the model. Files are kept with it, and shown to the people in
+// the thread; so is a result that its card can't show whole.
+func (w *Workflow) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
+	rows := named(execution, files)
+	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
+	cut := cutOnCard(result) && !slices.ContainsFunc(files, func(f File) bool { return f.Whole })
+	return w.update(ctx, "finish", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		if e, err = e.Finish(ok, result, t.now); err != nil {
+			return err
+		}
+		rows, files := rows, files
+		if cut && e.Request != "" {
+			whole.Name = WholeName(e.Tool, result)
+			files = append(slices.Clone(files), whole)
+			rows = named(execution, files)
+		}
+		if err := t.keepFiles(e, rows, files); err != nil {
+			return err
+		}
+		return t.finished(e)
+	})
+}
+
+// Unrun records that an execution was not run after all, and why: nothing was done.
+func (w *Workflow) Unrun(ctx context.Context, execution, why string) error {
+	return w.update(ctx, "unrun", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		if e, err = e.Refuse(why, t.now); err != nil {
+			return err
+		}
+		return t.finished(e)
+	})
+}
+
+// finished writes an execution that ended, with everything that follows from it.
+func (t *tx) finished(e approvers.Execution) error {
+	if err := t.cancelElicitations(e.ID, whyOver); err != nil {
+		return err
+	}
+	t.countRun(e)
+	if err := t.PutExecution(e); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+		return err
+	}
+	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}, []byte(e.Result)); err != nil {
+		return err
+	}
+	if err := t.extendStreak(e); err != nil {
+		return err
+	}
+	return t.returnResult(e)
+}
+
+// returnResult hands the outcome of a run to the model and has it shown.
+func (t *tx) returnResult(e approvers.Execution) error {
+	var request *approvers.Request
+	if e.Request != "" {
+		r, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		request = &r
+	}
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return err
+	}
+	if err := t.changedStep(e); err != nil {
+		return err
+	}
+	outcome, text := approvers.RunResult(t.policy, e, request)
+	return t.giveResult(call, outcome, text)
+}
+
+// changedStep has everything that shows an execution shown again.
+func (t *tx) changedStep(e approvers.Execution) error {
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return err
+	}
+	if e.Request != "" && !t.refreshed[refresh{ref: e.Request}] { // otherwise apply has done this
+		if err := t.changedRef(e.Request); err != nil {
+			return err
+		}
+		r, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		if err := t.changedBundle(r); err != nil {
+			return err
+		}
+	}
+	if err := t.changedRef(e.ID); err != nil {
+		return err
+	}
+	return t.changedTurn(e.Turn, store.OutboxStep, call.Step)
+}

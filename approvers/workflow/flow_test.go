@@ -1,0 +1,301 @@
+package workflow_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// TestAFlowFromTheMessageToTheAnswer is the ordinary way of a gated call.
+func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
+	h := newHarness(t)
+	heard := h.say(alice, "refund ORD-1")
+	if heard.Turn == "" || heard.Queued {
+		t.Fatalf("heard %+v", heard)
+	}
+	const args = "{ \"order_id\" : \"<ORD-1> & co\",\n  \"amount\": 49.90 }" // bytes that a careless encoder would change
+	c := h.propose(heard.Turn, "issue_refund "+args)[0]
+	h.wantTurn(heard.Turn, approvers.TurnWaiting)
+	r := h.request(c.Request)
+	if string(r.Args) != args || r.Preview != "Refund of 49.9" || r.Facts.Asker != alice.ID || r.Facts.Quote != "refund ORD-1" {
+		t.Errorf("request %+v", r)
+	}
+	if got := h.approve(lead, r.ID); got.State != approvers.Approved {
+		t.Fatalf("%s after the approval", got.State)
+	}
+	e, run, err := h.Claim(h.ctx(), r.Execution)
+	h.ok(err)
+	if !run || string(e.Args) != args || e.State != approvers.ExecutionExecuting {
+		t.Fatalf("run %t with %q as %s", run, e.Args, e.State)
+	}
+	h.wantState(r.ID, approvers.Consumed)
+	h.wantTurn(heard.Turn, approvers.TurnWaiting)
+	h.ok(h.Finish(h.ctx(), e.ID, true, "refunded"))
+	if c = h.wantOutcome(c.ID, approvers.OutcomeExecuted); c.Result != "refunded" {
+		t.Errorf("the model is told %q", c.Result)
+	}
+	h.wantTurn(heard.Turn, approvers.TurnThinking)
+	b := h.begin(heard.Turn)
+	if len(b.Messages) != 2 || len(b.Calls[heard.Turn]) != 1 || b.Turn.Step != 1 {
+		t.Errorf("brief with %d messages, %d calls, step %d", len(b.Messages), len(b.Calls[heard.Turn]), b.Turn.Step)
+	}
+	h.answer(heard.Turn)
+	h.wantTurn(heard.Turn, approvers.TurnAnswered)
+	h.wantKinds(r.ID, "proposed decided approved executing executed returned")
+}
+
+// TestEveryOutcome leads a call to each of its ends.
+func TestEveryOutcome(t *testing.T) {
+	const refund = `issue_refund {"amount":1}`
+	tests := []struct {
+		name    string
+		spec    string
+		do      func(*harness, store.Call)
+		outcome approvers.Outcome
+		kinds   string
+	}{
+		{"run without asking", `search_orders {}`, func(h *harness, c store.Call) { h.run(c.Execution, "found") },
+			approvers.OutcomeExecuted, "proposed executing executed returned"},
+		{"the tool says no", `search_orders {}`, func(h *harness, c store.Call) {
+			_, _, err := h.Claim(h.ctx(), c.Execution)
+			h.ok(err)
+			h.ok(h.Finish(h.ctx(), c.Execution, false, "no such order"))
+		}, approvers.OutcomeError, "proposed executing executed returned"},
+		{"rejected", refund, func(h *harness, c store.Call) { h.reject(lead, c.Request) },
+			approvers.OutcomeRejected, "proposed decided closed returned"},
+		{"expired", refund, func(h *harness, c store.Call) { h.clock.pass(expiresAfter); h.due() },
+			approvers.OutcomeExpired, "proposed closed returned"},
+		{"approved and not started in time", refund, func(h *harness, c store.Call) {
+			h.approve(lead, c.Request)
+			h.clock.pass(runWithin)
+			h.due()
+			h.wantState(c.Request, approvers.Expired)
+			h.notRun(c.Execution)
+		}, approvers.OutcomeExpired, "proposed decided approved closed returned"},
+		{"not started in time, seen by the executor", refund, func(h *harness, c store.Call) {
+			h.approve(lead, c.Request)
+			h.clock.pass(runWithin)
+			h.notRun(c.Execution)
+		}, approvers.OutcomeExpired, "proposed decided approved closed returned"},
+		{"withdrawn", refund, func(h *harness, c store.Call) {
+			_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", c.Request))
+			h.ok(err)
+		}, approvers.OutcomeWithdrawn, "proposed closed returned"},
+		{"withdrawn after the approval", refund, func(h *harness, c store.Call) {
+			h.approve(lead, c.Request)
+			_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", c.Request))
+			h.ok(err)
+			h.notRun(c.Execution)
+		}, approvers.OutcomeWithdrawn, "proposed decided approved closed returned"},
+		{"voided: the tool changed", refund, func(h *harness, c store.Call) {
+			h.approve(lead, c.Request)
+			h.tools.change("issue_refund", func(t *workflow.Tool) { t.Hash = "another" })
+			h.notRun(c.Execution)
+		}, approvers.OutcomeVoided, "proposed decided approved closed returned"},
+		{"voided: the tool changed, run without asking", `search_orders {}`, func(h *harness, c store.Call) {
+			h.tools.change("search_orders", func(t *workflow.Tool) { t.Hash = "another" })
+			h.notRun(c.Execution)
+		}, approvers.OutcomeVoided, "proposed returned"},
+		{"refused", `cancel_account {}`, nil, approvers.OutcomeRefused, "proposed closed returned"},
+		{"unknown", refund, func(h *harness, c store.Call) {
+			h.approve(lead, c.Request)
+			_, _, err := h.Claim(h.ctx(), c.Execution)
+			h.ok(err)
+			h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+			h.clock.pass(expiresAfter)
+			h.due()
+		}, approvers.OutcomeUnknown, "proposed decided approved executing unknown returned"},
+		{"arguments that are no JSON", `issue_refund {"amount":`, nil, approvers.OutcomeError, "proposed returned"},
+		{"arguments that the schema refuses", `issue_refund {"nonsense":1}`, nil, approvers.OutcomeError, "proposed returned"},
+		{"a tool that there is not", `make_coffee {}`, nil, approvers.OutcomeError, "proposed returned"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHarness(t)
+			if tt.outcome == approvers.OutcomeRefused {
+				h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = p.Approvers[:2] }))
+			}
+			turn := h.say(alice, "please").Turn
+			c := h.propose(turn, tt.spec)[0]
+			if tt.do != nil {
+				h.wantTurn(turn, approvers.TurnWaiting)
+				tt.do(h, c)
+			}
+			c = h.wantOutcome(c.ID, tt.outcome)
+			if c.Result == "" || c.ReturnedAt.IsZero() {
+				t.Errorf("the model is told %q at %s", c.Result, c.ReturnedAt)
+			}
+			chain := c.Request
+			if chain == "" {
+				chain = c.Execution
+			}
+			if chain == "" {
+				chain = c.ID
+			}
+			h.wantKinds(chain, tt.kinds)
+			h.wantTurn(turn, approvers.TurnThinking)
+			h.answer(turn)
+		})
+	}
+}
+
+// TestMixedDecisions: one step, several calls, each with its own fate. Automatic ones are not held back by gated
+// siblings.
+func TestMixedDecisions(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "do it all").Turn
+	cs := h.propose(turn, `search_orders {}`, `issue_refund {"amount":1}`, `cancel_account {}`, `apply_discount {"a":1,"A":2}`, `update_address {}`, `apply_discount {}`)
+	due := view(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(store.TimerRun, h.clock.Now(), 10) })
+	if len(due) != 2 {
+		t.Fatalf("%d runs are due at once; want the two that nobody is asked about", len(due))
+	}
+	h.run(cs[0].Execution, "found")
+	h.run(cs[4].Execution, "changed")
+	h.wantTurn(turn, approvers.TurnWaiting)
+	h.reject(fin1, cs[2].Request)
+	h.approve(lead, cs[1].Request)
+	h.run(h.request(cs[1].Request).Execution, "refunded")
+	h.wantTurn(turn, approvers.TurnWaiting)
+	_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", cs[5].Request))
+	h.ok(err)
+	h.wantTurn(turn, approvers.TurnThinking)
+	for i, want := range []approvers.Outcome{
+		approvers.OutcomeExecuted, approvers.OutcomeExecuted, approvers.OutcomeRejected, approvers.OutcomeError, approvers.OutcomeExecuted, approvers.OutcomeWithdrawn,
+	} {
+		h.wantOutcome(cs[i].ID, want)
+	}
+	b := h.begin(turn)
+	got := b.Calls[turn]
+	if len(got) != 6 {
+		t.Fatalf("the model is given %d results for 6 calls", len(got))
+	}
+	for i, c := range got {
+		if c.Index != i || c.Outcome == "" {
+			t.Errorf("call %d comes as number %d with outcome %q", c.Index, i, c.Outcome)
+		}
+	}
+	h.answer(turn)
+}
+
+func TestModelIDsAreMadeUnique(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "search").Turn
+	b := h.begin(turn)
+	h.ok(h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: []workflow.ModelCall{
+		{ID: "a", Tool: "search_orders", Args: `{}`}, {ID: "a", Tool: "search_orders", Args: `{}`}, {ID: "", Tool: "search_orders", Args: `{}`}, {Tool: "x", Fault: "cut off"},
+	}}))
+	seen := map[string]bool{}
+	for _, c := range h.callsOf(turn) {
+		if c.ModelID == "" || seen[c.ModelID] {
+			t.Errorf("model id %q is empty or used twice", c.ModelID)
+		}
+		seen[c.ModelID] = true
+	}
+	if !seen["a"] {
+		t.Error("the first of the same ids was not kept")
+	}
+}
+
+// TestAStepIsTakenOnce: whatever the model edge sends a second time changes nothing.
+func TestAStepIsTakenOnce(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "search").Turn
+	b := h.begin(turn)
+	p := workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(`search_orders {}`)}
+	h.ok(h.Propose(h.ctx(), p))
+	for name, again := range map[string]func() error{
+		"propose":  func() error { return h.Propose(h.ctx(), p) },
+		"answer":   func() error { return h.Answer(h.ctx(), turn, b.Turn.Step, "x", 1) },
+		"stop":     func() error { return h.Stop(h.ctx(), turn, b.Turn.Step, "x", true) },
+		"postpone": func() error { return h.Postpone(h.ctx(), turn, b.Turn.Step, h.clock.Now()) },
+		"begin":    func() error { _, err := h.Begin(h.ctx(), turn); return err },
+	} {
+		if err := again(); !errors.Is(err, workflow.ErrNotDue) {
+			t.Errorf("%s while it waits: %v; want ErrNotDue", name, err)
+		}
+	}
+	c := h.callsOf(turn)
+	if len(c) != 1 {
+		t.Fatalf("%d calls were written; want 1", len(c))
+	}
+	h.run(c[0].Execution, "found")
+	if err := h.Propose(h.ctx(), p); !errors.Is(err, workflow.ErrNotDue) {
+		t.Errorf("the first step again, in the second: %v; want ErrNotDue", err)
+	}
+	if err := h.Finish(h.ctx(), c[0].Execution, true, "again"); !errors.Is(err, approvers.ErrNotRunning) {
+		t.Errorf("finishing again: %v", err)
+	}
+	h.notRun(c[0].Execution)
+	h.answer(turn)
+	if _, err := h.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
+		t.Errorf("an answered turn begins: %v", err)
+	}
+}
+
+func TestDeliveriesAreHandledOnce(t *testing.T) {
+	h := newHarness(t)
+	row := store.Inbox{ID: "Ev1", Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("x")}
+	for i, want := range []bool{true, false} {
+		if fresh, err := h.Receive(h.ctx(), row, "l"); err != nil || fresh != want {
+			t.Errorf("delivery %d: fresh %t, %v", i+1, fresh, err)
+		}
+	}
+	u := workflow.IncomingMessage{Inbox: "Ev1", At: row.ReceivedAt, Team: "T0001", Thread: "1", TS: "1", Who: alice, Text: "hi", Start: true,
+		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"}}
+	first, err := h.ReceiveMessage(h.ctx(), u)
+	h.ok(err)
+	again, err := h.ReceiveMessage(h.ctx(), u)
+	if err != nil || !again.Duplicate || again.Turn != "" {
+		t.Errorf("the same delivery again: %+v, %v", again, err)
+	}
+	if fresh, err := h.Receive(h.ctx(), row, "l"); err != nil || fresh {
+		t.Errorf("redelivered after it was handled: fresh %t, %v", fresh, err)
+	}
+	// Slack sends a mention as two events: the message and the mention, with two ids and one ts.
+	u.Inbox = "Ev2"
+	if twin := h.hear(u); !twin.Duplicate {
+		t.Errorf("the same message in another event: %+v", twin)
+	}
+	if got := view(h, func(r store.Reader) ([]store.Message, error) { return r.Messages(first.Conversation, 0) }); len(got) != 1 {
+		t.Errorf("%d messages; want 1", len(got))
+	}
+	if n := len(h.timers(store.TimerInbox)); n != 0 {
+		t.Errorf("%d deliveries are still due", n)
+	}
+
+	r := h.requestIn(first.Turn, `issue_refund {"amount":1}`)
+	c := h.clickOn(lead, approvers.Approve, r.ID)
+	_, err = h.Decide(h.ctx(), c)
+	h.ok(err)
+	if _, err = h.Decide(h.ctx(), c); !errors.Is(err, workflow.ErrHandled) {
+		t.Errorf("the same click again: %v; want ErrHandled", err)
+	}
+	h.wantKinds(r.ID, "proposed decided approved")
+	if err := h.Done(h.ctx(), c.Inbox, "x"); !errors.Is(err, workflow.ErrHandled) {
+		t.Errorf("done again: %v", err)
+	}
+}
+
+// requestIn proposes one gated call in a turn.
+func (h *harness) requestIn(turn, spec string) approvers.Request {
+	h.t.Helper()
+	return h.request(h.propose(turn, spec)[0].Request)
+}
+
+func TestPostponedThoughtIsDueLater(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "hi").Turn
+	b := h.begin(turn)
+	until := h.clock.Now().Add(20 * time.Second)
+	h.ok(h.Postpone(h.ctx(), turn, b.Turn.Step, until))
+	if got := h.timers(store.TimerThink)[turn].Due; !got.Equal(until) {
+		t.Errorf("due at %s; want %s", got, until)
+	}
+	if got := h.turn(turn).Failures; got != 1 {
+		t.Errorf("%d failures; want 1", got)
+	}
+}

@@ -1,0 +1,179 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// GrantMore approves a request and allows more calls like it, in one transaction and by one decision over what was
+// shown.
+func (w *Workflow) GrantMore(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
+	c.Kind = approvers.Approve
+	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		g, denied := r.Allow(t.deciding(), t.move(c), a)
+		if denied != nil {
+			return r, nil, denied, nil
+		}
+		after, events, denied := t.decide(r, c)
+		if denied != nil {
+			return r, nil, denied, nil
+		}
+		if err := t.auditDecided(after, c); err != nil {
+			return r, nil, nil, err
+		}
+		return after, events, nil, t.give(g)
+	})
+}
+
+// give puts a grant into force that was given on a card. Everybody in the conversation sees it, and its giver has a
+// copy to take it back from.
+func (t *tx) give(g approvers.Grant) error {
+	g.ID = t.newID("grant")
+	if err := t.replaceLike(g); err != nil {
+		return err
+	}
+	if err := t.applyGrant(g, "given", g.By, nil); err != nil {
+		return err
+	}
+	if err := t.audit(g.Request, approvers.AuditGranted, g.By, map[string]string{"grant": g.ID, "what": "given"}, nil); err != nil {
+		return err
+	}
+	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: toConversation + g.Conversation}); err != nil || !onSlack(g.By) {
+		return err
+	}
+	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: toUser + g.By.User()})
+}
+
+// replaceLike ends the grants whose place a new one takes.
+func (t *tx) replaceLike(g approvers.Grant) error {
+	open, err := t.OpenGrants(g.Tool)
+	if err != nil {
+		return err
+	}
+	for _, was := range open {
+		ended, ok := was.Replace(g)
+		if !ok {
+			continue
+		}
+		if err := t.applyGrant(ended, "replaced", g.By, map[string]string{"by": g.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyGrant writes a grant that moved, and everything that follows from it: its timer, the record in its own chain,
+// and what Slack shows of it. Every change of a grant goes through here.
+func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, more map[string]string) error {
+	if err := t.PutGrant(g); err != nil {
+		return err
+	}
+	due := g.Until
+	if !g.State.Open() {
+		due = time.Time{}
+	}
+	if err := t.setOrClear(store.TimerGrant, g.ID, due); err != nil {
+		return err
+	}
+	facts := map[string]string{
+		"what": what, "state": string(g.State), "tool": g.Tool, "agent": g.Agent, "conversation": g.Conversation, "role": g.Role,
+		"uses": strconv.Itoa(g.Uses), "left": strconv.Itoa(g.Left), "until": g.Until.Format(time.RFC3339Nano),
+	}
+	if g.OfferedTo != "" {
+		facts["offered_to"] = g.OfferedTo
+	}
+	maps.Copy(facts, more)
+	var body any
+	if g.Version == 0 { // what it is, once: a grant's bounds never change
+		body = map[string]any{"bounds": g.Bounds, "args": g.Args}
+	}
+	if err := t.audit(grantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {
+		return err
+	}
+	return t.changedRef(g.ID)
+}
+
+// grantChain names the audit chain of a grant.
+func grantChain(id string) string { return "grant:" + id }
+
+// onGrant runs one person's act on a grant: move returns the grant as it is afterwards, or why it was denied. A denial
+// is recorded in the grant's chain. It returns the grant as it is then.
+func (w *Workflow) onGrant(ctx context.Context, what string, c Click, move func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
+	var out approvers.Grant
+	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
+		g, err := t.Grant(c.Grant)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = g
+		after, denied := move(t, g)
+		if denied != nil {
+			return denied, t.auditDenied(grantChain(g.ID), what, c, denied)
+		}
+		out = after
+		return nil, t.applyGrant(after, what, c.Who.ID, map[string]string{"channel": c.Channel, "message": c.MessageTS, "rendering": c.Rendering})
+	})
+	return out, err
+}
+
+// RevokeGrant takes a grant back. What is running already is not stopped.
+func (w *Workflow) RevokeGrant(ctx context.Context, c Click) (approvers.Grant, error) {
+	return w.onGrant(ctx, "revoked", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
+		return g.Revoke(t.deciding(), c.Who)
+	})
+}
+
+// AcceptGrant takes up a grant that the bot offered. DeclineGrant ends the offer.
+func (w *Workflow) AcceptGrant(ctx context.Context, c Click) (approvers.Grant, error) {
+	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
+		return g.Accept(t.deciding(), t.move(c), t.hash(g.Tool))
+	})
+}
+
+// DeclineGrant ends an offer.
+func (w *Workflow) DeclineGrant(ctx context.Context, c Click) (approvers.Grant, error) {
+	return w.onGrant(ctx, "declined", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
+		return g.Decline(t.deciding(), t.move(c))
+	})
+}
+
+// hash is that of a tool's definition as it is now; "" for a tool that there is no more, or that nobody may call.
+func (t *tx) hash(tool string) string { return t.w.hash(tool) }
+
+func (w *Workflow) hash(tool string) string {
+	known, _ := w.Tools.Tool(tool)
+	if known.Blocked != "" {
+		return ""
+	}
+	return known.Hash
+}
+
+// LapseGrant ends a grant, or an offer of one, whose time is over. Answers to an offer that were received before that
+// are handled first.
+func (w *Workflow) LapseGrant(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "lapse", func(t *tx) error {
+		g, err := t.Grant(timer.Ref)
+		if err != nil || !g.State.Open() {
+			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerGrant, timer.Ref))
+		}
+		ended, over := g.Lapse(t.now)
+		if !over {
+			return t.SetTimer(store.Timer{Kind: store.TimerGrant, Ref: g.ID, Due: g.Until})
+		}
+		if g.State == approvers.GrantOffered {
+			if early, err := t.handledFirst(timer, g.Until); early || err != nil {
+				return err
+			}
+		}
+		return t.applyGrant(ended, "lapsed", "", nil)
+	})
+}

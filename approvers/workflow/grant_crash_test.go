@@ -1,0 +1,55 @@
+package workflow_test
+
+import (
+	"testing"
+
+	"countersign/approvers"
+)
+
+// newGranting is a world in which the first refund is approved together with two more, and the model then asks for
+// four.
+func newGranting(t testing.TB, kill func(point string) bool) *environment {
+	w := newEnvironment(t, kill)
+	w.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Tools[3].TrustAfter = 0 }))
+	w.script = []string{oneRefund}
+	w.then = []string{oneRefund, oneRefund, oneRefund, oneRefund}
+	w.allow = 2
+	return w
+}
+
+// grantHeld checks that two of the four ran under the grant, and that people were asked about the others, whatever
+// happened on the way.
+func (w *environment) grantHeld() {
+	t := w.t
+	t.Helper()
+	w.turns = w.heard()
+	turn := w.turns[0]
+	w.wantTurn(turn, approvers.TurnAnswered)
+	under, decided := 0, 0
+	for _, c := range w.callsOf(turn) {
+		e := w.execution(c.Execution)
+		if n := w.acts[e.ID]; n > 1 || w.calls[e.ID] > 1 || (n == 1) != (e.State == approvers.ExecutionSucceeded) {
+			t.Errorf("a refund was made %d times, and is %s", n, e.State)
+		}
+		switch {
+		case c.Request == "" && e.GrantUse > 0:
+			under++
+		case len(w.request(c.Request).Decisions) == 1 && e.GrantUse == 0:
+			decided++
+		default:
+			t.Errorf("a refund is %s: %s, use %d", c.Outcome, e.State, e.GrantUse)
+		}
+	}
+	if under != 2 || decided != 3 {
+		t.Errorf("%d ran under the grant and %d were approved; want 2 and 3", under, decided)
+	}
+	if open := w.grants(); len(open) != 0 {
+		t.Errorf("a grant is %s with %d left", open[0].State, open[0].Left)
+	}
+}
+
+// TestKilledWhileAGrantIsUsed kills the process at each point: a use is taken in the transaction that makes executing
+// durable, so it is neither lost nor taken twice.
+func TestKilledWhileAGrantIsUsed(t *testing.T) {
+	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)
+}

@@ -1,0 +1,385 @@
+package workflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/bolt"
+	"countersign/store/jobs"
+)
+
+// harness is a workflow over a real store, with everything around it faked. Its books are checked when the test ends.
+type harness struct {
+	*workflow.Workflow
+	t         testing.TB
+	path      string
+	store     store.Store
+	clock     *clock
+	policy    atomic.Pointer[approvers.Policy]
+	tools     *toolbox
+	turns     []string
+	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
+	n         int                                       // for ids
+	known     map[approvers.PersonID]approvers.Identity // as whom Slack knows somebody who is not as they seem
+	slackDown bool
+}
+
+func newHarness(t testing.TB) *harness { return newHarnessIn(t, t.TempDir()) }
+
+func newHarnessIn(t testing.TB, dir string) *harness {
+	h := newBareHarness(t, dir)
+	t.Cleanup(func() { // before the store is closed
+		if !t.Failed() {
+			h.invariants()
+		}
+	})
+	return h
+}
+
+// newBareHarness is a harness whose books are not checked when the test ends.
+func newBareHarness(t testing.TB, dir string) *harness {
+	h := &harness{
+		t: t, path: filepath.Join(dir, "store.db"), tools: newToolbox(),
+		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{},
+	}
+	h.policy.Store(policy("policy-1"))
+	h.open(nil)
+	t.Cleanup(func() {
+		if err := h.store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return h
+}
+
+// open opens the store and puts a new workflow before it, as a process that starts does. wrap may stand between them.
+func (h *harness) open(wrap func(store.Store) store.Store) {
+	h.t.Helper()
+	s, err := bolt.Open(h.path, bolt.Options{Rehearse: true})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.store = s
+	seen := store.Store(s)
+	if wrap != nil {
+		seen = wrap(s)
+	}
+	h.Workflow = workflow.New(workflow.Config{
+		Store: seen, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(slog.DiscardHandler), Now: h.clock.Now,
+		GrantOwner: h.giver,
+	})
+}
+
+// reopen is a new process on the same file.
+func (h *harness) reopen() {
+	h.t.Helper()
+	if err := h.store.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.open(nil)
+	h.ok(h.Recover(h.ctx()))
+}
+
+func (h *harness) ctx() context.Context { return context.Background() }
+
+func (h *harness) ok(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) id(kind string) string {
+	h.n++
+	return fmt.Sprintf("%s-%d", kind, h.n)
+}
+
+// wantDenied checks that an error is a denial with a code.
+func wantDenied(t testing.TB, err error, code approvers.Code) approvers.Denied {
+	t.Helper()
+	var denied *approvers.Denied
+	if !errors.As(err, &denied) {
+		t.Fatalf("got %v; want denied for %s", err, code)
+	}
+	if denied.Code != code {
+		t.Fatalf("denied for %s; want %s", denied.Code, code)
+	}
+	return *denied
+}
+
+// view reads.
+func view[T any](h *harness, read func(store.Reader) (T, error)) T {
+	h.t.Helper()
+	var out T
+	h.ok(h.store.View(h.ctx(), func(r store.Reader) (err error) {
+		out, err = read(r)
+		return err
+	}))
+	return out
+}
+
+// say has a person say something in the thread, and returns what became of it.
+func (h *harness) say(who approvers.Identity, text string) workflow.MessageResult {
+	h.t.Helper()
+	return h.sayIn("100.1", who, text)
+}
+
+func (h *harness) sayIn(thread string, who approvers.Identity, text string) workflow.MessageResult {
+	h.t.Helper()
+	u := workflow.IncomingMessage{
+		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: thread, TS: h.id("ts"), Who: who, Text: text, Start: true,
+		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+	}
+	return h.hear(u)
+}
+
+func (h *harness) hear(u workflow.IncomingMessage) workflow.MessageResult {
+	h.t.Helper()
+	if u.Inbox != "" {
+		_, err := h.Receive(h.ctx(), store.Inbox{ID: u.Inbox, Kind: store.InboxEvent, ReceivedAt: u.At, Payload: []byte("{}")}, "thread:"+u.Thread)
+		h.ok(err)
+	}
+	heard, err := h.ReceiveMessage(h.ctx(), u)
+	h.ok(err)
+	if heard.Turn != "" {
+		h.turns = append(h.turns, heard.Turn)
+	}
+	return heard
+}
+
+// begin begins a due model call.
+func (h *harness) begin(turn string) workflow.Brief {
+	h.t.Helper()
+	b, err := h.Begin(h.ctx(), turn)
+	h.ok(err)
+	return b
+}
+
+// call is one tool call of the model, as "tool {args}".
+func calls(specs ...string) []workflow.ModelCall {
+	var out []workflow.ModelCall
+	for i, s := range specs {
+		tool, args, _ := strings.Cut(s, " ")
+		out = append(out, workflow.ModelCall{ID: fmt.Sprintf("m%d", i), Tool: tool, Args: args})
+	}
+	return out
+}
+
+// propose has the model ask for calls in a turn, and returns them as they were written down.
+func (h *harness) propose(turn string, specs ...string) []store.Call {
+	h.t.Helper()
+	b := h.begin(turn)
+	var authors []approvers.PersonID
+	for _, m := range b.Messages {
+		if m.Author != "" {
+			authors = append(authors, m.Author)
+		}
+	}
+	h.ok(h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Text: "Let me see.", Calls: calls(specs...), Authors: authors}))
+	var out []store.Call
+	for _, c := range h.callsOf(turn) {
+		if c.Step == b.Turn.Step+1 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ask has alice ask for one call, and returns its request.
+func (h *harness) ask(spec string) approvers.Request {
+	h.t.Helper()
+	c := h.propose(h.say(alice, "please").Turn, spec)[0]
+	if c.Request == "" {
+		h.t.Fatalf("nobody was asked about %s; outcome %s: %s", spec, c.Outcome, c.Result)
+	}
+	return h.request(c.Request)
+}
+
+func (h *harness) callsOf(turn string) []store.Call {
+	h.t.Helper()
+	return view(h, func(r store.Reader) ([]store.Call, error) { return r.Calls(turn) })
+}
+
+func (h *harness) call(id string) store.Call {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (store.Call, error) { return r.Call(id) })
+}
+
+func (h *harness) request(id string) approvers.Request {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (approvers.Request, error) { return r.Request(id) })
+}
+
+func (h *harness) execution(id string) approvers.Execution {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (approvers.Execution, error) { return r.Execution(id) })
+}
+
+func (h *harness) turn(id string) approvers.Turn {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(id) })
+}
+
+func (h *harness) surfacesOf(ref string) []store.OutboxMessage {
+	h.t.Helper()
+	return view(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
+}
+
+// timers lists the timers of some kinds by what they name.
+func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
+	h.t.Helper()
+	out := map[string]store.Timer{}
+	for _, kind := range kinds {
+		for _, t := range view(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 10_000) }) {
+			out[t.Ref] = t
+		}
+	}
+	return out
+}
+
+// clickOn is a person's click on the card of a request as it is now, received now.
+func (h *harness) clickOn(who approvers.Identity, kind approvers.DecisionKind, request string) workflow.Click {
+	h.t.Helper()
+	c := workflow.Click{
+		Inbox: h.id("click"), At: h.clock.Now(), Who: who, Request: request, Kind: kind, Reason: "because",
+		Digest: h.request(request).Digest, Whole: true, Typed: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
+	}
+	h.receive(c)
+	return c
+}
+
+func (h *harness) receive(c workflow.Click) {
+	h.t.Helper()
+	_, err := h.Receive(h.ctx(), store.Inbox{ID: c.Inbox, Kind: store.InboxInteraction, ReceivedAt: c.At, Payload: []byte("{}")}, "person:"+string(c.Who.ID))
+	h.ok(err)
+}
+
+func (h *harness) approve(who approvers.Identity, request string) approvers.Request {
+	h.t.Helper()
+	r, err := h.Decide(h.ctx(), h.clickOn(who, approvers.Approve, request))
+	h.ok(err)
+	return r
+}
+
+func (h *harness) reject(who approvers.Identity, request string) approvers.Request {
+	h.t.Helper()
+	r, err := h.Decide(h.ctx(), h.clickOn(who, approvers.Reject, request))
+	h.ok(err)
+	return r
+}
+
+// edit is a click that changes the arguments.
+func (h *harness) edit(who approvers.Identity, request, args string) workflow.Click {
+	h.t.Helper()
+	c := h.clickOn(who, approvers.Modify, request)
+	c.Args, c.Typed = json.RawMessage(args), false
+	return c
+}
+
+// run claims and finishes an execution; it fails the test where there is nothing to run.
+func (h *harness) run(execution, result string) {
+	h.t.Helper()
+	e, run, err := h.Claim(h.ctx(), execution)
+	h.ok(err)
+	if !run {
+		h.t.Fatalf("%s was not to be run; it is %s", e.Tool, h.execution(execution).State)
+	}
+	h.ok(h.Finish(h.ctx(), execution, true, result))
+}
+
+// notRun claims an execution and fails the test if it may run.
+func (h *harness) notRun(execution string) {
+	h.t.Helper()
+	e, run, err := h.Claim(h.ctx(), execution)
+	h.ok(err)
+	if run {
+		h.t.Fatalf("%s was allowed to run", e.Tool)
+	}
+}
+
+// due runs the workflow's own handlers for what has fallen due, in order, until nothing has.
+func (h *harness) due() {
+	h.t.Helper()
+	handlers := map[store.TimerKind]jobs.Handler{
+		store.TimerExpire: h.Expire, store.TimerEscalate: h.Escalate, store.TimerLeave: h.LeaveUnknown,
+		store.TimerAvailability: h.muster, store.TimerRemind: h.remind, store.TimerAway: h.depart,
+		store.TimerModelQuestion: h.ExpireModelQuestion, store.TimerGrant: h.LapseGrant, store.TimerRepost: h.Repost, store.TimerChannel: h.LeaveChannel,
+	}
+	for range 1000 {
+		var first *store.Timer
+		for kind := range handlers {
+			for _, t := range view(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 1) }) {
+				if first == nil || t.Due.Before(first.Due) {
+					first = &t
+				}
+			}
+		}
+		if first == nil {
+			return
+		}
+		h.ok(handlers[first.Kind](h.ctx(), *first))
+	}
+	h.t.Fatal("timers stay due although they were handled")
+}
+
+// answer ends a turn that is to think.
+func (h *harness) answer(turn string) {
+	h.t.Helper()
+	b := h.begin(turn)
+	h.ok(h.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
+}
+
+// kinds are the kinds of a chain's records, joined.
+func (h *harness) kinds(chain string) string {
+	h.t.Helper()
+	var out []string
+	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+		out = append(out, string(a.Kind))
+	}
+	return strings.Join(out, " ")
+}
+
+func (h *harness) wantKinds(chain, want string) {
+	h.t.Helper()
+	if got := h.kinds(chain); got != want {
+		h.t.Errorf("audit %q\nwant  %q", got, want)
+	}
+}
+
+func (h *harness) wantOutcome(call string, want approvers.Outcome) store.Call {
+	h.t.Helper()
+	c := h.call(call)
+	if c.Outcome != want {
+		h.t.Errorf("%s: outcome %q; want %q", c.Tool, c.Outcome, want)
+	}
+	return c
+}
+
+func (h *harness) wantState(request string, want approvers.State) approvers.Request {
+	h.t.Helper()
+	r := h.request(request)
+	if r.State != want {
+		h.t.Errorf("%s: %s (%s); want %s", r.Tool, r.State, r.Reason, want)
+	}
+	return r
+}
+
+func (h *harness) wantTurn(turn string, want approvers.TurnState) {
+	h.t.Helper()
+	if got := h.turn(turn).State; got != want {
+		h.t.Errorf("turn is %s; want %s", got, want)
+	}
+}
+
+func contains(s, part string) bool { return strings.Contains(s, part) }

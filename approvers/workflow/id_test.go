@@ -1,0 +1,30 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestIDs(t *testing.T) {
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	var ids []string
+	for i := range 1000 {
+		ids = append(ids, newID("req", now.Add(time.Duration(i)*time.Millisecond)))
+	}
+	if !slices.IsSorted(ids) {
+		t.Error("later ids do not sort behind earlier ones")
+	}
+	seen := map[string]bool{}
+	for range 1000 {
+		id := newID("req", now)
+		if random, ok := strings.CutPrefix(id, ids[0][:len("req_")+9]); !ok || len(random) < 16 {
+			t.Errorf("%s does not begin like %s, of the same time, or has too little of its own", id, ids[0])
+		}
+		seen[id] = true
+	}
+	if len(seen) != 1000 {
+		t.Errorf("%d of 1000 ids of one moment differ", len(seen))
+	}
+}

@@ -1,0 +1,166 @@
+//go:build linux
+
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// loadEnv makes the test binary the process whose disk is recorded: the number of decisions that it makes, and where.
+const loadEnv = "COUNTERSIGN_TEST_LOAD"
+
+// What the recorded process says, a line at a time, as soon as it knows it to be durable. The last is said before a
+// tool is called.
+const (
+	saidReceived = "received"
+	saidDecided  = "decided"
+	saidCalled   = "called"
+	saidFinished = "finished"
+)
+
+// atOnceLoaded is how many conversations go on at the same time, so that they share commits.
+const atOnceLoaded = 6
+
+// TestLoad is the process whose disk is recorded. TestCrashImages runs it.
+func TestLoad(t *testing.T) {
+	decisions, dir, ok := strings.Cut(os.Getenv(loadEnv), " ")
+	if !ok {
+		t.Skip("only run by TestCrashImages")
+	}
+	n, err := strconv.Atoi(decisions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := bolt.Open(filepath.Join(dir, "store.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.OpenFile(filepath.Join(dir, "said"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{t: t, store: s, tools: newToolbox(), clock: &clock{now: imageTime}}
+	h.policy.Store(policy("policy-1"))
+	h.Workflow = workflow.New(workflow.Config{Store: s, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(slog.DiscardHandler), Now: h.clock.Now, GrantOwner: h.giver})
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	for thread := range atOnceLoaded {
+		wg.Go(func() {
+			l := &loader{harness: h, name: fmt.Sprint(thread), said: said}
+			for i := 0; left.Add(-1) >= 0 && l.err == nil; i++ {
+				l.converse(i)
+			}
+			if l.err != nil {
+				t.Error(l.err)
+			}
+		})
+	}
+	wg.Wait()
+	// Nothing is closed: the process ends as it is.
+}
+
+var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// loader is one conversation after the other, each with a call that is decided, and runs if it was approved.
+type loader struct {
+	*harness
+	name string
+	said *os.File
+	err  error
+}
+
+// do does one move, unless one before it failed.
+func (l *loader) do(move func() error) {
+	if l.err == nil {
+		l.err = move()
+	}
+}
+
+func (l *loader) say(what, ref string) {
+	l.do(func() error {
+		_, err := fmt.Fprintf(l.said, "%s %s\n", what, ref)
+		return err
+	})
+}
+
+func (l *loader) delivered(id string) {
+	l.do(func() error {
+		l.clock.pass(time.Microsecond)
+		_, err := l.Receive(l.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: l.clock.Now(), Payload: []byte("{}")}, "")
+		return err
+	})
+	l.say(saidReceived, id)
+}
+
+func (l *loader) converse(i int) {
+	id := l.name + "-" + strconv.Itoa(i)
+	l.delivered("Ev" + id)
+	var turn, request, execution, digest string
+	l.do(func() error {
+		h, err := l.ReceiveMessage(l.ctx(), workflow.IncomingMessage{
+			Inbox: "Ev" + id, At: l.clock.Now(), Team: "T0001", Thread: id, TS: id, Who: alice, Text: strings.Repeat("please ", 1+i%200), Start: true,
+			Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+		})
+		turn = h.Turn
+		return err
+	})
+	l.do(func() error {
+		if _, err := l.Begin(l.ctx(), turn); err != nil {
+			return err
+		}
+		spec := fmt.Sprintf(`issue_refund {"amount":%d,"note":%q}`, 1+i%400, strings.Repeat("x", 40*(i%150)))
+		return l.Propose(l.ctx(), workflow.Proposal{Turn: turn, Text: "Let me see.", Calls: calls(spec), Authors: []approvers.PersonID{alice.ID}})
+	})
+	l.do(func() error {
+		return l.store.View(l.ctx(), func(r store.Reader) error {
+			cs, err := r.Calls(turn)
+			if err != nil || len(cs) != 1 {
+				return errors.Join(err, fmt.Errorf("%d calls", len(cs)))
+			}
+			req, err := r.Request(cs[0].Request)
+			request, execution, digest = req.ID, req.Execution, req.Digest
+			return err
+		})
+	})
+	kind := approvers.Approve
+	if i%5 == 4 {
+		kind = approvers.Reject
+	}
+	l.delivered("click" + id)
+	l.do(func() error {
+		_, err := l.Decide(l.ctx(), workflow.Click{
+			Inbox: "click" + id, At: l.clock.Now(), Who: lead, Request: request, Kind: kind, Reason: "because", Digest: digest, Whole: true, Typed: true,
+		})
+		return err
+	})
+	l.say(saidDecided, request)
+	if kind == approvers.Reject {
+		return
+	}
+	l.do(func() error {
+		_, run, err := l.Claim(l.ctx(), execution)
+		if err == nil && !run {
+			err = errors.New("what was approved may not run")
+		}
+		return err
+	})
+	l.say(saidCalled, execution)
+	l.do(func() error { return l.Finish(l.ctx(), execution, true, "done") })
+	l.say(saidFinished, execution)
+}

@@ -1,0 +1,123 @@
+package invariants
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// CardQueue is a line as the store holds it: the cards that are open at an address, and those held back behind them.
+type CardQueue struct {
+	Open, Held []struct {
+		Bundle   string
+		Requests []string
+	}
+	Round int
+}
+
+// IDs lists the requests of the open and of the held cards.
+func (l CardQueue) IDs() (open, held []string) {
+	for _, c := range l.Open {
+		open = append(open, c.Requests...)
+	}
+	for _, c := range l.Held {
+		held = append(held, c.Requests...)
+	}
+	return open, held
+}
+
+// CardQueueAt reads the line at an address; one that is not there is empty.
+func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
+	s, err := r.Setting(store.SettingCardQueue + address)
+	if errors.Is(err, store.ErrNotFound) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, json.Unmarshal(s.Value, &l)
+}
+
+// CardQueues finds requests that wait and that nobody is shown: none is lost in a line or on its way out of one. And it
+// holds what requests say of lines against the lines.
+func CardQueues(r store.Reader) error {
+	open, err := r.OpenRequests(store.RequestCursor{}, most)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	counts := map[string][]string{}
+	for _, req := range open {
+		if req.State != approvers.Pending {
+			if len(req.QueuedAt) > 0 {
+				faults = append(faults, fmt.Errorf("request %s is %s and still counted at %v", req.ID, req.State, req.QueuedAt))
+			}
+			continue
+		}
+		shown, err := isShown(r, req)
+		if err != nil {
+			return err
+		}
+		for _, address := range req.QueuedAt {
+			counts[address] = append(counts[address], req.ID)
+			l, err := CardQueueAt(r, address)
+			if err != nil {
+				return err
+			}
+			_, held := l.IDs()
+			shown = shown || slices.Contains(held, req.ID)
+		}
+		if !shown {
+			faults = append(faults, fmt.Errorf("request %s (%s) is shown nowhere and waits in no line; lines %v, bundle %q", req.ID, req.Tool, req.QueuedAt, req.Bundle))
+		}
+	}
+	for address, ids := range counts {
+		faults = append(faults, cardQueueAddsUp(r, address, ids))
+	}
+	return errors.Join(faults...)
+}
+
+func isShown(r store.Reader, req approvers.Request) (bool, error) {
+	cards, err := r.OutboxMessagesOf(req.ID)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(cards, func(s store.OutboxMessage) bool {
+		return s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation
+	}) {
+		return true, nil
+	}
+	others, err := r.OutboxMessagesOf(req.Turn)
+	return slices.ContainsFunc(others, func(s store.OutboxMessage) bool {
+		return s.Kind == store.OutboxBundle && req.Bundled() && s.Bundle == req.Bundle
+	}), err
+}
+
+// cardQueueAddsUp holds a line against the requests that say that it counts them.
+func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
+	l, err := CardQueueAt(r, address)
+	if err != nil {
+		return err
+	}
+	open, held := l.IDs()
+	all := slices.Sorted(slices.Values(append(slices.Clone(open), held...)))
+	slices.Sort(ids)
+	if !slices.Equal(all, ids) {
+		return fmt.Errorf("the line at %s holds %v; the requests that say so are %v", address, all, ids)
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	if len(open) == 0 {
+		return fmt.Errorf("%d wait at %s behind nothing", len(held), address)
+	}
+	notices, err := r.OutboxMessagesOf(fmt.Sprint(address, " ", l.Round))
+	if err != nil || len(notices) == 0 {
+		return fmt.Errorf("%d wait at %s and nobody is told (%w)", len(held), address, err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package invariants
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// timersNameSomething finds timers for what is over. A run's timer may outlive its request: the next claim clears it.
+func timersNameSomething(r store.Reader) error {
+	wanted := func(ref string) (bool, error) {
+		s, err := r.OutboxMessage(ref)
+		return s.State == store.OutboxWanted, err
+	}
+	alive := map[store.TimerKind]func(ref string) (bool, error){
+		store.TimerShowFirst: wanted, store.TimerShow: wanted, store.TimerShowAnswer: wanted, store.TimerShowLast: wanted,
+		store.TimerInbox: func(ref string) (bool, error) {
+			row, err := r.Inbox(ref)
+			return row.HandledAt.IsZero(), err
+		},
+		store.TimerThink: func(ref string) (bool, error) {
+			turn, err := r.Turn(ref)
+			return turn.State == approvers.TurnQueued || turn.State == approvers.TurnThinking, err
+		},
+		store.TimerRun: func(ref string) (bool, error) {
+			e, err := r.Execution(ref)
+			return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting, err
+		},
+		store.TimerExpire: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State.Open(), err
+		},
+		store.TimerEscalate: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending && !req.EscalateAt.IsZero(), err
+		},
+		store.TimerRemind: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending && !req.RemindNext().IsZero(), err
+		},
+		store.TimerPreview: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending && req.ToolPreview.Making(), err
+		},
+		store.TimerAvailability: func(ref string) (bool, error) {
+			req, err := r.Request(ref)
+			return req.State == approvers.Pending, err
+		},
+		store.TimerAway: func(ref string) (bool, error) {
+			a, err := r.Absence(approvers.PersonID(ref))
+			return a.Until.After(a.From), err
+		},
+		store.TimerGrant: func(ref string) (bool, error) {
+			g, err := r.Grant(ref)
+			return g.State.Open(), err
+		},
+		store.TimerModelQuestion: func(ref string) (bool, error) {
+			call, err := r.Call(ref)
+			return call.ModelQuestion != nil && call.Outcome == "", err
+		},
+		store.TimerElicit: func(ref string) (bool, error) {
+			q, err := r.Elicitation(ref)
+			if err != nil || q.State != approvers.ElicitationOpen {
+				return false, err
+			}
+			e, err := r.Execution(q.Execution)
+			return e.State == approvers.ExecutionExecuting, err
+		},
+		store.TimerChannel: func(ref string) (bool, error) {
+			s, err := r.Setting(store.SettingChannelState + ref)
+			return strings.Contains(string(s.Value), `"lost":true`), err
+		},
+		store.TimerHome: func(ref string) (bool, error) {
+			s, err := r.OutboxMessage(ref)
+			return s.Home != nil && !s.Home.Idle, err
+		},
+		store.TimerRepost: func(ref string) (bool, error) {
+			s, err := r.OutboxMessage(ref)
+			return s.State == store.OutboxLost, err
+		},
+		store.TimerLeave: func(ref string) (bool, error) {
+			e, err := r.Execution(ref)
+			return e.State == approvers.ExecutionUnknown, err
+		},
+	}
+	var faults []error
+	for kind, isAlive := range alive {
+		timers, err := r.Timers(kind, most)
+		if err != nil {
+			return err
+		}
+		for _, t := range timers {
+			ok, err := isAlive(t.Ref)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				faults = append(faults, fmt.Errorf("a timer to %s is left for %s, which is over", kind, t.Ref))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// requestsHaveTimers finds open requests that nothing would ever end, or that an ended turn left behind.
+func requestsHaveTimers(r store.Reader) error {
+	requests, err := r.OpenRequests(store.RequestCursor{}, most)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, req := range requests {
+		if _, err := r.Timer(store.TimerExpire, req.ID); err != nil {
+			faults = append(faults, fmt.Errorf("%s request %s never expires: %w", req.State, req.ID, err))
+		}
+		if req.State == approvers.Approved {
+			if _, err := r.Timer(store.TimerRun, req.Execution); err != nil {
+				faults = append(faults, fmt.Errorf("approved request %s is never run: %w", req.ID, err))
+			}
+		}
+		if req.State == approvers.Pending && !req.EscalateAt.IsZero() {
+			if _, err := r.Timer(store.TimerEscalate, req.ID); err != nil {
+				faults = append(faults, fmt.Errorf("request %s is never escalated: %w", req.ID, err))
+			}
+		}
+		if req.State == approvers.Pending && !req.RemindNext().IsZero() {
+			if _, err := r.Timer(store.TimerRemind, req.ID); err != nil {
+				faults = append(faults, fmt.Errorf("request %s is never called to mind: %w", req.ID, err))
+			}
+		}
+		turn, err := r.Turn(req.Turn)
+		if err != nil {
+			return err
+		}
+		if turn.State != approvers.TurnWaiting {
+			faults = append(faults, fmt.Errorf("request %s is %s in a turn that is %s", req.ID, req.State, turn.State))
+		}
+		e, err := r.Execution(req.Execution)
+		if err != nil {
+			return err
+		}
+		if e.State != approvers.ExecutionNone || e.Digest != req.Digest {
+			faults = append(faults, fmt.Errorf("request %s is %s over an execution that is %s", req.ID, req.State, e.State))
+		}
+	}
+	return errors.Join(faults...)
+}

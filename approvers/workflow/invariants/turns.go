@@ -1,0 +1,112 @@
+package invariants
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// turnIsWhole looks through a turn: each of its calls has its one result, or something that will give it one.
+func turnIsWhole(r store.Reader, turn approvers.Turn) error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("turn %s (%s): "+format, append([]any{turn.ID, turn.State}, args...)...))
+	}
+	conv, err := r.Conversation(turn.Conversation)
+	if err != nil {
+		return err
+	}
+	if !turn.Ended() && conv.Turn != turn.ID {
+		fault("it is under way, and its conversation goes on with %q", conv.Turn)
+	}
+	if turn.Ended() && conv.Turn == turn.ID {
+		fault("it has ended, and its conversation still waits for it")
+	}
+	messages, err := r.Messages(conv.ID, 0)
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if m.State == store.MessageQueued && conv.Turn == "" {
+			fault("message %d waits for no turn", m.Seq)
+		}
+	}
+	calls, err := r.Calls(turn.ID)
+	if err != nil {
+		return err
+	}
+	missing := 0
+	for _, c := range calls {
+		if c.Outcome == "" {
+			missing++
+			if c.Step != turn.Step || turn.State != approvers.TurnWaiting {
+				fault("call %s of step %d has no result", c.Tool, c.Step)
+			}
+			if err := moves(r, c); err != nil {
+				fault("call %s waits for nothing: %w", c.Tool, err)
+			}
+		}
+		n, err := returned(r, c)
+		if err != nil {
+			return err
+		}
+		if done := c.Outcome != ""; n > 1 || done != (n == 1) {
+			fault("call %s was returned %d times with outcome %q", c.Tool, n, c.Outcome)
+		}
+	}
+	if turn.State == approvers.TurnWaiting && missing == 0 {
+		fault("every call has its result, and it does not go on")
+	}
+	if turn.State == approvers.TurnQueued || turn.State == approvers.TurnThinking {
+		if _, err := r.Timer(store.TimerThink, turn.ID); err != nil {
+			fault("the model is never called: %w", err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// moves says why nothing will ever give a call its result, or nil.
+func moves(r store.Reader, c store.Call) error {
+	if c.Request != "" {
+		req, err := r.Request(c.Request)
+		if err != nil || req.State.Open() {
+			return err // requestsHaveTimers looks at the rest
+		}
+	}
+	if c.ModelQuestion != nil {
+		_, err := r.Timer(store.TimerModelQuestion, c.ID)
+		return err
+	}
+	e, err := r.Execution(c.Execution)
+	if err != nil {
+		return err
+	}
+	kind := store.TimerRun
+	if e.State == approvers.ExecutionUnknown {
+		kind = store.TimerLeave
+	}
+	_, err = r.Timer(kind, e.ID)
+	return err
+}
+
+// returned counts the records of a call's result over all chains that could hold one.
+func returned(r store.Reader, c store.Call) (int, error) {
+	n := 0
+	for _, chain := range []string{c.ID, c.Execution, c.Request} {
+		if chain == "" {
+			continue
+		}
+		records, err := r.Audit(chain)
+		if err != nil {
+			return 0, err
+		}
+		for _, a := range records {
+			if a.Kind == approvers.AuditReturned {
+				n++
+			}
+		}
+	}
+	return n, nil
+}

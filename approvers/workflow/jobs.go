@@ -1,0 +1,113 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// kinds are the kinds of timer that the workflow sets.
+var kinds = append([]store.TimerKind{
+	store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
+	store.TimerAvailability, store.TimerAway, store.TimerModelQuestion, store.TimerElicit, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerChannel,
+	store.TimerHome, store.TimerHomes, store.TimerPreview,
+}, store.ShowTimers...)
+
+// soon are the kinds that are set for now. See jobs.Options.
+var soon = map[store.TimerKind]bool{
+	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
+	store.TimerShowAnswer: true, store.TimerShowLast: true,
+}
+
+// deadlineWorkers is how many deadlines are handled side by side. Each is one short transaction, and those that run
+// together share a commit.
+const deadlineWorkers = 64
+
+// newRunner makes what runs the workflow's timers.
+func (w *Workflow) newRunner() *jobs.Runner {
+	return jobs.New(jobs.Options{
+		Store: w.Store, Log: w.Log, Now: w.now, Kinds: kinds, Soon: soon,
+		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
+			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
+		},
+		Awake:  awake,
+		Ready:  func() bool { return !w.file.away() },
+		Around: w.handle,
+		GiveUp: w.giveUp,
+	})
+}
+
+// Work runs what falls due until ctx ends, and waits for what it started. The workflow's own workers need not be given.
+func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
+	all := map[store.TimerKind]jobs.Worker{
+		store.TimerExpire:        {Handle: w.Expire, Concurrency: deadlineWorkers},
+		store.TimerEscalate:      {Handle: w.Escalate, Concurrency: deadlineWorkers},
+		store.TimerLeave:         {Handle: w.LeaveUnknown, Concurrency: 1},
+		store.TimerModelQuestion: {Handle: w.ExpireModelQuestion, Concurrency: 1},
+		store.TimerElicit:        {Handle: w.LapseElicitation, Concurrency: 1},
+		store.TimerGrant:         {Handle: w.LapseGrant, Concurrency: 1},
+		store.TimerPause:         {Handle: w.ShowPause, Concurrency: 1},
+		store.TimerRepost:        {Handle: w.Repost, Concurrency: 1},
+		store.TimerChannel:       {Handle: w.LeaveChannel, Concurrency: 1},
+		store.TimerHome:          {Handle: w.IdleHome, Concurrency: 1},
+		store.TimerHomes:         {Handle: w.RefreshHomes, Concurrency: 1},
+	}
+	for kind, worker := range workers {
+		all[kind] = worker
+	}
+	return w.jobs.Run(ctx, all, w.WatchPlace)
+}
+
+// handle calls a timer's handler, so that a pause or a stop can interrupt it. What a damaged record belongs to is
+// closed, and the handler finds it closed then.
+func (w *Workflow) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
+	inner, leave := w.halt.enter(ctx, t)
+	defer leave()
+	err := w.survive(inner, t, handler)
+	var row *store.DamagedError
+	if errors.As(err, &row) && w.closeDamaged(inner, row.Damage, mostDamaged) {
+		err = w.survive(inner, t, handler)
+	}
+	switch {
+	case inner.Err() != nil && err != nil, errors.Is(err, ErrPaused):
+		return jobs.ErrKeep // the next process takes it up, or this one when it goes on
+	case errors.Is(err, ErrNotDue) && !store.Refused(err):
+		return nil
+	}
+	return err
+}
+
+// giveUp records a timer that can't be handled. A turn is stopped, and its people are told.
+func (w *Workflow) giveUp(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "give up", func(t *tx) error {
+		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
+		if err := t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", facts, nil); err != nil {
+			return err
+		}
+		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil || timer.Kind != store.TimerThink {
+			return err
+		}
+		turn, conv, due, err := t.thinking(timer.Ref)
+		if err != nil || !due {
+			return err
+		}
+		return t.stop(turn, conv, "Something went wrong inside of me while I worked on this. Whoever runs me was told.", true)
+	})
+}
+
+// Wake has every worker look at once what is due. Whoever sets the clock forward calls it; otherwise workers notice
+// within a second.
+func (w *Workflow) Wake() { w.jobs.Wake() }
+
+// NextDue is when the next thing falls due; zero: nothing will by itself. What waits for the end of a pause does not.
+func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jobs.NextDue(ctx) }
+
+// Idle reports whether all is done that was due. See jobs.Runner.
+func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
+
+// Full says since when the disk below the store is full, as far as it is known; zero: it is not.
+func (w *Workflow) Full() time.Time { return w.jobs.Full() }

@@ -1,0 +1,30 @@
+package workflow
+
+import (
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// mask adds to the arguments of a request and its call that are masked those which the policy names since they were
+// proposed. A preview made before is left out then: it may tell them. Both may be nil.
+func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
+	agent := ""
+	if r != nil {
+		agent = r.Agent
+		t, _ := p.Tool(r.Tool, agent)
+		if all := approvers.Secrets(r.Secrets, t.Secrets); len(all) > len(r.Secrets) {
+			r.Secrets, r.Preview = all, ""
+			if r.ToolPreview != nil {
+				f := *r.ToolPreview
+				f.Text, f.Fault = "", ""
+				r.ToolPreview = &f
+			}
+		}
+	}
+	if c != nil {
+		t, _ := p.Tool(c.Tool, agent)
+		if all := approvers.Secrets(c.Secrets, t.Secrets); len(all) > len(c.Secrets) {
+			c.Secrets, c.Preview = all, ""
+		}
+	}
+}

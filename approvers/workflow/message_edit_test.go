@@ -1,0 +1,216 @@
+package workflow_test
+
+import (
+	"fmt"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// spoken is a message in the thread, with a ts of the clock.
+func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingMessage {
+	h.n++
+	return workflow.IncomingMessage{
+		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: fmt.Sprintf("%d.%06d", h.clock.Now().Unix(), h.n), Who: who, Text: text,
+		Start: true, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+	}
+}
+
+// edit says the same message anew.
+func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.MessageResult {
+	h.t.Helper()
+	h.n++
+	u.Inbox, u.Text, u.At, u.Edited = h.id("Ev"), text, h.clock.Now(), fmt.Sprintf("%d.%06d", h.clock.Now().Unix(), h.n)
+	return h.hear(u)
+}
+
+// erase deletes a message in Slack, and tells of it as often as asked.
+func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
+	h.t.Helper()
+	id := workflow.DeletionID(u.Channel.Channel, u.TS)
+	_, err := h.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
+	h.ok(err)
+	h.ok(h.Deleted(h.ctx(), workflow.Deletion{Inbox: id, At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.Thread, TS: u.TS, Rest: rest}))
+}
+
+func (h *harness) conversation(id string) store.Conversation {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
+}
+
+// TestRewordedBeforeItWasRead: what the model was not given yet reads as it was edited last, and is not given to it
+// once it is deleted.
+func TestRewordedBeforeItWasRead(t *testing.T) {
+	o := newHarness(t)
+	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
+	turn := o.hear(first).Turn
+	o.hear(second)
+	earlier := o.spoken(alice, "")
+	if h := o.rewrite(first, "refund 60"); !h.Duplicate {
+		t.Errorf("an edit was heard as %+v", h)
+	}
+	first.Inbox, first.Text, first.Edited = o.id("Ev"), "refund 55", earlier.TS // an edit before that one, which comes later
+	o.hear(first)
+	o.erase(second, false)
+	if got := texts(o.begin(turn)); got != "refund 60" {
+		t.Errorf("the model is given %q", got)
+	}
+	r := o.requestIn(turn, `issue_refund {"amount":60}`)
+	if r.Facts.MessageEdit != nil || r.Facts.Quote != "refund 60" {
+		t.Errorf("the card quotes %q, %+v", r.Facts.Quote, r.Facts.MessageEdit)
+	}
+
+	third, fourth := o.spoken(alice, "thank you"), o.spoken(bob, "hurry up")
+	o.hear(third)
+	o.hear(fourth)
+	o.rewrite(third, "thanks")
+	o.erase(fourth, false)
+	notice := o.only(turn, store.OutboxQueued)
+	if vm, err := o.View(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 1 || vm.Queued[0].Text != "thanks" || notice.State != store.OutboxWanted {
+		t.Errorf("it waits: %+v, %v; the notice is %s", vm.Queued, err, notice.State)
+	}
+	notice = o.show(notice)
+	o.erase(third, false)
+	if vm, err := o.View(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 0 || o.surface(notice.ID).State != store.OutboxWanted {
+		t.Errorf("it waits: %+v, %v", vm.Queued, err)
+	}
+	o.ok(o.Removed(o.ctx(), o.surface(notice.ID)))
+	o.hear(o.spoken(bob, "hello?")) // people are told anew
+	if n := len(o.surfacesOf(turn)); n != 3 || o.surfacesOf(turn)[2].Kind != store.OutboxQueued {
+		t.Errorf("%d surfaces; want another notice", n)
+	}
+	o.approve(lead, r.ID)
+	o.run(r.Execution, "refunded")
+	o.answer(turn)
+}
+
+// TestTheOnlyMessageIsDeleted: the model is asked nothing, and the next message begins a turn as any other.
+func TestTheOnlyMessageIsDeleted(t *testing.T) {
+	o := newHarness(t)
+	u := o.spoken(alice, "refund 50")
+	turn := o.hear(u).Turn
+	o.erase(u, false)
+	o.erase(u, false)
+	o.wantTurn(turn, approvers.TurnStopped)
+	if left := o.timers(store.TimerThink); len(left) != 0 || len(o.surfacesOf(turn)) != 0 {
+		t.Errorf("%d model calls are due, %d surfaces", len(left), len(o.surfacesOf(turn)))
+	}
+	u.Inbox = o.id("Ev") // its mention, late
+	if h := o.hear(u); !h.Ignored || h.Turn != "" {
+		t.Errorf("what was deleted was heard: %+v", h)
+	}
+	next := o.say(alice, "hello").Turn
+	if got := texts(o.begin(next)); got != "hello" {
+		t.Errorf("the model is given %q", got)
+	}
+	o.answer(next)
+}
+
+// TestRewordedAfterItWasRead: the model's history and the digest stay; whoever decides is told, and so is whoever
+// asked.
+func TestRewordedAfterItWasRead(t *testing.T) {
+	h := newHarness(t)
+	u := h.spoken(alice, "refund 50")
+	turn := h.hear(u).Turn
+	r := h.requestIn(turn, `issue_refund {"amount":50}`)
+	card := h.show(h.only(r.ID, store.OutboxCard))
+	later := h.spoken(alice, "")
+	h.rewrite(u, "refund 5000")
+	h.rewrite(u, "refund 500")
+	after := h.request(r.ID)
+	if w := after.Facts.MessageEdit; w == nil || w.Text != "refund 500" || after.Digest != r.Digest || after.Facts.Quote != "refund 50" {
+		t.Errorf("the request: %+v, %q", w, after.Facts.Quote)
+	}
+	if now := h.surface(card.ID); now.State != store.OutboxWanted {
+		t.Errorf("the card is %s", now.State)
+	}
+	u.Inbox, u.Text, u.Edited = h.id("Ev"), "refund 1", later.TS // it was before both
+	h.hear(u)
+	h.wantKinds(r.ID, "proposed shown reworded reworded")
+	told := h.only(turn, store.OutboxMessageEdit)
+	if vm, err := h.View(h.ctx(), told.ID); err != nil || vm.MessageEdit == nil || vm.MessageEdit.MessageEdit.Text != "refund 500" || len(vm.Calls) != 1 {
+		t.Errorf("the asker is told of %+v, %v", vm.MessageEdit, err)
+	}
+	h.erase(u, true)
+	h.rewrite(u, "refund 7") // Slack tells of it late
+	if w := h.request(r.ID).Facts.MessageEdit; !w.Deleted || w.Text != "" {
+		t.Errorf("after the deletion: %+v", w)
+	}
+	h.wantKinds(r.ID, "proposed shown reworded reworded reworded")
+	h.wantState(r.ID, approvers.Pending) // a deletion withdraws nothing
+	told = h.show(h.surface(told.ID))
+	h.approve(lead, r.ID)
+	if now := h.surface(told.ID); now.State != store.OutboxWanted {
+		t.Errorf("what the asker was told is %s after the decision", now.State)
+	}
+	h.run(r.Execution, "refunded")
+	if got := texts(h.begin(turn)); got != "refund 50|Let me see." {
+		t.Errorf("the model is given %q", got)
+	}
+	h.answer(turn)
+	h.erase(u, true)
+	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
+}
+
+// TestRewordedWhileTheModelThinks: the request comes after the edit, and from the words before it.
+func TestRewordedWhileTheModelThinks(t *testing.T) {
+	h := newHarness(t)
+	u := h.spoken(alice, "refund 50")
+	turn := h.hear(u).Turn
+	b := h.begin(turn)
+	h.rewrite(u, "refund 5")
+	h.ok(h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":50}`, `issue_refund {"amount":51}`), Authors: []approvers.PersonID{alice.ID}}))
+	for _, c := range h.callsOf(turn) {
+		r := h.request(c.Request)
+		if w := r.Facts.MessageEdit; w == nil || w.Text != "refund 5" || r.Facts.Quote != "refund 50" {
+			t.Errorf("the request: %+v, %q", w, r.Facts.Quote)
+		}
+	}
+	h.only(turn, store.OutboxMessageEdit)
+}
+
+// TestEditsOvertakeTheirMessage: it is heard as it reads since, once. An old message that was never for the bot begins
+// nothing by its edit.
+func TestEditsOvertakeTheirMessage(t *testing.T) {
+	o := newHarness(t)
+	u := o.spoken(alice, "refund 50")
+	turn := o.rewrite(u, "refund 60").Turn
+	if h := o.hear(u); !h.Duplicate {
+		t.Errorf("the message itself was heard too: %+v", h)
+	}
+	if got := texts(o.begin(turn)); got != "refund 60" {
+		t.Errorf("the model is given %q", got)
+	}
+	o.answer(turn)
+
+	gone := o.spoken(alice, "refund 70")
+	o.erase(gone, false)
+	if h := o.hear(gone); !h.Ignored {
+		t.Errorf("it was deleted before it came: %+v", h)
+	}
+	old := o.spoken(alice, "refund 80")
+	o.clock.pass(expiresAfter * 3)
+	if h := o.rewrite(old, "refund 81"); !h.Ignored {
+		t.Errorf("the edit of an old message was heard: %+v", h)
+	}
+}
+
+// TestTheThreadGoes with its only message: what is to be said there goes to those who asked.
+func TestTheThreadGoes(t *testing.T) {
+	h := newHarness(t)
+	u := h.spoken(alice, "refund 50")
+	u.Thread = u.TS
+	heard := h.hear(u)
+	b := h.begin(heard.Turn)
+	h.erase(u, true)
+	if h.conversation(heard.Conversation).Gone {
+		t.Error("a thread that goes on without its first message is gone")
+	}
+	h.ok(h.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // with its last reply
+	if !h.conversation(heard.Conversation).Gone {
+		t.Error("the thread is not gone")
+	}
+	h.ok(h.Answer(h.ctx(), heard.Turn, b.Turn.Step, "Done.", 1))
+}

@@ -1,0 +1,140 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
+
+// askPeople has alice ask for something, and the model ask back. It returns the turn and the open question.
+func (h *harness) askPeople() (string, store.Call) {
+	h.t.Helper()
+	h.tools.asks("ask_people")
+	turn := h.say(alice, "refund my order").Turn
+	c := h.propose(turn, question)[0]
+	if c.Outcome != "" || c.ModelQuestion == nil || c.Execution != "" || c.Request != "" {
+		h.t.Fatalf("the question is %+v", c)
+	}
+	return turn, c
+}
+
+func (h *harness) wantAnswer(call string, outcome approvers.Outcome, answer string, by approvers.PersonID) {
+	h.t.Helper()
+	c := h.call(call)
+	var got struct {
+		Answer string `json:"answer"`
+	}
+	if err := json.Unmarshal([]byte(c.Result), &got); err != nil {
+		h.t.Fatalf("%v: %q", err, c.Result)
+	}
+	if c.Outcome != outcome || got.Answer != answer || c.ModelQuestion.By != by {
+		h.t.Errorf("%s, %q by %s; want %s, %q by %s", c.Outcome, got.Answer, c.ModelQuestion.By, outcome, answer, by)
+	}
+	if _, waits := h.timers(store.TimerModelQuestion)[call]; waits {
+		h.t.Error("its timer is left")
+	}
+}
+
+func TestInquiryIsAnsweredByAChoice(t *testing.T) {
+	h := newHarness(t)
+	turn, c := h.askPeople()
+	if s := h.only(c.ID, store.OutboxModelQuestion); s.To != "conversation:"+c.Conversation {
+		t.Errorf("it is shown at %s", s.To)
+	}
+	choose := func(who approvers.Identity, option int) error {
+		return h.AnswerModelQuestion(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Call: c.ID}, option)
+	}
+	wantDenied(t, choose(bob, 0), approvers.DeniedNotAsked)
+	wantDenied(t, choose(lead, 0), approvers.DeniedNotAsked)
+	wantDenied(t, choose(alice, 2), approvers.DeniedNothing)
+	gone := alice
+	gone.Deleted = true
+	wantDenied(t, choose(gone, 0), approvers.DeniedUnidentified)
+	h.ok(choose(alice, 1))
+	wantDenied(t, choose(alice, 0), approvers.DeniedNothing)
+	h.wantAnswer(c.ID, approvers.OutcomeExecuted, "A-2", alice.ID)
+	h.wantKinds(c.ID, "proposed answered returned")
+	h.answer(turn)
+}
+
+// TestInquiryIsAnsweredByWriting: what the person writes is the answer, and is given to the model once: as the
+// question's result.
+func TestInquiryIsAnsweredByWriting(t *testing.T) {
+	h := newHarness(t)
+	turn, c := h.askPeople()
+	if heard := h.say(bob, "I would like something else"); !heard.Queued {
+		t.Errorf("somebody else's message: %+v", heard)
+	}
+	if heard := h.say(alice, "the second one, please"); heard.Queued || heard.Turn != turn {
+		t.Errorf("the answer: %+v", heard)
+	}
+	h.wantAnswer(c.ID, approvers.OutcomeExecuted, "the second one, please", alice.ID)
+	b := h.begin(turn)
+	for _, m := range b.Messages {
+		if m.Text == "the second one, please" {
+			t.Error("the model is given the answer a second time, as a message")
+		}
+	}
+	h.answer(turn)
+}
+
+// TestWritingIsNoAnswerWhileACallWaits: a message is the answer only where the question is all that is waited for.
+func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
+	h := newHarness(t)
+	h.tools.asks("ask_people")
+	turn := h.say(alice, "refund my order").Turn
+	cs := h.propose(turn, question, `issue_refund {"amount":10}`)
+	if heard := h.say(alice, "the second one"); !heard.Queued {
+		t.Errorf("%+v", heard)
+	}
+	// Going on with the message gives the question up too.
+	h.ok(h.WithdrawAll(h.ctx(), workflow.Click{Inbox: "", At: h.clock.Now(), Who: alice, Turn: turn}))
+	for _, c := range cs {
+		if got := h.call(c.ID); got.Outcome != approvers.OutcomeWithdrawn {
+			t.Errorf("%s: %s", c.Tool, got.Outcome)
+		}
+	}
+	h.answer(turn)
+}
+
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses, whichever of the two falls to be handled first.
+func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
+	h := newHarness(t)
+	turn, c := h.askPeople()
+	h.clock.pass(expiresAfter)
+	click := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: alice, Call: c.ID}
+	h.receive(click)
+	h.clock.pass(time.Second)
+	lapse := h.timers(store.TimerModelQuestion)[c.ID]
+	h.ok(h.ExpireModelQuestion(h.ctx(), lapse))
+	if got := h.call(c.ID); got.Outcome != "" {
+		t.Fatalf("it lapsed (%s) although an answer had come in time", got.Outcome)
+	}
+	if again := h.timers(store.TimerModelQuestion)[c.ID]; !again.Due.After(h.clock.Now()) || again.Tries != 1 {
+		t.Errorf("it is looked at again at %s, try %d; now is %s", again.Due, again.Tries, h.clock.Now())
+	}
+	h.ok(h.AnswerModelQuestion(h.ctx(), click, 0))
+	h.wantAnswer(c.ID, approvers.OutcomeExecuted, "A-1", alice.ID)
+	h.answer(turn)
+}
+
+func TestInquiryLapses(t *testing.T) {
+	h := newHarness(t)
+	turn, c := h.askPeople()
+	h.clock.pass(expiresAfter - 1)
+	h.due()
+	if got := h.call(c.ID); got.Outcome != "" {
+		t.Fatalf("early: %s", got.Outcome)
+	}
+	h.reopen()
+	h.clock.pass(1)
+	h.due()
+	h.wantAnswer(c.ID, approvers.OutcomeExpired, "", "")
+	h.answer(turn)
+}

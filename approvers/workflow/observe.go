@@ -1,0 +1,39 @@
+package workflow
+
+import (
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// observe ends a call that the policy only observes: it is not run and nobody is asked. The model and the people are
+// told what would have been.
+func (t *tx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
+	if err := t.PutCall(call); err != nil {
+		return err
+	}
+	if err := t.PutExecution(e); err != nil {
+		return err
+	}
+	call.Version++
+	if err := t.auditProposed(e.ID, e, plan, requesters); err != nil {
+		return err
+	}
+	res := approvers.NewResult(approvers.OutcomeObserved, e.Tool, t.wouldHave(plan), "")
+	if err := t.giveResult(call, approvers.OutcomeObserved, res.Text()); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
+// wouldHave says what would have become of a call without the observe mode.
+func (t *tx) wouldHave(plan approvers.Plan) string {
+	switch plan.Would {
+	case approvers.Ask:
+		return "it would have waited for " + plan.StageList(t.policy)
+	case approvers.Refuse:
+		return "it would have been refused: " + strings.TrimSuffix(plan.Why[len(plan.Why)-2], ".")
+	}
+	return "it would have run without asking anybody"
+}

@@ -1,0 +1,66 @@
+package workflow
+
+import (
+	"context"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// BreakGlass has the operator at the command line allow a call for all stages that remain, where the policy in force
+// allows that. Everybody who was passed over, and their leads, are told.
+func (w *Workflow) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
+	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		after, events, denied := r.BreakGlass(t.deciding(), t.move(c))
+		if denied != nil {
+			return r, nil, denied, nil
+		}
+		var left []string
+		for _, s := range r.Plan.Stages[r.Stage:] {
+			left = append(left, s.String())
+		}
+		return after, events, nil, t.auditOperator(after, c, map[string]string{"break_glass": "true", "stages": strings.Join(left, ",")})
+	})
+	if err == nil {
+		w.Log.Warn("an operator allowed a call in place of its approvers, who are told", "request", r.ID, "tool", r.Tool, "operator", c.Who.ID.Login())
+	}
+	return r, err
+}
+
+// Overrule has the operator at the command line stop a call, as long as its run has not begun.
+func (w *Workflow) Overrule(ctx context.Context, c Click) (approvers.Request, error) {
+	r, err := w.onRequest(ctx, "overrule", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		after, events, denied := r.Overrule(t.deciding(), t.move(c))
+		if denied != nil {
+			return r, nil, denied, nil
+		}
+		return after, events, nil, t.auditOperator(after, c, map[string]string{})
+	})
+	if err == nil {
+		w.Log.Info("an operator stopped a call", "request", r.ID, "tool", r.Tool, "operator", c.Who.ID.Login())
+	}
+	return r, err
+}
+
+// auditOperator records what an operator decided, over which arguments.
+func (t *tx) auditOperator(r approvers.Request, c Click, facts map[string]string) error {
+	facts["kind"], facts["digest"] = string(c.Kind), r.Digest
+	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, map[string]string{"reason": c.Reason})
+}
+
+// tellBroken tells everybody concerned that an operator allowed a call.
+func (t *tx) tellBroken(r approvers.Request) error {
+	for _, role := range r.Concerned(t.policy) {
+		s := store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: len(r.Decisions), To: toRole + role, Note: store.NoteBreakGlass}
+		if err := t.newOutboxMessage(s); err != nil {
+			return err
+		}
+	}
+	for _, i := range r.Invited {
+		if err := t.notify(r.ID, i.Who, store.NoteBreakGlass, len(r.Decisions)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

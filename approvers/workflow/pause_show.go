@@ -1,0 +1,166 @@
+package workflow
+
+import (
+	"context"
+	"strconv"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Ref names what tells people of a pause: by the round in which it began.
+func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
+
+// tellPausers tells everybody who may end a pause that it began, with a button to end it, or that it is over.
+func (t *tx) tellPausers(p Pause) error {
+	if !p.On {
+		return t.changedRef(Pause{Round: p.Round - 1}.Ref())
+	}
+	for _, role := range t.policy.PausedBy {
+		if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxPause, Ref: p.Ref(), To: toRole + role}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ShowPause has everything shown again that a pause, or its end, changes: the cards and steps of what waits, and for
+// each turn that the model would be called for a word that it is held up. It does so page by page: clicks are handled
+// in between. Its timer stays until all of it is done.
+func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
+	p, err := w.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.openRequests(ctx, "show pause", func(t *tx, r approvers.Request) error { return t.showAgain(r) })
+	if err != nil {
+		return err
+	}
+	for _, kind := range []store.TimerKind{store.TimerThink, store.TimerRun} {
+		if err := w.showHeldUp(ctx, kind); err != nil {
+			return err
+		}
+	}
+	return w.update(ctx, "show pause", func(t *tx) error {
+		now, _, err := paused(t)
+		if err != nil {
+			return err
+		}
+		if now.Round != p.Round { // it changed meanwhile: some were shown what was
+			timer.Due = t.now
+			return t.SetTimer(timer)
+		}
+		return t.ClearTimer(timer.Kind, timer.Ref)
+	})
+}
+
+// showAgain has everything shown again that shows a request.
+func (t *tx) showAgain(r approvers.Request) error {
+	if err := t.changedRef(r.ID); err != nil {
+		return err
+	}
+	if err := t.changedBundle(r); err != nil {
+		return err
+	}
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	return t.changedTurn(r.Turn, store.OutboxStep, call.Step)
+}
+
+// mostHeldUp bounds how many runs and model calls are looked at for what a pause changes. What comes in while it lasts
+// is told of it at once.
+const mostHeldUp = 10_000
+
+// showHeldUp tells of what would be run, or thought about, that it is held up or goes on.
+func (w *Workflow) showHeldUp(ctx context.Context, kind store.TimerKind) error {
+	var timers []store.Timer
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
+		timers, err = r.Timers(kind, mostHeldUp)
+		return err
+	})
+	for len(timers) > 0 && err == nil {
+		page := timers[:min(len(timers), pageOfRequests)]
+		timers = timers[len(page):]
+		err = w.update(ctx, "show pause", func(t *tx) error {
+			for _, timer := range page {
+				if err := t.showHeldUp(timer); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return err
+}
+
+func (t *tx) showHeldUp(timer store.Timer) error {
+	if _, err := t.Timer(timer.Kind, timer.Ref); err != nil {
+		return ignoreNotFound(err) // it was done meanwhile
+	}
+	if timer.Kind == store.TimerRun {
+		e, err := t.Execution(timer.Ref)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		return t.changedStep(e)
+	}
+	turn, err := t.Turn(timer.Ref)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	p, _, err := paused(t)
+	if err != nil {
+		return err
+	}
+	if p.On {
+		return t.standStill(turn)
+	}
+	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
+}
+
+// standStill tells a conversation that a pause holds up what was said there.
+func (t *tx) standStill(turn approvers.Turn) error {
+	if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: toConversation + turn.Conversation}); err != nil {
+		return err
+	}
+	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
+}
+
+// PauseImpact is what a pause would stop now.
+type PauseImpact struct {
+	Runs     int // tools that run
+	Thinking int // turns for which the model is called
+	Approved int // calls that are about to start
+}
+
+// PauseImpact counts what a pause would stop, and reads whether there is one.
+func (w *Workflow) PauseImpact(ctx context.Context) (s PauseImpact, p Pause, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		s = PauseImpact{}
+		thinking, err := r.Timers(store.TimerThink, mostHeldUp)
+		if err != nil {
+			return err
+		}
+		s.Thinking = len(thinking)
+		runs, err := r.Timers(store.TimerRun, mostHeldUp)
+		if err != nil {
+			return err
+		}
+		for _, timer := range runs {
+			e, err := r.Execution(timer.Ref)
+			switch {
+			case err != nil:
+				return err
+			case e.State == approvers.ExecutionExecuting:
+				s.Runs++
+			case e.State == approvers.ExecutionNone:
+				s.Approved++
+			}
+		}
+		p, _, err = paused(r)
+		return err
+	})
+	return s, p, err
+}

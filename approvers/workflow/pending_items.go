@@ -1,0 +1,144 @@
+package workflow
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// PendingItem is one thing that waits for people: a request, a run of which nobody knows how it ended, or a question of
+// the model's.
+type PendingItem struct {
+	Request   *approvers.Request   // the request, or the one that allowed the run
+	Execution *approvers.Execution // the run; nil: it is none
+	Call      *store.Call          // the run's call, or the question's; nil for a request
+	Turn      approvers.Turn       // the call's
+}
+
+// maxPendingItems bounds how much of what waits is looked through for one person.
+const maxPendingItems = 2000
+
+// PendingItems lists what waits for people, oldest first of each sort. It reports whether there is more than it lists.
+func (d *Workflow) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		list, more = nil, false
+		open, err := r.OpenRequests(store.RequestCursor{}, maxPendingItems)
+		if err != nil {
+			return err
+		}
+		for _, req := range open {
+			mask(d.Policy(), &req, nil)
+			list = append(list, PendingItem{Request: &req})
+		}
+		more = len(open) == maxPendingItems
+		for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion} {
+			timers, err := r.Timers(kind, maxPendingItems)
+			if err != nil {
+				return err
+			}
+			more = more || len(timers) == maxPendingItems
+			for _, t := range timers {
+				see := map[store.TimerKind]func(store.Reader, string) (PendingItem, error){store.TimerLeave: viewUnknownRun, store.TimerModelQuestion: viewModelQuestionItem}[kind]
+				w, err := see(r, t.Ref)
+				if err != nil {
+					return err
+				}
+				mask(d.Policy(), w.Request, w.Call)
+				list = append(list, w)
+			}
+		}
+		return nil
+	})
+	return list, more, err
+}
+
+func viewUnknownRun(r store.Reader, execution string) (w PendingItem, err error) {
+	e, err := r.Execution(execution)
+	if err != nil {
+		return w, err
+	}
+	if w, err = viewModelQuestionItem(r, e.Call); err != nil || e.Request == "" {
+		w.Execution = &e
+		return w, err
+	}
+	req, err := r.Request(e.Request)
+	w.Execution, w.Request = &e, &req
+	return w, err
+}
+
+func viewModelQuestionItem(r store.Reader, id string) (w PendingItem, err error) {
+	call, err := r.Call(id)
+	if err != nil {
+		return w, err
+	}
+	w.Call = &call
+	w.Turn, err = r.Turn(call.Turn)
+	return w, err
+}
+
+// Locate are the conversation that something which waits belongs to, and the outbox messages that show it.
+func (d *Workflow) Locate(ctx context.Context, w PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error) {
+	err = d.Store.View(ctx, func(r store.Reader) error {
+		messages = nil
+		ref, call := w.named()
+		c, err := r.Call(call)
+		if err != nil {
+			return err
+		}
+		for _, ref := range []string{ref, c.Turn} {
+			of, err := r.OutboxMessagesOf(ref)
+			if err != nil {
+				return err
+			}
+			for _, s := range of {
+				if ref == c.Turn && !showsCall(s, c, w.Request) || s.Kind == store.OutboxNotice {
+					continue
+				}
+				messages = append(messages, s)
+			}
+		}
+		conv, err = r.Conversation(c.Conversation)
+		return err
+	})
+	return conv, messages, err
+}
+
+// named is what the outbox messages refer to that show it, and its call.
+func (w PendingItem) named() (ref, call string) {
+	switch {
+	case w.Execution != nil:
+		return w.Execution.ID, w.Execution.Call
+	case w.Call != nil:
+		return w.Call.ID, w.Call.ID
+	}
+	return w.Request.ID, w.Request.Call
+}
+
+// showsCall reports whether an outbox message of a turn shows a call: its step does, and the bundle that its request is
+// in.
+func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
+	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
+}
+
+// RepostLost has outbox messages posted again that vanished and still matter. It says how many.
+func (w *Workflow) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
+	err = w.update(ctx, "repost lost", func(t *tx) error {
+		n = 0
+		for _, s := range messages {
+			cur, err := t.OutboxMessage(s.ID)
+			if err != nil {
+				return err
+			}
+			back, err := t.repostIfRelevant(cur)
+			if err != nil {
+				return err
+			}
+			if back {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,437 @@
+package workflow_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// words is a click that brings words along.
+func (h *harness) words(who approvers.Identity, request, text string) workflow.Click {
+	h.t.Helper()
+	c := h.clickOn(who, "", request)
+	c.Reason = text
+	return c
+}
+
+func (h *harness) question(who approvers.Identity, request, text string) approvers.Request {
+	h.t.Helper()
+	r, err := h.Say(h.ctx(), h.words(who, request, text), approvers.Question)
+	h.ok(err)
+	return r
+}
+
+// notices lists what people were told of a request: "fallen user:U0002 1".
+func (h *harness) notices(request string) string {
+	h.t.Helper()
+	var out []string
+	for _, s := range h.surfacesOf(request) {
+		if s.Kind == store.OutboxNotice {
+			out = append(out, fmt.Sprintf("%s %s %d", s.Note, s.To, s.Step))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// places lists where a kind of outbox message of a request is, or is to be.
+func (h *harness) places(request string, kind store.OutboxKind) string {
+	h.t.Helper()
+	var out []string
+	for _, s := range h.surfacesOf(request) {
+		if s.Kind == kind {
+			out = append(out, s.To)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// lastFacts are the facts of a chain's last record of a kind, and its payload.
+func (h *harness) lastFacts(chain string, kind approvers.AuditKind) (facts map[string]string, payload string) {
+	h.t.Helper()
+	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+		if a.Kind != kind {
+			continue
+		}
+		facts, payload = a.Facts, ""
+		if a.PayloadHash != "" {
+			p := view(h, func(r store.Reader) (approvers.AuditPayload, error) { return r.AuditPayload(chain, a.Seq) })
+			payload = string(p.Body)
+		}
+	}
+	return facts, payload
+}
+
+func TestAQuestionAndItsAnswer(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.show(h.only(r.ID, store.OutboxCard))
+	asked := h.question(lead, r.ID, "why so much?")
+	if len(asked.Remarks) != 1 || !asked.ExpiresAt.Equal(r.ExpiresAt) {
+		t.Fatalf("%+v, expires %s", asked.Remarks, asked.ExpiresAt)
+	}
+	if facts, text := h.lastFacts(r.ID, approvers.AuditRemarked); text != "why so much?" || facts["kind"] != "question" || facts["role"] != "team-lead" {
+		t.Errorf("recorded %v with %q", facts, text)
+	}
+	q := h.only(r.ID, store.OutboxQuestion)
+	if q.To != "conversation:"+r.Conversation || q.Step != 0 {
+		t.Errorf("the question is at %s, of remark %d", q.To, q.Step)
+	}
+	if got := h.wanted(r.ID); !contains(got, "card ") || !contains(got, "question ") {
+		t.Errorf("to be shown: %s", got)
+	}
+	if vm, err := h.View(h.ctx(), q.ID); err != nil || vm.Request == nil || len(vm.Cards) != 1 {
+		t.Errorf("the question is drawn from %+v, %v", vm, err)
+	}
+	_, err := h.Reply(h.ctx(), h.words(fin1, r.ID, "because"), 0)
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	answered, err := h.Reply(h.ctx(), h.words(alice, r.ID, "it is for two"), 0)
+	h.ok(err)
+	if !answered.Answered(0) {
+		t.Errorf("%+v", answered.Remarks)
+	}
+	if got := h.notices(r.ID); got != "answered user:U0002 0" {
+		t.Errorf("told: %s", got)
+	}
+	if now := h.surface(q.ID); now.Revision <= q.Revision {
+		t.Error("the answer is not to be shown where the question is")
+	}
+	if facts, text := h.lastFacts(r.ID, approvers.AuditRemarked); text != "it is for two" || facts["kind"] != "answer" || facts["question"] != "1" {
+		t.Errorf("recorded %v with %q", facts, text)
+	}
+	h.wantKinds(r.ID, "proposed shown remarked denied remarked")
+	h.approve(lead, r.ID)
+	_, err = h.Say(h.ctx(), h.words(lead, r.ID, "and?"), approvers.Question)
+	wantDenied(t, err, approvers.DeniedResolved)
+}
+
+func TestACommentTellsNobody(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1}`)
+	_, err := h.Say(h.ctx(), h.words(lead, r.ID, "the third this week"), approvers.Comment)
+	h.ok(err)
+	if h.notices(r.ID) != "" || h.places(r.ID, store.OutboxQuestion) != "" {
+		t.Error("a comment was sent to somebody")
+	}
+	_, err = h.Say(h.ctx(), h.words(alice, r.ID, "please"), approvers.Comment)
+	wantDenied(t, err, approvers.DeniedSelf)
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditDenied); facts["kind"] != "comment" || facts["code"] != "self_approval" {
+		t.Errorf("the denial is recorded as %v", facts)
+	}
+}
+
+// A question that Slack does not take in the conversation goes to each requester, also where one of them has the card.
+func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[3].SelfApproval, p.Approvers[1].Members = true, users("U0002", "U0100")
+	}))
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.ok(h.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0002", "U0100"}))
+	h.question(lead, r.ID, "why?")
+	h.ok(h.Unreachable(h.ctx(), h.only(r.ID, store.OutboxQuestion).ID, "channel_not_found", ""))
+	if got := h.places(r.ID, store.OutboxQuestion); got != "conversation:"+r.Conversation+", user:U0100" {
+		t.Errorf("the question is at %s", got)
+	}
+}
+
+func TestHandingOn(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`) // waits for the support agent, in a channel
+	_, err := h.HandOn(h.ctx(), h.words(support, r.ID, ""), bob)
+	denied := wantDenied(t, err, approvers.DeniedNotPeer)
+	if denied.Role != "Support Agent" {
+		t.Errorf("in place of %q", denied.Role)
+	}
+	out, err := h.HandOn(h.ctx(), h.words(support, r.ID, ""), lead)
+	h.ok(err)
+	if len(out.Invited) != 1 || out.Invited[0].Who != lead.ID {
+		t.Fatalf("%+v", out.Invited)
+	}
+	if got := h.places(r.ID, store.OutboxCard); got != "channel:#support-approvals, user:U0002" {
+		t.Errorf("cards at %s", got)
+	}
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditInvited); facts["person"] != string(lead.ID) || facts["role"] != "team-lead" || facts["by"] != string(support.ID) {
+		t.Errorf("recorded %v", facts)
+	}
+	if out := h.approve(lead, r.ID); out.State != approvers.Approved || out.ClosedRole != "team-lead" {
+		t.Errorf("%s as %s", out.State, out.ClosedRole)
+	}
+	h.wantKinds(r.ID, "proposed denied invited decided approved")
+}
+
+// Whoever has the card by direct message already would not notice it: they are told.
+func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`cancel_account {}`)
+	h.ok(h.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+	_, err := h.HandOn(h.ctx(), h.words(fin1, r.ID, ""), fin2)
+	h.ok(err)
+	if got := h.places(r.ID, store.OutboxCard); got != "role:finance-director, user:U0003, user:U0004" {
+		t.Errorf("cards at %s", got)
+	}
+	if got := h.notices(r.ID); got != "invited user:U0004 0" {
+		t.Errorf("told: %s", got)
+	}
+}
+
+func TestTakingAnApprovalBack(t *testing.T) {
+	t.Run("before it runs", func(t *testing.T) {
+		h := newHarness(t)
+		r := h.ask(`issue_refund {"amount":1}`)
+		h.approve(lead, r.ID)
+		out, err := h.Revoke(h.ctx(), h.words(lead, r.ID, "the wrong order"))
+		h.ok(err)
+		if out.State != approvers.Revoked || out.Reason != "the wrong order" {
+			t.Errorf("%s: %s", out.State, out.Reason)
+		}
+		h.notRun(r.Execution)
+		if c := h.wantOutcome(r.Call, approvers.OutcomeRevoked); !contains(c.Result, "the wrong order") || !contains(c.Result, "Team Lead") {
+			t.Errorf("the model is told %s", c.Result)
+		}
+		h.wantTurn(r.Turn, approvers.TurnThinking)
+		h.wantKinds(r.ID, "proposed decided approved closed returned")
+	})
+	t.Run("while others are still needed", func(t *testing.T) {
+		h := newHarness(t)
+		r := h.ask(`issue_refund {"amount":900}`)
+		h.approve(lead, r.ID)
+		_, err := h.Revoke(h.ctx(), h.words(fin1, r.ID, "no"))
+		wantDenied(t, err, approvers.DeniedNotApprover)
+		_, err = h.Revoke(h.ctx(), h.words(lead, r.ID, "no"))
+		h.ok(err)
+		h.wantState(r.ID, approvers.Revoked)
+		h.wantKinds(r.ID, "proposed decided advanced denied closed returned")
+	})
+	t.Run("too late", func(t *testing.T) {
+		h := newHarness(t)
+		r := h.ask(`issue_refund {"amount":1}`)
+		h.approve(lead, r.ID)
+		h.run(r.Execution, "refunded")
+		_, err := h.Revoke(h.ctx(), h.words(lead, r.ID, "no"))
+		wantDenied(t, err, approvers.DeniedStarted)
+		if facts, _ := h.lastFacts(r.ID, approvers.AuditDenied); facts["kind"] != "revoke" {
+			t.Errorf("the denial is recorded as %v", facts)
+		}
+	})
+	t.Run("of something that is not known", func(t *testing.T) {
+		h := newHarness(t)
+		_, err := h.Revoke(h.ctx(), workflow.Click{Who: lead, Request: "req_none", Reason: "no"})
+		wantDenied(t, err, approvers.DeniedNotFound)
+	})
+}
+
+// Whoever approved what was changed afterwards is told, and whoever was against it; not the editor.
+func TestWhoseDecisionFallsIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy func(*approvers.Policy)
+		before func(h *harness, request string)
+		then   func(h *harness, request string)
+		told   string
+	}{
+		"an edit": {
+			before: func(h *harness, r string) { h.approve(lead, r); h.approve(fin1, r) },
+			then:   func(h *harness, r string) { h.change(fin2, r, `{"amount":901}`) },
+			told:   "fallen user:U0002 1, fallen user:U0003 1",
+		},
+		"their own edit tells nobody": {
+			before: func(h *harness, r string) { h.approve(lead, r); h.approve(fin1, r) },
+			then:   func(h *harness, r string) { h.change(fin1, r, `{"amount":901}`) },
+			told:   "fallen user:U0002 1",
+		},
+		"each edit, those whose approval fell by it": {
+			before: func(h *harness, r string) {
+				h.approve(lead, r)
+				h.change(fin2, r, `{"amount":901}`)
+				h.approve(lead, r)
+			},
+			then: func(h *harness, r string) { h.change(fin2, r, `{"amount":902}`) },
+			told: "fallen user:U0002 1, fallen user:U0002 2",
+		},
+		"a rejection that did not end it": {
+			policy: func(p *approvers.Policy) { p.Tools[3].Rules[0].Stages[1].Rejects = 2 },
+			before: func(h *harness, r string) { h.approve(lead, r); h.reject(fin1, r) },
+			then:   func(h *harness, r string) { h.change(fin2, r, `{"amount":901}`) },
+			told:   "fallen user:U0002 1, fallen user:U0003 1",
+		},
+		"an edit that needs nobody else": {
+			before: func(h *harness, r string) { h.approve(lead, r) },
+			then:   func(h *harness, r string) { h.change(fin1, r, `{"amount":20}`) },
+			told:   "fallen user:U0002 1",
+		},
+		"a changed mind is one's own": {
+			policy: func(p *approvers.Policy) { p.Tools[3].Rules[0].Stages[1].Rejects = 2 },
+			before: func(h *harness, r string) { h.approve(lead, r); h.approve(fin1, r) },
+			then:   func(h *harness, r string) { h.reject(fin1, r) },
+		},
+		"a stricter policy, at somebody's click": {
+			before: func(h *harness, r string) { h.approve(lead, r) },
+			then: func(h *harness, r string) {
+				h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
+					p.Tools[3].Rules[0].Stages[0].Quorum = 2
+					p.Approvers[1].Members = users("U0002", "U0005")
+				}))
+				h.approve(person("U0005"), r)
+			},
+			told: "fallen user:U0002 0",
+		},
+		"a stricter policy, when what waits is looked through": {
+			before: func(h *harness, r string) { h.ok(h.Reevaluate(h.ctx())); h.approve(lead, r); h.approve(fin1, r) },
+			then: func(h *harness, r string) {
+				h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
+					p.Tools[3].Rules[0].Stages[0].Quorum = 2
+					p.Approvers[1].Members = users("U0002", "U0005")
+				}))
+				h.ok(h.Reevaluate(h.ctx()))
+			},
+			told: "fallen user:U0002 0, fallen user:U0003 0",
+		},
+		"a stricter policy, when it was to run": {
+			before: func(h *harness, r string) { h.approve(lead, r); h.approve(fin1, r); h.approve(fin2, r) },
+			then: func(h *harness, r string) {
+				h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
+					p.Tools[3].Rules[0].Stages[0].Quorum = 2
+					p.Approvers[1].Members = users("U0002", "U0005")
+				}))
+				h.notRun(h.request(r).Execution)
+			},
+			told: "fallen user:U0002 0, fallen user:U0003 0, fallen user:U0004 0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			if c.policy != nil {
+				h.policy.Store(policy("policy-1", c.policy))
+			}
+			r := h.ask(`issue_refund {"amount":900}`)
+			c.before(h, r.ID)
+			c.then(h, r.ID)
+			if got := h.notices(r.ID); got != c.told {
+				t.Errorf("told: %s\nwant: %s", got, c.told)
+			}
+		})
+	}
+}
+
+func (h *harness) change(who approvers.Identity, request, args string) {
+	h.t.Helper()
+	_, err := h.Decide(h.ctx(), h.edit(who, request, args))
+	h.ok(err)
+}
+
+// A notice leads to the card as soon as Slack shows it: an edit can bring a new one, somewhere else.
+func TestANoticeLeadsToTheCard(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":900}`)
+	h.approve(lead, r.ID)
+	h.change(fin1, r.ID, `{"amount":901}`)
+	notice := h.show(h.only(r.ID, store.OutboxNotice))
+	h.ok(h.Expand(h.ctx(), h.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
+	for _, s := range h.surfacesOf(r.ID) {
+		if s.Kind == store.OutboxCard && s.To == "user:U0002" {
+			h.show(s)
+		}
+	}
+	if now := h.surface(notice.ID); now.State != store.OutboxWanted {
+		t.Errorf("the notice is %s after the card was posted", now.State)
+	}
+}
+
+// A rejection that does not end the request is a decision like others: recorded, shown, and nothing else.
+func TestARejectionOfSeveral(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 1, Rejects: 2}}
+	}))
+	r := h.ask(`cancel_account {}`)
+	h.show(h.only(r.ID, store.OutboxCard))
+	if out := h.reject(fin1, r.ID); out.State != approvers.Pending || len(out.Against(0)) != 1 {
+		t.Fatalf("%s with %d against", out.State, len(out.Against(0)))
+	}
+	if got := h.wanted(r.ID); !contains(got, "card ") {
+		t.Errorf("the card does not show it: %s", got)
+	}
+	h.wantTurn(r.Turn, approvers.TurnWaiting)
+	if out := h.reject(fin2, r.ID); out.State != approvers.Rejected {
+		t.Errorf("%s", out.State)
+	}
+	h.wantKinds(r.ID, "proposed shown decided decided closed returned")
+}
+
+// A stage of several roles has a card where each of them reads its cards, each place once; one of a user group has it
+// at the group's members.
+func TestCardsOfAStage(t *testing.T) {
+	group := func(p *approvers.Policy) {
+		p.Tools[3].Stages, p.Tools[3].Rules = []approvers.Stage{{Group: "emea", Quorum: 1}}, nil
+	}
+	several := func(p *approvers.Policy) {
+		p.Approvers[0].CanApprove, p.Approvers[0].MaxRisk = []string{"*"}, approvers.High
+		p.Approvers[2].Cards = "#support-approvals"
+		p.Tools[3].Rules = nil
+		p.Tools[3].Stages = []approvers.Stage{
+			{Approver: "support-agent", Or: []string{"team-lead", "finance-director"}, Quorum: 1},
+			{Approver: "support-agent", Or: []string{"finance-director"}, Group: "emea", Quorum: 1},
+		}
+	}
+	t.Run("several roles", func(t *testing.T) {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", several))
+		r := h.ask(`issue_refund {"amount":1}`)
+		if got := h.places(r.ID, store.OutboxCard); got != "channel:#support-approvals, role:team-lead" {
+			t.Errorf("cards at %s", got)
+		}
+		h.approve(lead, r.ID) // the next stage begins with the same role, and is for other people all the same
+		if got := h.places(r.ID, store.OutboxCard); got != "channel:#support-approvals, role:team-lead, group:emea" {
+			t.Errorf("at the second stage, cards at %s", got)
+		}
+	})
+	t.Run("a group alone", func(t *testing.T) {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", group))
+		r := h.ask(`issue_refund {"amount":1}`)
+		card := h.only(r.ID, store.OutboxCard)
+		if card.To != "group:emea" {
+			t.Fatalf("the card is at %s", card.To)
+		}
+		h.ok(h.Expand(h.ctx(), card.ID, nil)) // nobody is in it: the roles see at least that something waits
+		if got := h.places(r.ID, store.OutboxCard); got != "group:emea, role:team-lead, role:finance-director" {
+			t.Errorf("cards at %s", got)
+		}
+	})
+	t.Run("somebody in two of the roles gets one card", func(t *testing.T) {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+			p.Tools[3].Rules, p.Tools[3].Stages = nil, []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
+		}))
+		r := h.ask(`issue_refund {"amount":1}`)
+		for _, s := range h.surfacesOf(r.ID) {
+			h.ok(h.Expand(h.ctx(), s.ID, []string{"U0003"}))
+		}
+		if got := h.places(r.ID, store.OutboxCard); got != "role:team-lead, role:finance-director, user:U0003" {
+			t.Errorf("cards at %s", got)
+		}
+	})
+	t.Run("what nobody knows the end of is put to all of them", func(t *testing.T) {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+			several(p)
+			p.Tools[3].Stages = p.Tools[3].Stages[:1]
+		}))
+		r := h.ask(`issue_refund {"amount":1}`)
+		h.approve(fin1, r.ID)
+		_, run, err := h.Claim(h.ctx(), r.Execution)
+		h.ok(err)
+		h.clock.pass(time.Hour)
+		h.reopen()
+		if _, again, err := h.Claim(h.ctx(), r.Execution); err != nil || !run || again {
+			t.Fatalf("%t, then %t, %v", run, again, err)
+		}
+		if got := h.places(r.Execution, store.OutboxUnknown); got != "conversation:"+r.Conversation+", channel:#support-approvals, role:team-lead" {
+			t.Errorf("asked at %s", got)
+		}
+	})
+}

@@ -1,0 +1,329 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// ModelCall is one tool call as the model asked for it.
+type ModelCall struct {
+	ID    string
+	Tool  string
+	Args  string // raw; never repaired
+	Fault string // why the model edge knows that it can't be taken, if it does
+}
+
+// Proposal is one step of the model: what it said, and the tool calls that it asks for.
+type Proposal struct {
+	Turn    string
+	Step    int // Brief.Turn.Step
+	Text    string
+	Calls   []ModelCall
+	Authors []approvers.PersonID // of every message that the model was given
+	Tokens  int                  // that the model call cost
+}
+
+// Propose writes a step down and decides, call by call, whether it runs, waits for people, or is refused.
+func (w *Workflow) Propose(ctx context.Context, p Proposal) error {
+	if len(p.Calls) == 0 {
+		return errors.New("propose: a step without tool calls would wait for ever; it is an answer")
+	}
+	return w.onStep(ctx, "propose", p.Turn, p.Step, func(t *tx, turn approvers.Turn, conv store.Conversation) error {
+		turn, err := turn.Wait()
+		if err != nil {
+			return err
+		}
+		if err := t.PutTurn(turn); err != nil {
+			return err
+		}
+		turn.Version++
+		conv.Messages++
+		m := store.Message{
+			Conversation: conv.ID, Seq: conv.Messages, Turn: turn.ID, Step: turn.Step, Role: store.RoleAssistant,
+			State: store.MessageTaken, Text: p.Text, Calls: len(p.Calls), At: t.now,
+		}
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		if err := t.PutConversation(conv); err != nil {
+			return err
+		}
+		if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
+			return err
+		}
+		if err := t.spend(turn, p.Tokens); err != nil {
+			return err
+		}
+		step := store.OutboxMessage{Kind: store.OutboxStep, Ref: turn.ID, Step: turn.Step, To: toConversation + conv.ID}
+		if err := t.wantDrafted(step); err != nil {
+			return err
+		}
+		return t.proposeAll(turn, conv, p)
+	})
+}
+
+func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal) error {
+	facts, err := t.askFacts(turn, conv, p.Authors)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	calls := make([]store.Call, len(p.Calls))
+	for i, c := range p.Calls {
+		calls[i] = store.Call{
+			ID: t.newID("call"), Conversation: conv.ID, Turn: turn.ID, Step: turn.Step, Index: i,
+			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
+		}
+	}
+	// All calls are written before any is decided: a result can only be the step's last when the others exist.
+	for i := range calls {
+		if err := t.PutCall(calls[i]); err != nil {
+			return err
+		}
+		calls[i].Version++
+	}
+	waits := false
+	var opened []string // shown when all calls are planned: those for the same people share a card
+	for i, c := range p.Calls {
+		request, asked, err := t.propose(turn, calls[i], c.Fault, facts)
+		if err != nil {
+			return fmt.Errorf("call %d (%s): %w", i+1, c.Tool, err)
+		}
+		if request != "" {
+			opened = append(opened, request)
+		}
+		waits = waits || asked
+	}
+	if err := t.showStep(opened); err != nil {
+		return err
+	}
+	if !waits {
+		return nil
+	}
+	if facts.MessageEdit != nil {
+		if err := t.tellMessageEdit(turn); err != nil {
+			return err
+		}
+	}
+	return t.tellIfQueued(turn)
+}
+
+// uniqueID keeps the model's call id, unless it is empty or was used in this step before: a history with such ids is
+// invalid.
+func (t *tx) uniqueID(id string, used map[string]bool) string {
+	if id == "" || used[id] {
+		id = t.newID("call")
+	}
+	used[id] = true
+	return id
+}
+
+// askFacts gathers who asked, where, and in which words.
+func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
+	f := approvers.AskFacts{
+		Requesters: turn.Requesters, Authors: authors,
+		Conversation: approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM},
+	}
+	messages, err := t.Messages(conv.ID, 0)
+	if err != nil {
+		return f, err
+	}
+	for _, m := range messages {
+		if m.Role == store.RoleUser && m.Turn == turn.ID {
+			f.Asker, f.AskerName, f.Quote, f.MessageTS, f.MessageEdit = m.Author, m.AuthorName, m.Text, m.TS, m.MessageEdit
+		}
+	}
+	return f, nil
+}
+
+// propose decides one call. It names the request that it opened and that waits, if it did, and reports whether people
+// were asked at all.
+func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
+	tool, args, problem := t.admissible(turn.Agent, call, fault)
+	if problem == "" {
+		if problem, err = t.spendCall(turn, call, facts.Asker); err != nil {
+			return "", false, err
+		}
+	}
+	if problem != "" {
+		res := approvers.NewResult(approvers.OutcomeError, call.Tool, problem, "")
+		if err := t.audit(call.ID, approvers.AuditProposed, "", map[string]string{"tool": call.Tool, "verdict": "error"}, []byte(call.Args)); err != nil {
+			return "", false, err
+		}
+		return "", false, t.giveResult(call, approvers.OutcomeError, res.Text())
+	}
+	e := t.newExecution(call, tool, json.RawMessage(call.Args))
+	ask := approvers.Call{
+		Tool: call.Tool, Effect: tool.Effect, Requesters: facts.Requesters, Authors: facts.Authors,
+		Facts: approvers.Facts{
+			Args: args, Requester: facts.Asker.User(), Conversation: facts.Conversation, Agent: turn.Agent, Now: t.now,
+		},
+	}
+	e.Asker = facts.Asker
+	if tool.Asks {
+		return "", true, t.askPeople(call, args)
+	}
+	plan := t.policy.Plan(ask)
+	call.Secrets = t.secrets(tool, turn.Agent)
+	preview, previewFault := t.preview(call.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
+	call.Execution, call.Preview = e.ID, preview
+	if plan.Verdict == approvers.Ask {
+		if e.Grant, err = t.expectGrant(ask, e, plan); err != nil {
+			return "", false, err
+		}
+	}
+	if plan.Verdict == approvers.Auto || e.Grant != "" {
+		if err := t.PutCall(call); err != nil {
+			return "", false, err
+		}
+		if err := t.PutExecution(e); err != nil {
+			return "", false, err
+		}
+		if err := t.auditProposed(e.ID, e, plan, facts.Requesters); err != nil {
+			return "", false, err
+		}
+		return "", false, t.runNow(e)
+	}
+	if plan.Verdict == approvers.Observed {
+		return "", false, t.observe(call, e, plan, facts.Requesters)
+	}
+	r := approvers.Request{Preview: preview, PreviewFault: previewFault, Facts: facts, Plan: plan, Agent: turn.Agent}
+	r, err = t.open(call, e, r)
+	if err != nil || r.State != approvers.Pending {
+		return "", true, err
+	}
+	return r.ID, true, nil
+}
+
+// admissible holds a call against what can be called at all. Its problem is a sentence for the model, or "".
+func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
+	if fault != "" {
+		return Tool{}, nil, fault
+	}
+	tool, ok := t.tool(call.Tool)
+	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(call.Tool) {
+		return Tool{}, nil, fmt.Sprintf("there is no tool named %q; call only the tools that are offered", call.Tool)
+	}
+	if tool.Blocked != "" {
+		return Tool{}, nil, tool.look()
+	}
+	p, _ := t.policy.Tool(call.Tool, agent)
+	args, err := approvers.StrictArgs([]byte(call.Args), p.ReadsNumbers())
+	if err == nil {
+		err = tool.Check(json.RawMessage(call.Args))
+	}
+	if err != nil {
+		return Tool{}, nil, plainFault(err)
+	}
+	return tool, args, ""
+}
+
+// plainFault is a fault in arguments as the model and people read it.
+func plainFault(err error) string {
+	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
+}
+
+// secrets are the arguments of a tool that are masked: those that its schema marks, and those that the policy names.
+func (t *tx) secrets(tool Tool, agent string) []string {
+	p, _ := t.policy.Tool(tool.Name, agent)
+	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
+}
+
+// preview renders the policy's statement of what a call would do. A preview that fails hides nothing: the arguments are
+// shown either way.
+func (t *tx) preview(tool, agent string, args map[string]any) (text, fault string) {
+	p, _ := t.policy.Tool(tool, agent)
+	if p.Preview.Render == nil {
+		return "", ""
+	}
+	text, err := p.Preview.Render(args)
+	if err != nil {
+		return "", err.Error()
+	}
+	return text, ""
+}
+
+func (t *tx) newExecution(call store.Call, tool Tool, args json.RawMessage) approvers.Execution {
+	e := approvers.Execution{
+		ID: t.newID("exec"), State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID,
+		Request: call.Request, Tool: call.Tool, ToolHash: tool.Hash, Effect: tool.Effect, Args: args, CreatedAt: t.now,
+	}
+	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+	return e
+}
+
+// runNow has an execution claimed and run.
+func (t *tx) runNow(e approvers.Execution) error {
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now})
+}
+
+// ask opens a request for a call and shows its card.
+func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) error {
+	r, err := t.open(call, e, r)
+	if err != nil || r.State != approvers.Pending {
+		return err
+	}
+	return t.wantCard(r)
+}
+
+// open opens a request for a call: the rest of r is filled in from the call and its execution. Nothing runs until it is
+// approved.
+func (t *tx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
+	r.ID = t.newID("req")
+	call.Request, e.Request = r.ID, r.ID
+	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
+	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
+	r.Execution, r.Args, r.Digest, r.Secrets = e.ID, e.Args, e.Digest, call.Secrets
+	r.ToolPreview = t.requestToolPreview(r.Tool, r.Agent, r.Digest)
+	r, events := approvers.Open(t.deciding(), r)
+	r, err := t.countAsked(r)
+	if err != nil {
+		return r, err
+	}
+	if err := t.PutCall(call); err != nil {
+		return r, err
+	}
+	if err := t.PutExecution(e); err != nil {
+		return r, err
+	}
+	if err := t.auditProposed(r.ID, e, r.Plan, r.Facts.Requesters); err != nil {
+		return r, err
+	}
+	if r.State == approvers.Refused {
+		t.note(slog.LevelError, "nobody can approve this call, so it was refused: mend the policy",
+			"tool", r.Tool, "request", r.ID, "why", r.Reason)
+	}
+	return r, t.apply(r, events)
+}
+
+// auditProposed records a call, whose words led to it, its digest and its plan.
+func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
+	facts := map[string]string{
+		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
+		"stages": plan.StageFacts(), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
+		"tool_hash": e.ToolHash, "asker": string(e.Asker), "requesters": personFacts(requesters),
+	}
+	if e.Grant != "" {
+		facts["grant"] = e.Grant
+	}
+	if e.After != "" {
+		facts["after"] = e.After
+	}
+	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
+}
+
+// personFacts are people as the audit names them.
+func personFacts(people []approvers.PersonID) string {
+	ids := make([]string, len(people))
+	for i, p := range people {
+		ids[i] = string(p)
+	}
+	return strings.Join(ids, ",")
+}

@@ -1,0 +1,163 @@
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+)
+
+// raceKinds are the ways in which sixteen people get in each other's way.
+var raceKinds = []raceKind{
+	{
+		name: "all approve", calls: []string{`cancel_account {}`},
+		act:     func(r *ring, ra *race, i int) error { return r.decide(ra, i, 0, approvers.Approve) },
+		outcome: oneDecided,
+	},
+	{
+		name: "half approve, half reject", calls: []string{`cancel_account {}`},
+		act: func(r *ring, ra *race, i int) error {
+			return r.decide(ra, i, 0, []approvers.DecisionKind{approvers.Approve, approvers.Reject}[i%2])
+		},
+		outcome: oneDecided,
+	},
+	{
+		name: "two of eight, then two of eight", calls: []string{`issue_refund {"amount":1}`},
+		act:     inTheirTurn,
+		outcome: twoOfEach,
+	},
+	{
+		name: "the first of two takes it back, fifteen approve", calls: []string{`apply_discount {}`},
+		before: func(r *ring, ra *race) {
+			r.ok(r.decide(ra, 0, 0, approvers.Approve))
+			<-ra.answered
+		},
+		act: takesBack, outcome: backOrRun,
+	},
+	{
+		name: "four approve all of a card, twelve one each", calls: []string{`update_address {"n":1}`, `update_address {"n":2}`, `update_address {"n":3}`},
+		act: allOrOne, outcome: eachOnce,
+	},
+}
+
+// oneDecided: one person decided, and all others are told who.
+func oneDecided(r *ring, ra *race) (string, error) {
+	won, err := ra.won()
+	q := r.request(ra.requests[0].ID)
+	if err != nil || won != 1 || len(q.Decisions) != 1 || ra.denied != len(sixteen)-1 {
+		return "", fmt.Errorf("%d won, %d decisions, %d denied: %w", won, len(q.Decisions), ra.denied, err)
+	}
+	for i, err := range ra.errs {
+		var denied *approvers.Denied
+		if errors.As(err, &denied) && (denied.Code != approvers.DeniedResolved || denied.By != q.Decisions[0].By || denied.At.IsZero()) {
+			return "", fmt.Errorf("%s is told %+v: %w", sixteen[i].Name, *denied, denied)
+		}
+	}
+	approved := q.Decisions[0].Kind == approvers.Approve
+	if approved != (q.State == approvers.Consumed && ra.ran == 1) || !approved && (q.State != approvers.Rejected || ra.ran > 0) {
+		return "", fmt.Errorf("%s by %+v, ran %d times", q.State, q.Decisions[0], ra.ran)
+	}
+	return string(q.Decisions[0].Kind), nil
+}
+
+// inTheirTurn has the people of the second stage try again until it is their turn, as they would when the card comes.
+func inTheirTurn(r *ring, ra *race, i int) error {
+	for {
+		err := r.decide(ra, i, 0, approvers.Approve)
+		var denied *approvers.Denied
+		if i < len(sixteen)/2 || !errors.As(err, &denied) || denied.Code != approvers.DeniedNotMember {
+			return err
+		}
+	}
+}
+
+// twoOfEach: two of the first eight approved, then two of the second.
+func twoOfEach(r *ring, ra *race) (string, error) {
+	won, err := ra.won(approvers.DeniedNotMember)
+	q := r.request(ra.requests[0].ID)
+	if err != nil || won != 4 || len(q.Decisions) != 4 || q.State != approvers.Consumed || ra.ran != 1 {
+		return "", fmt.Errorf("%d won, %d decisions, %s, ran %d times: %w", won, len(q.Decisions), q.State, ra.ran, err)
+	}
+	for i, d := range q.Decisions {
+		if d.Stage != i/2 || d.Role != []string{"first", "second"}[i/2] || i%2 == 1 && d.By == q.Decisions[i-1].By {
+			return "", fmt.Errorf("decided as %+v", q.Decisions)
+		}
+	}
+	return "two of each", nil
+}
+
+// takesBack has the first person take their approval back, while the others approve, or just after some of them did.
+func takesBack(r *ring, ra *race, i int) error {
+	if i > 0 {
+		return r.decide(ra, i, 0, approvers.Approve)
+	}
+	for range ra.others {
+		<-ra.answered
+	}
+	q := ra.requests[0]
+	_, err := r.Revoke(r.ctx(), workflow.Click{At: r.clock.Now(), Who: sixteen[0], Request: q.ID, Digest: q.Digest, Whole: true, Reason: "because"})
+	return ra.told(err)
+}
+
+// backOrRun: either it was taken back, and never runs, or it ran once, and whoever wanted it back is told that it is
+// too late.
+func backOrRun(r *ring, ra *race) (string, error) {
+	won, err := ra.won(approvers.DeniedStarted)
+	q := r.request(ra.requests[0].ID)
+	if err != nil {
+		return "", err
+	}
+	var denied *approvers.Denied
+	late := errors.As(ra.errs[0], &denied) && denied.Code == approvers.DeniedStarted
+	switch {
+	case q.State == approvers.Revoked && ra.errs[0] == nil && ra.ran == 0 && q.ClosedBy == sixteen[0].ID && len(q.Decisions) == won:
+		return fmt.Sprintf("taken back after %d of 2", len(q.Decisions)), nil
+	case q.State == approvers.Consumed && late && ra.ran == 1 && won == 1 && len(q.Decisions) == 2:
+		return "run", nil
+	}
+	return "", fmt.Errorf("%s by %s, ran %d times, %d won, %d decisions, taken back: %w", q.State, q.ClosedBy, ra.ran, won, len(q.Decisions), ra.errs[0])
+}
+
+// allOrOne has four people approve all that the card puts up, and twelve approve one of it each.
+func allOrOne(r *ring, ra *race, i int) error {
+	if i%4 > 0 {
+		return r.decide(ra, i, i%len(ra.requests), approvers.Approve)
+	}
+	_, err := r.DecideAll(r.ctx(), workflow.Click{At: r.clock.Now(), Who: sixteen[i], Kind: approvers.Approve, Reason: "because", Rendering: "all"}, ra.shown)
+	for _, q := range ra.requests {
+		if err == nil {
+			r.claim(ra, q)
+		}
+	}
+	return ra.told(err)
+}
+
+// eachOnce: each was decided once, and ran once; by those who approved all, either all of them or none.
+func eachOnce(r *ring, ra *race) (string, error) {
+	won, err := ra.won()
+	if err != nil {
+		return "", err
+	}
+	together := map[approvers.PersonID]int{}
+	alone := 0
+	for _, q := range ra.requests {
+		q = r.request(q.ID)
+		if q.State != approvers.Consumed || len(q.Decisions) != 1 {
+			return "", fmt.Errorf("%s with %d decisions", q.State, len(q.Decisions))
+		}
+		if d := q.Decisions[0]; d.Rendering == "all" {
+			together[d.By]++
+		} else {
+			alone++
+		}
+	}
+	all := len(together) == 1 && alone == 0 && won == 1
+	if one := len(together) == 0 && alone == len(ra.requests) && won == alone; ra.ran != len(ra.requests) || !all && !one {
+		return "", fmt.Errorf("%d won, %v decided all, %d one; %d ran", won, together, alone, ra.ran)
+	}
+	if all {
+		return "together", nil
+	}
+	return "one by one", nil
+}

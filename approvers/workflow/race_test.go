@@ -1,0 +1,237 @@
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
+	"countersign/store"
+)
+
+// TestSixteenDeciders has sixteen people act on one request in the same instant, in every way in which they can get in
+// each other's way, while what is approved is run. Each time there is one outcome, everybody else is told so, and the
+// history and the outbox messages have exactly what belongs to it. It does so 100 times, or COUNTERSIGN_RACES times:
+// ten thousand take some minutes. docs/figures.md says how often it was run.
+func TestSixteenDeciders(t *testing.T) {
+	races := testkit.Size(t, "COUNTERSIGN_RACES", 100)
+	began, acts := time.Now(), 0
+	for i, kind := range raceKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			r := &ring{harness: newHarness(t), ends: map[string]int{}}
+			r.policy.Store(policy("races", racing))
+			n := (races + i) / len(raceKinds)
+			for done := 0; done < n; done += atOnce {
+				r.round(kind, min(atOnce, n-done))
+			}
+			t.Logf("races=%d %v", n, r.ends)
+			acts += r.acts
+		})
+	}
+	t.Logf("races=%d deciders=%d acts=%d in %s", races, len(sixteen), acts, time.Since(began).Round(time.Second))
+}
+
+// atOnce is how many races go on at the same time, so that they share the store's commits.
+const atOnce = 10
+
+// sixteen are the people who race.
+var sixteen = func() (out []approvers.Identity) {
+	for i := range 16 {
+		out = append(out, person(fmt.Sprintf("U03%02d", i)))
+	}
+	return out
+}()
+
+// racing gives the tools to the sixteen: to all of them, or to eight at the first stage and eight at the second.
+func racing(p *approvers.Policy) {
+	role := func(name string, who []approvers.Identity) approvers.Role {
+		r := approvers.Role{Name: name, Title: name, MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "#" + name}
+		for _, one := range who {
+			r.Members = append(r.Members, users(one.ID.User())...)
+		}
+		return r
+	}
+	p.Approvers = []approvers.Role{role("all", sixteen), role("first", sixteen[:8]), role("second", sixteen[8:])}
+	stages := map[string][]approvers.Stage{
+		"cancel_account": {{Approver: "all", Quorum: 1}},
+		"update_address": {{Approver: "all", Quorum: 1}},
+		"apply_discount": {{Approver: "all", Quorum: 2}},
+		"issue_refund":   {{Approver: "first", Quorum: 2}, {Approver: "second", Quorum: 2}},
+	}
+	for i, tool := range p.Tools {
+		p.Tools[i].Rules, p.Tools[i].Stages, p.Tools[i].MaxAuto, p.Tools[i].Confirm = nil, stages[tool.Name], approvers.Limit{}, true
+	}
+}
+
+// raceKind is one way to get in each other's way.
+type raceKind struct {
+	name    string
+	calls   []string                           // of one step
+	before  func(*ring, *race)                 // what happened before; nil: nothing
+	act     func(*ring, *race, int) error      // what the person does
+	outcome func(*ring, *race) (string, error) // which outcome it was, if it is one
+}
+
+// ring is where people race.
+type ring struct {
+	*harness
+	n    int
+	acts int
+	ends map[string]int
+}
+
+// race is one of them.
+type race struct {
+	requests []approvers.Request
+	shown    []store.Shown // what a card with all of them puts up
+	others   int           // the first person waits until so many others were answered
+	answered chan struct{} // rings for each
+	mu       sync.Mutex
+	errs     []error // by person
+	denied   int     // how often somebody was told that they can't
+	ran      int
+}
+
+// round has some races of a kind go on at the same time.
+func (r *ring) round(kind raceKind, n int) {
+	r.t.Helper()
+	var races []*race
+	for range n {
+		r.n++
+		ra := &race{errs: make([]error, len(sixteen)), others: rand.IntN(4), answered: make(chan struct{}, len(sixteen))}
+		for _, c := range r.propose(r.sayIn(fmt.Sprint("race ", r.n), alice, "please").Turn, kind.calls...) {
+			ra.requests = append(ra.requests, r.request(c.Request))
+		}
+		for _, q := range ra.requests {
+			ra.shown = append(ra.shown, store.Shown{Request: q.ID, Digest: q.Digest, Whole: true})
+		}
+		if kind.before != nil {
+			kind.before(r, ra)
+		}
+		races = append(races, ra)
+	}
+	r.gun(kind, races)
+	for _, ra := range races {
+		end, err := kind.outcome(r, ra)
+		if err == nil {
+			err = r.exact(ra)
+		}
+		if err != nil {
+			r.t.Fatalf("%s: %v", kind.name, err)
+		}
+		r.ends[end]++
+		r.acts += len(sixteen)
+	}
+}
+
+// gun has everybody act at once.
+func (r *ring) gun(kind raceKind, races []*race) {
+	var people sync.WaitGroup
+	start := make(chan struct{})
+	for _, ra := range races {
+		for _, i := range rand.Perm(len(sixteen)) {
+			people.Go(func() {
+				<-start
+				ra.errs[i] = kind.act(r, ra, i)
+			})
+		}
+	}
+	close(start)
+	people.Wait()
+}
+
+// claim runs an approved call, as the executor does at once, if it may still be run.
+func (r *ring) claim(ra *race, q approvers.Request) {
+	_, run, err := r.Claim(r.ctx(), q.Execution)
+	if err == nil && run {
+		err = r.Finish(r.ctx(), q.Execution, true, "ok")
+		ra.mu.Lock()
+		ra.ran++
+		ra.mu.Unlock()
+	}
+	if err != nil {
+		r.t.Errorf("claim: %v", err)
+	}
+}
+
+// decide is a person's decision on one of the requests.
+func (r *ring) decide(ra *race, i, request int, kind approvers.DecisionKind) error {
+	q := ra.requests[request]
+	after, err := r.Decide(r.ctx(), workflow.Click{
+		At: r.clock.Now(), Who: sixteen[i], Request: q.ID, Kind: kind, Reason: "because", Whole: true, Typed: true, Digest: q.Digest, Rendering: "alone",
+	})
+	if err == nil && after.State == approvers.Approved {
+		r.claim(ra, q)
+	}
+	return ra.told(err)
+}
+
+// told counts an answer, and a denial.
+func (ra *race) told(err error) error {
+	select {
+	case ra.answered <- struct{}{}:
+	default: // people who try again are answered more often
+	}
+	var denied *approvers.Denied
+	if errors.As(err, &denied) {
+		ra.mu.Lock()
+		ra.denied++
+		ra.mu.Unlock()
+	}
+	return err
+}
+
+// won counts whose act was taken, and fails where somebody else was told anything but why they came too late.
+func (ra *race) won(codes ...approvers.Code) (n int, err error) {
+	for i, e := range ra.errs {
+		var denied *approvers.Denied
+		switch {
+		case e == nil:
+			n++
+		case !errors.As(e, &denied):
+			return n, e
+		case !slices.Contains(append(codes, approvers.DeniedResolved), denied.Code):
+			return n, fmt.Errorf("%s: %w", sixteen[i].Name, e)
+		}
+	}
+	return n, nil
+}
+
+// exact holds the history and the outbox messages of what is over against what was done: one record for each decision
+// and each denial, one run and one result for what was approved, one result for everything else; one card at each stage
+// that was reached, and nothing that nobody asked for.
+func (r *ring) exact(ra *race) error {
+	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
+	for _, q := range ra.requests {
+		now := r.request(q.ID)
+		for _, kind := range strings.Fields(r.kinds(q.ID)) {
+			got[kind]++
+		}
+		want["proposed"]++
+		want["returned"]++
+		want["decided"] += len(now.Decisions)
+		want["advanced"] += now.Stage
+		want["approved"] += b2i(!now.RunBy.IsZero())
+		want["closed"] += b2i(now.State != approvers.Consumed)
+		cards := 1 + now.Stage
+		if now.Bundled() {
+			cards = 0
+		}
+		if n := len(r.surfacesOf(q.ID)); n != cards {
+			return fmt.Errorf("%d surfaces of a %s request at stage %d, want %d", n, now.State, now.Stage, cards)
+		}
+	}
+	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("the history has %v, want %v", got, want)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package workflow
+
+import (
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// rank says what a new outbox message goes before, and what before it.
+func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {
+	switch s.Kind {
+	case store.OutboxEscalation, store.OutboxUnknown, store.OutboxPause:
+		return store.RankFirst, nil
+	case store.OutboxCard, store.OutboxQuestion:
+		return t.rankOf(s.Ref)
+	case store.OutboxBundle:
+		requests, err := t.bundled(s)
+		if slices.ContainsFunc(requests, isCritical) {
+			return store.RankFirst, nil
+		}
+		return store.RankPlain, err
+	case store.OutboxNotice:
+		if s.Note == store.NoteBreakGlass {
+			return store.RankFirst, nil // whoever may take it back has until the run
+		}
+		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // it stands for a card that is there already
+			return t.rankOf(s.Ref)
+		}
+	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
+		return store.RankPlain, nil
+	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem:
+		return store.RankAnswer, nil
+	}
+	return store.RankLast, nil
+}
+
+// rankOf is the rank of what asks people about a request.
+func (t *tx) rankOf(request string) (store.Rank, error) {
+	r, err := t.Request(request)
+	if err != nil {
+		return store.RankPlain, err
+	}
+	if isCritical(r) {
+		return store.RankFirst, nil
+	}
+	return store.RankPlain, nil
+}
+
+func isCritical(r approvers.Request) bool { return r.Plan.Risk >= approvers.Critical }

@@ -1,0 +1,188 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// ranks says which rank each kind of outbox message has, of those that name one of the refs.
+func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
+	h.t.Helper()
+	out := map[store.OutboxKind]store.Rank{}
+	for _, ref := range refs {
+		for _, s := range h.surfacesOf(ref) {
+			if rank, seen := out[s.Kind]; seen && rank != s.Rank {
+				h.t.Errorf("surfaces of kind %s are ranked %q and %q", s.Kind, rank, s.Rank)
+			}
+			out[s.Kind] = s.Rank
+			if _, due := h.timers(s.Rank.Timer())[s.ID]; due != (s.State == store.OutboxWanted) {
+				h.t.Errorf("%s is %s; due to be shown: %t", s.Kind, s.State, due)
+			}
+		}
+	}
+	return out
+}
+
+// TestRanks: what must not wait goes before other cards, and those before what only tells.
+func TestRanks(t *testing.T) {
+	const first, plain, last = store.RankFirst, store.RankPlain, store.RankLast
+	h := newHarness(t)
+	plainOne := h.ask(`issue_refund {"amount":1}`)
+	h.say(bob, "and?")
+	want := map[store.OutboxKind]store.Rank{store.OutboxCard: plain, store.OutboxStep: last, store.OutboxQueued: last}
+	if got := h.ranks(plainOne.ID, plainOne.Turn); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("ranks %q; want %q", got, want)
+	}
+	h.question(lead, plainOne.ID, "which one?")
+	h.clock.pass(escalateAfter)
+	h.due()
+	want = map[store.OutboxKind]store.Rank{store.OutboxCard: plain, store.OutboxQuestion: plain, store.OutboxEscalation: first}
+	if got := h.ranks(plainOne.ID); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("ranks after the escalation %q; want %q", got, want)
+	}
+
+	critical := h.propose(h.sayIn("101.1", alice, "please").Turn, `issue_refund {"amount":501}`)[0].Request
+	h.approve(lead, critical)
+	if got := h.ranks(critical)[store.OutboxCard]; got != first {
+		t.Errorf("a critical card is ranked %q", got)
+	}
+	for _, s := range h.surfacesOf(critical) {
+		if s.To == "role:finance-director" {
+			h.ok(h.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
+		}
+	}
+	if got := h.ranks(critical)[store.OutboxCard]; got != first {
+		t.Errorf("a person's copy of a critical card is ranked %q", got)
+	}
+	h.approve(fin1, critical)
+	h.approve(fin2, critical)
+	e := h.request(critical).Execution
+	_, _, err := h.Claim(h.ctx(), e)
+	h.ok(err)
+	h.ok(h.MarkUnknown(h.ctx(), e))
+	if got := h.ranks(e)[store.OutboxUnknown]; got != first {
+		t.Errorf("an unknown outcome is ranked %q", got)
+	}
+}
+
+// TestRankOfABundle: it goes with the most critical of its requests, wherever that stands.
+func TestRankOfABundle(t *testing.T) {
+	for _, c := range []struct {
+		calls []string
+		want  store.Rank
+	}{
+		{[]string{`issue_refund {"amount":1}`, `issue_refund {"amount":2}`}, store.RankPlain},
+		{[]string{`issue_refund {"amount":1}`, `issue_refund {"amount":600}`}, store.RankFirst},
+	} {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+			p.Tools[3].Rules[0].Stages = nil
+			p.Approvers[1].MaxRisk = approvers.Critical // so that the same people are asked
+		}))
+		r := h.bundled(c.calls...)[0]
+		if got, ok := h.ranks(r.Turn)[store.OutboxBundle]; got != c.want || !ok {
+			t.Errorf("%q: a bundle is ranked %q; want %q", c.calls, got, c.want)
+		}
+	}
+}
+
+// TestManyChangesAreOneShowing: while a card waits for Slack, what changes on it changes nothing of its turn, and is
+// shown once.
+func TestManyChangesAreOneShowing(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1}`)
+	card := h.show(h.only(r.ID, store.OutboxCard))
+	h.question(lead, r.ID, "which one?")
+	waits := h.timers(store.TimerShow)[card.ID]
+	waits.Due, waits.Tries = h.clock.Now().Add(20*time.Second), 1 // Slack takes no more for now
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.SetTimer(waits) }))
+	for range 5 {
+		h.clock.pass(time.Second)
+		h.question(lead, r.ID, "and which?")
+	}
+	if got := h.timers(store.TimerShow)[card.ID]; got != waits {
+		t.Errorf("it waits as %+v; want its turn kept: %+v", got, waits)
+	}
+	if got := h.surface(card.ID); got.Revision < card.Revision+6 || h.show(got).State != store.OutboxShown {
+		t.Errorf("shown %d of %d after one showing", got.ShownRevision, got.Revision)
+	}
+	if _, left := h.timers(store.TimerShow)[card.ID]; left {
+		t.Error("it is due to be shown again")
+	}
+}
+
+// TestYielding: what was told when to try again lets its lane pass where the order does not matter, and whatever else
+// fails does not.
+func TestYielding(t *testing.T) {
+	for _, c := range []struct {
+		yields bool
+		cause  error
+		want   string
+	}{{true, later(time.Minute), "b"}, {false, later(time.Minute), ""}, {true, errors.New("Slack is down"), ""}} {
+		bubble(t, func(t *testing.T, w *workingHarness) {
+			var l log
+			w.put("a@lane", "b@lane")
+			w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 2, Yields: c.yields, Handle: func(ctx context.Context, timer store.Timer) error {
+				if timer.Ref == "a" {
+					return c.cause
+				}
+				l.add("%s", timer.Ref)
+				return w.Done(ctx, timer.Ref, "")
+			}}})
+			w.pass(time.Second)
+			if got := l.String(); got != c.want {
+				t.Errorf("after %v, yielding %t: %q was handled; want %q", c.cause, c.yields, got, c.want)
+			}
+		})
+	}
+}
+
+// TestFirstIsNotBehindTheRest: a thousand of what only tells, whose workers are all busy, hold up nothing that is
+// ranked before it.
+func TestFirstIsNotBehindTheRest(t *testing.T) {
+	bubble(t, func(t *testing.T, w *workingHarness) {
+		clear := func(ctx context.Context, timer store.Timer) error {
+			return w.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
+		}
+		slow := func(ctx context.Context, timer store.Timer) error {
+			<-time.After(time.Second)
+			return clear(ctx, timer)
+		}
+		duties := map[store.TimerKind]jobs.Worker{
+			store.TimerShowFirst: {Concurrency: 2, Handle: clear}, store.TimerShow: {Concurrency: 2, Handle: clear},
+			store.TimerShowAnswer: {Concurrency: 2, Handle: clear}, store.TimerShowLast: {Concurrency: 2, Handle: slow},
+		}
+		put := func(kind store.TimerKind, n int) {
+			w.ok(w.store.Update(w.ctx(), func(tx store.Tx) error {
+				for i := range n {
+					if err := tx.SetTimer(store.Timer{Kind: kind, Ref: fmt.Sprint(kind, i), Due: time.Now(), Lane: fmt.Sprint("lane", i%100)}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		put(store.TimerShowLast, 1000)
+		w.work(duties)
+		w.pass(time.Second)
+		put(store.TimerShowFirst, 3)
+		put(store.TimerShow, 3)
+		put(store.TimerShowAnswer, 3)
+		w.Wake()
+		w.pass(time.Millisecond)
+		if n := len(w.timers(store.TimerShowFirst, store.TimerShow, store.TimerShowAnswer)); n != 0 {
+			t.Errorf("%d cards and answers wait behind %d others", n, len(w.timers(store.TimerShowLast)))
+		}
+		w.pass(10 * time.Minute)
+		if n := len(w.timers(store.ShowTimers...)); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}

@@ -1,0 +1,280 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// silence is how long a direct message's top level may be quiet before the next message begins a new conversation.
+const silence = 8 * time.Hour
+
+// IncomingMessage is what a person said to the bot.
+type IncomingMessage struct {
+	Inbox    string    // the delivery that it came in; closed in the same transaction
+	At       time.Time // when it was received
+	Channel  approvers.ChannelRef
+	Team     string
+	Thread   string // ts of the thread's root; empty at the top level of a direct message
+	TS       string // the message's own ts
+	Who      approvers.Identity
+	Text     string // as the model should read it
+	Attached string // what came along, for the model only: files, and where it was written
+	Start    bool   // it may begin a conversation: a mention, or a direct message
+	Anew     bool   // it begins a new conversation at the top level of a direct message
+	Halt     bool   // it says to stop: what is under way is stopped, and no turn begins
+	Edited   string // Slack's ts of the edit since which it reads so; empty: it was not edited
+}
+
+// MessageResult says what became of a message.
+type MessageResult struct {
+	Conversation string
+	Turn         string
+	Queued       bool // it waits until the turn under way ends
+	Paused       bool // everything is paused: it is kept, and its sender is told so
+	Ignored      bool // it was not for the bot
+	Duplicate    bool // it was heard before
+	Halted       bool // it stopped the turn
+	Denied       *approvers.Denied
+}
+
+// deny notes that the speaker may not ask, if that is so. Only somebody who spoke to the bot is told.
+func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
+	if denied == nil {
+		return false
+	}
+	h.Denied, h.Ignored = denied, !start
+	return true
+}
+
+// ReceiveMessage takes in what a person said: it begins a turn, or waits for the one under way.
+func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (MessageResult, error) {
+	var heard MessageResult
+	w.slack.saw(u.TS)
+	err := w.update(ctx, "receive message", func(t *tx) error {
+		heard = MessageResult{}
+		if err := t.settle(u.Inbox, ""); err != nil {
+			return err
+		}
+		if err := t.alreadyTold(u, &heard); err != nil || heard.Ignored || heard.Duplicate {
+			return err
+		}
+		conv, err := t.conversationFor(u, &heard)
+		if err == nil && heard.Ignored {
+			err = t.spokenUnder(u.Channel.Channel, u.Thread)
+		}
+		if err != nil || heard.Denied != nil || heard.Ignored {
+			return err
+		}
+		recent, err := t.Messages(conv.ID, conv.Messages-min(conv.Messages, 200))
+		if err != nil {
+			return err
+		}
+		heard.Conversation = conv.ID
+		p, _, err := paused(t)
+		if err != nil {
+			return err
+		}
+		heard.Paused = p.On
+		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) {
+			heard.Duplicate = true
+			return nil
+		}
+		return t.acceptMessage(conv, u, &heard)
+	})
+	if errors.Is(err, ErrHandled) {
+		return MessageResult{Duplicate: true}, nil
+	}
+	return heard, err
+}
+
+// alreadyTold finds out whether a message was heard before it was edited, or is gone by now. Deliveries overtake each
+// other: of a message that is not older than that, the edit may come before the message itself; then it is heard as it
+// reads since.
+func (t *tx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
+	if heard.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || heard.Ignored || u.Edited == "" {
+		return err
+	}
+	if heard.Duplicate, err = t.editMessage(u, approvers.MessageEdit{At: u.At, Edit: u.Edited, Text: u.Text}); err != nil || heard.Duplicate {
+		return err
+	}
+	heard.Ignored = u.Text == "" || u.At.Sub(sentAt(u.TS)) > lateEdit
+	return nil
+}
+
+// channelOf names the place of a conversation.
+func channelOf(team, channel, thread string) string { return team + "/" + channel + "/" + thread }
+
+// conversationFor finds or begins the conversation that a message belongs to, if its speaker may ask there.
+func (t *tx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Conversation, error) {
+	place := channelOf(u.Team, u.Channel.Channel, u.Thread)
+	conv, err := t.ConversationAt(place)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return conv, err
+	}
+	known := err == nil
+	if known && u.Thread == "" && (u.Anew || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
+		known = false
+	}
+	if !known && !u.Start {
+		heard.Ignored = true
+		return conv, nil
+	}
+	agent, ok := t.policy.Agent(conv.Agent)
+	if !known || !ok {
+		agent, ok = t.policy.AgentFor(u.Channel)
+	}
+	denied := &approvers.Denied{Code: approvers.DeniedChannel}
+	if ok {
+		denied = agent.MayAsk(u.Who)
+	}
+	if heard.deny(denied, u.Start) {
+		return conv, nil
+	}
+	if known {
+		conv.Agent = agent.Name
+		return conv, nil
+	}
+	return store.Conversation{
+		ID: t.newID("conv"), Place: place, Team: u.Team, Channel: u.Channel.Channel, Name: u.Channel.Name,
+		Thread: u.Thread, DM: u.Channel.DM, Agent: agent.Name, CreatedAt: t.now,
+	}, nil
+}
+
+// acceptMessage writes the message down, and has the agent think about it unless it must wait its turn.
+func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
+	conv.Messages++
+	conv.LastAt, conv.Gone = t.now, false
+	m := store.Message{
+		Conversation: conv.ID, Seq: conv.Messages, Role: store.RoleUser, State: store.MessageQueued,
+		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, Attached: u.Attached, TS: u.TS, Edited: u.Edited, At: t.now,
+	}
+	if conv.Turn == "" {
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		turn, err := t.begin(&conv)
+		heard.Turn = turn
+		if err != nil {
+			return err
+		}
+		return t.PutConversation(conv)
+	}
+	turn, err := t.Turn(conv.Turn)
+	if err != nil {
+		return err
+	}
+	heard.Turn = turn.ID
+	if err := t.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it says how many messages are kept
+		return err
+	}
+	if u.Halt && turn.Halted == "" {
+		heard.Halted = true
+		m.State, m.Turn = store.MessageTaken, turn.ID
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		if err := t.PutConversation(conv); err != nil {
+			return err
+		}
+		conv.Version++
+		denied, err := t.haltTurn(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
+		heard.deny(denied, u.Start)
+		return err
+	}
+	if answered, err := t.answerByWriting(turn, m, u); answered || err != nil {
+		return errors.Join(err, t.PutConversation(conv))
+	}
+	if turn.State == approvers.TurnQueued { // the model was not asked yet: it is part of the question
+		m.State, m.Turn = store.MessageTaken, turn.ID
+		if err := t.PutTurn(turn.Speak(u.Who.ID)); err != nil {
+			return err
+		}
+	} else {
+		heard.Queued = true
+	}
+	if err := t.PutMessage(m); err != nil {
+		return err
+	}
+	if err := t.PutConversation(conv); err != nil {
+		return err
+	}
+	if turn.State != approvers.TurnWaiting {
+		return nil
+	}
+	if err := t.turnAgain(turn); err != nil {
+		return err
+	}
+	return t.tellQueued(turn)
+}
+
+// begin starts a turn on every message that waits. The caller puts the conversation.
+func (t *tx) begin(conv *store.Conversation) (string, error) {
+	messages, err := t.Messages(conv.ID, 0)
+	if err != nil {
+		return "", err
+	}
+	messages = inTurns(messages)
+	turn := approvers.Turn{
+		ID: t.newID("turn"), Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnQueued, CreatedAt: t.now,
+	}
+	for _, m := range messages {
+		switch {
+		case m.Role == store.RoleAssistant && m.Calls == 0:
+			turn.Requesters = nil // an answer: what was said before it is settled
+		case m.Role == store.RoleUser && m.State == store.MessageTaken:
+			turn = turn.Speak(m.Author)
+		}
+	}
+	found := false
+	for _, m := range messages {
+		if m.State != store.MessageQueued {
+			continue
+		}
+		found = true
+		turn = turn.Speak(m.Author)
+		m.State, m.Turn = store.MessageTaken, turn.ID
+		if err := t.PutMessage(m); err != nil {
+			return "", err
+		}
+	}
+	if !found {
+		conv.Turn = ""
+		return "", nil
+	}
+	conv.Turn = turn.ID
+	if err := t.PutTurn(turn); err != nil {
+		return "", err
+	}
+	return turn.ID, t.think(turn)
+}
+
+// think has the model called for a turn, now. Those who wait for it are told if a pause holds it up.
+func (t *tx) think(turn approvers.Turn) error {
+	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
+		return err
+	}
+	p, _, err := paused(t)
+	if err != nil || !p.On {
+		return err
+	}
+	return t.standStill(turn)
+}
+
+// tellIfQueued tells those whose messages wait for the turn, if there are any.
+func (t *tx) tellIfQueued(turn approvers.Turn) error {
+	queued, err := t.queued(turn.Conversation)
+	if err != nil || len(queued) == 0 {
+		return err
+	}
+	return t.tellQueued(turn)
+}
+
+// tellQueued tells those whose messages wait that they do, once a turn, if something waits for a decision.
+func (t *tx) tellQueued(turn approvers.Turn) error {
+	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: toConversation + turn.Conversation})
+}

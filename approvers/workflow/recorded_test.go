@@ -1,0 +1,143 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// tamper changes a stored request behind its history's back, with the right checksum.
+func (h *harness) tamper(id string, change func(*approvers.Request)) {
+	h.t.Helper()
+	r := h.request(id)
+	change(&r)
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.PutRequest(r) }))
+}
+
+// A stored request that is not what its history records allows nothing: whoever decides is told, it is voided, and
+// nothing runs.
+func TestChangedRequestFailsClosed(t *testing.T) {
+	for what, change := range map[string]func(*approvers.Request){
+		"the quorum is 0":       func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 },
+		"the quorum is 1":       func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 1 },
+		"it is approved":        func(r *approvers.Request) { r.State, r.RunBy = approvers.Approved, r.ExpiresAt },
+		"it is past its stages": func(r *approvers.Request) { r.Plan.Stages = r.Plan.Stages[:1]; r.Stage = 0 },
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHarness(t)
+			r := h.ask(`issue_refund {"amount":900}`)
+			h.approve(lead, r.ID)
+			c := h.clickOn(fin1, approvers.Approve, r.ID)
+			h.tamper(r.ID, change)
+			_, err := h.Decide(h.ctx(), c)
+			wantDenied(t, err, approvers.DeniedResolved)
+			after := h.wantState(r.ID, approvers.Voided)
+			if !strings.Contains(after.Reason, "does not match its history") {
+				t.Errorf("the reason is %q", after.Reason)
+			}
+			h.wantOutcome(r.Call, approvers.OutcomeVoided)
+			h.notRun(r.Execution)
+		})
+	}
+}
+
+// The claim looks too: what was changed after the last decision does not run.
+func TestChangedAfterTheApproval(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":40}`)
+	h.approve(lead, r.ID)
+	h.tamper(r.ID, func(r *approvers.Request) { r.Decisions[0].By = fin1.ID })
+	h.notRun(r.Execution)
+	h.wantState(r.ID, approvers.Voided)
+}
+
+// A handler that panics is tried a few times and set aside; the others go on.
+func TestPanicInAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, w *workingHarness) {
+		w.put("bad", "good")
+		panics, done := 0, 0
+		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 2, Handle: func(ctx context.Context, timer store.Timer) error {
+			if timer.Ref == "bad" {
+				panics++
+				panic("a stored value is out of range")
+			}
+			done++
+			return w.Done(ctx, timer.Ref, "")
+		}}})
+		w.pass(time.Minute)
+		if panics != 3 || done != 1 {
+			t.Errorf("the one panicked %d times, the other was handled %d times; want 3 and 1", panics, done)
+		}
+		if left := w.timers(store.TimerInbox); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+// torn is a store in which some records can't be read until they are set aside.
+type tornStore struct {
+	store.Store
+	bad map[string]bool // "bucket id"
+}
+
+type tornTx struct {
+	store.Tx
+	s *tornStore
+}
+
+func (s *tornStore) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(tx store.Tx) error { return fn(tornTx{tx, s}) })
+}
+
+func (x tornTx) hurt(bucket, id string) error {
+	if x.s.bad[bucket+" "+id] {
+		return &store.DamagedError{Damage: store.Damage{Bucket: bucket, Key: id, ID: id, Why: "a test says so"}}
+	}
+	return nil
+}
+
+func (x tornTx) Request(id string) (approvers.Request, error) {
+	if err := x.hurt("requests", id); err != nil {
+		return approvers.Request{}, err
+	}
+	return x.Tx.Request(id)
+}
+
+func (x tornTx) Execution(id string) (approvers.Execution, error) {
+	if err := x.hurt("executions", id); err != nil {
+		return approvers.Execution{}, err
+	}
+	return x.Tx.Execution(id)
+}
+
+// SetAside stays undone: nothing can be closed.
+func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
+
+// What can't even be closed fails for whoever needs it, and is set aside after some tries, so that it is not tried for
+// ever.
+func TestDamageThatCannotBeClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *workingHarness) {
+		r := w.ask(`issue_refund {"amount":40}`)
+		other := w.request(w.propose(w.sayIn("200.1", alice, "please").Turn, `issue_refund {"amount":41}`)[0].Request)
+		bad := &tornStore{Store: w.store, bad: map[string]bool{"requests " + r.ID: true}}
+		w.Store = bad
+		_, err := w.Decide(w.ctx(), workflow.Click{Who: lead, At: time.Now(), Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true})
+		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(fmt.Sprint(err), r.ID) {
+			t.Errorf("the click came to %v; want the damage, with the key", err)
+		}
+		w.work(nil)
+		w.pass(expiresAfter + 10*time.Minute)
+		if left := w.timers(store.TimerExpire); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		w.wantState(other.ID, approvers.Expired)
+	})
+}

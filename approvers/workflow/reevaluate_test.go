@@ -1,0 +1,213 @@
+package workflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// After a restart with another policy, what waits is held against it at once: a card shows the risk and the stages that
+// have to be passed now, and what nobody can allow any more is voided without a click.
+func TestReconsider(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":10}`)
+	h.ok(h.Reevaluate(h.ctx()))
+	same := h.request(r.ID)
+
+	h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
+		for i := range p.Tools {
+			if p.Tools[i].Name == "issue_refund" {
+				p.Tools[i].Risk = approvers.Critical
+			}
+		}
+	}))
+	h.ok(h.Reevaluate(h.ctx()))
+	now := h.request(r.ID)
+	if same.Plan.Risk != approvers.High || now.Plan.Risk != approvers.Critical || now.State != approvers.Pending {
+		t.Errorf("%s under the first policy, %s and %s under the second", same.Plan.Risk, now.Plan.Risk, now.State)
+	}
+	again := now.Version
+	h.ok(h.Reevaluate(h.ctx()))
+	if v := h.request(r.ID).Version; v != again {
+		t.Errorf("version %d after a second look, want %d: nothing changed", v, again)
+	}
+
+	h.policy.Store(policy("policy-3", func(p *approvers.Policy) { p.Approvers = nil }))
+	h.ok(h.Reevaluate(h.ctx()))
+	if r := h.request(r.ID); r.State != approvers.Voided {
+		t.Errorf("%s although nobody can allow it any more", r.State)
+	}
+}
+
+// A request says once that the policy changed, however often it does, and keeps what it said of time.
+func TestReconsiderAgainAndAgain(t *testing.T) {
+	h := newHarness(t)
+	const remindAfter = escalateAfter / 2
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = remindAfter, 3 }))
+	r := h.ask(`issue_refund {"amount":10}`)
+	quorum := 1
+	again := func(hash string) approvers.Request {
+		h.clock.pass(escalateAfter / 10)
+		h.policy.Store(policy(hash, func(p *approvers.Policy) {
+			p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: quorum}}
+			p.Defaults.RemindAfter, p.Defaults.Reminders = remindAfter, 3
+		}))
+		h.ok(h.Reevaluate(h.ctx()))
+		return h.request(r.ID)
+	}
+	second := again("policy-2")
+	if again("policy-3"); quorum == 1 {
+		quorum = 2
+	}
+	last := again("policy-4")
+	n := 0
+	for _, why := range last.Plan.Why {
+		if why == "the policy changed while this waited" {
+			n++
+		}
+	}
+	if n != 1 || len(last.Plan.Why) != len(second.Plan.Why)+1 {
+		t.Errorf("first changed it gave the reasons %q, and after another change %q", second.Plan.Why, last.Plan.Why)
+	}
+	if r.RemindAt.IsZero() || !last.RemindAt.Equal(r.RemindAt) || !last.EscalateAt.Equal(r.EscalateAt) || !last.ExpiresAt.Equal(r.ExpiresAt) {
+		t.Errorf("reminds at %s, escalates at %s and expires at %s; it said %s, %s and %s",
+			last.RemindAt, last.EscalateAt, last.ExpiresAt, r.RemindAt, r.EscalateAt, r.ExpiresAt)
+	}
+	h.wantKinds(r.ID, "proposed replanned replanned")
+}
+
+// An approval that falls is seen to fall on the cards, and recorded, although nobody clicked.
+func TestReconsiderTakesApprovalsBack(t *testing.T) {
+	h := newHarness(t)
+	two := func(self bool) func(*approvers.Policy) {
+		return func(p *approvers.Policy) {
+			p.Approvers[2].Members = append(p.Approvers[2].Members, users("U0100")...)
+			p.Tools[4].Stages, p.Tools[4].SelfApproval = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}, self
+		}
+	}
+	h.policy.Store(policy("policy-2", two(true)))
+	r := h.ask(`cancel_account {}`)
+	h.approve(alice, r.ID)
+	card := h.surfacesOf(r.ID)[0].Revision
+	h.policy.Store(policy("policy-3", two(false)))
+	h.ok(h.Reevaluate(h.ctx()))
+	if r := h.wantState(r.ID, approvers.Pending); len(r.Standing()) != 0 {
+		t.Error("an approval counts that its giver may not give any more")
+	}
+	if h.surfacesOf(r.ID)[0].Revision == card {
+		t.Error("the card is not shown again")
+	}
+	h.wantKinds(r.ID, "proposed decided replanned")
+}
+
+// slow is a store that keeps the write transactions of one moment from ending.
+type slow struct {
+	store.Store
+	mu    sync.Mutex
+	begun chan struct{} // closed by the first closure that is held; nil: none is held
+	end   chan struct{}
+}
+
+func (s *slow) hold() (begun <-chan struct{}, end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun, s.end = make(chan struct{}), make(chan struct{})
+	return s.begun, func() { close(s.end) }
+}
+
+func (s *slow) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(t store.Tx) error {
+		err := fn(t)
+		s.mu.Lock()
+		begun, end := s.begun, s.end
+		s.begun = nil
+		s.mu.Unlock()
+		if begun != nil {
+			close(begun)
+			<-end
+		}
+		return err
+	})
+}
+
+// A request that is being written while the policy changes was planned under the one before. It does not slip through.
+func TestReconsiderWhatIsBeingWritten(t *testing.T) {
+	h := newHarness(t)
+	s := &slow{}
+	h.ok(h.store.Close())
+	h.open(func(inner store.Store) store.Store { s.Store = inner; return s })
+	b := h.begin(h.say(alice, "please").Turn)
+	begun, end := s.hold()
+	proposed, looked := make(chan error, 1), make(chan error, 1)
+	go func() {
+		proposed <- h.Propose(h.ctx(), workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":10}`)})
+	}()
+	<-begun
+	h.policy.Store(stricter("policy-2"))
+	go func() { looked <- h.Reevaluate(h.ctx()) }()
+	end()
+	h.ok(<-proposed)
+	h.ok(<-looked)
+	if r := h.request(h.callsOf(b.Turn.ID)[0].Request); r.Plan.Risk != approvers.Critical {
+		t.Errorf("it waits under %s as %s risk", r.Plan.PolicyHash, r.Plan.Risk)
+	}
+}
+
+func stricter(hash string) *approvers.Policy {
+	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
+}
+
+// Reloads one after the other while earlier ones are still being applied, by several at once and while people decide:
+// in the end everything was held against the last policy.
+func TestReconsiderDuringReloads(t *testing.T) {
+	h := newHarness(t)
+	var ids []string
+	for i := range 50 {
+		turn := h.sayIn(fmt.Sprint(i, ".1"), alice, "please").Turn
+		ids = append(ids, h.propose(turn, `issue_refund {"amount":10}`)[0].Request)
+		h.clock.pass(time.Millisecond)
+	}
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			for i := range 5 {
+				h.policy.Store(stricter(fmt.Sprintf("policy-%d-%d", n, i)))
+				if err := h.Reevaluate(h.ctx()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for _, id := range ids[:10] {
+			if _, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Reject, id)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Wait()
+	last := h.policy.Load().Hash
+	for i, id := range ids {
+		r := h.request(id)
+		if rejected := r.State == approvers.Rejected; rejected != (i < 10) || !rejected && r.Plan.PolicyHash != last {
+			t.Errorf("request %d is %s under %s, the last policy is %s", i, r.State, r.Plan.PolicyHash, last)
+		}
+		if want := []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}; i >= 10 && !slices.EqualFunc(r.Plan.Stages, want, approvers.Stage.Equal) {
+			t.Errorf("request %d waits for %v", i, r.Plan.Stages)
+		}
+	}
+	noted := view(h, func(r store.Reader) (store.Setting, error) { return r.Setting(store.SettingPolicy) })
+	var hash string
+	if h.ok(json.Unmarshal(noted.Value, &hash)); !strings.HasPrefix(hash, last+" ") {
+		t.Errorf("noted is %s, the last policy is %s", hash, last)
+	}
+}

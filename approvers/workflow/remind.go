@@ -1,0 +1,34 @@
+package workflow
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Remind tells those of a stage's people who have not decided that it still waits. people are the stage's, as the
+// roll's request had them.
+func (w *Workflow) Remind(ctx context.Context, timer store.Timer, roll StageSnapshot, people []approvers.Presence) error {
+	return w.update(ctx, "remind", func(t *tx) error {
+		r, err := t.pendingRequest(timer, roll)
+		if err != nil || r.ID == "" {
+			return err
+		}
+		after, events, due := r.Remind(t.deciding(), people)
+		if !due {
+			if next := r.RemindNext(); !next.IsZero() {
+				return t.SetTimer(store.Timer{Kind: store.TimerRemind, Ref: r.ID, Due: t.notYet(next)})
+			}
+			return t.ClearTimer(store.TimerRemind, r.ID)
+		}
+		unseen, err := t.unseen(after)
+		if err != nil {
+			return err
+		}
+		if unseen {
+			events = nil // nobody is reminded of what they were not shown
+		}
+		return t.apply(after, events)
+	})
+}

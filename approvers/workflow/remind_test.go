@@ -1,0 +1,160 @@
+package workflow_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// reminding has those who have not decided reminded every d, n times.
+func reminding(d time.Duration, n int) func(*approvers.Policy) {
+	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
+}
+
+func (h *harness) wantReminders(request string, want map[string]int) {
+	h.t.Helper()
+	if got := h.reminders(request); !maps.Equal(got, want) {
+		h.t.Errorf("reminders %v; want %v", got, want)
+	}
+}
+
+// TestRemindersComeAndEnd: each person who has not decided is told as often as the policy says, and nobody after it is
+// decided.
+func TestRemindersComeAndEnd(t *testing.T) {
+	h := newHarnessWith(t, reminding(8*time.Minute, 2))
+	start := h.clock.Now()
+	r := h.ask(`issue_refund {"amount":900}`)
+	h.at(start.Add(8 * time.Minute))
+	h.wantReminders(r.ID, map[string]int{"user:U0002": 1})
+	h.approve(lead, r.ID)
+	stage2 := h.clock.Now()
+	h.approve(fin1, r.ID)
+	h.at(stage2.Add(7 * time.Minute))
+	h.wantReminders(r.ID, map[string]int{"user:U0002": 1})
+	h.at(stage2.Add(29 * time.Minute))
+	h.wantReminders(r.ID, map[string]int{"user:U0002": 1, "user:U0004": 2})
+	h.wantKinds(r.ID, "proposed reminded decided advanced decided reminded reminded")
+	if got := h.request(r.ID); got.Reminded != 2 || !got.RemindNext().IsZero() {
+		t.Errorf("%d reminders, next at %s", got.Reminded, got.RemindNext())
+	}
+	h.approve(fin2, r.ID)
+	if n := len(h.timers(store.TimerRemind)); n != 0 {
+		t.Errorf("%d reminders are left", n)
+	}
+	for _, s := range h.surfacesOf(r.ID) {
+		if s.Note == store.NoteReminder && s.Revision < 2 {
+			t.Errorf("the reminder to %s does not show that it is settled", s.To)
+		}
+	}
+}
+
+// TestRemindersPassBy who is away, but not who stands in, nor the lead who was told.
+func TestRemindersPassBy(t *testing.T) {
+	h := newHarnessWith(t, withDeputy, reminding(20*time.Minute, 1))
+	start := h.clock.Now()
+	h.away(lead, time.Hour, deputy)
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.at(start.Add(20 * time.Minute))
+	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
+}
+
+// TestAReminderWaitsForTheEndOfDoNotDisturb, over a restart, and is dropped when it is decided before.
+func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
+	for _, decided := range []bool{false, true} {
+		h := newHarnessWith(t, reminding(8*time.Minute, 1))
+		start := h.clock.Now()
+		r := h.ask(`cancel_account {}`)
+		h.due()
+		ends := start.Add(12 * time.Minute)
+		h.quiet["U0004"] = ends
+		h.at(start.Add(8 * time.Minute))
+		h.wantReminders(r.ID, map[string]int{"user:U0003": 1})
+		if due := h.timers(store.TimerRemind)[r.ID].Due; !due.Equal(ends) {
+			t.Fatalf("the reminder that is owed is due at %s; want %s", due, ends)
+		}
+		h.reopen()
+		if decided {
+			h.approve(fin1, r.ID)
+		}
+		h.at(ends.Add(time.Minute))
+		if decided {
+			h.wantReminders(r.ID, map[string]int{"user:U0003": 1})
+			continue
+		}
+		h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1})
+		h.at(start.Add(29 * time.Minute))
+		h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1})
+	}
+}
+
+// TestEverybodyIsToldAgain when the chain has ended and the policy has it gone through once more.
+func TestEverybodyIsToldAgain(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Defaults.Repeat = 1 })
+	start := h.clock.Now()
+	r := h.ask(`cancel_account {}`)
+	h.at(start.Add(escalateAfter))
+	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1})
+	h.at(start.Add(2*escalateAfter + time.Minute))
+	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1})
+	h.wantKinds(r.ID, "proposed escalated reminded")
+}
+
+// TestSilenceGoesUpToTheEnd: each lead gets the stage's whole time, then it is rejected.
+func TestSilenceGoesUpToTheEnd(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) {
+		p.Defaults.OnExpiry, p.Defaults.EscalateAfter = approvers.ExpiryEscalates, time.Hour
+	})
+	start := h.clock.Now()
+	r := h.ask(`apply_discount {}`)
+	h.at(start.Add(2*expiresAfter - time.Second))
+	if got := h.wantState(r.ID, approvers.Pending); len(got.Joined) != 1 {
+		t.Errorf("told %v", got.Joined)
+	}
+	h.at(start.Add(3*expiresAfter - time.Second))
+	h.wantState(r.ID, approvers.Pending)
+	h.at(start.Add(3 * expiresAfter))
+	h.wantState(r.ID, approvers.Expired)
+	h.wantKinds(r.ID, "proposed escalated escalated closed returned")
+	h.wantOutcome(r.Call, approvers.OutcomeExpired)
+}
+
+// TestJumpsOfTheClock: whatever the clock does, no step is done twice, and none that still makes sense is lost.
+func TestJumpsOfTheClock(t *testing.T) {
+	const day = 24 * time.Hour
+	// What came late begins its next wait late, so there is less time for reminders.
+	tests := []struct {
+		name  string
+		jumps []time.Duration // each at ten minutes' distance, from five minutes on
+		state approvers.State
+		audit string
+	}{
+		{"steadily", []time.Duration{0, 0, 0}, approvers.Expired, "proposed reminded escalated reminded escalated reminded closed returned"},
+		{"an hour back", []time.Duration{-time.Hour, 0, 0}, approvers.Pending, "proposed"},
+		{"an hour back and on again", []time.Duration{-time.Hour, time.Hour, 0}, approvers.Expired, "proposed reminded escalated reminded escalated closed returned"},
+		{"an hour on", []time.Duration{time.Hour}, approvers.Expired, "proposed closed returned"},
+		{"an hour on and back", []time.Duration{time.Hour, -time.Hour}, approvers.Expired, "proposed closed returned"},
+		{"a week on", []time.Duration{7 * day}, approvers.Expired, "proposed closed returned"},
+		{"a week back", []time.Duration{-7 * day}, approvers.Pending, "proposed"},
+		{"a week back and on again", []time.Duration{-7 * day, 7 * day, 0}, approvers.Expired, "proposed reminded escalated reminded escalated closed returned"},
+		{"back after the first steps", []time.Duration{0, -time.Hour, time.Hour, 0}, approvers.Expired, "proposed reminded escalated reminded escalated closed returned"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHarnessWith(t, reminding(9*time.Minute, 3))
+			r := h.ask(`apply_discount {}`)
+			h.at(h.clock.Now().Add(5 * time.Minute))
+			for _, jump := range tt.jumps {
+				h.clock.pass(jump)
+				h.reopen()
+				h.due()
+				h.at(h.clock.Now().Add(10 * time.Minute))
+				h.due()
+			}
+			h.wantState(r.ID, tt.state)
+			h.wantKinds(r.ID, tt.audit)
+		})
+	}
+}

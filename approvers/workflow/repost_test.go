@@ -1,0 +1,285 @@
+package workflow_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// vanishes has Slack tell that the message of an outbox message was deleted.
+func (h *harness) vanishes(s store.OutboxMessage) store.OutboxMessage {
+	h.t.Helper()
+	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)
+	return h.surface(s.ID)
+}
+
+// showThese has everything shown that is to be of some refs.
+func (h *harness) showThese(refs ...string) {
+	h.t.Helper()
+	for _, ref := range refs {
+		for _, s := range h.surfacesOf(ref) {
+			if s.State == store.OutboxWanted {
+				h.n++
+				h.show(s)
+			}
+		}
+	}
+}
+
+// TestVanishedCards are posted again when somebody asks, and not before.
+func TestVanishedCards(t *testing.T) {
+	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
+		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
+		"somebody writes under the card": func(h *harness, _ approvers.Request, was store.OutboxMessage) {
+			h.hear(workflow.IncomingMessage{Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: was.TS, TS: h.id("ts"), Who: support, Text: "where is it?", Channel: approvers.ChannelRef{Channel: was.Channel}})
+		},
+		"the lead is told": func(h *harness, _ approvers.Request, _ store.OutboxMessage) {
+			h.clock.pass(escalateAfter)
+			h.due()
+		},
+		"a quarter of its time is left": func(h *harness, r approvers.Request, _ store.OutboxMessage) {
+			h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
+			h.clock.pass(expiresAfter*3/4 - time.Second)
+			h.due()
+			if s := h.only(r.ID, store.OutboxCard); s.State != store.OutboxLost {
+				h.t.Errorf("before its time it is %s", s.State)
+			}
+			h.clock.pass(time.Second)
+			h.due()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			r := h.ask(`apply_discount {}`)
+			card := h.show(h.only(r.ID, store.OutboxCard))
+			h.showThese(r.Turn)
+			gone := h.vanishes(card)
+			if gone.State != store.OutboxLost || len(h.timers(store.TimerRepost)) != 1 {
+				t.Fatalf("it is %s, with %d timers", gone.State, len(h.timers(store.TimerRepost)))
+			}
+			if got := h.vanishes(card); !reflect.DeepEqual(got, gone) {
+				t.Errorf("told twice: %+v", got)
+			}
+			h.ok(h.MarkLost(h.ctx(), card)) // found out at an update as well
+			if vm, err := h.View(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
+				t.Errorf("a link leads to a card that is not there (%v)", err)
+			}
+			ask(h, r, card)
+			back := h.surface(card.ID)
+			if back.State != store.OutboxWanted || back.TS != "" || back.Round != 1 || len(h.timers(store.TimerRepost)) != 0 {
+				t.Fatalf("it is %+v", back)
+			}
+			h.say(bob, "and now?")
+			h.vanishes(card) // told late
+			if now := h.surface(card.ID); now.Round != 1 || now.State != store.OutboxWanted {
+				t.Errorf("it is %+v", now)
+			}
+			back.Channel, back.TS = card.Channel, "300.1"
+			h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
+			if vm, err := h.View(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) == 0 || h.only(r.Turn, store.OutboxStep).State != store.OutboxWanted {
+				t.Errorf("nothing leads to the new card (%v)", err)
+			}
+		})
+	}
+}
+
+// TestVanishedCardsOfOthers: a card that is gone comes back when it is put before other people at the same place, told
+// of or not.
+func TestVanishedCardsOfOthers(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+			p.Tools[2].Stages = []approvers.Stage{{Approver: "support-agent", Quorum: 1}, {Approver: "team-lead", Quorum: 1}}
+			p.Approvers[1].Cards = "#support-approvals"
+		}))
+		r := h.ask(`apply_discount {}`)
+		card := h.show(h.only(r.ID, store.OutboxCard))
+		if told {
+			h.vanishes(card)
+		}
+		h.approve(support, r.ID)
+		if !told {
+			h.ok(h.MarkLost(h.ctx(), h.surface(card.ID)))
+		}
+		if got := h.surface(card.ID); got.State != store.OutboxWanted || got.TS != "" {
+			t.Errorf("told of: %t; it is %+v", told, got)
+		}
+	}
+}
+
+// TestWhatVanishesTwice comes back by itself less and less before its deadline, and in the end not at all: whoever
+// deletes it wins.
+func TestWhatVanishesTwice(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
+	r := h.ask(`apply_discount {}`)
+	start := h.clock.Now()
+	var again []time.Duration
+	for range 5 {
+		card := h.only(r.ID, store.OutboxCard)
+		card.Channel, card.TS = "C0002", h.id("ts")
+		h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+		h.vanishes(h.surface(card.ID))
+		timer, ok := h.timers(store.TimerRepost)[card.ID]
+		if !ok {
+			break
+		}
+		again = append(again, timer.Due.Sub(start))
+		h.clock.pass(timer.Due.Sub(h.clock.Now()))
+		h.due()
+	}
+	if want := []time.Duration{expiresAfter * 3 / 4, expiresAfter * 7 / 8, expiresAfter * 15 / 16}; !slices.Equal(again, want) {
+		t.Errorf("posted again after %s; want %s", again, want)
+	}
+	h.clock.pass(expiresAfter)
+	h.due()
+	h.wantState(r.ID, approvers.Expired)
+	if left := h.timers(store.TimerRepost); len(left) != 0 {
+		t.Errorf("%d timers are left", len(left))
+	}
+}
+
+// TestWhatDoesNotMatterStaysAway: a card that was decided, an answer, the notices.
+func TestWhatDoesNotMatterStaysAway(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	h.show(h.only(r.ID, store.OutboxCard))
+	h.showThese(r.Turn)
+	h.approve(support, r.ID)
+	h.run(r.Execution, "ok")
+	h.answer(r.Turn)
+	h.showThese(r.ID, r.Turn)
+	for _, ref := range []string{r.ID, r.Turn} {
+		for _, s := range h.surfacesOf(ref) {
+			if got := h.vanishes(s); got.State != store.OutboxRemoved || got.TS != "" {
+				t.Errorf("%s is %s", s.Kind, got.State)
+			}
+		}
+	}
+	h.say(bob, "hello?")
+	if left := len(h.timers(store.TimerShow)) + len(h.timers(store.TimerRepost)); left != 0 {
+		t.Errorf("%d things are to be shown", left)
+	}
+}
+
+// TestVanishedInTheThread: what the asker's thread shows comes back with a word there: the step, a question of an
+// approver's, the question about a run.
+func TestVanishedInTheThread(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "one").Turn
+	r := h.requestIn(turn, `issue_refund {"amount":1}`)
+	h.question(lead, r.ID, "Really?")
+	h.showThese(r.ID, turn)
+	step, question := h.only(turn, store.OutboxStep), h.only(r.ID, store.OutboxQuestion)
+	for _, s := range []store.OutboxMessage{step, question} {
+		if got := h.vanishes(s); got.State != store.OutboxLost {
+			t.Errorf("%s is %s", s.Kind, got.State)
+		}
+	}
+	h.say(bob, "hello?")
+	if a, b := h.surface(step.ID), h.surface(question.ID); a.State != store.OutboxWanted || b.State != store.OutboxWanted || a.TS+b.TS != "" {
+		t.Errorf("they are %s and %s", a.State, b.State)
+	}
+	h.showThese(r.ID, turn)
+	h.approve(lead, r.ID)
+	_, _, err := h.Claim(h.ctx(), r.Execution)
+	h.ok(err)
+	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.showThese(r.ID, turn, r.Execution)
+	asks := h.surfacesOf(r.Execution)[0]
+	if got := h.vanishes(asks); got.State != store.OutboxLost || len(h.timers(store.TimerRepost)) == 0 {
+		t.Errorf("the question about the run is %s", got.State)
+	}
+	h.say(bob, "and?")
+	if got := h.surface(asks.ID); got.State != store.OutboxWanted {
+		t.Errorf("the question about the run is %s", got.State)
+	}
+	h.showThese(r.ID, turn, r.Execution)
+	h.vanishes(h.surface(asks.ID))
+	h.clock.pass(expiresAfter)
+	h.due() // the model is told that nobody knows; people may still say
+	if got := h.surface(asks.ID); got.State != store.OutboxWanted {
+		t.Errorf("the question about the run is %s near its deadline", got.State)
+	}
+	h.answer(turn)
+}
+
+// TestTheDeadlineIsPutOff: what vanished waits for the new one.
+func TestTheDeadlineIsPutOff(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[2].Stages = []approvers.Stage{{Approver: "support-agent", Quorum: 1}, {Approver: "team-lead", Quorum: 1}}
+	}))
+	r := h.ask(`apply_discount {}`)
+	h.showThese(r.ID, r.Turn)
+	step := h.only(r.Turn, store.OutboxStep)
+	h.vanishes(step)
+	h.clock.pass(expiresAfter / 2)
+	h.approve(support, r.ID)
+	h.clock.pass(expiresAfter / 2)
+	h.due()
+	if got := h.surface(step.ID); got.State != store.OutboxLost {
+		t.Errorf("half of its new time is left, and it is %s", got.State)
+	}
+	h.clock.pass(expiresAfter / 4)
+	h.due()
+	if got := h.surface(step.ID); got.State != store.OutboxWanted {
+		t.Errorf("a quarter of its new time is left, and it is %s", got.State)
+	}
+}
+
+// TestVanishedMeanwhile: a deletion that overtakes the record of the post, and one during an update, are not lost; what
+// was posted anew because Slack let nothing be changed any more is told apart from what was there.
+func TestVanishedMeanwhile(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	card := h.only(r.ID, store.OutboxCard)
+	card.Channel, card.TS = "C0002", "300.1"
+	h.vanishes(card) // nobody knows yet what it showed
+	h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 1 {
+		t.Fatalf("it is %+v", got)
+	}
+	h.say(bob, "hello?")
+	back := h.surface(card.ID)
+	back.Channel, back.TS = "C0002", "300.2"
+	h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
+	read := h.surface(card.ID)
+	h.vanishes(read)
+	h.ok(h.Delivered(h.ctx(), read, h.posted(read))) // the answer to an update that was under way
+	h.ok(h.Unchanged(h.ctx(), read))
+	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 2 || got.Posts != 3 {
+		t.Errorf("it is %+v", got)
+	}
+	h.say(bob, "hello?")
+	back = h.surface(card.ID)
+	back.Channel, back.TS = "C0002", "300.3"
+	h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
+	h.ok(h.Replace(h.ctx(), back))
+	h.ok(h.Replace(h.ctx(), back))
+	if got := h.surface(card.ID); got.State != store.OutboxWanted || got.Round != 3 || got.TS != "" {
+		t.Errorf("it is %+v", got)
+	}
+}
+
+// TestReminderFindsOut that a card is gone of which nobody told: it is posted again at once then.
+func TestReminderFindsOut(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	card := h.show(h.only(r.ID, store.OutboxCard))
+	h.clock.pass(escalateAfter)
+	h.due()
+	read := h.surface(card.ID)
+	if read.State != store.OutboxWanted || !read.RepostIfLost {
+		t.Fatalf("it is %+v", read)
+	}
+	h.ok(h.MarkLost(h.ctx(), read))
+	if got := h.surface(card.ID); got.State != store.OutboxWanted || got.TS != "" || got.RepostIfLost || got.Round != 1 {
+		t.Errorf("it is %+v", got)
+	}
+}

@@ -1,0 +1,200 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// busy is an office in which something of every kind is open, and what there is to look at afterwards.
+type busy struct {
+	*harness
+	waits, approved, executing, unknown approvers.Request
+	grant                               approvers.Grant
+	automatic, running, reading         store.Call
+	question                            store.Call
+	click                               string
+}
+
+func newBusy(t *testing.T) *busy {
+	b := &busy{harness: newHarness(t)}
+	b.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Tools[4].Confirm = true }))
+	b.tools.asks("ask_people")
+	b.grant = b.granted(3)
+	b.sayIn("another", alice, "hello") // queued for the model
+	thread := 0
+	in := func(spec ...string) []store.Call {
+		thread++
+		return b.propose(b.sayIn(fmt.Sprint("thread-", thread), alice, "please").Turn, spec...)
+	}
+	two := in(`cancel_account {"order_id":"1"}`, `cancel_account {"order_id":"2"}`)
+	b.waits, b.approved = b.request(two[0].Request), b.request(two[1].Request)
+	b.approve(fin1, b.approved.ID)
+	b.executing = b.request(in(`cancel_account {"order_id":"3"}`)[0].Request)
+	b.approve(fin1, b.executing.ID)
+	b.claims(b.executing.Execution)
+	b.unknown = b.request(in(`cancel_account {"order_id":"4"}`)[0].Request)
+	b.approve(fin1, b.unknown.ID)
+	b.claims(b.unknown.Execution)
+	b.ok(b.MarkUnknown(b.ctx(), b.unknown.Execution))
+	automatic := in(`update_address {"order_id":"5"}`, `update_address {"order_id":"6"}`, `search_orders {}`)
+	b.automatic, b.running, b.reading = automatic[0], automatic[1], automatic[2]
+	b.claims(b.running.Execution)
+	b.claims(b.reading.Execution)
+	b.question = in(question)[0]
+	b.sayIn("thread-1", bob, "and what about me?") // waits for the turn under way
+	b.click = b.clickOn(fin1, approvers.Approve, b.waits.ID).Inbox
+	return b
+}
+
+func (b *busy) claims(execution string) {
+	b.t.Helper()
+	_, run, err := b.Claim(b.ctx(), execution)
+	b.ok(err)
+	if !run {
+		b.t.Fatalf("%s is not to be run", execution)
+	}
+}
+
+var taken = time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
+
+var fromBackup = workflow.Restoration{Who: anna.ID, Backup: "monday.db", Hash: "00ff", Taken: taken}
+
+// stopping fails every write after so many.
+type stopping struct {
+	store.Store
+	left int
+}
+
+var errKilled = errors.New("killed")
+
+func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if s.left == 0 {
+		return errKilled
+	}
+	s.left--
+	return s.Store.Update(ctx, fn)
+}
+
+// Nothing that was open can act any more; everybody is told that it may have happened, and nobody that it did not.
+func TestRestored(t *testing.T) {
+	b := newBusy(t)
+	b.reopen()
+	unseen, err := b.Unseen(b.ctx())
+	b.ok(err)
+	var runs []string
+	for _, e := range unseen {
+		runs = append(runs, e.ID)
+	}
+	slices.Sort(runs)
+	if want := slices.Sorted(slices.Values([]string{b.executing.Execution, b.unknown.Execution, b.running.Execution})); !slices.Equal(runs, want) {
+		t.Errorf("runs whose end nobody saw: %v; want %v", runs, want)
+	}
+	b.ok(b.Restored(b.ctx(), fromBackup))
+	b.wantNothingOpen()
+	for _, r := range []approvers.Request{b.waits, b.approved} {
+		after := b.wantState(r.ID, approvers.Voided)
+		if !after.Lost || !contains(after.Reason, "a backup of 2026-03-02 09:30:00 UTC") || !contains(after.Reason, "it may have been decided, and run") {
+			t.Errorf("%+v", after)
+		}
+		if c := b.wantOutcome(r.Call, approvers.OutcomeVoided); !contains(c.Result, "Do not call it again") || contains(c.Result, "was not run") {
+			t.Errorf("the agent is told %s", c.Result)
+		}
+		for _, s := range b.surfacesOf(r.ID) {
+			if s.State != store.OutboxWanted {
+				t.Errorf("the %s at %s is not shown anew", s.Kind, s.To)
+			}
+		}
+	}
+	for _, e := range []string{b.executing.Execution, b.unknown.Execution, b.running.Execution} {
+		if got := b.execution(e); got.State != approvers.ExecutionUnknown {
+			t.Errorf("%s of %s is %s", e, got.Tool, got.State)
+		}
+	}
+	for _, call := range []string{b.executing.Call, b.unknown.Call, b.running.ID} {
+		b.wantOutcome(call, approvers.OutcomeUnknown)
+	}
+	b.ok(b.Report(b.ctx(), workflow.Click{Who: anna, Execution: b.executing.Execution, Reason: "seen at the bank"}, workflow.Happened))
+	if c := b.wantOutcome(b.automatic.ID, approvers.OutcomeVoided); !contains(c.Result, "it may have been decided, and run") || b.execution(c.Execution).State != approvers.ExecutionNone {
+		t.Errorf("what had not begun: %s, %s", b.execution(c.Execution).State, c.Result)
+	}
+	b.wantOutcome(b.reading.ID, approvers.OutcomeError)
+	b.wantOutcome(b.question.ID, approvers.OutcomeVoided)
+	if g := b.harness.grant(b.grant.ID); g.State != approvers.GrantRevoked || g.ClosedBy != anna.ID {
+		t.Errorf("the grant is %s", g.State)
+	}
+	row := view(b.harness, func(r store.Reader) (store.Inbox, error) { return r.Inbox(b.click) })
+	if row.HandledAt.IsZero() || !contains(row.Note, "set aside") {
+		t.Errorf("the click: %+v", row)
+	}
+	_, err = b.Decide(b.ctx(), b.clickOn(fin1, approvers.Approve, b.waits.ID))
+	wantDenied(t, err, approvers.DeniedResolved)
+
+	turn := b.turn(b.waits.Turn)
+	if turn.State != approvers.TurnStopped || !turn.CanRetry || !contains(turn.Problem, "put back from a backup of 2026-03-02 09:30:00 UTC") {
+		t.Errorf("the turn: %+v", turn)
+	}
+	b.wantKinds(approvers.InstallationChain, "restored")
+	records := view(b.harness, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(approvers.InstallationChain) })
+	if f := records[0].Facts; records[0].Actor != anna.ID || f["backup"] != "monday.db" || f["sha256"] != "00ff" || f["requests"] != "2" || f["runs"] != "4" || f["deliveries"] == "0" || f["grants"] != "1" {
+		t.Errorf("recorded as %+v", records[0])
+	}
+	b.ok(b.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: b.turns[len(b.turns)-1]}))
+}
+
+// wantNothingOpen checks that nothing is left that could act, whatever runs on the store now.
+func (b *busy) wantNothingOpen() {
+	b.t.Helper()
+	b.invariants()
+	for _, kind := range []store.TimerKind{store.TimerRun, store.TimerThink, store.TimerInbox, store.TimerExpire, store.TimerEscalate, store.TimerModelQuestion, store.TimerLeave, store.TimerGrant} {
+		if left := b.timers(kind); len(left) > 0 {
+			b.t.Errorf("there is still %s to do: %v", kind, left)
+		}
+	}
+	if left := view(b.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 10) }); len(left) > 0 {
+		b.t.Errorf("%d requests are open", len(left))
+	}
+	if left := b.grants(); len(left) > 0 {
+		b.t.Errorf("%d grants are open", len(left))
+	}
+	for _, e := range []string{b.waits.Execution, b.approved.Execution, b.executing.Execution, b.unknown.Execution, b.automatic.Execution, b.running.Execution, b.reading.Execution} {
+		b.notRun(e)
+	}
+}
+
+// It may stop anywhere and be begun again, and comes to the same; done twice, it changes nothing more.
+func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
+	for n := 0; ; n++ {
+		b := newBusy(t)
+		b.ok(b.store.Close())
+		b.open(func(s store.Store) store.Store { return &stopping{s, n} })
+		err := b.Restored(b.ctx(), fromBackup)
+		if err != nil && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		b.invariants()
+		b.reopen()
+		if err != nil && slices.Contains(strings.Fields(b.kinds(approvers.InstallationChain)), "restored") {
+			t.Fatalf("killed in write %d: it is recorded before it is done", n)
+		}
+		b.ok(b.Restored(b.ctx(), fromBackup))
+		b.wantNothingOpen()
+		if err == nil {
+			b.wantKinds(approvers.InstallationChain, "restored restored")
+			t.Logf("killed in each of %d writes, and begun again", n)
+			if n < 10 {
+				t.Errorf("it is done in %d writes", n)
+			}
+			return
+		}
+		b.wantKinds(approvers.InstallationChain, "restored")
+	}
+}

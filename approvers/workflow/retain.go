@@ -1,0 +1,241 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Retained says what was erased because of its age.
+type Retained struct {
+	Conversations int
+	Chains        int // of the history
+	Records       int // in those chains
+}
+
+// How much is looked at together.
+const (
+	retainPage  = 100 // conversations, or chains
+	retainBatch = 100 // records that one transaction deletes: everybody else's commits wait for it
+	retainTexts = 25  // calls whose texts one transaction erases
+)
+
+// Retain erases what is older than the policy keeps it: conversations with everything that was written in them, the
+// audit's texts included, and later the records of the audit. What still waits for somebody is kept. It may be stopped
+// at any moment, and goes on the next time.
+func (w *Workflow) Retain(ctx context.Context) (done Retained, err error) {
+	keep := w.Policy().Retention
+	if keep.Conversations > 0 {
+		if done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations)); err != nil {
+			return done, err
+		}
+	}
+	if keep.Records > 0 {
+		err = w.retainChains(ctx, w.now().Add(-keep.Records), &done)
+	}
+	return done, err
+}
+
+func (w *Workflow) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
+	kept := map[string]bool{} // they stay, and come first in each list
+	for {
+		var page []store.Conversation
+		err := w.Store.View(ctx, func(r store.Reader) (err error) {
+			page, err = r.ConversationsBefore(before, len(kept)+retainPage)
+			return err
+		})
+		if err != nil {
+			return erased, err
+		}
+		page = slices.DeleteFunc(page, func(c store.Conversation) bool { return kept[c.ID] })
+		if len(page) == 0 {
+			return erased, nil
+		}
+		for _, c := range page {
+			gone, err := w.retainConversation(ctx, c.ID, before)
+			if err != nil {
+				return erased, err
+			}
+			if gone {
+				erased++
+			} else {
+				kept[c.ID] = true
+			}
+		}
+	}
+}
+
+// retainConversation erases a conversation, a part in each transaction: first the texts beside its history, then what
+// belongs to it. It reports false where something of it still waits. All of it is looked at once, beside the
+// transactions, which others wait for; those make sure that nothing was begun since.
+func (w *Workflow) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
+	var c store.Conversation
+	var calls []store.Call
+	over := false
+	err = w.Store.View(ctx, func(r store.Reader) (err error) {
+		if c, err = r.Conversation(id); err != nil {
+			return ignoreNotFound(err)
+		}
+		if calls, err = callsIn(r, id); err != nil {
+			return err
+		}
+		over, err = isOver(r, c, calls, before)
+		return err
+	})
+	for err == nil && over && !gone {
+		part := calls[:min(len(calls), retainTexts)]
+		err = w.update(ctx, "retain", func(t *tx) error {
+			gone = false
+			now, err := t.Conversation(id)
+			if over = err == nil && now.Version == c.Version; !over {
+				return ignoreNotFound(err) // somebody wrote there meanwhile
+			}
+			if len(part) > 0 {
+				return t.eraseTexts(part)
+			}
+			gone, err = t.EraseConversation(id, retainBatch)
+			return err
+		})
+		calls = calls[len(part):]
+	}
+	return gone, err
+}
+
+// isOver reports whether a conversation with these calls is as old as that, and nothing of it waits for somebody.
+func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
+	if c.Turn != "" || !c.LastAt.Before(before) {
+		return false, nil
+	}
+	grants, err := r.OpenGrants("")
+	if err != nil || slices.ContainsFunc(grants, func(g approvers.Grant) bool { return g.Conversation == c.ID }) {
+		return false, err
+	}
+	for _, call := range calls {
+		if call.Execution == "" {
+			continue
+		}
+		e, err := r.Execution(call.Execution)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+		if e.State == approvers.ExecutionExecuting || e.State == approvers.ExecutionUnknown {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// callsIn lists the calls of all turns of a conversation.
+func callsIn(r store.Reader, id string) (all []store.Call, err error) {
+	messages, err := r.Messages(id, 0)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{"": true}
+	for _, m := range messages {
+		if seen[m.Turn] {
+			continue
+		}
+		seen[m.Turn] = true
+		calls, err := r.Calls(m.Turn)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, calls...)
+	}
+	return all, nil
+}
+
+// eraseTexts erases what lies beside the history of calls. Each chain says so itself; its records and their hashes
+// stay.
+func (t *tx) eraseTexts(calls []store.Call) error {
+	for _, call := range calls {
+		for _, chain := range []string{call.Request, call.Execution, call.ID} {
+			if chain == "" {
+				continue
+			}
+			seqs, err := t.ErasePayloads(chain)
+			if err != nil {
+				return err
+			}
+			if len(seqs) == 0 {
+				continue
+			}
+			facts := approvers.Erasure{Seqs: seqs}.Facts()
+			facts["why"] = "age"
+			if err := t.audit(chain, approvers.AuditErased, "", facts, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// retainChains removes the chains whose last record is as old as that, and counts them.
+func (w *Workflow) retainChains(ctx context.Context, before time.Time, done *Retained) error {
+	for after, more := "", true; more; {
+		var old []string
+		err := w.Store.View(ctx, func(r store.Reader) error {
+			page, err := r.AuditChains(after, retainPage)
+			if err != nil {
+				return err
+			}
+			old, more = nil, len(page) == retainPage
+			for _, chain := range page {
+				after = chain
+				head, err := r.AuditHead(chain)
+				if errors.Is(err, store.ErrDamaged) || err == nil && head.At.IsZero() {
+					continue // how old it is can't be read: it stays
+				}
+				if err != nil {
+					return err
+				}
+				if chain != approvers.InstallationChain && head.At.Before(before) {
+					old = append(old, chain)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, chain := range old {
+			records, err := w.prune(ctx, chain, before)
+			if err != nil {
+				return err
+			}
+			if records > 0 {
+				done.Chains++
+				done.Records += records
+			}
+		}
+	}
+	return nil
+}
+
+// prune removes a chain that nothing belongs to any more, and records that in the installation's chain. It says how
+// many records that were; 0: it stays.
+func (w *Workflow) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
+	err = w.update(ctx, "prune", func(t *tx) error {
+		records = 0
+		head, err := t.AuditHead(chain)
+		if err != nil || !head.At.Before(before) {
+			return ignoreNotFound(err)
+		}
+		if r, err := t.Request(chain); err == nil && r.State.Open() {
+			return nil
+		} else if ignoreNotFound(err) != nil {
+			return err
+		}
+		if records, err = t.PruneChain(chain); err != nil {
+			return err
+		}
+		facts := approvers.Pruning{Chain: chain, Records: uint64(records), Head: head.Hash}.Facts()
+		return t.audit(approvers.InstallationChain, approvers.AuditPruned, "", facts, nil)
+	})
+	return records, err
+}

@@ -1,0 +1,168 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+const aDay = 24 * time.Hour
+
+// keeping has the policy keep conversations for 90 days and records for three years.
+func keeping(h *harness) {
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}
+	}))
+}
+
+func (h *harness) retain(conversations, chains int) (done workflow.Retained) {
+	h.t.Helper()
+	done, err := h.Retain(h.ctx())
+	h.ok(err)
+	if done.Conversations != conversations || done.Chains != chains {
+		h.t.Fatalf("%+v were erased; want %d conversations and %d chains", done, conversations, chains)
+	}
+	return done
+}
+
+func (h *harness) hasConversation(id string) bool {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (bool, error) {
+		_, err := r.Conversation(id)
+		return err == nil, nil
+	})
+}
+
+// payloadsOf counts the texts beside a chain's records.
+func (h *harness) payloadsOf(chain string) (n int) {
+	h.t.Helper()
+	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+		n += view(h, func(r store.Reader) (int, error) {
+			_, err := r.AuditPayload(chain, a.Seq)
+			if errors.Is(err, store.ErrNotFound) {
+				return 0, nil
+			}
+			return 1, err
+		})
+	}
+	return n
+}
+
+// What people wrote goes after its time, and says so in its chain; the records go later, and the installation's chain
+// says which they were. All of that verifies.
+func TestRetention(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	r := h.ask(`issue_refund {"amount":5}`)
+	h.approve(lead, r.ID)
+	h.run(r.Execution, "refunded")
+	h.answer(r.Turn)
+	if h.payloadsOf(r.ID) == 0 {
+		t.Fatal("there is nothing to erase")
+	}
+	h.clock.pass(89 * aDay)
+	h.retain(0, 0)
+	h.clock.pass(2 * aDay)
+	h.retain(1, 0)
+	h.retain(0, 0)
+	if h.hasConversation(r.Conversation) || h.payloadsOf(r.ID) != 0 {
+		t.Error("what was written is still there")
+	}
+	h.wantKinds(r.ID, "proposed decided approved executing executed returned erased")
+	h.ok(h.store.Check(h.ctx()))
+
+	h.clock.pass(3*365*aDay + time.Hour)
+	if done := h.retain(0, 1); done.Records != 7 {
+		t.Errorf("%d records are said to be removed, and there were 7", done.Records)
+	}
+	h.retain(0, 0)
+	if kinds := h.kinds(r.ID); kinds != "" {
+		t.Errorf("the records are still there: %s", kinds)
+	}
+	h.wantKinds(approvers.InstallationChain, "pruned")
+	h.ok(h.store.Check(h.ctx()))
+	h.turns = nil // the books look for turns that are there
+}
+
+// What waits for somebody is kept, however old it is: a turn under way, an outcome that nobody knows, a grant in force.
+func TestRetentionKeepsWhatWaits(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	waits := h.ask(`issue_refund {"amount":5}`)
+	h.clock.pass(91 * aDay)
+	h.retain(0, 0)
+	if !h.hasConversation(waits.Conversation) {
+		t.Error("a conversation in which somebody is asked is gone")
+	}
+
+	other := newHarness(t)
+	keeping(other)
+	r := other.ask(`issue_refund {"amount":5}`)
+	other.approve(lead, r.ID)
+	_, run, err := other.Claim(other.ctx(), r.Execution)
+	other.ok(err)
+	if !run {
+		t.Fatal("it was not to be run")
+	}
+	other.ok(other.MarkUnknown(other.ctx(), r.Execution))
+	other.clock.pass(expiresAfter)
+	other.due() // the model is told that nobody knows
+	other.answer(r.Turn)
+	other.clock.pass(91 * aDay)
+	other.retain(0, 0)
+	if !other.hasConversation(r.Conversation) {
+		t.Error("a conversation with an outcome that nobody knows is gone")
+	}
+}
+
+// Without a word in the policy everything is kept.
+func TestNoRetention(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":5}`)
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	h.clock.pass(20 * 365 * aDay)
+	h.retain(0, 0)
+	if !h.hasConversation(r.Conversation) {
+		t.Error("the conversation is gone")
+	}
+}
+
+// A conversation in which somebody writes while it is erased is kept: what was erased of it so far is gone, and nothing
+// else goes.
+func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	r := h.ask(`issue_refund {"amount":5}`)
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	h.clock.pass(91 * aDay)
+	wrote := false
+	h.Store = &between{Store: h.store, before: func() {
+		if !wrote {
+			wrote = true
+			h.say(alice, "one more thing")
+		}
+	}}
+	h.retain(0, 0)
+	if !wrote || !h.hasConversation(r.Conversation) {
+		t.Error("the conversation is gone")
+	}
+	h.ok(h.store.Check(h.ctx()))
+}
+
+// between is a store before the next transaction of which something else happens.
+type between struct {
+	store.Store
+	before func()
+}
+
+func (b *between) Update(ctx context.Context, fn func(store.Tx) error) error {
+	b.before()
+	return b.Store.Update(ctx, fn)
+}

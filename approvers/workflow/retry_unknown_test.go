@@ -1,0 +1,328 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// lost has a call run whose outcome nobody knows, and returns it as it is then.
+func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
+	h.t.Helper()
+	c := h.propose(h.say(alice, "please").Turn, spec)[0]
+	for _, who := range by {
+		h.approve(who, c.Request)
+	}
+	_, run, err := h.Claim(h.ctx(), c.Execution)
+	if h.ok(err); !run {
+		h.t.Fatalf("%s does not run", c.Tool)
+	}
+	h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+	return h.call(c.ID)
+}
+
+// again asks for a call once more.
+func (h *harness) again(who approvers.Identity, execution string) error {
+	h.t.Helper()
+	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Execution: execution, Channel: "C0002"}
+	h.receive(c)
+	return h.RetryUnknown(h.ctx(), c)
+}
+
+func (h *harness) reports(who approvers.Identity, execution string, what workflow.Report) error {
+	h.t.Helper()
+	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Execution: execution, Reason: "RF-9", Channel: "C0002"}
+	h.receive(c)
+	return h.Report(h.ctx(), c, what)
+}
+
+// Asking again is a new execution of the same bytes, with a new request that has all its stages. The earlier run stays
+// unknown, and the model is told what comes of the new one, and that there may have been two.
+func TestAskAgain(t *testing.T) {
+	h := newHarness(t)
+	c := h.lost(`issue_refund {"amount": 600.0}`, lead, fin1, fin2)
+	first := h.request(c.Request)
+	h.ok(h.again(fin1, c.Execution))
+
+	after := h.call(c.ID)
+	r, e := h.request(after.Request), h.execution(after.Execution)
+	if after.Request == c.Request || after.Execution == c.Execution || after.Outcome != "" {
+		t.Fatalf("%+v", after)
+	}
+	if string(r.Args) != `{"amount": 600.0}` || r.Digest == first.Digest || e.After != c.Execution || e.State != approvers.ExecutionNone {
+		t.Errorf("asked for %s under %s, after %q, as %s", r.Args, r.Digest, e.After, e.State)
+	}
+	if r.State != approvers.Pending || r.Stage != 0 || len(r.Decisions) != 0 || len(r.Plan.Stages) != 2 || r.Facts.Asker != alice.ID {
+		t.Errorf("the new request: %s at stage %d of %d with %d decisions, for %s", r.State, r.Stage, len(r.Plan.Stages), len(r.Decisions), r.Facts.Asker)
+	}
+	if a := r.Retry; a == nil || a.Execution != c.Execution || a.By != fin1.ID || a.LostAt.IsZero() {
+		t.Errorf("it says of the earlier run %+v", a)
+	}
+	if was := h.execution(c.Execution); was.State != approvers.ExecutionUnknown || h.request(first.ID).State != approvers.Consumed {
+		t.Errorf("the earlier run is %s", was.State)
+	}
+	if _, left := h.timers(store.TimerLeave)[c.Execution]; left {
+		t.Error("the model would be told that nobody knows")
+	}
+	h.only(r.ID, store.OutboxCard)
+	h.notRun(after.Execution)
+
+	for _, who := range []approvers.Identity{lead, fin1, fin2} {
+		h.approve(who, r.ID)
+	}
+	h.run(after.Execution, "refunded")
+	done := h.wantOutcome(c.ID, approvers.OutcomeExecuted)
+	if !contains(done.Result, "refunded") || !contains(done.Result, "it may have happened besides") {
+		t.Errorf("the model is told %s", done.Result)
+	}
+	h.wantKinds(first.ID, "proposed decided advanced decided decided approved executing unknown reported")
+	h.wantKinds(r.ID, "proposed decided advanced decided decided approved executing executed returned")
+	h.answer(c.Turn)
+	h.ok(h.reports(alice, c.Execution, workflow.Happened)) // it is still good to know
+	if was := h.execution(c.Execution); was.State != approvers.ExecutionSucceeded || h.call(c.ID).Result != done.Result {
+		t.Errorf("reported later: %s, and the model's result is %s", was.State, h.call(c.ID).Result)
+	}
+}
+
+// A call that ran without asking, or under a grant, is asked about when it is asked for again: by whom the policy would
+// ask.
+func TestAskAgainAlwaysAsks(t *testing.T) {
+	h := newHarness(t)
+	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })
+	c := h.lost(`update_address {}`)
+	if c.Request != "" {
+		t.Fatal("people were asked")
+	}
+	h.ok(h.again(alice, c.Execution))
+	r := h.request(h.call(c.ID).Request)
+	if r.State != approvers.Pending || r.Plan.Stages[0].Approver != "support-agent" || r.Plan.Why[1] != "nobody knows whether an earlier run of it happened" {
+		t.Errorf("%s for %+v because %q", r.State, r.Plan.Stages, r.Plan.Why)
+	}
+	h.notRun(h.call(c.ID).Execution)
+	h.approve(support, r.ID)
+	h.run(h.call(c.ID).Execution, "moved")
+	h.answer(c.Turn)
+}
+
+// A grant in force covers no call that is asked for again, and the cap on what one person causes counts it.
+func TestAskAgainUnderAGrant(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Caps.Requester = approvers.Limit{Count: 2, Per: time.Hour} }))
+	g := h.granted(2)
+	c := h.next(oneRefund)
+	_, run, err := h.Claim(h.ctx(), c.Execution)
+	if h.ok(err); !run {
+		t.Fatal("it does not run under the grant")
+	}
+	h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+	h.ok(h.again(lead, c.Execution)) // who gave the grant may say what happened, and so ask again
+	after := h.call(c.ID)
+	r := h.wantState(after.Request, approvers.Pending)
+	if e := h.execution(after.Execution); e.Grant != "" || h.grant(g.ID).Left != 1 {
+		t.Errorf("under grant %q, of which %d are left", e.Grant, h.grant(g.ID).Left)
+	}
+	if r.StepUp != "" {
+		t.Errorf("the second request of an hour: %s", r.StepUp)
+	}
+	h.approve(lead, r.ID)
+	_, _, err = h.Claim(h.ctx(), after.Execution)
+	h.ok(err)
+	h.ok(h.MarkUnknown(h.ctx(), after.Execution))
+	h.ok(h.again(lead, after.Execution))
+	if third := h.request(h.call(c.ID).Request); third.StepUp == "" {
+		t.Error("a third request of an hour asks for no typed value")
+	}
+	h.reject(lead, h.call(c.ID).Request)
+	h.answer(c.Turn)
+}
+
+// Why something can't be asked again, each with its reason: then it stays as it was.
+func TestAskAgainDenied(t *testing.T) {
+	const refund = `issue_refund {"amount":1}`
+	guest, stranger := person("U0300"), person("U0400")
+	guest.Guest, stranger.Foreign = true, true
+	for name, c := range map[string]struct {
+		who    approvers.Identity
+		before func(*harness, store.Call)
+		code   approvers.Code
+	}{
+		"a colleague":                   {bob, nil, approvers.DeniedNotMember},
+		"another role":                  {support, nil, approvers.DeniedNotMember},
+		"a lead who was not told of it": {fin1, nil, approvers.DeniedNotMember},
+		"a guest":                       {guest, nil, approvers.DeniedGuest},
+		"a stranger":                    {stranger, nil, approvers.DeniedForeign},
+		"nobody known":                  {approvers.Identity{}, nil, approvers.DeniedUnidentified},
+		"the agent was told": {lead, func(h *harness, c store.Call) {
+			h.ok(h.reports(lead, c.Execution, workflow.Leave))
+		}, approvers.DeniedReturned},
+		"the agent was told in time": {lead, func(h *harness, c store.Call) {
+			h.clock.pass(expiresAfter)
+			h.due()
+		}, approvers.DeniedReturned},
+		"somebody knows": {lead, func(h *harness, c store.Call) {
+			h.ok(h.reports(alice, c.Execution, workflow.DidNot))
+		}, approvers.DeniedResolved},
+		"it is asked again": {lead, func(h *harness, c store.Call) { h.ok(h.again(alice, c.Execution)) }, approvers.DeniedAgain},
+		"it was asked again, and rejected": {lead, func(h *harness, c store.Call) {
+			h.ok(h.again(alice, c.Execution))
+			h.reject(lead, h.call(c.ID).Request)
+		}, approvers.DeniedAgain},
+		"the tool is gone": {lead, func(h *harness, c store.Call) {
+			h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Agents[0].Tools = []string{"search_orders"} }))
+		}, approvers.DeniedNotAgain},
+		"the tool takes other arguments": {lead, func(h *harness, c store.Call) {
+			h.tools.change("issue_refund", func(t *workflow.Tool) { t.Check = func(json.RawMessage) error { return errors.New("amount: too odd") } })
+		}, approvers.DeniedNotAgain},
+		"nobody could allow it": {lead, func(h *harness, c store.Call) {
+			h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 5}} }))
+		}, approvers.DeniedNotAgain},
+		"it is only observed": {lead, func(h *harness, c store.Call) {
+			h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[3].Mode = approvers.Observe }))
+		}, approvers.DeniedNotAgain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			call := h.lost(refund, lead)
+			if c.before != nil {
+				c.before(h, call)
+			}
+			was := h.call(call.ID)
+			denied := wantDenied(t, h.again(c.who, call.Execution), c.code)
+			if now := h.call(call.ID); now.Execution != was.Execution || now.Request != was.Request || now.Outcome != was.Outcome {
+				t.Errorf("%+v became %+v", was, now)
+			}
+			if c.code == approvers.DeniedNotAgain && denied.Detail == "" || c.code == approvers.DeniedAgain && denied.By != alice.ID {
+				t.Errorf("told of %+v", denied)
+			}
+			if !contains(h.kinds(call.Request), "denied") {
+				t.Errorf("the history has %s", h.kinds(call.Request))
+			}
+		})
+	}
+	h := newHarness(t)
+	wantDenied(t, h.again(lead, "exec_none"), approvers.DeniedNotFound)
+}
+
+// The leads whom escalation told, and those who asked, may; after a lost run of what was asked again, it is asked again
+// once more.
+func TestAskAgainAndAgain(t *testing.T) {
+	h := newHarness(t)
+	c := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":1}`)[0]
+	h.clock.pass(escalateAfter)
+	h.due()
+	h.approve(fin1, c.Request)
+	execution := c.Execution
+	for i, who := range []approvers.Identity{fin2, alice, lead} {
+		_, run, err := h.Claim(h.ctx(), execution)
+		if h.ok(err); !run {
+			t.Fatalf("run %d does not begin", i+1)
+		}
+		h.ok(h.MarkUnknown(h.ctx(), execution))
+		h.ok(h.again(who, execution))
+		r := h.request(h.call(c.ID).Request)
+		if r.Retry.Execution != execution || r.Retry.By != who.ID {
+			t.Errorf("asked again %+v", r.Retry)
+		}
+		execution = r.Execution
+		h.approve(lead, r.ID)
+	}
+	h.run(execution, "refunded")
+	h.answer(c.Turn)
+}
+
+// What is found out about the earlier run reaches those who decide about the new one. If it happened, the new request
+// ends, and the agent is told what was found: nothing runs twice that anybody knows to have run.
+func TestReportOnTheEarlierRun(t *testing.T) {
+	h := newHarness(t)
+	c := h.lost(`issue_refund {"amount":1}`, lead)
+	h.ok(h.again(lead, c.Execution))
+	r := h.request(h.call(c.ID).Request)
+	wantDenied(t, h.reports(lead, c.Execution, workflow.Leave), approvers.DeniedNothing)
+	h.showAll()
+	h.ok(h.reports(alice, c.Execution, workflow.DidNot))
+	if a := h.request(r.ID).Retry; a.Found != approvers.ExecutionFailed || a.FoundBy != alice.ID || !contains(h.wanted(r.ID), "card") {
+		t.Errorf("the new request says %+v; to be shown: %q", a, h.wanted(r.ID))
+	}
+	h.wantState(r.ID, approvers.Pending)
+	h.approve(lead, r.ID)
+	h.run(h.call(c.ID).Execution, "refunded")
+	if got := h.wantOutcome(c.ID, approvers.OutcomeExecuted); got.Result != "refunded" {
+		t.Errorf("the model is told %s", got.Result)
+	}
+	h.answer(c.Turn)
+
+	for name, approved := range map[string]bool{"while it waits": false, "before it runs": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			c := h.lost(`issue_refund {"amount":1}`, lead)
+			h.ok(h.again(lead, c.Execution))
+			r := h.request(h.call(c.ID).Request)
+			if approved {
+				h.approve(lead, r.ID)
+			}
+			h.ok(h.reports(alice, c.Execution, workflow.Happened))
+			h.wantState(r.ID, approvers.Voided)
+			h.notRun(h.call(c.ID).Execution)
+			if got := h.wantOutcome(c.ID, approvers.OutcomeExecuted); !contains(got.Result, "a person reported that it happened") || !contains(got.Result, "RF-9") {
+				t.Errorf("the model is told %s", got.Result)
+			}
+			h.answer(c.Turn)
+		})
+	}
+}
+
+// What was changed before the earlier run is asked for again as it was changed, beside the card that it shared with
+// others.
+func TestAskAgainAfterAnEdit(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "please").Turn
+	cs := h.propose(turn, `issue_refund {"amount":5}`, `issue_refund {"amount":6}`)
+	_, err := h.Decide(h.ctx(), h.edit(lead, cs[0].Request, `{"amount":4}`))
+	h.ok(err)
+	h.approve(lead, cs[1].Request)
+	edited := h.request(cs[0].Request)
+	for _, e := range []string{edited.Execution, cs[1].Execution} {
+		_, _, err := h.Claim(h.ctx(), e)
+		h.ok(err)
+		h.ok(h.MarkUnknown(h.ctx(), e))
+		h.ok(h.again(lead, e))
+	}
+	again := h.request(h.call(cs[0].ID).Request)
+	if string(again.Args) != `{"amount":4}` || len(again.Edits) != 1 || again.Preview != "Refund of 4" {
+		t.Errorf("asked for %s with %d changes: %s", again.Args, len(again.Edits), again.Preview)
+	}
+	other := h.request(h.call(cs[1].ID).Request)
+	if other.Bundle == "" || other.Bundled() {
+		t.Errorf("in the bundle %q, decided there: %t", other.Bundle, other.Bundled())
+	}
+	h.only(other.ID, store.OutboxCard)
+	for _, r := range []approvers.Request{again, other} {
+		h.reject(lead, r.ID)
+	}
+	got := h.wantOutcome(cs[0].ID, approvers.OutcomeRejected)
+	if !contains(got.Result, `"modified"`) || !contains(got.Result, "it may have happened besides") {
+		t.Errorf("the model is told %s", got.Result)
+	}
+	h.answer(turn)
+}
+
+// Withdrawing what is asked again, and what was said meanwhile, ends it as any other request.
+func TestAskAgainAndGoOn(t *testing.T) {
+	h := newHarness(t)
+	c := h.lost(`issue_refund {"amount":1}`, lead)
+	h.ok(h.again(alice, c.Execution))
+	h.say(bob, "never mind")
+	h.ok(h.WithdrawAll(h.ctx(), workflow.Click{Who: bob, Turn: c.Turn, At: h.clock.Now()}))
+	if got := h.wantOutcome(c.ID, approvers.OutcomeWithdrawn); !contains(got.Result, "it may have happened besides") {
+		t.Errorf("the model is told %s", got.Result)
+	}
+	if was := h.execution(c.Execution); was.State != approvers.ExecutionUnknown {
+		t.Errorf("the earlier run is %s", was.State)
+	}
+	h.answer(c.Turn)
+}

@@ -1,0 +1,160 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// ErrSeal says that the store does not hold what was sealed, or that the key belongs to another installation. No head
+// is signed over that.
+var ErrSeal = errors.New("the history is not what was signed last; look with: countersign audit verify")
+
+// sealBatch is how many records one head covers more than the one before, at most: its transaction is one among many.
+const sealBatch = 1024
+
+// sealed is what the next head is made from. It is written with each head, in the same transaction.
+type sealed struct {
+	Tree approvers.Tree `json:"tree"`
+	Key  string         `json:"key"` // the public key that signed the last head
+}
+
+// Seal signs a head over what was recorded since the last one, with the first of the keys; where it takes over from one
+// of the others, that one signs, too. It says how many records that were: as many as one head takes, so the caller
+// comes again until there are none.
+func (w *Workflow) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
+	err = w.update(ctx, "seal", func(t *tx) error {
+		last, err := lastHead(t)
+		if err != nil {
+			return err
+		}
+		entries, err := t.Journal(last.Size, sealBatch)
+		if records = len(entries); err != nil {
+			return err
+		}
+		if records > 0 {
+			if err := t.seal(last, entries, keys); err != nil {
+				return err
+			}
+		}
+		return t.postHead()
+	})
+	return records, err
+}
+
+func lastHead(r store.Reader) (store.Head, error) {
+	last, err := r.LastHead()
+	if errors.Is(err, store.ErrNotFound) {
+		return last, nil
+	}
+	return last, err
+}
+
+// seal puts the head that follows the last one.
+func (t *tx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
+	s, now, err := t.sealed(last, keys[0].Origin())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Leaf != now.Tree.Size || e.Chain == "" {
+			return fmt.Errorf("%w (record %d of the journal is missing or damaged)", ErrSeal, now.Tree.Size)
+		}
+		now.Tree.Add(approvers.LeafHash(e.Sum))
+	}
+	head := approvers.Head{Origin: keys[0].Origin(), Size: now.Tree.Size, Number: last.Number + 1, At: t.now}
+	if head.Root, err = now.Tree.Root(); err != nil {
+		return err
+	}
+	if last.Number > 0 {
+		head.Before = approvers.SumOf([]byte(last.Note))
+	}
+	signers := keys[:1]
+	if now.Key != keys[0].Public {
+		head.Key, head.After = keys[0].Public, now.Key
+		for _, k := range keys[1:] {
+			if k.Public == now.Key {
+				signers = []approvers.SealKey{keys[0], k}
+			}
+		}
+		now.Key = keys[0].Public
+	}
+	signed, err := head.Sign(signers...)
+	if err != nil {
+		return fmt.Errorf("sign a head: %w", err)
+	}
+	if err := t.PutHead(store.Head{Number: head.Number, Size: head.Size, Note: signed}); err != nil {
+		return err
+	}
+	if s.Value, err = json.Marshal(now); err != nil {
+		return err
+	}
+	return t.PutSetting(s)
+}
+
+// sealed reads what the next head is made from. Where that is not what the last head says, it is made anew from the
+// journal.
+func (t *tx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
+	s, err = t.Setting(store.SettingSeal)
+	if errors.Is(err, store.ErrNotFound) {
+		s, err = store.Setting{Key: store.SettingSeal, Value: []byte("{}")}, nil
+	}
+	if err != nil || last.Number == 0 {
+		return s, now, err
+	}
+	head, err := approvers.ReadHead(last.Note)
+	if err != nil {
+		return s, now, fmt.Errorf("%w (head %d)", ErrSeal, last.Number)
+	}
+	if head.Origin != origin {
+		return s, now, fmt.Errorf("%w (the key is that of %s, and the heads are of %s)", ErrSeal, origin, head.Origin)
+	}
+	if err := json.Unmarshal(s.Value, &now); err != nil || !now.made(head, last.Note) {
+		t.w.Log.Warn("what the next head is made from is not in order; it is made anew from the journal", "head", last.Number)
+		if now, err = resealed(t, last.Size); err != nil {
+			return s, now, err
+		}
+	}
+	if !now.made(head, last.Note) {
+		return s, now, fmt.Errorf("%w (head %d)", ErrSeal, last.Number)
+	}
+	return s, now, nil
+}
+
+// made reports whether a head was made from this.
+func (s sealed) made(h approvers.Head, signed string) bool {
+	root, err := s.Tree.Root()
+	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)
+}
+
+// resealed makes what the next head is made from, from everything that the heads so far were made from.
+func resealed(r store.Reader, size uint64) (now sealed, err error) {
+	for now.Tree.Size < size {
+		entries, err := r.Journal(now.Tree.Size, int(min(sealBatch, size-now.Tree.Size)))
+		if err != nil {
+			return now, err
+		}
+		if len(entries) == 0 {
+			return now, fmt.Errorf("%w (the journal ends before record %d)", ErrSeal, now.Tree.Size)
+		}
+		for _, e := range entries {
+			now.Tree.Add(approvers.LeafHash(e.Sum))
+		}
+	}
+	for after := uint64(0); ; {
+		heads, err := r.Heads(after, sealBatch)
+		if err != nil || len(heads) == 0 {
+			return now, err
+		}
+		for _, h := range heads {
+			if read, err := approvers.ReadHead(h.Note); err == nil && read.Key != "" {
+				now.Key = read.Key
+			}
+			after = h.Number
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package workflow_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// headHarness is an office whose heads go to a channel. It plays Slack for them.
+type headHarness struct {
+	*harness
+	*testing.T
+	key   approvers.SealKey
+	seen  []int // the heads that Slack shows, by their numbers
+	round map[uint64]bool
+}
+
+func newHeadHarness(t *testing.T) *headHarness {
+	o := &headHarness{harness: newHarness(t), T: t, key: newSealKey(t, "countersign-here"), round: map[uint64]bool{}}
+	o.to("#audit")
+	return o
+}
+
+func (o *headHarness) to(channel string) {
+	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Audit = approvers.AuditPost{Channel: channel, Every: 10 * time.Minute} }))
+}
+
+// heads is the outbox message of the heads, if there is one.
+func (o *headHarness) heads() store.OutboxMessage {
+	o.Helper()
+	all := o.surfacesOf("heads")
+	if len(all) > 1 {
+		o.Fatalf("%d surfaces show heads", len(all))
+	}
+	if len(all) == 0 {
+		return store.OutboxMessage{}
+	}
+	return all[0]
+}
+
+// post has Slack show a head that is to be posted.
+func (o *headHarness) post() {
+	o.Helper()
+	if s := o.heads(); s.State == store.OutboxWanted {
+		vm, err := o.View(o.ctx(), s.ID)
+		o.ok(err)
+		if s.Rank != store.RankLast || vm.Message.TS != "" {
+			o.Errorf("it goes before others (%q), or changes the message %q", s.Rank, vm.Message.TS)
+		}
+		if o.round[s.Round] {
+			o.Errorf("round %d begins again: the message that it had would be found, and changed", s.Round)
+		}
+		o.round[s.Round] = true
+		vm.Message.Channel, vm.Message.TS = "C0008", fmt.Sprintf("200.%d", vm.Head.Number)
+		o.ok(o.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte(vm.Head.Note)}))
+		o.seen = append(o.seen, int(vm.Head.Number))
+	}
+}
+
+// step lets time pass, records something, and seals it.
+func (o *headHarness) step(after time.Duration, records int) {
+	o.Helper()
+	o.clock.pass(after)
+	if records > 0 {
+		o.record("a", records)
+	}
+	o.sealAll(o.key)
+}
+
+func (o *headHarness) wants(what string, numbers ...int) {
+	o.Helper()
+	same(o.T, what, o.seen, append([]int(nil), numbers...))
+}
+
+// A channel gets a head when something new was sealed, at most one in the time that the policy says, and the newest in
+// the end.
+func TestHeadsArePosted(t *testing.T) {
+	o := newHeadHarness(t)
+	o.to("")
+	step := func(after time.Duration, records int) { t.Helper(); o.step(after, records); o.post() }
+	step(0, 1)
+	o.wants("without a channel")
+	o.to("#audit")
+	step(time.Second, 0)
+	o.wants("as soon as there is one", 1)
+	step(time.Second, 0)
+	step(time.Second, 3)
+	step(5*time.Minute, 1)
+	step(4*time.Minute, 0)
+	o.wants("before the time is over", 1)
+	step(time.Minute, 0)
+	o.wants("the newest of those that were made meanwhile", 1, 3)
+	for range 10 {
+		step(24*time.Hour, 0)
+	}
+	o.wants("nothing new", 1, 3)
+	journal := view(o.harness, func(r store.Reader) ([]approvers.JournalEntry, error) { return r.Journal(0, 100) })
+	same(t, "records, of which none is about a head", len(journal), 5)
+	o.reopen()
+	step(time.Second, 1)
+	o.wants("in a new process", 1, 3, 4)
+	o.clock.pass(-2 * time.Hour)
+	step(0, 1)
+	o.wants("after the clock was set back", 1, 3, 4, 5)
+	o.to("#other")
+	step(time.Second, 0)
+	o.wants("in another channel", 1, 3, 4, 5, 5)
+	if s := o.heads(); s.To != "channel:#other" {
+		t.Errorf("it is at %s", s.To)
+	}
+	o.wantSealed(7, o.key.Public)
+}
+
+// However long Slack can't be reached, and however much is sealed meanwhile: one message comes, with the newest head.
+// The store holds no more of a thousand heads than of one.
+func TestHeadsOfAnOutage(t *testing.T) {
+	o := newHeadHarness(t)
+	for range 1000 {
+		o.step(time.Minute, 1)
+	}
+	o.post()
+	o.wants("after the outage", 1000)
+	o.step(time.Second, 1)
+	o.post()
+	o.wants("at once after that", 1000)
+	for range 30 {
+		o.step(11*time.Minute, 1)
+		o.post()
+	}
+	s := o.heads()
+	same(t, "posted", len(o.seen), 31)
+	same(t, "the last", []int{o.seen[30], s.Step}, []int{1031, 1031})
+	kept := view(o.harness, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(s.ID) })
+	same(t, "renderings that are stored", len(kept), 1)
+	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
+}
+
+// What is sealed between the moment in which a head is drawn and the one in which it is recorded as shown comes with
+// the next.
+func TestHeadSealedWhileOneIsPosted(t *testing.T) {
+	o := newHeadHarness(t)
+	o.step(0, 1)
+	vm, err := o.View(o.ctx(), o.heads().ID)
+	o.ok(err)
+	o.step(time.Hour, 1) // Slack takes its time
+	vm.Message.Channel, vm.Message.TS = "C0008", "200.1"
+	o.ok(o.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte("1")}))
+	if s := o.heads(); s.State != store.OutboxShown || s.Step != 1 {
+		t.Errorf("it is %s, with head %d", s.State, s.Step)
+	}
+	o.step(10*time.Minute, 0)
+	o.post()
+	o.wants("the next", 2)
+}
+
+// A message that somebody deletes does not come back; the next head does.
+func TestHeadIsDeleted(t *testing.T) {
+	o := newHeadHarness(t)
+	o.step(0, 1)
+	o.post()
+	o.ok(o.MarkLost(o.ctx(), o.heads()))
+	o.step(time.Hour, 0)
+	o.post()
+	o.wants("nothing new", 1)
+	o.step(time.Second, 1)
+	o.post()
+	o.wants("something new", 1, 2)
+}
+
+// A channel that can't be written in is tried again when the time is over, and as soon as the bot is let in.
+func TestHeadsCanNotBePosted(t *testing.T) {
+	o := newHeadHarness(t)
+	o.step(0, 1)
+	refuse := func() {
+		t.Helper()
+		s := o.heads()
+		same(t, "to be posted", s.State, store.OutboxWanted)
+		o.ok(o.Unreachable(o.ctx(), s.ID, "not_in_channel", "C0008"))
+	}
+	refuse()
+	o.step(time.Minute, 1)
+	same(t, "before the time is over", o.heads().State, store.OutboxUnreachable)
+	o.step(9*time.Minute, 0)
+	refuse()
+	o.ok(o.ChannelRestored(o.ctx(), "", "C0008"))
+	o.post()
+	o.wants("let in", 2)
+	o.ok(o.ChannelRestored(o.ctx(), "", "C0009"))
+	o.post()
+	o.wants("let in elsewhere", 2)
+}

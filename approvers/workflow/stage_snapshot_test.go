@@ -1,0 +1,145 @@
+package workflow_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// The office's people as Slack would tell of them: what package bot does for the workflow, without Slack.
+
+// company looks up the people of a request's stage.
+func (h *harness) company(ctx context.Context, request string) (workflow.StageSnapshot, []approvers.Presence, error) {
+	roll, err := h.StageSnapshot(ctx, request)
+	if err != nil || roll.Request.State != approvers.Pending {
+		return roll, nil, err
+	}
+	var names []string
+	for _, name := range roll.Request.Roles() {
+		role, _ := roll.Policy.Role(name)
+		for _, m := range role.Members {
+			names = append(names, m.Value)
+		}
+	}
+	for _, i := range roll.Request.Invited {
+		names = append(names, i.Who.User())
+	}
+	slices.Sort(names)
+	var people []approvers.Presence
+	for _, user := range slices.Compact(names) {
+		people = append(people, h.presence(user, roll, 5))
+	}
+	return roll, people, nil
+}
+
+func (h *harness) presence(user string, roll workflow.StageSnapshot, line int) approvers.Presence {
+	p := approvers.Presence{Who: person(user)}
+	if until := h.quiet[user]; until.After(h.clock.Now()) {
+		p.QuietUntil = until
+	}
+	if a, away := roll.Away[user]; away {
+		p.Away = true
+		if a.Delegate != "" && line > 0 {
+			next := h.presence(a.Delegate.User(), roll, line-1)
+			p.StandIn = &next
+		}
+	}
+	return p
+}
+
+func (h *harness) muster(ctx context.Context, t store.Timer) error {
+	roll, people, err := h.company(ctx, t.Ref)
+	if err != nil {
+		return err
+	}
+	return h.ResolveAvailability(ctx, t, roll, people)
+}
+
+func (h *harness) remind(ctx context.Context, t store.Timer) error {
+	roll, people, err := h.company(ctx, t.Ref)
+	if err != nil {
+		return err
+	}
+	return h.Remind(ctx, t, roll, people)
+}
+
+func (h *harness) depart(ctx context.Context, t store.Timer) error {
+	var roles []string
+	for _, role := range h.policy.Load().Approvers {
+		if role.Holds(person(approvers.PersonID(t.Ref).User())) {
+			roles = append(roles, role.Name)
+		}
+	}
+	return h.Depart(ctx, t, roles)
+}
+
+// away has somebody say that they are away from now on, for so long.
+func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...approvers.Identity) approvers.Absence {
+	h.t.Helper()
+	m := workflow.Departure{Inbox: h.command(), Who: who, Until: h.clock.Now().Add(d)}
+	if len(delegate) > 0 {
+		m.Delegate = &delegate[0]
+	}
+	a, err := h.SetAway(h.ctx(), m)
+	h.ok(err)
+	return a
+}
+
+// command is a slash command that was received.
+func (h *harness) command() string {
+	h.t.Helper()
+	id := h.id("command")
+	_, err := h.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
+	h.ok(err)
+	return id
+}
+
+// at moves the clock to a moment and does what is due by then, step by step, as it falls due.
+func (h *harness) at(then time.Time) {
+	h.t.Helper()
+	for {
+		next := then
+		for _, kind := range timed {
+			for _, t := range h.timers(kind) {
+				if t.Due.After(h.clock.Now()) && t.Due.Before(next) {
+					next = t.Due
+				}
+			}
+		}
+		h.clock.pass(next.Sub(h.clock.Now()))
+		h.due()
+		if next.Equal(then) {
+			return
+		}
+	}
+}
+
+// timed are the kinds of timers that tell people something, or end it.
+var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerAway, store.TimerLeave}
+
+// reminders counts the reminders that each person was sent about a request.
+func (h *harness) reminders(request string) map[string]int {
+	h.t.Helper()
+	out := map[string]int{}
+	for _, s := range h.surfacesOf(request) {
+		if s.Kind == store.OutboxNotice && s.Note == store.NoteReminder {
+			out[s.To]++
+		}
+	}
+	return out
+}
+
+// cardsOf lists where a request's cards are wanted.
+func (h *harness) cardsOf(request string) (to []string) {
+	h.t.Helper()
+	for _, s := range h.surfacesOf(request) {
+		if s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation {
+			to = append(to, s.To)
+		}
+	}
+	return to
+}

@@ -1,0 +1,148 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// ErrStopped is the cause with which the contexts of a turn's handlers end when somebody stops it.
+var ErrStopped = errors.New("workflow: somebody stopped it")
+
+// Halt stops a turn for somebody who may ask its agent. A model call that is under way ends, and nothing is kept of it.
+// Of the calls that have no result yet those that wait, for people or for their turn, are taken back, and those that
+// run are interrupted: each ends as it did, and then the turn stops. Messages that waited for it begin the next one.
+func (w *Workflow) Halt(ctx context.Context, c Click) error {
+	return w.click(ctx, "halt", c, func(t *tx) (*approvers.Denied, error) {
+		turn, denied, err := t.askersTurn(c)
+		if denied != nil || err != nil {
+			return denied, err
+		}
+		if turn.Ended() || turn.Halted != "" {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		conv, err := t.Conversation(turn.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		return t.haltTurn(turn, conv, c)
+	})
+}
+
+// askersTurn is the turn that a click is about. Whoever may not ask its agent is denied.
+func (t *tx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
+	turn, err = t.Turn(c.Turn)
+	if errors.Is(err, store.ErrNotFound) {
+		return turn, &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+	}
+	if err != nil {
+		return turn, nil, err
+	}
+	agent, ok := t.policy.Agent(turn.Agent)
+	if !ok {
+		return turn, &approvers.Denied{Code: approvers.DeniedChannel}, nil
+	}
+	return turn, agent.MayAsk(c.Who), nil
+}
+
+// TurnAt names the turn that is under way at a place; empty: there is none.
+func (w *Workflow) TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		conv, err := r.ConversationAt(channelOf(team, channel, thread))
+		turn = conv.Turn
+		return ignoreNotFound(err)
+	})
+	return turn, err
+}
+
+// haltTurn stops a turn that has not ended.
+func (t *tx) haltTurn(turn approvers.Turn, conv store.Conversation, c Click) (*approvers.Denied, error) {
+	sentence := c.Who.Name + " stopped this."
+	if turn.State != approvers.TurnWaiting {
+		t.stops[handled{store.TimerThink, turn.ID}] = true
+		return nil, t.stop(turn, conv, sentence, true)
+	}
+	turn, err := turn.Halt(sentence)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return nil, err
+	}
+	calls, err := t.Calls(turn.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, call := range calls {
+		if call.Step != turn.Step || call.Outcome != "" {
+			continue
+		}
+		if denied, err := t.withdrawCall(call, c, "the agent was stopped"); denied != nil || err != nil {
+			return denied, err
+		}
+		if err := t.cutRun(call.ID); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // its button goes
+		return nil, err
+	}
+	return nil, t.changedTurn(turn.ID, store.OutboxQueued, 0)
+}
+
+// cutRun takes a call's run back that has not begun, and has one interrupted that has.
+func (t *tx) cutRun(id string) error {
+	call, err := t.Call(id) // as it is after what was let go
+	if err != nil || call.Outcome != "" || call.Execution == "" {
+		return err
+	}
+	e, err := t.Execution(call.Execution)
+	if err != nil {
+		return err
+	}
+	switch e.State {
+	case approvers.ExecutionExecuting:
+		if err := t.cancelElicitations(e.ID, whyHalted); err != nil {
+			return err
+		}
+		t.stops[handled{store.TimerRun, e.ID}] = true
+	case approvers.ExecutionNone:
+		res := approvers.NewResult(approvers.OutcomeWithdrawn, call.Tool, "the agent was stopped before it ran", "")
+		if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+			return err
+		}
+		if err := t.giveResult(call, approvers.OutcomeWithdrawn, res.Text()); err != nil {
+			return err
+		}
+		return t.changedTurn(call.Turn, store.OutboxStep, call.Step)
+	}
+	return nil
+}
+
+// isHalted reports whether the turn of a run was stopped while it ran.
+func (t *tx) isHalted(e approvers.Execution) (bool, error) {
+	turn, err := t.Turn(e.Turn)
+	return turn.Halted != "" && turn.State == approvers.TurnWaiting, ignoreNotFound(err)
+}
+
+// cutOff ends a run that was interrupted because its turn was stopped. What only reads has failed. Of anything else
+// nobody knows: people are asked, and the turn does not wait for them.
+func (t *tx) cutOff(e approvers.Execution) error {
+	if e.Effect == approvers.ReadOnly {
+		e, err := e.Finish(false, "it was stopped before it answered", t.now)
+		if err != nil {
+			return err
+		}
+		return t.finished(e)
+	}
+	if err := t.markUnknown(e, approvers.LossHalted); err != nil {
+		return err
+	}
+	e, err := t.Execution(e.ID)
+	if err != nil {
+		return err
+	}
+	return t.leave(e)
+}

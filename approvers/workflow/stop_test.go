@@ -1,0 +1,164 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// stop has somebody click Stop.
+func (h *harness) stop(who approvers.Identity, turn string) error {
+	h.t.Helper()
+	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}
+	h.receive(c)
+	return h.Halt(h.ctx(), c)
+}
+
+// say stops in words.
+func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
+	h.t.Helper()
+	return h.hear(workflow.IncomingMessage{
+		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: "900." + h.id("ts"), Who: who, Text: "stop", Halt: true,
+		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+	})
+}
+
+// A turn that thinks stops at once, and nothing is kept of what the model says after that. What was written meanwhile
+// begins the next one.
+func TestStopWhileThinking(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "please").Turn
+	b := h.begin(turn)
+	next := h.say(alice, "something else")
+	h.ok(h.stop(bob, turn))
+	if err := h.Answer(h.ctx(), turn, b.Turn.Step, "too late", 1); !errors.Is(err, workflow.ErrNotDue) {
+		t.Errorf("an answer after the stop: %v", err)
+	}
+	tn := h.turn(turn)
+	if tn.State != approvers.TurnStopped || tn.Problem != "U0200 stopped this." || !tn.CanRetry {
+		t.Errorf("the turn is %+v", tn)
+	}
+	if !next.Queued {
+		t.Error("the next message did not wait")
+	}
+	wantDenied(t, h.stop(alice, turn), approvers.DeniedNothing)
+	under, err := h.TurnAt(h.ctx(), "T0001", "C0001", "100.1")
+	if h.ok(err); under == "" || under == turn {
+		t.Errorf("under way is %q", under)
+	}
+}
+
+// Stopping takes back what waits, for people or for its turn to run. Each call has its one result, nothing of it runs,
+// and the turn stops.
+func TestStopWhileWaiting(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "please").Turn
+	calls := h.propose(turn, `issue_refund {"amount":20}`, `apply_discount {"amount":1}`, `search_orders {}`)
+	h.approve(support, calls[1].Request)
+	if heard := h.sayStop(alice); !heard.Halted || heard.Queued {
+		t.Errorf("heard: %+v", heard)
+	}
+	for _, c := range calls {
+		h.wantOutcome(c.ID, approvers.OutcomeWithdrawn)
+		h.notRun(c.Execution)
+	}
+	h.wantTurn(turn, approvers.TurnStopped)
+	h.wantState(calls[0].Request, approvers.Withdrawn)
+	h.wantState(calls[1].Request, approvers.Withdrawn)
+	if left := h.timers(store.TimerRun, store.TimerThink, store.TimerExpire); len(left) > 0 {
+		t.Errorf("timers are left: %v", left)
+	}
+	if heard := h.sayStop(alice); heard.Halted {
+		t.Error("a second stop found something to stop")
+	}
+}
+
+// A run that was stopped ends as it did: what it still says counts; where it can't tell, people are asked, and nobody
+// waits for them.
+func TestStopWhileRunning(t *testing.T) {
+	for _, c := range []struct {
+		name, tool string
+		end        func(h *harness, execution string)
+		want       approvers.Outcome
+		state      approvers.ExecutionState
+	}{
+		{"it is through", "search_orders", func(h *harness, e string) { h.ok(h.Finish(h.ctx(), e, true, "found")) }, approvers.OutcomeExecuted, approvers.ExecutionSucceeded},
+		{"it can't tell", "update_address", func(h *harness, e string) { h.ok(h.MarkUnknown(h.ctx(), e)) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
+		{"the process stops, and it only reads", "search_orders", func(h *harness, e string) { h.reopen(); h.notRun(e) }, approvers.OutcomeError, approvers.ExecutionFailed},
+		{"the process stops, and it could run again", "update_address", func(h *harness, e string) { h.reopen(); h.notRun(e) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			turn := h.say(alice, "please").Turn
+			call := h.propose(turn, c.tool+` {}`)[0]
+			_, run, err := h.Claim(h.ctx(), call.Execution)
+			if h.ok(err); !run {
+				t.Fatal("it was not to be run")
+			}
+			h.ok(h.stop(alice, turn))
+			h.wantTurn(turn, approvers.TurnWaiting)
+			wantDenied(t, h.stop(alice, turn), approvers.DeniedNothing)
+			c.end(h, call.Execution)
+			h.wantOutcome(call.ID, c.want)
+			if e := h.execution(call.Execution); e.State != c.state {
+				t.Errorf("the run is %s", e.State)
+			}
+			h.wantTurn(turn, approvers.TurnStopped)
+		})
+	}
+}
+
+// Who may not ask the agent may not stop it.
+func TestStopIsForThoseWhoMayAsk(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "please").Turn
+	for code, change := range map[approvers.Code]func(*approvers.Identity){
+		approvers.DeniedForeign: func(i *approvers.Identity) { i.Foreign = true },
+		approvers.DeniedGuest:   func(i *approvers.Identity) { i.Guest = true },
+		approvers.DeniedBot:     func(i *approvers.Identity) { i.Bot = true },
+	} {
+		who := bob
+		change(&who)
+		wantDenied(t, h.stop(who, turn), code)
+	}
+	wantDenied(t, h.stop(alice, "turn_none"), approvers.DeniedNotFound)
+	h.wantTurn(turn, approvers.TurnQueued)
+}
+
+// The contexts of what is under way for a turn end with the commit of its stop, and no others.
+func TestStopEndsContexts(t *testing.T) {
+	h := newHarness(t)
+	mine := h.say(alice, "please").Turn
+	other := h.sayIn("300.1", bob, "please").Turn
+	began, ended := make(chan string, 2), make(chan error, 1)
+	ctx, quit := context.WithCancel(h.ctx())
+	done := make(chan error)
+	go func() {
+		done <- h.Work(ctx, map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 2, Handle: func(ctx context.Context, t store.Timer) error {
+			began <- t.Ref
+			<-ctx.Done()
+			if t.Ref == mine {
+				ended <- context.Cause(ctx)
+			} else if quit := context.Cause(ctx); errors.Is(quit, workflow.ErrStopped) {
+				h.t.Error("the other turn was stopped, too")
+			}
+			return ctx.Err()
+		}}})
+	}()
+	if first, second := <-began, <-began; first == second || other == mine {
+		t.Fatal("the turns did not begin to think")
+	}
+	h.ok(h.stop(alice, mine))
+	if cause := <-ended; !errors.Is(cause, workflow.ErrStopped) {
+		t.Errorf("it ended with %v", cause)
+	}
+	quit()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,270 @@
+package workflow
+
+import (
+	"context"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Brief is what the model edge needs for one model call.
+type Brief struct {
+	Turn         approvers.Turn
+	Conversation store.Conversation
+	Agent        approvers.Agent
+	Policy       *approvers.Policy       // as it was then
+	Messages     []store.Message         // what the model may be given: whole turns in order
+	Calls        map[string][]store.Call // by turn, in order of step and index; each has its result
+}
+
+// historyMessages bounds how many messages are read for a model call. The token budget cuts long before it.
+const historyMessages = 400
+
+// Begin reads what a due model call needs. A turn that is not to think any more gives ErrNotDue, and any turn ErrPaused
+// while everything is paused.
+func (w *Workflow) Begin(ctx context.Context, turn string) (Brief, error) {
+	var b Brief
+	due, stopped := true, false
+	err := w.update(ctx, "begin", func(t *tx) error {
+		b, due, stopped = Brief{Calls: map[string][]store.Call{}}, true, false
+		err := ifPaused(t)
+		if err != nil {
+			return err
+		}
+		if b.Turn, b.Conversation, due, err = t.thinking(turn); err != nil || !due {
+			return err
+		}
+		deadly, err := t.stopDeadly(b.Turn, b.Conversation)
+		if deadly || err != nil {
+			due, stopped = false, deadly
+			return err
+		}
+		agent, ok := t.policy.Agent(b.Turn.Agent)
+		if !ok {
+			due = false
+			t.note(slog.LevelError, "the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
+			return t.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
+		}
+		spent, err := t.overBudget(b.Turn, agent)
+		if err != nil {
+			return err
+		}
+		if spent != "" {
+			due = false
+			return t.stop(b.Turn, b.Conversation, spent, true)
+		}
+		b.Agent, b.Policy = agent, t.policy
+		if err := t.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // a pause held it up
+			return err
+		}
+		return b.read(t)
+	})
+	if err == nil && stopped { // whoever has it tried again begins with a count of their own
+		w.Crashes.Forget(string(store.TimerThink), turn)
+	}
+	if err == nil && !due {
+		err = ErrNotDue
+	}
+	return b, err
+}
+
+// thinking moves a queued turn to thinking. It clears the timer of a turn that is past it.
+func (t *tx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
+	turn, err := t.Turn(id)
+	if err != nil {
+		return turn, store.Conversation{}, false, err
+	}
+	conv, err := t.Conversation(turn.Conversation)
+	if err != nil {
+		return turn, conv, false, err
+	}
+	if turn.State == approvers.TurnQueued && conv.Turn == id {
+		if turn, err = turn.Think(); err != nil {
+			return turn, conv, false, err
+		}
+		if err := t.PutTurn(turn); err != nil {
+			return turn, conv, false, err
+		}
+		turn.Version++
+	}
+	if turn.State != approvers.TurnThinking || conv.Turn != id {
+		return turn, conv, false, t.ClearTimer(store.TimerThink, id)
+	}
+	return turn, conv, true, nil
+}
+
+// read fills in the history.
+func (b *Brief) read(t *tx) error {
+	all, err := t.Messages(b.Conversation.ID, b.Conversation.Messages-min(b.Conversation.Messages, historyMessages))
+	if err != nil {
+		return err
+	}
+	cut := b.Conversation.Messages > historyMessages
+	for _, m := range inTurns(all) {
+		if m.State != store.MessageTaken || (cut && m.Turn == all[0].Turn && m.Turn != b.Turn.ID) {
+			continue // waiting, or the rest of a turn whose start was not read
+		}
+		b.Messages = append(b.Messages, m)
+		if _, read := b.Calls[m.Turn]; read || m.Calls == 0 {
+			continue
+		}
+		if b.Calls[m.Turn], err = t.Calls(m.Turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTurns orders messages turn by turn: a message that waited for a turn to end comes after that turn's answer.
+func inTurns(messages []store.Message) []store.Message {
+	var order []string
+	byTurn := map[string][]store.Message{}
+	for _, m := range messages {
+		if _, seen := byTurn[m.Turn]; !seen {
+			order = append(order, m.Turn)
+		}
+		byTurn[m.Turn] = append(byTurn[m.Turn], m)
+	}
+	out := make([]store.Message, 0, len(messages))
+	for _, turn := range order {
+		if turn != "" {
+			out = append(out, byTurn[turn]...)
+		}
+	}
+	return append(out, byTurn[""]...) // these still wait
+}
+
+// onStep runs fn if the turn is still thinking about the step that the caller was briefed for. Nothing is kept of what
+// a model answers after everything was paused.
+func (w *Workflow) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
+	due := true
+	err := w.update(ctx, what, func(t *tx) error {
+		if err := ifPaused(t); err != nil {
+			return err
+		}
+		tn, conv, ok, err := t.thinking(turn)
+		due = ok && tn.Step == step
+		if err != nil || !due {
+			return err
+		}
+		return fn(t, tn, conv)
+	})
+	if err == nil && !due {
+		err = ErrNotDue
+	}
+	return err
+}
+
+// Answer ends a turn with the agent's answer, which cost so many tokens. Messages that waited begin the next turn.
+func (w *Workflow) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
+	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
+		if err := t.spend(tn, tokens); err != nil {
+			return err
+		}
+		tn, err := tn.Answer(t.now)
+		if err != nil {
+			return err
+		}
+		conv.Messages++
+		m := store.Message{
+			Conversation: conv.ID, Seq: conv.Messages, Turn: tn.ID, Step: tn.Step, Role: store.RoleAssistant,
+			State: store.MessageTaken, Text: text, At: t.now,
+		}
+		if err := t.PutMessage(m); err != nil {
+			return err
+		}
+		if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxAnswer, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+			return err
+		}
+		if IsLong(text) {
+			if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxFile, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+				return err
+			}
+		}
+		return t.end(tn, conv)
+	})
+}
+
+// longAnswer is how many characters an answer may have that is posted as it is. It takes three messages.
+const longAnswer = 24_000
+
+// IsLong reports whether an answer is too long for messages: it begins in one, and is handed over whole as a file.
+func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
+
+// Stop ends a turn that can't go on, with a sentence for people.
+func (w *Workflow) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
+	return w.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
+		return t.stop(tn, conv, problem, canRetry)
+	})
+}
+
+func (t *tx) stop(turn approvers.Turn, conv store.Conversation, problem string, canRetry bool) error {
+	turn, err := turn.Stop(problem, canRetry, t.now)
+	if err != nil {
+		return err
+	}
+	if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxProblem, Ref: turn.ID, To: toConversation + conv.ID}); err != nil {
+		return err
+	}
+	return t.end(turn, conv)
+}
+
+// end puts an ended turn, and begins the next one if messages wait.
+func (t *tx) end(turn approvers.Turn, conv store.Conversation) error {
+	if err := t.PutTurn(turn); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
+		return err
+	}
+	if err := t.changedTurn(turn.ID, store.OutboxQueued, 0); err != nil {
+		return err
+	}
+	if _, err := t.begin(&conv); err != nil {
+		return err
+	}
+	return t.PutConversation(conv)
+}
+
+// Postpone has the model called again later, after a failure that is worth another try.
+func (w *Workflow) Postpone(ctx context.Context, turn string, step int, until time.Time) error {
+	return w.onStep(ctx, "postpone", turn, step, func(t *tx, tn approvers.Turn, _ store.Conversation) error {
+		tn.Failures++
+		if err := t.PutTurn(tn); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: tn.ID, Due: until.UTC().Truncate(time.Microsecond), PutOff: t.now})
+	})
+}
+
+// TryAgain takes up a turn that stopped, where it stood.
+func (w *Workflow) TryAgain(ctx context.Context, c Click) error {
+	return w.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
+		turn, denied, err := t.askersTurn(c)
+		if denied != nil || err != nil {
+			return denied, err
+		}
+		conv, err := t.Conversation(turn.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		again, err := turn.Again()
+		if err != nil || conv.Turn != "" {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		conv.Turn = turn.ID
+		if err := t.PutTurn(again.Speak(c.Who.ID)); err != nil {
+			return nil, err
+		}
+		if err := t.PutConversation(conv); err != nil {
+			return nil, err
+		}
+		if err := t.changedTurn(turn.ID, store.OutboxProblem, 0); err != nil {
+			return nil, err
+		}
+		return nil, t.think(again)
+	})
+}

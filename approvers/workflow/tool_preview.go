@@ -1,0 +1,218 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// PreviewCall is one try to have a tool say what a call would do.
+type PreviewCall struct {
+	Request, Conversation, Turn string
+	Asker                       approvers.PersonID
+	Digest                      string // of the call that it is about
+	Key                         string // not the execution's, so that nothing is used up by it
+	Tool, ToolHash              string // what is called, and its definition
+	Own                         bool   // the tool's own function for previews
+	Args                        json.RawMessage
+	Within                      time.Duration
+}
+
+// previewLease is how long past its own time a try may take before it counts as lost with its process.
+const previewLease = 15 * time.Second
+
+// previewSource says which tool is asked what a call would do: the policy's, or the tool itself where it can say and
+// the policy has no template.
+func (t *tx) previewSource(tool, agent string) approvers.PreviewSource {
+	p, _ := t.policy.Tool(tool, agent)
+	by := p.Preview.By
+	known, _ := t.w.Tools.Tool(tool)
+	switch {
+	case by.Argument != "":
+		by.Tool = tool
+	case by.Tool == "" && known.Previews && p.Preview.Render == nil && !p.NoPreview:
+		by.Tool = tool
+	}
+	if by.Within == 0 {
+		by.Within = approvers.DefaultWithin
+	}
+	return by
+}
+
+// requestToolPreview begins a tool preview for a call that people decide; nil where no tool is asked.
+func (t *tx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
+	by := t.previewSource(tool, agent)
+	if by.Tool == "" {
+		return nil
+	}
+	return begun(by, tool, digest)
+}
+
+func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPreview {
+	return &approvers.ToolPreview{
+		By: by.Tool, Dry: by.Argument != "", Own: by.Tool == tool && by.Argument == "", State: approvers.ToolPreviewPending, Digest: digest,
+	}
+}
+
+// BeginPreview takes up the making of a request's tool preview. It reports false where there is nothing to make: the
+// request is decided, or the tool can't be asked, which the card says then. While everything is paused it gives
+// ErrPaused.
+func (w *Workflow) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
+	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
+		p, ok, err = t.beginPreview(request)
+		return err
+	})
+	return p, ok, err
+}
+
+func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
+	r, err := t.Request(request)
+	if ignoreNotFound(err) != nil {
+		return p, false, err
+	}
+	if err != nil || r.State != approvers.Pending || !r.ToolPreview.Making() {
+		return p, false, t.ClearTimer(store.TimerPreview, request)
+	}
+	if err := ifPaused(t); err != nil {
+		return p, false, err
+	}
+	by, tries := t.previewSource(r.Tool, r.Agent), r.ToolPreview.Tries
+	if by.Tool == "" { // the policy asks for none any more
+		r.ToolPreview = nil
+		return p, false, t.apply(r, nil)
+	}
+	r.ToolPreview = begun(by, r.Tool, r.Digest)
+	r.ToolPreview.Tries = tries + 1
+	if tries >= approvers.ToolPreviewTries {
+		return p, false, t.storeToolPreview(r, "", fmt.Sprintf("it was begun %d times, and each time the process stopped before it was there", tries))
+	}
+	p, problem := t.previewing(r, by)
+	if problem != "" {
+		return p, false, t.storeToolPreview(r, "", problem)
+	}
+	if err := t.PutRequest(r); err != nil {
+		return p, false, err
+	}
+	if r.ToolPreview.Dry { // what is called is the tool itself: that is recorded before it is
+		if err := t.auditToolPreview(r, "asked", nil); err != nil {
+			return p, false, err
+		}
+	}
+	return p, true, t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now.Add(by.Within + previewLease), PutOff: t.now})
+}
+
+// previewing says how a tool preview is made, or why it can't be. A companion has to be one that runs without asking
+// anybody, and takes the very same arguments.
+func (t *tx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
+	p = PreviewCall{
+		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
+		Tool: by.Tool, Own: r.ToolPreview.Own, Args: r.Args, Within: by.Within,
+	}
+	tool, ok := t.w.Tools.Tool(by.Tool)
+	if p.ToolHash = tool.Hash; !ok || tool.Asks {
+		return p, fmt.Sprintf("there is no tool %s that could be asked", by.Tool)
+	}
+	if tool.Blocked != "" {
+		return p, by.Tool + " can't be called: " + tool.Blocked
+	}
+	var err error
+	switch {
+	case p.Own:
+		if !tool.Previews {
+			return p, by.Tool + " can't say itself what a call would do"
+		}
+		return p, ""
+	case by.Argument != "":
+		if p.Args, err = approvers.SetMember(r.Args, by.Argument, by.Value); err != nil {
+			return p, plainFault(err)
+		}
+	default:
+		if problem := t.mayPreview(r, tool); problem != "" {
+			return p, problem
+		}
+	}
+	if err := tool.Check(p.Args); err != nil {
+		return p, by.Tool + " does not take these arguments: " + plainFault(err)
+	}
+	return p, ""
+}
+
+// mayPreview says why a companion may not be called with a request's arguments, or "".
+func (t *tx) mayPreview(r approvers.Request, companion Tool) string {
+	if companion.Effect != approvers.ReadOnly {
+		return companion.Name + " is not declared to only read"
+	}
+	args, err := approvers.StrictArgs(r.Args, false)
+	if err != nil {
+		return plainFault(err)
+	}
+	call := r.AsCall(args)
+	call.Tool, call.Effect = companion.Name, companion.Effect
+	if t.policy.Plan(call).Verdict != approvers.Auto {
+		return "the policy does not let " + companion.Name + " run without asking"
+	}
+	return ""
+}
+
+// EndPreview takes in what the tool said, or why it said nothing. What is about other arguments than the request has
+// now, or comes after it was decided, changes nothing.
+func (w *Workflow) EndPreview(ctx context.Context, p PreviewCall, text, fault string) error {
+	return w.update(ctx, "end preview", func(t *tx) error {
+		r, err := t.Request(p.Request)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		if r.Digest != p.Digest {
+			return nil
+		}
+		return t.storeToolPreview(r, text, fault)
+	})
+}
+
+// PutBackPreview leaves the making of a tool preview that a pause, or the end of the process, interrupted: it is begun
+// again when everything goes on.
+func (w *Workflow) PutBackPreview(ctx context.Context, p PreviewCall) error {
+	return w.update(ctx, "put back preview", func(t *tx) error {
+		r, err := t.Request(p.Request)
+		if err != nil || r.State != approvers.Pending || !r.ToolPreview.Making() || r.Digest != p.Digest {
+			return ignoreNotFound(err)
+		}
+		f := *r.ToolPreview
+		f.Tries = max(0, f.Tries-1)
+		r.ToolPreview = &f
+		if err := t.PutRequest(r); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})
+	})
+}
+
+// recoverPreviews has tool previews begun again that an earlier process was at: making one changes nothing.
+func (t *tx) recoverPreviews() error {
+	timers, err := t.Timers(store.TimerPreview, mostRuns)
+	if err != nil {
+		return err
+	}
+	for _, timer := range timers {
+		if timer.PutOff.IsZero() {
+			continue
+		}
+		if err := t.SetTimer(store.Timer{Kind: timer.Kind, Ref: timer.Ref, Due: t.now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storeToolPreview writes what became of a tool preview, and has it shown.
+func (t *tx) storeToolPreview(r approvers.Request, text, fault string) error {
+	r, events, changed := r.RecordToolPreview(r.Digest, text, fault, t.now)
+	if !changed {
+		return nil
+	}
+	return t.apply(r, events)
+}

@@ -1,0 +1,334 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// companion has a refund previewed by a tool that only reads.
+func companion(p *approvers.Policy) {
+	p.Tools[3].Preview.By = approvers.PreviewSource{Tool: "search_orders"}
+	p.Tools[4].Preview.By = approvers.PreviewSource{Argument: "dry_run", Value: json.RawMessage("true"), Within: 20 * time.Second}
+}
+
+func newPreviewHarness(t *testing.T) *harness {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", companion))
+	return h
+}
+
+// preview makes a request's tool preview, as the agent does.
+func (h *harness) preview(request string) workflow.PreviewCall {
+	h.t.Helper()
+	p, ok, err := h.BeginPreview(h.ctx(), request)
+	h.ok(err)
+	if !ok {
+		h.t.Fatalf("there is nothing to preview: %+v", h.request(request).ToolPreview)
+	}
+	return p
+}
+
+// TestPreviewByACompanion: the card is there at once, and has the preview when the companion has answered, which is
+// called with the very bytes that would run.
+func TestPreviewByACompanion(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
+	if !r.ToolPreview.Making() || r.ToolPreview.By != "search_orders" || r.Preview != "Refund of 49.9" || len(h.surfacesOf(r.ID)) == 0 {
+		t.Fatalf("%+v", r.ToolPreview)
+	}
+	if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
+		t.Errorf("it is due at %s", due.Due)
+	}
+	p := h.preview(r.ID)
+	want := workflow.PreviewCall{
+		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: alice.ID, Digest: r.Digest, Key: "preview_" + r.Execution, Tool: "search_orders",
+		ToolHash: "hash of search_orders", Args: r.Args, Within: approvers.DefaultWithin,
+	}
+	if p.Key == r.Execution || string(p.Args) != `{"amount":49.90, "order_id": "ORD-1"}` || p.Own || p.Tool != want.Tool || p.ToolHash != want.ToolHash || p.Within != want.Within || p.Asker != want.Asker || p.Key != want.Key {
+		t.Errorf("%+v", p)
+	}
+	before := h.surfacesOf(r.ID)[0].Revision
+	h.ok(h.EndPreview(h.ctx(), p, "49.90 of 120.00 was paid, nothing refunded", ""))
+	r = h.request(r.ID)
+	if f := r.ToolPreview; f.State != approvers.ToolPreviewReady || f.Text != "49.90 of 120.00 was paid, nothing refunded" || r.Preview != "Refund of 49.9" || f.Tries != 1 {
+		t.Errorf("%+v", f)
+	}
+	if h.surfacesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
+		t.Error("it is not drawn anew, or is to be made again")
+	}
+	h.ok(h.EndPreview(h.ctx(), p, "something else", "")) // it comes twice
+	h.approve(lead, r.ID)
+	h.run(r.Execution, "refunded")
+	h.wantKinds(r.ID, "proposed previewed decided approved executing executed returned")
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditDecided); facts["preview"] != "" {
+		t.Errorf("the decision says %q", facts["preview"])
+	}
+	if facts, said := h.lastFacts(r.ID, approvers.AuditPreviewed); facts["by"] != "search_orders" || facts["state"] != "made" || facts["dry_run"] != "" || said != "49.90 of 120.00 was paid, nothing refunded" {
+		t.Errorf("%v %q", facts, said)
+	}
+}
+
+// TestDryRun: the tool itself is called, with one argument set and every other byte as it is, and that is recorded
+// before.
+func TestDryRun(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`cancel_account { "user_id":"U-1" }`)
+	p := h.preview(r.ID)
+	if string(p.Args) != `{ "user_id":"U-1" ,"dry_run":true}` || p.Tool != "cancel_account" || p.Within != 20*time.Second || p.Own {
+		t.Errorf("%+v with %s", p, p.Args)
+	}
+	h.wantKinds(r.ID, "proposed previewed")
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditPreviewed); facts["dry_run"] != "true" || facts["state"] != "asked" {
+		t.Errorf("%v", facts)
+	}
+	click := h.clickOn(fin1, approvers.Approve, r.ID)
+	click.Typed = true
+	_, err := h.Decide(h.ctx(), click)
+	wantDenied(t, err, approvers.DeniedPreview)
+	h.ok(h.EndPreview(h.ctx(), p, "", "cancel_account: it did not answer within 20s"))
+	if r = h.request(r.ID); r.ToolPreview.State != approvers.ToolPreviewFailed || !r.ToolPreview.Dry || string(r.Args) != `{ "user_id":"U-1" }` {
+		t.Errorf("%+v %s", r.ToolPreview, r.Args)
+	}
+	h.clock.pass(time.Second)
+	click = h.clickOn(fin1, approvers.Approve, r.ID)
+	click.Typed = true
+	if _, err := h.Decide(h.ctx(), click); err != nil {
+		t.Errorf("with a preview that failed: %v", err)
+	}
+}
+
+// TestPreviewOfTheToolItself: a Go tool's own function is asked where the policy has no template, and where it does not
+// forbid it.
+func TestPreviewOfTheToolItself(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*approvers.ToolPolicy)
+		asked  bool
+	}{
+		{"always", func(*approvers.ToolPolicy) {}, true},
+		{"preview: true", func(t *approvers.ToolPolicy) { t.WithPreview = true }, true},
+		{"preview: false", func(t *approvers.ToolPolicy) { t.NoPreview = true }, false},
+		{"a template", func(t *approvers.ToolPolicy) {
+			t.Preview.Render = func(map[string]any) (string, error) { return "Discount", nil }
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			h.tools.change("apply_discount", func(t *workflow.Tool) { t.Previews = true })
+			h.policy.Store(policy("policy-1", func(p *approvers.Policy) { c.change(&p.Tools[2]) }))
+			r := h.ask(`apply_discount {"percent":5}`)
+			if (r.ToolPreview != nil) != c.asked {
+				t.Fatalf("%+v", r.ToolPreview)
+			}
+			if !c.asked {
+				return
+			}
+			p := h.preview(r.ID)
+			h.ok(h.EndPreview(h.ctx(), p, "5% off, which is $6", ""))
+			if r = h.request(r.ID); !p.Own || string(p.Args) != `{"percent":5}` || r.Preview != "5% off, which is $6" || h.call(r.Call).Preview != r.Preview {
+				t.Errorf("%+v, %q", p, r.Preview)
+			}
+		})
+	}
+}
+
+// TestPreviewThatCantBeMade: the card says why, at once, and nothing is called.
+func TestPreviewThatCantBeMade(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*harness, *approvers.Policy)
+		args   string
+		says   string
+	}{
+		{"an unknown companion", func(_ *harness, p *approvers.Policy) { p.Tools[3].Preview.By.Tool = "look" }, `{"amount":1}`, "there is no tool look that could be asked"},
+		{"one that people answer", func(h *harness, _ *approvers.Policy) { h.tools.asks("search_orders") }, `{"amount":1}`, "there is no tool search_orders"},
+		{"one that acts", func(h *harness, _ *approvers.Policy) { h.tools.effect("search_orders", approvers.Idempotent) }, `{"amount":1}`, "search_orders is not declared to only read"},
+		{"one that is gated", func(_ *harness, p *approvers.Policy) { p.Tools[0].Confirm, p.Tools[0].Risk = true, approvers.Medium }, `{"amount":1}`, "the policy does not let search_orders run without asking"},
+		{"one that a rule gates", func(_ *harness, p *approvers.Policy) {
+			p.Tools[0].Rules = []approvers.Rule{{When: approvers.Condition{Eval: func(approvers.Facts) (bool, error) { return true, nil }}, Confirm: true}}
+		}, `{"amount":1}`, "the policy does not let search_orders run without asking"},
+		{"one that is blocked", func(h *harness, _ *approvers.Policy) {
+			h.tools.change("search_orders", func(t *workflow.Tool) { t.Blocked = "its definition is not pinned" })
+		}, `{"amount":1}`, "search_orders can't be called: its definition is not pinned"},
+		{"other arguments", func(h *harness, _ *approvers.Policy) {
+			h.tools.change("search_orders", func(t *workflow.Tool) {
+				t.Check = func(json.RawMessage) error { return errors.New("amount: is not known") }
+			})
+		}, `{"amount":1}`, "search_orders does not take these arguments: amount: is not known"},
+		{"no such argument", func(h *harness, p *approvers.Policy) {
+			p.Tools[3].Preview.By = approvers.PreviewSource{Argument: "nonsense", Value: json.RawMessage("true")}
+		}, `{"amount":1}`, "issue_refund does not take these arguments: unknown name"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) { c.change(h, p) }))
+			r := h.ask("issue_refund " + c.args)
+			_, ok, err := h.BeginPreview(h.ctx(), r.ID)
+			h.ok(err)
+			if f := h.request(r.ID).ToolPreview; ok || f.State != approvers.ToolPreviewFailed || !strings.Contains(f.Fault, c.says) || len(h.timers(store.TimerPreview)) != 0 {
+				t.Errorf("%v: %+v", ok, f)
+			}
+			h.approve(lead, r.ID)
+		})
+	}
+}
+
+// TestPreviewOfAnEdit: changed arguments get a preview of their own, and what is said of the earlier ones comes too
+// late.
+func TestPreviewOfAnEdit(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90}`)
+	late := h.preview(r.ID)
+	_, err := h.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":600}`))
+	h.ok(err)
+	r = h.request(r.ID)
+	if !r.ToolPreview.Making() || r.ToolPreview.Digest != r.Digest || r.ToolPreview.Tries != 0 || r.State != approvers.Pending {
+		t.Fatalf("%+v", r.ToolPreview)
+	}
+	if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
+		t.Error("it is not begun at once")
+	}
+	h.ok(h.EndPreview(h.ctx(), late, "about the earlier ones", ""))
+	if f := h.request(r.ID).ToolPreview; !f.Making() {
+		t.Errorf("%+v", f)
+	}
+	p := h.preview(r.ID)
+	h.ok(h.EndPreview(h.ctx(), p, "600 of 120 that was paid", ""))
+	if f := h.request(r.ID).ToolPreview; string(p.Args) != `{"amount":600}` || f.Text != "600 of 120 that was paid" {
+		t.Errorf("%s, %+v", p.Args, f)
+	}
+}
+
+// TestDecidedBeforeThePreview: the decision says so, nothing is previewed any more, and what still comes changes
+// nothing.
+func TestDecidedBeforeThePreview(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90}`)
+	p := h.preview(r.ID)
+	if out := h.approve(lead, r.ID); !out.Decisions[0].WithoutToolPreview || out.State != approvers.Approved {
+		t.Errorf("%+v", out.Decisions)
+	}
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditDecided); facts["preview"] != "not there yet" {
+		t.Errorf("the record says %q", facts["preview"])
+	}
+	h.ok(h.EndPreview(h.ctx(), p, "too late", ""))
+	h.ok(h.PutBackPreview(h.ctx(), p))
+	if f := h.request(r.ID).ToolPreview; !f.Making() || len(h.timers(store.TimerPreview)) != 0 {
+		t.Errorf("%+v, %v", f, h.timers(store.TimerPreview))
+	}
+	if _, ok, err := h.BeginPreview(h.ctx(), r.ID); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	h.run(r.Execution, "refunded")
+}
+
+// TestPreviewAfterACrash: it only reads, so it is begun again at once; after three times that a process stopped it
+// counts as impossible.
+func TestPreviewAfterACrash(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90}`)
+	for try := range approvers.ToolPreviewTries {
+		h.preview(r.ID)
+		if due := h.timers(store.TimerPreview)[r.ID]; !due.Due.After(h.clock.Now()) {
+			t.Fatal("two would make it at a time")
+		}
+		h.reopen()
+		if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
+			t.Fatalf("after crash %d it is due at %s", try+1, due.Due)
+		}
+	}
+	_, ok, err := h.BeginPreview(h.ctx(), r.ID)
+	h.ok(err)
+	if f := h.request(r.ID).ToolPreview; ok || f.State != approvers.ToolPreviewFailed || !strings.Contains(f.Fault, "begun 3 times") {
+		t.Errorf("%v, %+v", ok, f)
+	}
+}
+
+// TestPreviewWhilePaused: nothing is asked of any tool, and what was under way is begun again afterwards without having
+// used up a try.
+func TestPreviewWhilePaused(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90}`)
+	p := h.preview(r.ID)
+	h.ok(h.Pause(h.ctx(), approvers.Operator("root"), "an incident"))
+	h.ok(h.PutBackPreview(h.ctx(), p))
+	_, _, err := h.BeginPreview(h.ctx(), r.ID)
+	wantPaused(t, err)
+	if f := h.request(r.ID).ToolPreview; f.Tries != 0 || !f.Making() {
+		t.Errorf("%+v", f)
+	}
+	h.ok(h.Resume(h.ctx(), approvers.Operator("root"), ""))
+	h.ok(h.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
+	if f := h.request(r.ID).ToolPreview; f.State != approvers.ToolPreviewReady {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestPreviewMasksSecrets: the companion gets the real value, and people don't get it from there.
+func TestPreviewMasksSecrets(t *testing.T) {
+	h := newPreviewHarness(t)
+	h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) { p.Tools[3].Secrets = []string{"iban"} }))
+	r := h.ask(`issue_refund {"amount":1,"iban":"DE89 3704"}`)
+	p := h.preview(r.ID)
+	if !contains(string(p.Args), "DE89 3704") {
+		t.Errorf("the companion gets %s", p.Args)
+	}
+	h.ok(h.EndPreview(h.ctx(), p, "To DE89 3704 of Ana", ""))
+	if f := h.request(r.ID).ToolPreview; f.Text != "To (masked) of Ana" {
+		t.Errorf("%q", f.Text)
+	}
+	if _, said := h.lastFacts(r.ID, approvers.AuditPreviewed); contains(said, "DE89") {
+		t.Errorf("the record has %q", said)
+	}
+}
+
+// TestPreviewOfAPolicyThatChanged: the policy in force says who is asked, or that nobody is.
+func TestPreviewOfAPolicyThatChanged(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90}`)
+	h.policy.Store(policy("policy-2"))
+	_, ok, err := h.BeginPreview(h.ctx(), r.ID)
+	h.ok(err)
+	if f := h.request(r.ID).ToolPreview; ok || f != nil || len(h.timers(store.TimerPreview)) != 0 {
+		t.Errorf("%v, %+v", ok, f)
+	}
+}
+
+// TestNoPreviewWhereNobodyIsAsked: a call that runs by itself has no card to show one on.
+func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Preview.By.Tool = "search_orders" }))
+	turn := h.say(alice, "please").Turn
+	c := h.propose(turn, `update_address {}`)[0]
+	if len(h.timers(store.TimerPreview)) != 0 {
+		t.Error("a preview is made of it")
+	}
+	h.run(c.Execution, "updated")
+}
+
+// TestPreviewAgain: a call that is asked for once more, because nobody knows whether it happened, gets a preview anew.
+func TestPreviewAgain(t *testing.T) {
+	h := newPreviewHarness(t)
+	r := h.ask(`issue_refund {"amount":49.90}`)
+	h.ok(h.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
+	h.approve(lead, r.ID)
+	if _, run, err := h.Claim(h.ctx(), r.Execution); !run || err != nil {
+		t.Fatal(run, err)
+	}
+	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	click := workflow.Click{Inbox: h.id("Ev"), At: h.clock.Now(), Who: lead, Execution: r.Execution}
+	h.receive(click)
+	h.ok(h.RetryUnknown(h.ctx(), click))
+	again := h.request(h.call(r.Call).Request)
+	if again.ID == r.ID || !again.ToolPreview.Making() || again.ToolPreview.Digest != again.Digest {
+		t.Errorf("%+v", again.ToolPreview)
+	}
+	h.ok(h.EndPreview(h.ctx(), h.preview(again.ID), "it is refunded already", ""))
+}

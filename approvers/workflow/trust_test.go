@@ -1,0 +1,226 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// ran has alice get a refund that lead approves as it is, and runs it.
+func (h *harness) ran(amount int) approvers.Request {
+	h.t.Helper()
+	r := h.ask(fmt.Sprintf(`issue_refund {"amount":%d,"currency":"USD"}`, amount))
+	h.approve(lead, r.ID)
+	h.run(r.Execution, "RF")
+	h.answer(r.Turn)
+	return r
+}
+
+// row is how many calls of issue_refund in a row were approved as they were.
+func (h *harness) row() int {
+	h.t.Helper()
+	return view(h, func(r store.Reader) (int, error) {
+		var trust approvers.Trust
+		s, err := r.Setting(store.SettingTrust + "support/issue_refund")
+		if errors.Is(err, store.ErrNotFound) {
+			return 0, nil
+		}
+		if err == nil {
+			err = json.Unmarshal(s.Value, &trust)
+		}
+		return trust.Row, err
+	})
+}
+
+func trusting(t *testing.T) *harness {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", granting))
+	return h
+}
+
+// TestAGrantIsOffered after three calls in a row, to the lead of the role that approved; nothing runs under it until it
+// is taken up.
+func TestAGrantIsOffered(t *testing.T) {
+	h := trusting(t)
+	for _, amount := range []int{20, 120, 3} {
+		if len(h.grants()) != 0 {
+			t.Fatal("offered too early")
+		}
+		h.ran(amount)
+	}
+	g := h.grants()[0]
+	if g.State != approvers.GrantOffered || g.OfferedTo != "finance-director" || g.Row != 3 || string(g.Bounds[0].AtMost) != "120" || g.Conversation != "" {
+		t.Errorf("%+v", g)
+	}
+	if got := h.wanted(g.ID); got != "grant role:finance-director" || h.row() != 0 {
+		t.Errorf("shown: %s; the row goes on with %d", got, h.row())
+	}
+	r := h.wantAsked(h.next(`issue_refund {"amount":1,"currency":"USD"}`))
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+
+	_, err := h.AcceptGrant(h.ctx(), h.clickGrant(lead, g.ID))
+	wantDenied(t, err, approvers.DeniedNotMember)
+	h.clock.pass(time.Hour)
+	_, err = h.AcceptGrant(h.ctx(), h.clickGrant(fin1, g.ID))
+	h.ok(err)
+	_, err = h.DeclineGrant(h.ctx(), h.clickGrant(fin2, g.ID))
+	wantDenied(t, err, approvers.DeniedResolved)
+	c := h.propose(h.sayIn("900.1", bob, "and one for me").Turn, `issue_refund {"amount":120,"currency":"USD"}`)[0]
+	h.run(c.Execution, "RF")
+	if e := h.execution(c.Execution); e.Grant != g.ID || h.row() != 0 {
+		t.Errorf("ran under %q; a row of %d", e.Grant, h.row())
+	}
+	h.wantKinds("grant:"+g.ID, "granted denied granted denied granted")
+	h.clock.pass(time.Hour)
+	h.due()
+	if g = h.grant(g.ID); g.State != approvers.GrantExpired || g.Left != 4 {
+		t.Errorf("%s with %d left", g.State, g.Left)
+	}
+}
+
+// TestAnOfferLapses after a day. An answer that was received before that counts, however late it is handled.
+func TestAnOfferLapses(t *testing.T) {
+	h := trusting(t)
+	for range 3 {
+		h.ran(20)
+	}
+	g := h.grants()[0]
+	h.clock.pass(approvers.OfferHolds - time.Minute)
+	click := h.clickGrant(fin1, g.ID)
+	h.clock.pass(2 * time.Minute)
+	h.ok(h.LapseGrant(h.ctx(), h.timers(store.TimerGrant)[g.ID]))
+	if g := h.grant(g.ID); g.State != approvers.GrantOffered {
+		t.Fatalf("%s before the click was handled", g.State)
+	}
+	_, err := h.AcceptGrant(h.ctx(), click)
+	h.ok(err)
+	if g = h.grant(g.ID); g.State != approvers.GrantLive || g.Until != h.clock.Now().Add(time.Hour) {
+		t.Errorf("%s until %s", g.State, g.Until)
+	}
+	h.revokeGrant(fin2, g.ID)
+	for range 3 {
+		h.ran(20)
+	}
+	g = h.grants()[0]
+	h.clock.pass(approvers.OfferHolds)
+	h.due()
+	if g = h.grant(g.ID); g.State != approvers.GrantExpired {
+		t.Errorf("%s after a day", g.State)
+	}
+	_, err = h.AcceptGrant(h.ctx(), h.clickGrant(fin1, g.ID))
+	wantDenied(t, err, approvers.DeniedResolved)
+}
+
+// TestOneOfferAtATime: while there is one, or a grant that came of one, the next row offers nothing.
+func TestOneOfferAtATime(t *testing.T) {
+	h := trusting(t)
+	for range 7 {
+		h.ran(20)
+	}
+	if n := len(h.grants()); n != 1 {
+		t.Errorf("%d offers", n)
+	}
+	_, err := h.DeclineGrant(h.ctx(), h.clickGrant(fin1, h.grants()[0].ID))
+	h.ok(err)
+	for range 2 {
+		h.ran(20)
+	}
+	if n := len(h.grants()); n != 1 {
+		t.Errorf("%d offers after one was declined", n)
+	}
+}
+
+// TestWhatEndsTheRow is whatever shows that somebody has to look.
+func TestWhatEndsTheRow(t *testing.T) {
+	for name, c := range map[string]struct {
+		do  func(h *harness)
+		row int
+	}{
+		"a rejection": {do: func(h *harness) { h.reject(lead, h.ask(oneRefund).ID) }},
+		"a change": {do: func(h *harness) {
+			r := h.ask(oneRefund)
+			_, err := h.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":10,"currency":"USD"}`))
+			h.ok(err)
+			h.run(h.request(r.ID).Execution, "RF")
+		}},
+		"an approval taken back": {do: func(h *harness) {
+			r := h.ask(oneRefund)
+			h.approve(lead, r.ID)
+			_, err := h.Revoke(h.ctx(), h.clickOn(lead, "", r.ID))
+			h.ok(err)
+		}},
+		"a failure": {do: func(h *harness) {
+			r := h.ask(oneRefund)
+			h.approve(lead, r.ID)
+			_, _, err := h.Claim(h.ctx(), r.Execution)
+			h.ok(err)
+			h.ok(h.Finish(h.ctx(), r.Execution, false, "no"))
+		}},
+		"an unknown outcome, although it happened": {do: func(h *harness) {
+			r := h.ask(oneRefund)
+			h.approve(lead, r.ID)
+			_, _, err := h.Claim(h.ctx(), r.Execution)
+			h.ok(err)
+			h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+			click := h.clickOn(lead, "", r.ID)
+			click.Execution = r.Execution
+			h.ok(h.Report(h.ctx(), click, workflow.Happened))
+		}},
+		"silence does not":    {row: 2, do: func(h *harness) { h.ask(oneRefund); h.clock.pass(expiresAfter); h.due() }},
+		"withdrawal does not": {row: 2, do: func(h *harness) { h.withdraw(h.ask(oneRefund).ID) }},
+		"another tool does not": {row: 2, do: func(h *harness) {
+			h.reject(support, h.ask(`apply_discount {}`).ID)
+		}},
+		"another definition begins one": {row: 1, do: func(h *harness) {
+			h.tools.change("issue_refund", func(t *workflow.Tool) { t.Hash = "another" })
+			h.ran(20)
+		}},
+		"other terms begin one": {row: 1, do: func(h *harness) {
+			h.policy.Store(policy("policy-2", granting, func(p *approvers.Policy) { p.Tools[3].Grants.Uses = 4 }))
+			h.ran(20)
+		}},
+		"one that went up does not": {row: 2, do: func(h *harness) {
+			r := h.ask(`issue_refund {"amount":900,"currency":"USD"}`)
+			for _, who := range []approvers.Identity{lead, fin1, fin2} {
+				h.approve(who, r.ID)
+			}
+			h.run(r.Execution, "RF")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := trusting(t)
+			h.ran(20)
+			h.ran(20)
+			c.do(h)
+			if got := h.row(); got != c.row || len(h.grants()) != 0 {
+				t.Errorf("a row of %d, %d offers; want %d", got, len(h.grants()), c.row)
+			}
+		})
+	}
+}
+
+// TestARunUnderAGrantEarnsNothing: nobody looked at it. That it failed counts.
+func TestARunUnderAGrantEarnsNothing(t *testing.T) {
+	h := trusting(t)
+	h.granted(3)
+	c := h.next(oneRefund)
+	h.run(c.Execution, "RF")
+	h.answer(c.Turn)
+	if h.row() != 1 {
+		t.Errorf("a row of %d; want the one that was approved", h.row())
+	}
+	c = h.next(oneRefund)
+	_, _, err := h.Claim(h.ctx(), c.Execution)
+	h.ok(err)
+	h.ok(h.Finish(h.ctx(), c.Execution, false, "no"))
+	if h.row() != 0 {
+		t.Errorf("a row of %d after a failure", h.row())
+	}
+}

@@ -1,0 +1,73 @@
+package workflow_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// TestTurns: whoever has the card since before it was theirs to decide is told when it is, once; whose card comes with
+// their turn is not.
+func TestTurns(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":900}`)
+	told := func(who approvers.Identity) (n int) {
+		for _, s := range h.surfacesOf(r.ID) {
+			if s.Note == store.NoteTurn && s.To == "user:"+who.ID.User() {
+				n++
+			}
+		}
+		return n
+	}
+	muster := func(people ...approvers.Identity) {
+		t.Helper()
+		h.expandCards(r.ID)
+		var present []approvers.Presence
+		for _, who := range people {
+			present = append(present, approvers.Presence{Who: who})
+		}
+		defer h.clock.pass(time.Second)
+		for range 2 { // looking twice tells nobody twice
+			roll, err := h.StageSnapshot(h.ctx(), r.ID)
+			h.ok(err)
+			h.ok(h.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, roll, present))
+		}
+	}
+	muster(lead)
+	h.approve(lead, r.ID)
+	muster(fin1, fin2)
+	if told(lead)+told(fin1)+told(fin2) != 0 {
+		t.Fatal("somebody whose card came with their turn was told besides")
+	}
+	_, err := h.Decide(h.ctx(), h.edit(fin1, r.ID, `{"amount":800}`))
+	h.ok(err)
+	muster(lead)
+	if told(lead) != 1 || told(fin1)+told(fin2) != 0 {
+		t.Errorf("after the edit the lead was told %d times, the directors %d and %d", told(lead), told(fin1), told(fin2))
+	}
+	h.approve(lead, r.ID)
+	muster(fin1, fin2)
+	if told(lead) != 1 || told(fin1) != 1 || told(fin2) != 1 {
+		t.Errorf("at the second stage again: told %d, %d and %d times", told(lead), told(fin1), told(fin2))
+	}
+}
+
+// expandCards gives each member of a role that has a card to come a copy, as the bot does.
+func (h *harness) expandCards(request string) {
+	h.t.Helper()
+	for _, s := range h.surfacesOf(request) {
+		name, toRole := strings.CutPrefix(s.To, "role:")
+		if !toRole || s.State != store.OutboxWanted {
+			continue
+		}
+		role, _ := h.policy.Load().Role(name)
+		var users []string
+		for _, m := range role.Members {
+			users = append(users, m.Value)
+		}
+		h.ok(h.Expand(h.ctx(), s.ID, users))
+	}
+}

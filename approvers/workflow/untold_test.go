@@ -1,0 +1,94 @@
+package workflow_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// ranStep is a turn whose one step ran and was never shown; late says whether Slack put its message off.
+func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
+	h.t.Helper()
+	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
+	step = h.only(call.Turn, store.OutboxStep)
+	if late {
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+			timer, err := tx.Timer(store.TimerShowLast, step.ID)
+			if err != nil {
+				return err
+			}
+			timer.Tries, timer.PutOff, timer.Due = 1, h.clock.Now(), h.clock.Now().Add(time.Minute)
+			return tx.SetTimer(timer)
+		}))
+	}
+	h.run(call.Execution, "found")
+	h.answer(call.Turn)
+	return call.Turn, h.surface(step.ID)
+}
+
+// An answer is posted with the steps that had no message yet, and those need none any more. Of what it told it is drawn
+// again, and it is erased with it.
+func TestAnswerTellsOfAStep(t *testing.T) {
+	h := newHarness(t)
+	var events []workflow.Event
+	h.Count = func(e workflow.Event) { events = append(events, e) }
+	turn, step := h.ranStep(true)
+	answer := h.only(turn, store.OutboxAnswer)
+	if answer.Rank != store.RankAnswer {
+		t.Errorf("an answer is ranked %q", answer.Rank)
+	}
+	untold, err := h.Untold(h.ctx(), turn)
+	h.ok(err)
+	if len(untold) != 1 || untold[0].ID != step.ID {
+		t.Fatalf("%d steps are untold", len(untold))
+	}
+	vm, err := h.SeeTelling(h.ctx(), answer.ID, []int{step.Step})
+	h.ok(err)
+	if len(vm.Steps) != 1 || vm.Steps[0].Text != "Let me see." || len(vm.Steps[0].Calls) != 1 || !vm.Steps[0].Calls[0].Settled() {
+		t.Fatalf("it tells of %+v", vm.Steps)
+	}
+	h.clock.pass(4 * time.Second)
+	s := vm.Message
+	s.Channel, s.TS = "C", "ts"
+	h.ok(h.Delivered(h.ctx(), s, workflow.SentMessage{Body: []byte(`{"text":"Roswell"}`)}))
+	if got := h.surface(step.ID); got.State != store.OutboxRemoved || len(h.timers(store.ShowTimers...)) != 0 {
+		t.Errorf("the step is %s, and %d timers are left", got.State, len(h.timers(store.ShowTimers...)))
+	}
+	if vm, err = h.View(h.ctx(), answer.ID); err != nil || len(vm.Steps) != 1 {
+		t.Errorf("drawn again it tells of %d steps (%v)", len(vm.Steps), err)
+	}
+	shown := slices.IndexFunc(events, func(e workflow.Event) bool { return e.Answer != nil })
+	if shown < 0 || *events[shown].Answer != (workflow.AnswerShown{SinceEnd: 4 * time.Second, SinceRun: 4 * time.Second}) {
+		t.Errorf("events %+v", events)
+	}
+	h.invariants()
+	_, err = h.Erase(h.ctx(), h.callsOf(turn)[0].Execution, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if left := h.written(turn); strings.Contains(left, "Roswell") {
+		t.Errorf("the store still has\n%s", left)
+	}
+}
+
+// A step that nothing holds up, or that is posted by the time that the answer is, is not told of twice.
+func TestAnswerTellsOfNothingTwice(t *testing.T) {
+	h := newHarness(t)
+	turn, _ := h.ranStep(false)
+	if untold, err := h.Untold(h.ctx(), turn); err != nil || len(untold) > 0 {
+		t.Errorf("%d untold steps (%v)", len(untold), err)
+	}
+
+	h = newHarness(t)
+	turn, step := h.ranStep(true)
+	h.show(step)
+	answer := h.only(turn, store.OutboxAnswer)
+	vm, err := h.SeeTelling(h.ctx(), answer.ID, []int{step.Step})
+	h.ok(err)
+	if len(vm.Steps) != 0 || len(vm.Message.Steps) != 0 {
+		t.Errorf("it tells of %v", vm.Message.Steps)
+	}
+}

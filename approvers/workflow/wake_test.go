@@ -1,0 +1,64 @@
+package workflow_test
+
+import (
+	"context"
+	"testing"
+
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// A workflow is idle when nothing is due and nobody is at work, not when the last row is gone; and what a jump of the
+// clock made due is done at once when it is woken.
+func TestIdleAndWake(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":10}`)
+	at := r.EscalateAt
+	idle := func(want bool) {
+		t.Helper()
+		got, err := h.Idle(h.ctx())
+		h.ok(err)
+		if got != want {
+			t.Errorf("idle: %t, want %t", got, want)
+		}
+	}
+	for _, s := range append(h.surfacesOf(r.ID), h.surfacesOf(r.Turn)...) {
+		h.show(s)
+	}
+	for _, s := range h.surfacesOf(r.Turn) {
+		h.show(s)
+	}
+	h.due()
+	idle(true)
+	next, err := h.NextDue(h.ctx())
+	h.ok(err)
+	if !next.Equal(at) {
+		t.Errorf("next due at %s, want %s", next, at)
+	}
+
+	h.clock.pass(at.Sub(h.clock.Now()))
+	idle(false)
+	cleared, release, done := make(chan string, 10), make(chan struct{}), make(chan error, 1)
+	ctx, stop := context.WithCancel(h.ctx())
+	go func() {
+		muster := jobs.Worker{Concurrency: 1, Handle: h.muster}
+		show := jobs.Worker{Concurrency: 10, Handle: func(ctx context.Context, timer store.Timer) error {
+			defer func() { <-release }()
+			defer func() { cleared <- timer.Ref }()
+			return h.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
+		}}
+		done <- h.Work(ctx, map[store.TimerKind]jobs.Worker{
+			store.TimerAvailability: muster, store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: show, store.TimerShowLast: show,
+		})
+	}()
+	h.Wake()
+	for range 3 { // the card, the step and the lead's copy show the escalation
+		<-cleared
+	}
+	idle(false) // its rows are gone, and it is still at work
+	close(release)
+	stop()
+	h.ok(<-done)
+	h.due()
+	idle(true)
+}

@@ -1,0 +1,167 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Withdraw takes a request back for one of its requesters.
+func (w *Workflow) Withdraw(ctx context.Context, c Click) (approvers.Request, error) {
+	var out approvers.Request
+	err := w.click(ctx, "withdraw", c, func(t *tx) (*approvers.Denied, error) {
+		r, err := t.Request(c.Request)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		after, events, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
+		out = after
+		if denied != nil {
+			return denied, t.auditDenied(r.ID, "withdraw", c, denied)
+		}
+		return nil, t.apply(after, events)
+	})
+	return out, err
+}
+
+// WithdrawAll withdraws everything that a turn waits for and hands the messages that wait behind it to the model. A
+// requester can do it, and whoever wrote one of those messages.
+func (w *Workflow) WithdrawAll(ctx context.Context, c Click) error {
+	return w.click(ctx, "go on", c, func(t *tx) (*approvers.Denied, error) {
+		turn, err := t.Turn(c.Turn)
+		if errors.Is(err, store.ErrNotFound) {
+			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if turn.State != approvers.TurnWaiting {
+			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
+		}
+		if c.Who.ID == "" || c.Who.Deleted { // as for Withdraw, but before anything is written
+			return &approvers.Denied{Code: approvers.DeniedUnidentified}, nil
+		}
+		queued, err := t.queued(turn.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		sender := slices.ContainsFunc(queued, func(m store.Message) bool { return m.Author == c.Who.ID })
+		if !sender && !slices.Contains(turn.Requesters, c.Who.ID) {
+			return &approvers.Denied{Code: approvers.DeniedNotRequester}, nil
+		}
+		if turn, err = t.takeQueued(turn, queued); err != nil {
+			return nil, err
+		}
+		calls, err := t.Calls(turn.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, call := range calls {
+			if call.Step != turn.Step || call.Outcome != "" {
+				continue
+			}
+			if denied, err := t.withdrawCall(call, c, "the conversation went on to something else"); denied != nil || err != nil {
+				return denied, err
+			}
+		}
+		return nil, t.changedTurn(turn.ID, store.OutboxQueued, 0)
+	})
+}
+
+// queued lists the messages that wait for a turn to end.
+func (t *tx) queued(conversation string) ([]store.Message, error) {
+	messages, err := t.Messages(conversation, 0)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(messages, func(m store.Message) bool { return m.State != store.MessageQueued }), nil
+}
+
+// takeQueued makes messages that wait part of the turn.
+func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.Turn, error) {
+	for _, m := range queued {
+		m.State, m.Turn = store.MessageTaken, turn.ID
+		turn = turn.Speak(m.Author)
+		if err := t.PutMessage(m); err != nil {
+			return turn, err
+		}
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return turn, err
+	}
+	turn.Version++
+	return turn, nil
+}
+
+// withdrawCall ends what one call waits for: its request is withdrawn; an unknown outcome is told to the model as it
+// is.
+func (t *tx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
+	if call.Request != "" {
+		r, err := t.Request(call.Request)
+		if err != nil {
+			return nil, err
+		}
+		if r.State.Open() {
+			after, events, denied := r.Withdraw(t.deciding(), c.Who, true, why)
+			if denied != nil {
+				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
+			}
+			return nil, t.apply(after, events)
+		}
+	}
+	if call.ModelQuestion != nil {
+		return nil, t.closeModelQuestion(call, approvers.OutcomeWithdrawn, why)
+	}
+	e, err := t.Execution(call.Execution)
+	if err != nil {
+		return nil, err
+	}
+	if e.State == approvers.ExecutionUnknown {
+		return nil, t.leave(e)
+	}
+	return nil, t.cancelElicitations(e.ID, why) // where it runs, its result comes by itself, and nobody is asked anything more for it
+}
+
+// WithdrawSome takes several requests of one step back for one of its requesters. Those that are over already are left
+// as they are; where no other is left, the denial comes with the last of them.
+func (w *Workflow) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
+	var last approvers.Request
+	err := w.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {
+		last = approvers.Request{}
+		nothing := &approvers.Denied{Code: approvers.DeniedNothing}
+		taken := 0
+		for _, id := range requests {
+			r, err := t.Request(id)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
+			if err != nil || r.Turn != c.Turn {
+				continue // not what the form offered
+			}
+			last = r
+			if !r.State.Open() {
+				nothing = r.Over()
+				continue
+			}
+			after, events, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
+			if denied != nil { // it is the same for all of them
+				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
+			}
+			if err := t.apply(after, events); err != nil {
+				return nil, err
+			}
+			taken++
+		}
+		if taken == 0 {
+			return nothing, nil
+		}
+		return nil, nil
+	})
+	return last, err
+}

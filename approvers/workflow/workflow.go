@@ -1,0 +1,318 @@
+package workflow
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// Errors of the workflow's moves. A person who may not do what they tried gets *approvers.Denied instead.
+var (
+	// ErrNotDue means that there is nothing left to do: the state has changed since.
+	ErrNotDue = errors.New("workflow: nothing to do")
+	// ErrHandled means that this delivery was handled before. Nothing was changed.
+	ErrHandled = errors.New("workflow: this delivery was handled before")
+)
+
+// Tools gives the workflow access to the tools that can be called.
+type Tools interface {
+	Tool(name string) (Tool, bool)
+	// Fingerprint identifies everything that decides whether a call may run: the tools, their definitions, and which
+	// are blocked. It is stable across restarts with the same tools.
+	Fingerprint() string
+}
+
+// Tool is the pinned definition of a tool.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+	Hash        string // over name, description, schema and effect
+	Effect      approvers.Effect
+	Timeout     time.Duration
+	Previews    bool   // it says itself what a call would do
+	Asks        bool   // the people of the conversation answer it, and no function
+	Claims      Claims // what its source says of it
+	Source      string // of the policy file; empty: it is compiled in
+	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it may be called
+	// Check validates arguments against the schema. Its error is written for the model and for a person's form.
+	Check func(args json.RawMessage) error
+}
+
+// Claims are the annotations of a tool by its source. They are not verified; nil means that the source does not say.
+type Claims struct {
+	Title                                        string
+	ReadOnly, Destructive, Idempotent, OpenWorld *bool
+}
+
+// Words are what the source says of the tool's nature, each as a part of a sentence that begins with "it". They don't
+// have the title.
+func (c Claims) Words() []string {
+	var out []string
+	for _, hint := range []struct {
+		says    *bool
+		yes, no string
+	}{
+		{c.ReadOnly, "only reads", "changes something"},
+		{c.Destructive, "can destroy something", "destroys nothing"},
+		{c.Idempotent, "does nothing more when it runs again", "acts again when it runs again"},
+		{c.OpenWorld, "reaches the world outside", "stays within its own data"},
+	} {
+		switch {
+		case hint.says == nil:
+		case *hint.says:
+			out = append(out, hint.yes)
+		default:
+			out = append(out, hint.no)
+		}
+	}
+	return out
+}
+
+// Crashes counts how often a process died during some work. It is safe for concurrent use.
+type Crashes interface {
+	Begin(kind, ref string)     // work on something begins
+	End(kind, ref string)       // it ended, however it did
+	Count(kind, ref string) int // how many processes died at it
+	Forget(kind, ref string)    // the count begins anew
+}
+
+// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits and Crashes are required.
+type Config struct {
+	Store  store.Store
+	Policy func() *approvers.Policy // the policy in force
+	Tools  Tools
+	Log    *slog.Logger
+	Count  func(Event)      // is told of each event after its commit; nil: nobody counts
+	Now    func() time.Time // nil: time.Now
+	// GrantOwner looks up the giver of a grant in Slack, with the user groups that could give them authority, before a
+	// call runs under the grant. Nil: the giver is unknown, and the call needs approval.
+	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
+	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
+	// is accepted.
+	Admits func(schema, values json.RawMessage) error
+	// Crashes is told what the workers are at, and knows at what earlier processes died. Nil: nobody knows.
+	Crashes Crashes
+}
+
+// Workflow changes state. It is safe for use by many goroutines.
+type Workflow struct {
+	Config
+	owner        string // names this process in executions and outbox messages
+	jobs         *jobs.Runner
+	halt         halt
+	elicitations elicitationsUnderWay
+	slack        slackClock
+
+	denials denials
+
+	file fileState
+
+	reevaluating sync.Mutex
+}
+
+// New makes a workflow.
+func New(c Config) *Workflow {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Admits == nil {
+		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
+	}
+	if c.Crashes == nil {
+		c.Crashes = noCrashes{}
+	}
+	w := &Workflow{Config: c, owner: newID("proc", c.Now()), halt: halt{under: map[int]underWay{}}}
+	w.jobs = w.newRunner()
+	return w
+}
+
+// tx is one transaction of the workflow: the store's, with the time and the policy that hold for all of it.
+type tx struct {
+	store.Tx
+	w      *Workflow
+	now    time.Time
+	policy *approvers.Policy
+	wakes  map[store.TimerKind]bool // kinds that got a timer
+	events []Event                  // what becomes true with the commit
+	halts  bool                     // everything is paused with the commit
+	stops  map[handled]bool         // what somebody stops with the commit
+	log    []note                   // what the operator is told when it is true
+
+	denials map[denial]int // attempts that came to nothing, each with how many of its kind there were with it
+	replied []string       // elicitations that ended: the runs that wait for them are woken
+
+	refreshed map[refresh]bool
+	homes     bool // something changed that Home tabs show
+}
+
+func (t *tx) deciding() approvers.DecisionContext {
+	return approvers.DecisionContext{Policy: t.policy, Now: t.now}
+}
+
+// SetTimer notes the kind, so that its worker is woken after the commit.
+func (t *tx) SetTimer(timer store.Timer) error {
+	t.wakes[timer.Kind] = true
+	return t.Tx.SetTimer(timer)
+}
+
+// transact runs fn in a transaction, and then wakes whoever has something to do and tells whoever counts.
+func (w *Workflow) transact(ctx context.Context, what string, fn func(*tx) error) error {
+	var t *tx // of the run that was committed, which is the last
+	err := w.Store.Update(ctx, func(s store.Tx) error {
+		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, stops: map[handled]bool{}, denials: map[denial]int{}}
+		if err := fn(t); err != nil {
+			return err
+		}
+		return t.followedByHomes()
+	})
+	if errors.Is(err, store.ErrFull) {
+		w.jobs.NoteFull(err)
+	}
+	if errors.Is(err, store.ErrMoved) {
+		w.noteMoved(err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if t.halts {
+		w.halt.now()
+	}
+	w.halt.these(t.stops)
+	w.elicitations.end(t.replied...)
+	w.denials.came(t.denials)
+	w.jobs.Notify(t.wakes)
+	w.tell(t.events)
+	for _, n := range t.log {
+		w.Log.Log(ctx, n.level, n.text, n.facts...)
+	}
+	return nil
+}
+
+// note is one line of the log.
+type note struct {
+	level slog.Level
+	text  string
+	facts []any
+}
+
+// note tells the operator of something with the commit: a closure may run more than once, or come to nothing.
+func (t *tx) note(level slog.Level, text string, facts ...any) {
+	t.log = append(t.log, note{level, text, facts})
+}
+
+// now is the time as every backend can store it.
+func (w *Workflow) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
+
+// settle closes the inbox row that a move answers. An empty id is a move that came from elsewhere.
+func (t *tx) settle(inbox, note string) error {
+	if inbox == "" {
+		return nil
+	}
+	row, err := t.Inbox(inbox)
+	if err != nil {
+		return err
+	}
+	if !row.HandledAt.IsZero() {
+		return ErrHandled
+	}
+	row.HandledAt, row.Payload, row.Note = t.now, nil, note
+	if err := t.PutInbox(row); err != nil {
+		return err
+	}
+	return t.ClearTimer(store.TimerInbox, inbox)
+}
+
+// Receive makes a delivery durable before Slack is told that it was received. It reports false
+// for a delivery that is known already.
+func (w *Workflow) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
+	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
+	err = w.update(ctx, "receive", func(t *tx) error {
+		fresh = false
+		switch _, err := t.Inbox(row.ID); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+		fresh = true
+		if err := t.PutInbox(row); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerInbox, Ref: row.ID, Due: row.ReceivedAt, Lane: lane})
+	})
+	return fresh, err
+}
+
+// Remember notes a delivery that was answered at once and changed nothing, so that it is known when it comes again.
+func (w *Workflow) Remember(ctx context.Context, row store.Inbox) error {
+	return w.update(ctx, "remember", func(t *tx) error {
+		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		row.ReceivedAt, row.HandledAt, row.Payload = row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil
+		return t.PutInbox(row)
+	})
+}
+
+// Done closes a delivery that changes nothing else. note says why, where that is worth remembering.
+func (w *Workflow) Done(ctx context.Context, inbox, note string) error {
+	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
+}
+
+// audit writes one record into a chain. Facts hold names, states and digests; body holds what people wrote or were
+// shown.
+func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
+	head, err := t.AuditHead(chain)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	rec := approvers.AuditRecord{Chain: chain, At: t.now, Kind: kind, Actor: actor, Facts: facts}
+	if body == nil {
+		return t.AppendAudit(rec.Link(head), nil)
+	}
+	raw, ok := body.([]byte)
+	if !ok {
+		if raw, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("audit payload: %w", err)
+		}
+	}
+	payload := &approvers.AuditPayload{Chain: chain, Salt: make([]byte, 16), Body: raw}
+	rand.Read(payload.Salt) // never fails: crypto/rand
+	rec.PayloadHash = payload.Hash()
+	rec = rec.Link(head)
+	payload.Seq = rec.Seq
+	return t.AppendAudit(rec, payload)
+}
+
+// Forget drops deliveries that were handled longer ago than the given time, and what is not counted any more.
+func (w *Workflow) Forget(ctx context.Context, after time.Duration) error {
+	drop := []func(*tx) (int, error){
+		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
+		func(t *tx) (int, error) { return t.PruneCounters(t.now.Add(-counterRetention), forgetBatch) },
+	}
+	for _, batch := range drop {
+		for n := forgetBatch; n == forgetBatch; {
+			err := w.update(ctx, "forget", func(t *tx) (err error) {
+				n, err = batch(t)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgetBatch bounds how many rows one transaction deletes.
+const forgetBatch = 1000

@@ -1,0 +1,236 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/bottest"
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// attackHarness is a harness for attacks on the bot. Each attack is on its own request, and must change nothing.
+type attackHarness struct {
+	*harness
+	tap     *recordingTransport
+	n       int
+	restore func()            // undoes the change of an attack; nil: nothing to undo
+	before  map[string]string // by request: its state before the last delivery
+}
+
+// restored undoes the change of an attack.
+func (s *attackHarness) restored() {
+	if s.restore != nil {
+		s.restore()
+		s.restore = nil
+	}
+}
+
+func newAttackHarness(t testing.TB, adjust ...func(*harness)) *attackHarness {
+	s := &attackHarness{tap: new(recordingTransport), before: map[string]string{}}
+	s.harness = newHarness(t, append(adjust, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: s.tap} })...)
+	return s
+}
+
+// target is a request under attack, with its card.
+type target struct {
+	render.ButtonToken // of the card's first button
+	channel, ts, root  string
+	order              string
+}
+
+// asks requests a call as asker, and finds its card in the approvers' channel by one of its buttons. ORDER in the
+// arguments is replaced by a unique number.
+func (s *attackHarness) asks(asker, call, button string) target {
+	s.t.Helper()
+	s.n++
+	t := target{order: fmt.Sprintf("ORD-%04d", 1000+s.n), channel: "C0002"}
+	t.root = s.says(asker, "#support", "@bot call "+strings.ReplaceAll(call, "ORDER", t.order))
+	s.until("the card is recorded", func() bool {
+		err := s.store.View(context.Background(), func(r store.Reader) error {
+			open, err := r.OpenRequests(store.RequestCursor{}, 10_000)
+			for _, q := range open {
+				if strings.Contains(string(q.Args), t.order) {
+					return s.card(r, q.ID, button, &t)
+				}
+			}
+			return err
+		})
+		return err == nil && t.Ref != ""
+	})
+	s.before[t.Ref] = ""
+	return t
+}
+
+// card reads the position of a request's card, and the token of its buttons.
+func (s *attackHarness) card(r store.Reader, request, button string, t *target) error {
+	messages, err := r.OutboxMessagesOf(request)
+	for _, c := range messages {
+		if c.Channel != t.channel || c.State != store.OutboxShown {
+			continue
+		}
+		shown, err := r.Rendering(c.ID, c.Posts)
+		if err != nil {
+			return err
+		}
+		_, rest, _ := strings.Cut(string(shown.Body), `"action_id":"`+button+`","value":"`)
+		value, _, _ := strings.Cut(rest, `"`)
+		t.ts = c.TS
+		t.ButtonToken, err = render.ParseButtonToken(value)
+		return err
+	}
+	return err
+}
+
+// refund returns a high-risk call that waits for Teo.
+func (s *attackHarness) refund() target {
+	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5}`, render.ActApprove)
+}
+
+// address returns a medium-risk call that waits for Ada and the group @support.
+func (s *attackHarness) address() target {
+	return s.asks("sam", `update_shipping_address {"order_id":"ORDER"}`, render.ActApprove)
+}
+
+// critical returns a call that requires a typed value and waits for Teo.
+func (s *attackHarness) critical() target {
+	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
+}
+
+// long returns a call that its card can't show whole.
+func (s *attackHarness) long() target {
+	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
+}
+
+// payload is an interaction in Slack's format.
+type payload map[string]any
+
+// press returns a click on a target's card.
+func (t target) press(user, action string) payload {
+	return payload{
+		"type": "block_actions", "api_app_id": "A0001", "user": payload{"id": user}, "team": payload{"id": "T0001"},
+		"container": payload{"type": "message", "channel_id": t.channel, "message_ts": t.ts}, "message": payload{"ts": t.ts},
+		"actions": []any{payload{"action_id": action, "value": t.String()}},
+	}
+}
+
+// with changes the value of the clicked button.
+func (p payload) with(value string) payload {
+	p["actions"].([]any)[0].(payload)["value"] = value
+	return p
+}
+
+func (p payload) at(channel, ts string) payload {
+	p["container"] = payload{"type": "message", "channel_id": channel, "message_ts": ts}
+	return p
+}
+
+func (p payload) and(key string, value any) payload {
+	p[key] = value
+	return p
+}
+
+// form returns a submitted form about a target.
+func (t target) form(user, callback, metadata string, values map[string]string) payload {
+	state := payload{}
+	for block, v := range values {
+		state[block] = payload{block: payload{"type": "plain_text_input", "value": v}}
+	}
+	return payload{
+		"type": "view_submission", "api_app_id": "A0001", "user": payload{"id": user}, "team": payload{"id": "T0001"},
+		"view": payload{"id": "V1", "callback_id": callback, "private_metadata": metadata, "state": payload{"values": state}},
+	}
+}
+
+// filled returns the metadata of a form that the bot has drawn for a target.
+func (s *attackHarness) filled(t target, page int) string {
+	s.t.Helper()
+	r, err := s.workflow.Request(context.Background(), t.Ref)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return render.FormToken{ButtonToken: t.ButtonToken, Execution: r.Execution, Page: page}.String()
+}
+
+// send delivers a payload, and returns the text of the acknowledgement.
+func (s *attackHarness) send(p payload) string {
+	s.t.Helper()
+	s.n++
+	if p["trigger_id"] == nil {
+		p["trigger_id"] = fmt.Sprint("x.", s.n)
+	}
+	raw, err := json.Marshal(p)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for request := range s.before {
+		s.before[request] = s.fate(request)
+	}
+	answer, err := s.bot.receive(context.Background(), store.InboxInteraction, raw, s.bot.inOrder.next(time.Now()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := json.Marshal(answer.payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// decides approves a target as Teo, and waits until the click is handled.
+func (s *attackHarness) decides(t target, user, action string) {
+	s.t.Helper()
+	s.send(t.press(user, action))
+	s.quiet()
+}
+
+// stages changes the stages of refunds, with cards in the channel.
+func (s *attackHarness) stages(stages ...approvers.Stage) {
+	was := s.policy
+	s.changes(func(p *approvers.Policy) {
+		p.Tools[toolIndex(p, "issue_refund")].Stages = stages
+		p.Approvers[2].Cards = "#support-approvals"
+		p.Approvers[2].Members = append(p.Approvers[2].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0002"})
+	})
+	s.restore = func() { s.decree(was) }
+}
+
+// withdraws withdraws a target as Sam.
+func (s *attackHarness) withdraws(t target) {
+	s.t.Helper()
+	r, err := s.workflow.Request(context.Background(), t.Ref)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sam := approvers.Identity{ID: r.Facts.Asker, Name: "Sam"}
+	if _, err := s.workflow.Withdraw(context.Background(), workflow.Click{Who: sam, Request: t.Ref, At: time.Now()}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// changes installs a changed policy.
+func (s *attackHarness) changes(change func(*approvers.Policy)) {
+	s.n++
+	p := bottest.Policy()
+	p.Hash = fmt.Sprint("policy-", s.n)
+	change(p)
+	s.decree(p)
+}
+
+// fate returns everything that an attack could change.
+func (s *attackHarness) fate(request string) string {
+	s.t.Helper()
+	r, err := s.workflow.Request(context.Background(), request)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint("decided ", len(r.Decisions), " times, closed by ", r.ClosedBy, ", would run ", r.Execution, " ", r.Digest, ", edits ", len(r.Edits), ", handed on ", len(r.Handed),
+		", remarks ", len(r.Remarks), ", runs ", len(s.runs()))
+}

@@ -1,0 +1,144 @@
+package directory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"countersign/bot/slackapi"
+
+	"github.com/slack-go/slack"
+)
+
+// channelTTL is how long a channel's name and id are used again. Events on channels invalidate them sooner.
+const channelTTL = 10 * time.Minute
+
+// Channels returns the names and ids of channels. It is safe for concurrent use.
+type Channels struct {
+	api   *slack.Client
+	names *Cache[string]            // name by channel id
+	ids   *Cache[map[string]string] // channel id by name
+	dms   *Cache[string]            // direct-message channel by user id
+	ext   *Cache[bool]              // whether a channel is shared with another organisation, by its id
+	was   *Cache[bool]              // the same for longer, for use while the call is put off
+}
+
+func NewChannels(api *slack.Client, now func() time.Time) *Channels {
+	return &Channels{
+		api: api, names: NewCache[string](now, channelTTL), ids: NewCache[map[string]string](now, channelTTL),
+		dms: NewCache[string](now, 24*time.Hour), ext: NewCache[bool](now, IdentityTTL), was: NewCache[bool](now, channelTTL),
+	}
+}
+
+// Name returns the name of a channel. It is empty for a channel that Slack does not show to the bot.
+func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
+	return p.names.Get(channel, false, func() (string, error) {
+		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
+		if slackapi.IsUnreachable(slackapi.ErrorCode(err)) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("conversations.info: %w", slackapi.WithDelay(err))
+		}
+		return c.Name, nil
+	})
+}
+
+// IsShared reports whether people of other organisations are in a channel. fresh asks Slack again. While the call is
+// put off, it uses an earlier answer, because an event would have invalidated that.
+func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
+	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
+		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
+		if slackapi.IsUnreachable(slackapi.ErrorCode(err)) {
+			return false, nil // posting says so too
+		}
+		if err != nil {
+			return false, fmt.Errorf("conversations.info: %w", slackapi.WithDelay(err))
+		}
+		return c.IsExtShared, nil
+	})
+	if err == nil || slackapi.IsPutOff(err) && !fresh {
+		return p.was.Get(channel, err == nil, func() (bool, error) { return ext, err })
+	}
+	return ext, err
+}
+
+// errNoChannel is Slack's answer for a channel that does not exist or that the bot cannot see.
+var errNoChannel = slack.SlackErrorResponse{Err: "channel_not_found"}
+
+// ID returns the id of a channel that the policy names as #name or by id.
+func (p *Channels) ID(ctx context.Context, named string) (string, error) {
+	if !strings.HasPrefix(named, "#") && channelID(named) {
+		return named, nil
+	}
+	named = strings.TrimPrefix(named, "#")
+	for _, fresh := range []bool{false, true} { // the channel may be newer than the cached list
+		ids, err := p.ids.Get("", fresh, func() (map[string]string, error) { return p.list(ctx) })
+		if err != nil {
+			return "", err
+		}
+		if id, ok := ids[named]; ok {
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("#%s: %w", named, errNoChannel)
+}
+
+func channelID(s string) bool {
+	return len(s) > 1 && strings.ContainsRune("CGD", rune(s[0])) && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+}
+
+func (p *Channels) list(ctx context.Context) (map[string]string, error) {
+	ids := map[string]string{}
+	query := slack.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: []string{"public_channel", "private_channel"}}
+	err := EachChannel(ctx, p.api, query, func(c slack.Channel) { ids[c.Name] = c.ID })
+	return ids, err
+}
+
+// EachChannel calls do for each channel that the bot can see.
+func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversationsParameters, do func(slack.Channel)) error {
+	for {
+		channels, next, err := api.GetConversationsContext(ctx, &query)
+		if err != nil {
+			return fmt.Errorf("conversations.list: %w", slackapi.WithDelay(err))
+		}
+		for _, c := range channels {
+			do(c)
+		}
+		if next == "" {
+			return nil
+		}
+		query.Cursor = next
+	}
+}
+
+// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary.
+func (p *Channels) DirectMessages(ctx context.Context, user string) (string, error) {
+	return p.dms.Get(user, false, func() (string, error) {
+		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
+		if err != nil {
+			return "", fmt.Errorf("conversations.open: %w", slackapi.WithDelay(err))
+		}
+		return c.ID, nil
+	})
+}
+
+// Invalidate forgets what an event of Slack says has changed. channel is the channel that it is about, if any.
+func (p *Channels) Invalidate(event, channel string) {
+	switch event {
+	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted", "channel_left", "group_left",
+		"group_archive", "group_unarchive", "group_deleted", "member_joined_channel":
+		p.names.forget("")
+		p.ids.forget("")
+	case ChannelShared, ChannelUnshared:
+		p.ext.forget(channel)
+		p.was.forget(channel)
+	}
+}
+
+// Events that say that a channel is now, or is no longer, shared with another organisation.
+const (
+	ChannelShared   = "channel_shared"
+	ChannelUnshared = "channel_unshared"
+)

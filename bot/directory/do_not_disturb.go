@@ -1,0 +1,43 @@
+package directory
+
+import (
+	"context"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// quietPatience is the time limit for asking whether a person can be disturbed. If Slack does not answer, the person
+// counts as reachable.
+const quietPatience = 3 * time.Second
+
+// QuietUntil returns the end of a person's do-not-disturb. It is zero if the person can be disturbed, or if Slack does
+// not answer.
+func (d *Users) QuietUntil(ctx context.Context, user string) time.Time {
+	status, err := d.quiet.Get(user, false, func() (slack.DNDStatus, error) {
+		ctx, cancel := context.WithTimeout(ctx, quietPatience)
+		defer cancel()
+		s, err := d.api.GetDNDInfoContext(ctx, &user)
+		if err != nil {
+			d.log.Info("Slack does not say whether somebody can be disturbed, so they count as reachable", "user", user, "cause", err)
+			return slack.DNDStatus{}, nil // not asked again for a while: it would fail for everybody else too
+		}
+		return *s, nil
+	})
+	if err != nil {
+		return time.Time{}
+	}
+	return quietEnd(status, d.now())
+}
+
+// quietEnd returns the end of a do-not-disturb that is active now.
+func quietEnd(s slack.DNDStatus, now time.Time) (until time.Time) {
+	start, end := time.Unix(int64(s.NextStartTimestamp), 0), time.Unix(int64(s.NextEndTimestamp), 0)
+	if s.Enabled && !now.Before(start) && now.Before(end) {
+		until = end
+	}
+	if snooze := time.Unix(int64(s.SnoozeEndTime), 0); s.SnoozeEnabled && now.Before(snooze) && snooze.After(until) {
+		until = snooze
+	}
+	return until.UTC()
+}

@@ -1,0 +1,155 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/bot/slackapi"
+)
+
+// IdentityTTL is how long Slack's answer about a person or a group is reused. Events invalidate it sooner.
+const IdentityTTL = time.Minute
+
+// Users returns the identities of people, from Slack or from a recent answer of Slack. It is safe for concurrent use.
+type Users struct {
+	api         *slack.Client
+	self        func(context.Context) (Self, error) // who the bot is in its workspace
+	countsEmail func(string) bool                   // whether the policy identifies people by e-mail address
+	log         *slog.Logger
+	now         func() time.Time
+
+	users  *Cache[slack.User]
+	groups *Cache[map[string]bool] // members by group id
+	ids    *Cache[map[string]string]
+	quiet  *Cache[slack.DNDStatus]
+}
+
+// UsersOptions configure Users. All fields are required.
+type UsersOptions struct {
+	API         *slack.Client
+	Self        func(context.Context) (Self, error) // who the bot is in its workspace
+	CountsEmail func(string) bool                   // whether the policy identifies people by e-mail address
+	Log         *slog.Logger
+	Now         func() time.Time
+}
+
+func NewUsers(s UsersOptions) *Users {
+	return &Users{
+		api: s.API, self: s.Self, countsEmail: s.CountsEmail, log: s.Log, now: s.Now,
+		users: NewCache[slack.User](s.Now, IdentityTTL), groups: NewCache[map[string]bool](s.Now, IdentityTTL),
+		ids: NewCache[map[string]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL),
+	}
+}
+
+// Who returns the current identity of a user. fresh asks Slack again. A user whom Slack does not know has no ID.
+func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Identity, error) {
+	me, err := d.self(ctx)
+	if err != nil {
+		return approvers.Identity{}, err
+	}
+	if user == "" {
+		return approvers.Identity{}, nil
+	}
+	u, err := d.User(ctx, user, fresh)
+	switch slackapi.ErrorCode(err) {
+	case "user_not_found", "user_not_visible", "users_not_found":
+		return approvers.Identity{}, nil
+	}
+	if err != nil {
+		return approvers.Identity{}, err
+	}
+	who := Identity(me, u)
+	if !u.IsEmailConfirmed || !d.countsEmail(who.Email) {
+		who.Email = ""
+	}
+	return who, nil
+}
+
+// ErrAboutAnother says that Slack answered with the record of another user. The answer is not used.
+var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
+
+// User returns Slack's record of a user. fresh asks Slack again.
+func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, error) {
+	return d.users.Get(user, fresh, func() (slack.User, error) {
+		u, err := d.api.GetUserInfoContext(ctx, user)
+		if err != nil {
+			return slack.User{}, fmt.Errorf("users.info: %w", slackapi.WithDelay(err))
+		}
+		if u.ID != user && (u.Enterprise.ID == "" || u.Enterprise.ID != user) {
+			return slack.User{}, ErrAboutAnother
+		}
+		return *u, nil
+	})
+}
+
+// Identity derives a person's identity from Slack's record of them.
+func Identity(me Self, u slack.User) approvers.Identity {
+	home, mine, id, local := u.TeamID, me.Team, u.ID, ""
+	if me.Enterprise != "" {
+		mine = me.Enterprise
+		if u.Enterprise.EnterpriseID != "" {
+			home = u.Enterprise.EnterpriseID
+		} else if u.TeamID == me.Team {
+			home = me.Enterprise
+		}
+		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // one person in several workspaces of an enterprise is one person
+			id, local = u.Enterprise.ID, u.ID
+		}
+	}
+	return approvers.Identity{
+		ID:      approvers.Who(home, id),
+		Local:   local,
+		Name:    CalledName(u),
+		Email:   strings.ToLower(u.Profile.Email),
+		Deleted: u.Deleted,
+		Guest:   u.IsRestricted || u.IsUltraRestricted,
+		Foreign: u.IsStranger || home != mine,
+		Bot:     u.IsBot || u.IsAppUser || u.IsWorkflowBot || u.IsConnectorBot || u.ID == Slackbot,
+	}
+}
+
+// CalledName returns the name that Slack shows for a person.
+func CalledName(u slack.User) string {
+	for _, n := range []string{u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name} {
+		if n != "" {
+			return n
+		}
+	}
+	return u.ID
+}
+
+// Known returns Slack's record of a user if it was read recently. It makes no call.
+func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user) }
+
+// Forget clears all caches.
+func (d *Users) Forget() {
+	d.users.forget("")
+	d.groups.forget("")
+	d.ids.forget("")
+	d.quiet.forget("")
+}
+
+// Barred reports whether a person may neither see nor do anything here, regardless of roles.
+func Barred(who approvers.Identity) bool {
+	return who.ID == "" || who.Foreign || who.Guest || who.Bot || who.Deleted
+}
+
+// Slackbot is the user id of Slackbot, which Slack's API reports as a person.
+const Slackbot = "USLACKBOT"
+
+// Self identifies the bot in its workspace.
+type Self struct {
+	User       string // the bot's own user id
+	Bot        string
+	App        string // empty if Slack does not provide it
+	Team       string
+	Enterprise string
+	URL        string // of the workspace, with its final slash
+}

@@ -1,0 +1,114 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// Notices for people while the disk is full or the store's file is missing.
+const (
+	fullDisk  = "The disk on which I write everything down is full, and whoever runs me is told so in my log."
+	movedFile = "The file in which I write everything down is gone, and whoever runs me is told so in my log."
+)
+
+// whyRefused returns the notice for a store error.
+func whyRefused(cause error) string {
+	if errors.Is(cause, store.ErrMoved) {
+		return movedFile
+	}
+	return fullDisk
+}
+
+// refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
+// missing. If Slack shows refusals in acknowledgements, the acknowledgement refuses it. Otherwise there is no
+// acknowledgement, which Slack shows in its own way, and the person gets a separate notice.
+func (b *Bot) refuseFull(kind store.InboxKind, payload []byte, cause error) (ack, error) {
+	switch kind {
+	case store.InboxCommand:
+		return ack{map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + whyRefused(cause) + " Please try again in a few minutes."}}, nil
+	case store.InboxInteraction:
+		if i, err := readInteraction(payload); err == nil {
+			return b.refuseInteraction(i, payload, cause)
+		}
+	case store.InboxEvent:
+		if e, err := readEnvelope(payload); err == nil {
+			b.tellDiskFull(e.Event, cause)
+		}
+	}
+	return ack{}, cause
+}
+
+func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ack, error) {
+	if i.Type == "view_submission" {
+		return refuseForm(i, render.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
+			"This was not sent. "+whyRefused(cause)+" What you wrote stays here: send it again in a few minutes."), nil
+	}
+	why := render.Say("Nothing was done: I could not take your click in. " + whyRefused(cause) + " Please click again in a few minutes.")
+	b.side.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), openWait)
+		defer cancel()
+		if form, wants := formOf(i); wants && b.fill(ctx, i.id(payload), render.Refusal(form, why)) == nil {
+			return
+		}
+		channel, _ := i.message()
+		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, why)
+	})
+	return ack{}, cause
+}
+
+// refuseForm rejects an otherwise valid form. The error is beside its first field, so that the input is kept; a form
+// without fields is replaced.
+func refuseForm(i interaction, instead *render.RichText, beside string) ack {
+	fields := slices.Sorted(maps.Keys(i.View.State.Values))
+	if len(fields) == 0 {
+		return ack{map[string]any{"response_action": "update", "view": render.Refusal(i.View.Callback, instead)}}
+	}
+	return ack{map[string]any{"response_action": "errors", "errors": map[string]string{fields[0]: beside}}}
+}
+
+// tellDiskFull tells a person that their message to the bot could not be stored. Slack redelivers the message a few
+// times, but the notice is sent once.
+func (b *Bot) tellDiskFull(e event, cause error) {
+	me, known := b.self.known()
+	fresh := e.Type == "app_mention" || e.dm() || known && mentions(e.Text, me.User)
+	if !fresh || !readable[e.Subtype] || !b.diskFullNotices.first(b.Now(), e.userID()) {
+		return
+	}
+	b.side.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), openWait)
+		defer cancel()
+		b.replyEphemeral(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
+			" If that is mended within the next minutes I answer by myself; if I don't, please write it again."))
+	})
+}
+
+// diskFullNoticeEvery is the minimum time between two such notices to one person.
+const diskFullNoticeEvery = 10 * time.Minute
+
+// diskFullNotices tracks the people who were told recently.
+type diskFullNotices struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// first reports whether a person has not been told recently, and records that they are told now.
+func (u *diskFullNotices) first(now time.Time, user string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.at, func(_ string, told time.Time) bool { return now.Sub(told) > diskFullNoticeEvery })
+	if _, told := u.at[user]; told {
+		return false
+	}
+	if u.at == nil {
+		u.at = map[string]time.Time{}
+	}
+	u.at[user] = now
+	return true
+}

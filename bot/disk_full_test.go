@@ -1,0 +1,86 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// cramped is a store whose disk can be full.
+type cramped struct {
+	store.Store
+	full atomic.Bool
+}
+
+func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if c.full.Load() {
+		return fmt.Errorf("%w: free some space", store.ErrFull)
+	}
+	return c.Store.Update(ctx, fn)
+}
+
+// Actions while the disk is full are refused, and each person is told where they acted. Afterwards everything works
+// again.
+func TestFullDisk(t *testing.T) {
+	disk := &cramped{}
+	h := newHarness(t, func(h *harness) {
+		h.ackWait = 500 * time.Millisecond
+		h.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }
+	})
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	form := h.opened("teo", render.ActReject)
+	h.quiet()
+
+	disk.full.Store(true)
+	refused := func(what string, out map[string]any) {
+		t.Helper()
+		if out["ok"] == true {
+			t.Errorf("%s was acknowledged although it could not be stored: %v", what, out)
+		}
+	}
+	out := h.submits("teo", form, map[string]any{render.FieldReason: "too late"})
+	if text := fmt.Sprint(out); !strings.Contains(text, "This was not sent. The disk on which I write everything down is full") {
+		t.Errorf("a form that was sent says %s", text)
+	}
+	refused("a form", out)
+	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", form["id"]), map[string]any{"all": true})
+
+	refused("a click", h.call("POST", "/people/teo/actions", map[string]any{"channel": "#support-approvals", "ts": card.TS, "action_id": render.ActApprove}))
+	h.finds("teo", "#support-approvals", "", "Nothing was done: I could not take your click in.")
+	refused("a click that opens a form", h.call("POST", "/people/teo/actions", map[string]any{"channel": "#support-approvals", "ts": card.TS, "action_id": render.ActReject}))
+	h.until("the form says why it is none", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Nothing was done: I could not take your click in.")
+	})
+	h.says("sam", "#support", "@bot call search_orders {}")
+	h.finds("sam", "#support", "", "I could not take in what you wrote.")
+	h.says("sam", "#support", "@bot hello?")
+	command := h.call("POST", "/people/sam/commands", map[string]any{"channel": "#support", "command": "/countersign", "text": "pending"})
+	if text := fmt.Sprint(command); !strings.Contains(text, "Nothing was done. The disk on which I write everything down is full") {
+		t.Errorf("a command is answered with %s", text)
+	}
+	if runs := h.runs(); len(runs) != 0 {
+		t.Errorf("with a full disk this ran: %q", runs)
+	}
+
+	disk.full.Store(false)
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.until("it runs", func() bool { return len(h.runs()) > 0 })
+	h.quiet()
+	told := 0
+	for _, p := range h.sees("sam", "#support", "") {
+		if strings.Contains(p.Text, "I could not take in what you wrote.") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("sam was told %d times that nothing is taken in", told)
+	}
+}

@@ -1,0 +1,25 @@
+package bot
+
+import (
+	"strings"
+	"testing"
+
+	"countersign/bot/render"
+)
+
+// A card in a channel mentions the members of its role as the policy names them, so that they notice it. A member who
+// asked is left out, and a decided card calls nobody any more.
+func TestCardCallsItsRole(t *testing.T) {
+	h := newHarness(t)
+	h.says("priya", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)
+	card := h.finds("ada", "#support-approvals", "", "Waits for Support Agent")
+	for want, wanted := range map[string]bool{"Support Agent: <@U0001> <!subteam^S0001>": true, "<@U0101> <!": false, "S0001> <@U0101>": false} {
+		if strings.Contains(card.Text, want) != wanted {
+			t.Errorf("mentions %q: %v, want %v:\n%s", want, !wanted, wanted, card.Text)
+		}
+	}
+	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	if done := h.finds("ada", "#support-approvals", "", "Approved by"); strings.Contains(done.Text, "subteam") {
+		t.Errorf("a decided card still calls its role:\n%s", done.Text)
+	}
+}

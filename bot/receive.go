@@ -1,0 +1,197 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"countersign/bot/directory"
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// ack is the acknowledgement of a durable delivery. A nil payload acknowledges without an answer.
+type ack struct {
+	payload any
+}
+
+// Receive stores a delivery that did not come through the bot's own sockets. If it returns nil, the delivery is durable
+// or needs no storage, and may be acknowledged with answer as payload (nil: none). If it returns an error, the delivery
+// must not be acknowledged.
+func (b *Bot) Receive(ctx context.Context, kind store.InboxKind, payload []byte) (answer any, err error) {
+	a, err := b.receive(ctx, kind, payload, b.inOrder.next(b.Now()))
+	return a.payload, err
+}
+
+// receive stores a delivery from any transport. If it returns nil, the delivery may be acknowledged: it is durable,
+// needs no storage, or the acknowledgement says that it was refused. If it returns an error, the delivery must not be
+// acknowledged, and comes again.
+func (b *Bot) receive(ctx context.Context, kind store.InboxKind, payload []byte, at time.Time) (ack, error) {
+	answer, err := b.store(ctx, kind, payload, at)
+	if store.Refused(err) {
+		return b.refuseFull(kind, payload, err)
+	}
+	return answer, err
+}
+
+// store makes one delivery durable.
+func (b *Bot) store(ctx context.Context, kind store.InboxKind, payload []byte, at time.Time) (ack, error) {
+	switch kind {
+	case store.InboxEvent:
+		return ack{}, b.receiveEvent(ctx, payload, at)
+	case store.InboxInteraction:
+		return b.receiveInteraction(ctx, payload, at)
+	}
+	return ack{}, b.receiveCommand(ctx, payload, at)
+}
+
+func (b *Bot) receiveCommand(ctx context.Context, payload []byte, at time.Time) error {
+	c, err := readCommand(payload)
+	if err != nil {
+		return b.receiveUnreadable(ctx, store.InboxCommand, payload, at, err)
+	}
+	row := store.Inbox{ID: deliveryID(store.InboxCommand, string(payload)), Kind: store.InboxCommand, ReceivedAt: at, Payload: payload}
+	_, err = b.Workflow.Receive(ctx, row, c.lane())
+	return err
+}
+
+func (b *Bot) receiveEvent(ctx context.Context, payload []byte, at time.Time) error {
+	e, err := readEnvelope(payload)
+	if err != nil {
+		return b.receiveUnreadable(ctx, store.InboxEvent, payload, at, err)
+	}
+	if e.Type == eventsLimited {
+		b.Log.Error("Slack holds back events for an hour, as more than 30,000 came: what people write meanwhile is not heard", "since", e.LimitedSince)
+		return nil
+	}
+	b.users.Invalidate(e.Event.Type, e.Event.userID())
+	b.channels.Invalidate(e.Event.Type, e.Event.channelID())
+	b.viewedChannels.update(e.Event, b.Now())
+	if (!e.Event.forUs() || b.chatter(e.Event)) && !b.aboutChannel(e.Event) && !e.Event.aboutAgent() && !e.Event.homeOpened() {
+		return nil
+	}
+	if err := e.shaped(); err != nil {
+		return b.receiveUnreadable(ctx, store.InboxEvent, payload, at, err)
+	}
+	id := e.EventID
+	if id != "" && !idShape.MatchString(id) { // this id becomes part of the delivery's id
+		id = deliveryID(store.InboxEvent, id)
+	}
+	if gone, named := e.Event.deletionID(); named && e.Event.deletion() {
+		id = gone
+	}
+	if id == "" {
+		id = deliveryID(store.InboxEvent, e.Event.channelID(), e.Event.TS, e.Event.Type, e.Event.Edited.TS, e.Event.At)
+	}
+	_, err = b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())
+	return err
+}
+
+// receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. A redelivery would not help.
+func (b *Bot) receiveUnreadable(ctx context.Context, kind store.InboxKind, payload []byte, at time.Time, cause error) error {
+	b.Log.Error("Slack sent something unreadable; it was set aside", "kind", string(kind), "bytes", len(payload), "error", cause)
+	_, err := b.Workflow.Receive(ctx, store.Inbox{ID: deliveryID(kind, string(payload)), Kind: kind, ReceivedAt: at, Payload: payload}, "")
+	return err
+}
+
+func (b *Bot) receiveInteraction(ctx context.Context, payload []byte, at time.Time) (ack, error) {
+	i, err := readInteraction(payload)
+	if err != nil {
+		return ack{}, b.receiveUnreadable(ctx, store.InboxInteraction, payload, at, err)
+	}
+	id := i.id(payload)
+	var answer ack
+	switch i.Type {
+	case interactionForm:
+		before, err := b.Workflow.Inbox(ctx, id)
+		if err == nil && before.Note != formRefused {
+			return ack{}, nil // a duplicate of a stored delivery
+		}
+		refused := err == nil
+		faults, reply, err := b.examine(ctx, i)
+		if err != nil {
+			return ack{}, fmt.Errorf("examine form: %w", err)
+		}
+		if refused && len(faults) == 0 {
+			return refuseForm(i, render.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
+		}
+		if len(faults) > 0 { // nothing was decided: the form stays open and shows its errors
+			if err := b.Workflow.Remember(ctx, store.Inbox{ID: id, Kind: store.InboxInteraction, ReceivedAt: at, Note: formRefused}); err != nil {
+				b.Log.Warn("a form that was refused could not be remembered", "inbox", id, "error", err)
+			}
+			return ack{map[string]any{"response_action": "errors", "errors": render.FitFormErrors(faults)}}, nil
+		}
+		answer = reply
+	case interactionSuggestion: // the bot has no menu with external options
+		return ack{map[string]any{"options": []any{}}}, nil
+	case interactionShortcut:
+		if i.Callback != render.ExplainShortcut {
+			return ack{}, nil
+		}
+	case "block_actions":
+		if len(i.Actions) == 0 || i.Actions[0].linkOnly() {
+			return ack{}, nil
+		}
+	default:
+		return ack{}, nil // closed forms and similar change nothing
+	}
+	if form, wants := formOf(i); wants { // its trigger expires after 3 s: open it while the row is stored, not afterwards
+		b.openLoading(id, i.TriggerID, form)
+	}
+	slim, err := i.slim(payload)
+	if err != nil {
+		return ack{}, err
+	}
+	if _, err := b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxInteraction, ReceivedAt: at, Payload: slim}, i.lane()); err != nil {
+		return ack{}, err
+	}
+	return answer, nil
+}
+
+// formRefused is the note of a form that was rejected with errors. A duplicate of it is never accepted, even if it has
+// become valid.
+const formRefused = "the form was refused"
+
+// linkOnly reports whether a click only opened a link.
+func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
+
+// slim removes unused fields from the payload. It contains the whole clicked message, which is already stored.
+func (i interaction) slim(payload []byte) ([]byte, error) {
+	if len(payload) < 8<<10 {
+		return payload, nil
+	}
+	out, err := json.Marshal(i)
+	if err != nil {
+		return nil, fmt.Errorf("keep interaction: %w", err)
+	}
+	return out, nil
+}
+
+// chatter reports whether an event is talk between people of a channel. Outside threads and without a mention it can
+// neither start nor continue a conversation with the bot, so it is not stored.
+func (b *Bot) chatter(e event) bool {
+	me, known := b.self.known()
+	if !known || e.Type != "message" || e.dm() || e.ThreadTS != "" || mentions(e.Text, me.User) {
+		return false
+	}
+	if e.deletion() && e.userID() == "" || e.userID() == me.User {
+		return false // a deletion event says no more, or concerns one of the bot's messages
+	}
+	return e.Previous == nil || !mentions(e.Previous.Text, me.User)
+}
+
+// readable lists the subtypes of messages that people write. Other subtypes are events about messages, or messages by
+// bots.
+var readable = map[string]bool{"": true, "thread_broadcast": true, "file_share": true}
+
+// forUs reports whether an event is a person's new or edited message, or the deletion of a message.
+func (e event) forUs() bool {
+	if e.Type != "message" && e.Type != "app_mention" {
+		return false
+	}
+	if e.deletion() {
+		return true
+	}
+	return readable[e.Subtype] && e.BotID == "" && e.userID() != "" && e.userID() != directory.Slackbot && e.TS != "" && e.channelID() != "" && !e.sameWords()
+}

@@ -1,0 +1,130 @@
+package bot
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+)
+
+// recordingTransport stands between the bot and the workspace: it keeps what the bot sends, and answers in Slack's
+// place where a test says so.
+type recordingTransport struct {
+	mu      sync.Mutex
+	sent    []sent
+	answers map[string]func(url.Values) string // by method; an empty answer is left to the workspace, and noAnswer breaks the connection
+}
+
+// sent is one call of the Web API that the bot made.
+type sent struct {
+	method string
+	form   url.Values
+	body   string // as it was sent, decoded
+}
+
+// noAnswer is the answer of a Slack that can't be reached.
+const noAnswer = "down"
+
+func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := req.GetBody()
+	if req.Body == nil || err != nil {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	s := sent{method: path.Base(req.URL.Path), body: string(raw)}
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		if s.form, err = url.ParseQuery(string(raw)); err == nil {
+			s.body = strings.Join([]string{s.form.Get("text"), s.form.Get("blocks"), s.form.Get("view")}, "\n")
+		}
+	}
+	t.mu.Lock()
+	t.sent = append(t.sent, s)
+	answer := t.answers[s.method]
+	t.mu.Unlock()
+	if answer != nil {
+		switch text := answer(s.form); text {
+		case "":
+		case noAnswer:
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return &http.Response{
+				StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), Request: req,
+			}, nil
+		}
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// answering has the wiretap answer a method; nil: no more.
+func (t *recordingTransport) answering(method string, with func(url.Values) string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.answers == nil {
+		t.answers = map[string]func(url.Values) string{}
+	}
+	t.answers[method] = with
+}
+
+func (t *recordingTransport) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.sent)
+}
+
+// told reports whether the bot said the words to a person since so many calls: for them alone in a channel, by direct
+// message, or in a form.
+func (t *recordingTransport) told(since int, user, words string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sent[since:] {
+		switch s.method {
+		case "chat.postEphemeral":
+			if s.form.Get("user") == user && strings.Contains(s.body, words) {
+				return true
+			}
+		case "chat.postMessage":
+			if strings.HasPrefix(s.form.Get("channel"), "D") && strings.Contains(s.body, words) {
+				return true
+			}
+		case "views.update":
+			if strings.Contains(s.body, words) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// person is what users.info answers of somebody.
+func person(change func(u, profile map[string]any)) func(url.Values) string {
+	return func(form url.Values) string {
+		profile := map[string]any{"real_name": "Teo Marchetti", "email": "teo@example.com"}
+		u := map[string]any{"id": form.Get("user"), "team_id": "T0001", "name": "teo", "is_email_confirmed": true, "profile": profile}
+		change(u, profile)
+		text, err := json.Marshal(map[string]any{"ok": true, "user": u})
+		if err != nil {
+			panic(err)
+		}
+		return string(text)
+	}
+}
+
+// times counts how often the bot has said the words to somebody since so many calls.
+func (t *recordingTransport) times(since int, words string) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sent[since:] {
+		if (s.method == "chat.postEphemeral" || s.method == "chat.postMessage") && strings.Contains(s.body, words) {
+			n++
+		}
+	}
+	return n
+}

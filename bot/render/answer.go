@@ -1,0 +1,159 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers/workflow"
+)
+
+// say adds text from the model: at most max characters and at most most blocks. If text is cut, a note says so.
+func (p *BlockBuilder) say(pieces []Piece, max, most int) {
+	total := 0
+	for i, piece := range pieces {
+		if total += piece.Size; total > max || i == most {
+			missing := 0
+			for _, m := range pieces[i:] {
+				missing += m.Size
+			}
+			p.Para(Say("… (cut: " + Plural(missing, "more character") + ")"))
+			return
+		}
+		p.Piece(piece)
+	}
+}
+
+func (p *BlockBuilder) Piece(x Piece) {
+	if x.Table != nil && !p.Tabled {
+		p.Tabled = true
+		p.Blocks = append(p.Blocks, x.Table)
+	} else {
+		p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", x.element))
+	}
+	p.lines = append(p.lines, Escape(x.plain))
+}
+
+// answer draws the whole answer of the agent, in several messages if it does not fit in one.
+func (v View) answer() Rendered {
+	pieces := Markdown(v.Text)
+	if len(pieces) == 0 {
+		pieces = linePieces("(The agent answered with nothing.)", false)
+	}
+	var d Rendered
+	all := Parts(pieces)
+	if workflow.IsLong(v.Text) { // the rest is in a file
+		all = all[:1]
+	}
+	for i, part := range all {
+		p := new(BlockBuilder)
+		if i == 0 {
+			v.steps(p)
+		}
+		for _, x := range part {
+			p.Piece(x)
+		}
+		if workflow.IsLong(v.Text) {
+			p.Para(new(RichText).soft(fmt.Sprintf("The answer has %d characters in all. The whole of it follows in this thread.", utf8.RuneCountInString(v.Text))))
+		}
+		if i == 0 { // further messages have no buttons
+			p.Blocks = append(p.Blocks, v.feedback())
+		}
+		d.Messages = append(d.Messages, p.Message())
+	}
+	return d
+}
+
+// file draws the rest of a long answer as further messages. It is used if Slack does not accept the answer as a file.
+func (v View) file() Rendered {
+	var d Rendered
+	for i, part := range Parts(Markdown(v.Text)) {
+		if i == 0 {
+			continue
+		}
+		p := new(BlockBuilder)
+		for _, x := range part {
+			p.Piece(x)
+		}
+		d.Messages = append(d.Messages, p.Message())
+	}
+	if len(d.Messages) == 0 {
+		return Single(Paragraph(Say("That was all of it.")))
+	}
+	return d
+}
+
+// feedback returns the buttons for rating an answer.
+func (v View) feedback() slack.Block {
+	side := func(words, ref, aloud string) *slack.FeedbackButton {
+		return slack.NewFeedbackButton(plainText(words), v.token(ref+v.Turn.ID)).WithAccessibilityLabel(aloud)
+	}
+	return slack.NewContextActionsBlock("feedback", slack.NewFeedbackButtonsBlockElement(ActFeedback,
+		side("Good answer", FeedbackGood, "This answer was good"), side("Poor answer", FeedbackPoor, "This answer was not good")))
+}
+
+// MaxParts is the maximum number of blocks in one message of an answer.
+const MaxParts = 45
+
+// Parts divides an answer into messages.
+func Parts(pieces []Piece) [][]Piece {
+	var out [][]Piece
+	size := 0
+	for _, x := range pieces {
+		if n := len(out); n == 0 || len(out[n-1]) == MaxParts || size+x.Size > MaxPartText {
+			out, size = append(out, nil), 0
+		}
+		size += x.Size
+		out[len(out)-1] = append(out[len(out)-1], x)
+	}
+	return out
+}
+
+func Plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
+// Limits of the steps that an answer includes beside its own text.
+const (
+	MaxStepsTold     = 2
+	maxStepCallsTold = 3   // per step
+	maxStepWordsTold = 300 // characters of the model's text per step
+	maxStepPartsTold = 1   // blocks of that text
+)
+
+// steps draws the steps that an answer includes: the calls, who allowed them, and their outcomes.
+func (v View) steps(p *BlockBuilder) {
+	for _, step := range v.Steps {
+		p.say(Markdown(stepWords(step.Text, step.Calls)), maxStepWordsTold, maxStepPartsTold)
+		var lines []*RichText
+		for _, c := range step.Calls {
+			sign, state := v.state(c)
+			title := Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)
+			lines = append(lines, Say(sign+" ").Strong(title), state.also(againInStep(c.Request)))
+		}
+		p.Para(lines...)
+	}
+}
+
+// stepWords returns the text that the model wrote beside its calls, with the secrets of the calls masked.
+func stepWords(text string, calls []workflow.CallView) string {
+	words := strings.TrimSpace(text)
+	for _, c := range calls {
+		words = maskSecrets(words, []byte(c.Call.Args), c.Call.Secrets)
+	}
+	return words
+}
+
+// IsBrief reports whether a step is complete and short enough to be included in an answer.
+func IsBrief(s workflow.StepSight) bool {
+	words := stepWords(s.Text, s.Calls)
+	return len(s.Calls) > 0 && len(s.Calls) <= maxStepCallsTold && Width(words) <= maxStepWordsTold && len(Markdown(words)) <= maxStepPartsTold &&
+		!slices.ContainsFunc(s.Calls, func(c workflow.CallView) bool { return !c.Settled() })
+}

@@ -1,0 +1,159 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"countersign/approvers"
+)
+
+func TestArgumentText(t *testing.T) {
+	raw := `{ "order_id" : "ORD-1" , "amount":49.990, "big":12345678901234567890, "body":"Dear\nAnn\u202e\n", "items":[{"a":1,"b":[]},{}, "x"],
+		"o":{}, "e":"", "n":null, "odd name":true, "\u0061dmin":"q\"\\\t" }`
+	want := strings.TrimPrefix(`
+order_id: "ORD-1"
+amount: 49.990
+big: 12345678901234567890
+body:
+  │ Dear
+  │ Ann⟨U+202E⟩
+  │ 
+items:
+  -
+    a: 1
+    b: []
+  - {}
+  - "x"
+o: {}
+e: ""
+n: null
+"odd name": true
+admin: "q\"\\\t"`, "\n")
+	if diff := cmp.Diff(want, ArgumentText([]byte(raw))); diff != "" {
+		t.Error(diff)
+	}
+	for raw, want := range map[string]string{`{}`: "(no arguments)", ` [1]`: " [1]", `{"a":`: `{"a":`} {
+		if got := ArgumentText([]byte(raw)); got != want {
+			t.Errorf("%s: %q", raw, got)
+		}
+	}
+}
+
+// No text can look like another argument: two argument objects that mean different things look different.
+func FuzzArgumentText(f *testing.F) {
+	for _, pair := range [][2]string{
+		{`{"a":"1\nb: 2"}`, `{"a":"1","b":2}`}, {`{"a":["x","y"]}`, `{"a":["x\n  - \"y\""]}`}, {`{"a":"1"}`, `{"a":1}`},
+		{`{"a":{"b":1}}`, `{"a":"\n  b: 1"}`}, {`{"a":"│ x"}`, `{"a":"\nx"}`}, {`{"a":{}}`, `{"a":"{}"}`}, {`{"a.b":1}`, `{"a":{"b":1}}`},
+		{`{"a":[]}`, `{"a":[[]]}`}, {`{"a":[{}]}`, `{"a":{"-":{}}}`},
+	} {
+		f.Add(pair[0], pair[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if !taken(a) || !taken(b) {
+			return
+		}
+		same := approvers.EqualArgs([]byte(a), []byte(b))
+		x, y := ArgumentText([]byte(a)), ArgumentText([]byte(b))
+		if x == y && !same && !sameButOrder(a, b) {
+			t.Fatalf("%s and %s both look like this:\n%s", a, b, x)
+		}
+	})
+}
+
+func taken(raw string) bool {
+	_, err := approvers.StrictArgs([]byte(raw), false)
+	return err == nil
+}
+
+// sameButOrder compares numbers that EqualArgs considers different because float64 can't represent them.
+func sameButOrder(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
+}
+
+func TestPages(t *testing.T) {
+	text := strings.Repeat("a line of text\n", 1000) + strings.Repeat("界", 5000)
+	pages := pagesOf(text, 900)
+	if strings.Join(pages, "") != text {
+		t.Error("pages lose text")
+	}
+	for _, p := range pages {
+		if Width(p) > 900 {
+			t.Errorf("a page has %d characters", Width(p))
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	got, ok := changes([]byte(`{"a":1,"b":"x","gone":[1],"same":{"x":1}}`), []byte(`{"a":2,"b":"x\ny","same":{"x":1},"new":true}`), nil)
+	want := "- a: 1\n+ a: 2\n- b: \"x\"\n+ b:\n+   │ x\n+   │ y\n- gone:\n-   - 1\n+ new: true"
+	if !ok || got != want {
+		t.Errorf("%v\n%s", ok, got)
+	}
+	if _, ok := changes([]byte(`{"a":1}`), []byte(`{"a":"`+strings.Repeat("x", maxDiff)+`"}`), nil); ok {
+		t.Error("a change that is too long to show was shown")
+	}
+}
+
+func TestSplice(t *testing.T) {
+	raw := "{ \"a\" : 1 ,\n  \"b\":\t2, \"\\u0063\" : [ 1 , 2 ] }"
+	for name, c := range map[string]struct {
+		change map[string][]byte
+		added  []string
+		want   string
+	}{
+		"nothing":    {nil, nil, raw},
+		"one":        {map[string][]byte{"b": []byte("3")}, nil, "{ \"a\" : 1,\n  \"b\":\t3, \"\\u0063\" : [ 1 , 2 ] }"},
+		"escaped":    {map[string][]byte{"c": []byte(`"x"`)}, nil, "{ \"a\" : 1,\n  \"b\":\t2, \"\\u0063\" : \"x\" }"},
+		"first gone": {map[string][]byte{"a": nil}, nil, "{\n  \"b\":\t2, \"\\u0063\" : [ 1 , 2 ] }"},
+		"all gone":   {map[string][]byte{"a": nil, "b": nil, "c": nil}, nil, "{ }"},
+		"added":      {map[string][]byte{"z": []byte("0")}, []string{"z"}, "{ \"a\" : 1,\n  \"b\":\t2, \"\\u0063\" : [ 1 , 2 ],\"z\":0 }"},
+	} {
+		got := splice([]byte(raw), c.change, c.added)
+		if !json.Valid(got) {
+			t.Errorf("%s: not valid: %s", name, got)
+		}
+		if !approvers.EqualArgs(got, []byte(c.want)) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// For any replacement the result is valid and contains the new values, and all other members keep their bytes.
+func FuzzSplice(f *testing.F) {
+	f.Add(`{"a":1,"b":[1, 2]}`, "a", `"x"`)
+	f.Add(`{ "a" : 1.50 , "\u0062" : {"c":"d,e"} }`, "b", "null")
+	f.Add(`{}`, "new", "0")
+	f.Fuzz(func(t *testing.T, raw, member, value string) {
+		if !taken(raw) || validJSON(value) != nil || !taken(`{"x":`+value+`}`) || string(mustQuote(member)) == `"?"` {
+			return
+		}
+		names, before := membersOf([]byte(raw))
+		var added []string
+		if !slices.Contains(names, member) {
+			added = []string{member}
+		}
+		out := splice([]byte(raw), map[string][]byte{member: []byte(value)}, added)
+		if !json.Valid(out) {
+			t.Fatalf("splice(%s, %q, %s) = %s", raw, member, value, out)
+		}
+		_, after := membersOf(out)
+		if !bytes.Equal(bytes.TrimSpace(after[member]), bytes.TrimSpace([]byte(value))) {
+			t.Fatalf("%s holds %s, not %s", out, after[member], value)
+		}
+		for _, n := range names {
+			if n != member && !bytes.Equal(before[n], after[n]) {
+				t.Fatalf("%q was %s and became %s", n, before[n], after[n])
+			}
+		}
+		gone := splice(out, map[string][]byte{member: nil}, nil)
+		if _, left := membersOf(gone); !json.Valid(gone) || left[member] != nil {
+			t.Fatalf("removing %q from %s gives %s", member, out, gone)
+		}
+	})
+}

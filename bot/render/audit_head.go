@@ -1,0 +1,20 @@
+package render
+
+import (
+	"fmt"
+
+	"countersign/approvers"
+)
+
+// head shows a signed audit head. Anybody who keeps it can later check whether earlier records were changed.
+func (v View) head() *BlockBuilder {
+	p := new(BlockBuilder)
+	line := Say("🔏 ").Strong(fmt.Sprintf("Audit head %d", v.Head.Number)).Say(" seals everything that was recorded so far: " + Plural(int(v.Head.Size), "record"))
+	if head, err := approvers.ReadHead(v.Head.Note); err == nil {
+		line.Say(", ").At(head.At, DayTime)
+	}
+	p.Para(line.Say("."))
+	p.exact(approvers.InLine(v.Head.Note))
+	p.Small("There is nothing to do. Kept here, this shows later whether any of those records was changed or removed: copy it into a file, and run countersign audit verify --heads FILE.")
+	return p
+}

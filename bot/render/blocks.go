@@ -1,0 +1,159 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"countersign/bot/slackapi"
+
+	"github.com/slack-go/slack"
+)
+
+// Message is one Slack message: its blocks, and a text with the same content for notifications and screen readers.
+type Message struct {
+	Text   string        `json:"text"`
+	Blocks []slack.Block `json:"blocks"`
+}
+
+// Body returns the message in the form in which it is stored.
+func (m Message) Body() ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return b, nil
+}
+
+// BlockBuilder collects the blocks of a message or a modal, and the matching text.
+type BlockBuilder struct {
+	Blocks []slack.Block
+	lines  []string
+	moves  []string // labels of its buttons
+	Tabled bool     // contains a table; Slack accepts one per message
+}
+
+// headline adds the first line. A text too long for Slack's headers becomes a bold paragraph.
+func (p *BlockBuilder) headline(s string) {
+	if utf8.RuneCountInString(s) > slackapi.MaxHeader || strings.Contains(s, "\n") {
+		p.Para(new(RichText).Strong(s))
+		return
+	}
+	p.Blocks = append(p.Blocks, slack.NewHeaderBlock(plainText(s)))
+	p.lines = append(p.lines, Escape(s))
+}
+
+// Para adds one block with a line for each run. Empty runs are skipped.
+func (p *BlockBuilder) Para(runs ...*RichText) {
+	p.quiet(runs...)
+	for _, r := range runs {
+		if !r.empty() {
+			p.lines = append(p.lines, r.plain.String())
+		}
+	}
+}
+
+// quiet is like Para, but does not add to the message's text.
+func (p *BlockBuilder) quiet(runs ...*RichText) {
+	var parts []slack.RichTextSectionElement
+	for _, r := range runs {
+		if r.empty() {
+			continue
+		}
+		if len(parts) > 0 {
+			parts = append(parts, slack.NewRichTextSectionTextElement("\n", nil))
+		}
+		parts = append(parts, r.parts...)
+	}
+	if len(parts) > 0 {
+		p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", slack.NewRichTextSection(parts...)))
+	}
+}
+
+// quoted adds text that a person wrote, as a quotation.
+func (p *BlockBuilder) quoted(s string) {
+	if s == "" {
+		return
+	}
+	p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", &slack.RichTextQuote{
+		Type: slack.RTEQuote, Elements: []slack.RichTextSectionElement{slack.NewRichTextSectionTextElement(s, nil)},
+	}))
+	p.lines = append(p.lines, "“"+Escape(s)+"”")
+}
+
+// exact adds preformatted text, in which every character counts.
+func (p *BlockBuilder) exact(s string) {
+	if s == "" {
+		return
+	}
+	p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", &slack.RichTextPreformatted{
+		Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{slack.NewRichTextSectionTextElement(s, nil)},
+	}))
+	p.lines = append(p.lines, Escape(s))
+}
+
+// Small adds a line of our own text in small print.
+func (p *BlockBuilder) Small(s string) {
+	p.Blocks = append(p.Blocks, slack.NewContextBlock("", plainText(s)))
+	p.lines = append(p.lines, Escape(s))
+}
+
+// buttons adds a row of buttons. id distinguishes rows that contain the same button.
+func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
+	p.Blocks = append(p.Blocks, slack.NewActionBlock(id, buttons...))
+	for _, b := range buttons {
+		if b, ok := b.(*slack.ButtonBlockElement); ok && !slices.Contains(p.moves, b.Text.Text) {
+			p.moves = append(p.moves, b.Text.Text)
+		}
+	}
+}
+
+// maxMovesTold is the maximum number of buttons that a message's text names.
+const maxMovesTold = 12
+
+// whatToDo names a message's buttons for readers of its text, such as users of screen readers.
+func (p *BlockBuilder) whatToDo() string {
+	if len(p.moves) == 0 {
+		return ""
+	}
+	told := make([]string, 0, maxMovesTold)
+	for i, m := range p.moves {
+		if i == maxMovesTold {
+			told = append(told, fmt.Sprintf("%d more", len(p.moves)-i))
+			break
+		}
+		told = append(told, Escape(short(m, MaxNameShown)))
+	}
+	return "\nButtons: " + strings.Join(told, " · ")
+}
+
+// Message returns the collected blocks as a message. Its text is cut to the length that chat.update accepts, with a
+// note about the cut.
+func (p *BlockBuilder) Message() Message {
+	what := p.whatToDo()
+	return Message{Text: clipMarked(strings.Join(p.lines, "\n"), slackapi.MaxMessageText-100-Width(what)) + what, Blocks: p.Blocks}
+}
+
+// plainText returns text that Slack shows literally, without turning :words: into emoji.
+func plainText(s string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
+}
+
+// button returns a button. value only names what was shown.
+func button(action, text, value string, style slack.Style) *slack.ButtonBlockElement {
+	return slack.NewButtonBlockElement(action, value, plainText(short(text, slackapi.MaxButtonText))).WithStyle(style)
+}
+
+// confirm returns a confirmation dialog that repeats what will happen.
+func confirm(title, text, yes, no string, style slack.Style) *slack.ConfirmationBlockObject {
+	return slack.NewConfirmationBlockObject(plainText(title), plainText(Clip(text, slackapi.MaxConfirm)), plainText(yes), plainText(no)).WithStyle(style)
+}
+
+// Paragraph returns a BlockBuilder with one paragraph.
+func Paragraph(p ...*RichText) *BlockBuilder {
+	out := new(BlockBuilder)
+	out.Para(p...)
+	return out
+}

@@ -1,0 +1,278 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows with
+// everything needed to decide it alone. A decided call is reduced to its outcome.
+func (v View) bundle() Rendered {
+	p := new(BlockBuilder)
+	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
+		p.Para(Say("…"))
+		return Single(p)
+	}
+	open := v.Undecided()
+	first := *v.Calls[0].Request
+	v.bundleHead(p, open)
+	v.asked(p, first)
+	if len(open) > 0 {
+		p.Para(v.pausedHere())
+		p.Para(v.whyAll(open), v.untilWhen(open), v.standsStill(open[0]))
+	}
+	var shows []store.Shown
+	room := maxBundleArgs
+	for i, c := range v.Calls {
+		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+		title := Say(fmt.Sprintf("%d. ", i+1)).Strong(Clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText))
+		if !undecided(c) {
+			p.Para(title, v.settled(c))
+			if c.Request.State == approvers.Approved {
+				p.buttons(c.Request.ID, v.takeBack(*c.Request))
+			}
+			continue
+		}
+		whole := v.bundled(p, c, title, &room, len(open) > 1 && v.differ(open))
+		if !v.hadTheirSay(*c.Request) {
+			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: whole})
+		}
+	}
+	v.together(p, open, shows)
+	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
+}
+
+// undecided reports whether a call is still to be decided on the bundle.
+func undecided(c workflow.CallView) bool { return waits(c) && c.Request.Bundled() }
+
+// Undecided returns the requests that are still to be decided on the bundle.
+func (v View) Undecided() (open []approvers.Request) {
+	for _, c := range v.Calls {
+		if undecided(c) {
+			open = append(open, *c.Request)
+		}
+	}
+	return open
+}
+
+// bundleHead says how many calls wait, and mentions the people they wait for.
+func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
+	all := len(v.Calls)
+	if len(open) == 0 {
+		p.headline(fmt.Sprintf("%d calls: none waits here any more", all))
+		return
+	}
+	which, wait := Plural(len(open), "call"), "wait"
+	if len(open) < all {
+		which = fmt.Sprintf("%d of %d calls", len(open), all)
+	}
+	if len(open) == 1 {
+		wait = "waits"
+	}
+	waits := v.stageTitle(open[0].CurrentStage())
+	p.headline(fmt.Sprintf("%s %s for %s", which, wait, waits))
+	line := Say("✋ ")
+	for _, c := range v.Mentions {
+		c.in(line)
+		line.Say(" ")
+	}
+	p.Para(v.handedOn(open[0]), line.Say("Each call is decided for itself, and runs as soon as it is approved."))
+}
+
+// whyAll lists each reason once why the calls come to these people.
+func (v View) whyAll(open []approvers.Request) *RichText {
+	var why []string
+	for _, r := range open {
+		for _, w := range r.Plan.Why {
+			if !slices.Contains(why, w) {
+				why = append(why, w)
+			}
+		}
+	}
+	return Say("🧭 Why they come here: " + Clip(inWords(why), maxBundleWhy) + ".")
+}
+
+// differ reports whether the requests have different deadlines.
+func (v View) differ(open []approvers.Request) bool {
+	return slices.ContainsFunc(open, func(r approvers.Request) bool {
+		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || v.joined(r) != v.joined(open[0]) ||
+			r.Reminded+r.Told != open[0].Reminded+open[0].Told
+	})
+}
+
+// untilWhen says what happens if nobody decides. It is empty if the requests have different deadlines.
+func (v View) untilWhen(open []approvers.Request) *RichText {
+	if len(open) > 1 && v.differ(open) {
+		return new(RichText)
+	}
+	return v.ifNobody(open[0], " a call")
+}
+
+// bundled draws one call that is decided here, and reports whether all of it is shown. room is the remaining space for
+// arguments.
+func (v View) bundled(p *BlockBuilder, c workflow.CallView, title *RichText, room *int, ownTime bool) bool {
+	r := *c.Request
+	sign, risk := riskWords(r.Plan.Risk, r.Effect)
+	p.Para(title, Say(sign+" "+risk+" · ").Code(Name(r.Tool)))
+	text := argumentsOf(r)
+	whole := Width(text) <= min(maxBundleCall, *room) && strings.Count(text, "\n") < maxBundleLines && Width(whatHappens(r.Preview, r.Tool)) <= maxBundleText
+	notes := v.bundleNotes(r)
+	if whole {
+		*room -= Width(text)
+		p.exact(text)
+	} else {
+		start, missing := head(text, min(maxBundleCall/4, max(0, *room)), maxBundleLines/2)
+		*room -= Width(start)
+		p.exact(start)
+		notes = append([]*RichText{Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Open all arguments to approve it.")}, notes...)
+	}
+	if ownTime {
+		notes = append(notes, v.ifNobody(r, ""))
+	}
+	p.Para(notes...)
+	v.bundleMoves(p, r, whole)
+	return whole
+}
+
+// bundleNotes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value
+// must be typed.
+func (v View) bundleNotes(r approvers.Request) []*RichText {
+	var out []*RichText
+	var warnings []string
+	warnings = append(warnings, doubts(r)...)
+	if r.PreviewFault != "" {
+		warnings = append(warnings, "The preview could not be made: "+OneLine(r.PreviewFault)+".")
+	}
+	if !r.Plan.Known {
+		warnings = append(warnings, "The policy does not know this tool.")
+	}
+	if note := v.toolPreviewNote(r); !note.empty() {
+		out = append(out, note)
+	}
+	if len(warnings) > 0 {
+		out = append(out, Say("⚠️ ").Strong(Clip(strings.Join(warnings, " "), maxBundleNote)))
+	}
+	if n := len(SecretsIn(r.Args, r.Secrets)); n > 0 {
+		out = append(out, Say("🔒 ").Strong(Plural(n, "value")+" masked here.").Say(" Its own card reveals them to those who may decide."))
+	}
+	st := r.CurrentStage()
+	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
+		line := Say(fmt.Sprintf("👥 Stage %d of %d · %d of %d agreed", r.Stage+1, len(r.Plan.Stages), r.At(r.Stage), st.Quorum)).Say(against(r, " · "))
+		for i, d := range r.Standing() {
+			if i == 3 {
+				line.Say(" and more")
+				break
+			}
+			line.Say(map[bool]string{true: ": ", false: ", "}[i == 0]).Person(d.By, d.Name)
+		}
+		out = append(out, line)
+	}
+	if n := len(r.Remarks); n > 0 {
+		m := r.Remarks[n-1]
+		line := Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
+		if n > 1 {
+			line.Say(fmt.Sprintf(" (and %s before; they are on its own card)", Plural(n-1, "remark")))
+		}
+		out = append(out, line)
+	}
+	return append(out, v.wantsTyping(r))
+}
+
+// bundleMoves adds the buttons of one call of a bundle.
+func (v View) bundleMoves(p *BlockBuilder, r approvers.Request, whole bool) {
+	if v.hadTheirSay(r) {
+		p.Para(Say("☑️ You have agreed. Others are still needed."))
+		p.buttons(r.ID, v.takeBack(r))
+		return
+	}
+	row := append(v.decisions(r, whole, slack.StyleDefault), button(ActApart, "On its own card", v.token(r.ID), slack.StyleDefault))
+	if len(r.Standing()) > 0 && !v.ownCopy() {
+		row = append(row, v.takeBack(r))
+	}
+	p.buttons(r.ID, row...)
+}
+
+func (v View) takeBack(r approvers.Request) slack.BlockElement {
+	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
+}
+
+// settled says where a call stands that can no longer be decided here.
+func (v View) settled(c workflow.CallView) *RichText {
+	switch {
+	case waits(c):
+		return Say("↗️ It has a card of its own now. ").also(v.waiting(*c.Request))
+	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
+		if v.Pause.On {
+			return Say("⏸️ ").also(v.decided(c)).also(v.held(c))
+		}
+		return Say("▶️ ").also(v.decided(c)).Say("Running…")
+	}
+	sign, state := v.state(c)
+	return Say(sign + " ").also(state)
+}
+
+// together adds the buttons that act on all waiting calls, and the notes that belong to them.
+func (v View) together(p *BlockBuilder, open []approvers.Request, shows []store.Shown) {
+	if len(open) == 0 {
+		return
+	}
+	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+	p.Para(nothingHidden(open, shows))
+	value := v.token(v.Turn.ID)
+	var row []slack.BlockElement
+	question, apart := allInOne(open, shows)
+	if len(shows) > 1 && apart == "" {
+		ask := confirm(fmt.Sprintf("Approve all %d?", len(shows)), question, "Approve all", "Not yet", slack.StylePrimary)
+		row = append(row, button(ActApproveAll, "Approve all", value, slack.StyleDefault).WithConfirm(ask))
+	}
+	if len(shows) > 1 {
+		row = append(row, button(ActRejectAll, "Reject all…", value, slack.StyleDanger))
+		p.buttons("", row...)
+	}
+	note := "Modify… changes the arguments before approving. On its own card there is room for questions, comments and colleagues."
+	if !open[0].Plan.SelfOK {
+		note += " Those who asked for it can't decide."
+	}
+	if len(shows) > 1 && apart != "" {
+		note = apart + " " + note
+	}
+	p.Small(note)
+}
+
+// nothingHidden says that everything is shown, if that is true.
+func nothingHidden(open []approvers.Request, shows []store.Shown) *RichText {
+	if slices.ContainsFunc(shows, func(o store.Shown) bool { return !o.Whole }) ||
+		slices.ContainsFunc(open, func(r approvers.Request) bool { return len(doubts(r)) > 0 }) {
+		return new(RichText)
+	}
+	return new(RichText).soft("Above are all arguments, exactly as they will be sent: nothing is hidden, cut or masked.")
+}
+
+// allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
+// they can't be approved together, apart says why.
+func allInOne(open []approvers.Request, shows []store.Shown) (question, apart string) {
+	var lines []string
+	for i, r := range open {
+		switch {
+		case r.Stage != open[0].Stage:
+			return "", "They are not at the same stage, so each is approved for itself."
+		case r.WantsTyping():
+			return "", "One of them asks for a typed value, so each is approved for itself."
+		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):
+			return "", "One of them is not shown whole here, so each is approved for itself."
+		}
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, inFull(r.Preview, r.Tool, r.Args, r.Secrets)))
+	}
+	if question = strings.Join(lines, "\n"); Width(question) > slackapi.MaxConfirm {
+		return "", "What they do is too long to ask for in one question, so each is approved for itself."
+	}
+	return question, ""
+}

@@ -1,0 +1,225 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/bottest"
+	"countersign/store"
+)
+
+// bundleOf returns the view model for a bundle of requests.
+func bundleOf(rs ...approvers.Request) workflow.ViewModel {
+	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
+	s.Message.Kind, s.Message.Ref, s.Message.Step, s.Message.Bundle = store.OutboxBundle, "turn_1", 1, "bundle_1"
+	s.Request, s.Execution, s.Call = nil, nil, nil
+	for i, r := range rs {
+		r.ID, r.Call, r.Bundle = fmt.Sprint("req_", i+1), fmt.Sprint("call_", i+1), "bundle_1"
+		s.Calls = append(s.Calls, workflow.CallView{
+			Call:    store.Call{ID: r.Call, Tool: r.Tool, Args: string(r.Args), Preview: r.Preview, Request: r.ID, Step: 1},
+			Request: &r, Execution: &approvers.Execution{ID: r.Execution, State: approvers.ExecutionNone, Tool: r.Tool, Args: r.Args, Digest: r.Digest},
+		})
+	}
+	return s
+}
+
+func refundOf(order, amount string) approvers.Request {
+	r := bottest.Request(`{ "order_id": "` + order + `", "amount": ` + amount + `, "currency": "USD", "reason": "arrived broken" }`)
+	r.Preview = "Refund of $" + amount + " for order " + order
+	return r
+}
+
+func TestBundles(t *testing.T) {
+	email := bottest.Request(`{"to":"bob@example.com","subject":"Your refund","body":"Dear Bob,\nit is on its way.\nYours"}`)
+	email.Tool, email.Preview = "send_email", "E-mail bob@example.com: Your refund"
+	email.Plan.Why = []string{"send_email is high risk", "Team Lead has the lowest sufficient ceiling (high)"}
+	three := bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"), email)
+
+	mixed := bundleOf(bottest.Closed(bottest.ApprovedBy(refundOf("ORD-123", "49.99"), "U0002", "Teo", "team-lead", 0), approvers.Consumed, "U0002", "team-lead", ""),
+		refundOf("ORD-124", "20"), bottest.Closed(refundOf("ORD-125", "5"), approvers.Rejected, "U0002", "team-lead", "refunded already"), refundOf("ORD-126", "7"), refundOf("ORD-127", "900"))
+	mixed.Calls[0].Call.Outcome, mixed.Calls[0].Execution.State = approvers.OutcomeExecuted, approvers.ExecutionSucceeded
+	mixed.Calls[2].Call.Outcome = approvers.OutcomeRejected
+	mixed.Calls[3].Request.Apart = true
+	later := mixed.Calls[4].Request
+	later.Plan.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
+	later.Stage, later.Apart = 1, true
+
+	over := bundleOf(bottest.Closed(bottest.ApprovedBy(refundOf("ORD-123", "49.99"), "U0002", "Teo", "team-lead", 0), approvers.Consumed, "U0002", "team-lead", ""),
+		bottest.Closed(refundOf("ORD-124", "20"), approvers.Expired, "", "", "nobody decided in time"))
+	over.Calls[0].Execution.State = approvers.ExecutionExecuting
+	over.Calls[1].Call.Outcome = approvers.OutcomeExpired
+
+	steps := bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"))
+	steps.Calls[1].Request.StepUp = "Sam has caused 21 requests within an hour; the policy's cap is 20"
+
+	quorum := []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
+	one, two := refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20")
+	one.Plan.Stages, two.Plan.Stages = quorum, quorum
+	one = bottest.ApprovedBy(one, "U0003", "Ingrid", "finance-director", 0)
+	two.ExpiresAt = bottest.Noon.Add(time.Hour)
+	two.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: approvers.Who("T0001", "U0004"), Name: "Kenji", Role: "finance-director", Text: "looks fine to me", At: bottest.Noon}}
+	own := bundleOf(one, two)
+	own.Message.To = "user:U0003"
+
+	hostile := bottest.Request(`{"order_id":"ORD-1","note":"ok\u202egpj.exe","amount":1}`)
+	hostile.Preview, hostile.Plan.Known, hostile.PreviewFault = "Pay <!channel> *now*", false, "amount is <missing>"
+	long := bottest.Request(`{"order_id":"ORD-123","body":"` + strings.Repeat("日本語のとても長い文章。", 100) + `"}`)
+	long.Preview = ""
+	cut := bundleOf(hostile, long)
+
+	for name, c := range map[string]struct {
+		sight workflow.ViewModel
+		all   bool // can be approved together
+		shows string
+	}{
+		"bundle_pending": {three, true, "req_1+ req_2+ req_3+"},
+		"bundle_mixed":   {mixed, false, "req_2+"},
+		"bundle_over":    {over, false, ""},
+		"bundle_typed":   {steps, false, "req_1+ req_2+"},
+		"bundle_own":     {own, false, "req_2+"},
+		"bundle_cut":     {cut, false, "req_1+ req_2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := drawn(t, c.sight)
+			bottest.Golden(t, name, d.Messages[0])
+			var shows []string
+			for _, one := range d.Shows {
+				shows = append(shows, one.Request+map[bool]string{true: "+"}[one.Whole])
+			}
+			if got := strings.Join(shows, " "); got != c.shows {
+				t.Errorf("puts up %q, want %q", got, c.shows)
+			}
+			raw := string(encode(t, d))
+			if got := strings.Contains(raw, `"action_id":"`+ActApproveAll+`"`); got != c.all {
+				t.Errorf("can be approved together: %v", got)
+			}
+			if live := strings.Contains(raw, `"type":"button"`); live != (c.shows != "") {
+				t.Errorf("buttons: %v", live)
+			}
+		})
+	}
+}
+
+// Conditions under which each call of a bundle must be approved separately.
+func TestNotAllInOne(t *testing.T) {
+	for name, change := range map[string]func(r *approvers.Request){
+		"critical":      func(r *approvers.Request) { r.Plan.Risk = approvers.Critical },
+		"a typed value": func(r *approvers.Request) { r.StepUp = "because" },
+		"not whole": func(r *approvers.Request) {
+			r.Args = json.RawMessage(`{"x":"` + strings.Repeat("y", maxBundleCall) + `"}`)
+		},
+		"another stage": func(r *approvers.Request) {
+			r.Plan.Stages = []approvers.Stage{{Approver: "support-agent", Quorum: 1}, {Approver: "team-lead", Quorum: 1}}
+			r.Stage = 1
+		},
+		"a long sentence": func(r *approvers.Request) { r.Preview = strings.Repeat("z", 190) },
+	} {
+		s := bundleOf(refundOf("ORD-1", "1"), refundOf("ORD-2", "2"), refundOf("ORD-3", strings.Repeat("3", 12)))
+		if raw := string(encode(t, drawn(t, s))); !strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, "2. Refund of $2 for order ORD-2") {
+			t.Fatalf("three plain calls can't be approved together")
+		}
+		change(s.Calls[1].Request)
+		if name == "a long sentence" {
+			s.Calls[2].Request.Preview = strings.Repeat("z", 190)
+		}
+		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, ActRejectAll) || !strings.Contains(raw, "each is approved for itself") {
+			t.Errorf("%s: they can be approved together, or it is not said why they can't", name)
+		}
+	}
+}
+
+func TestLargestBundle(t *testing.T) {
+	big := func(n int) string { return strings.Repeat("𝕏", n) }
+	for name, change := range map[string]func(i int, r *approvers.Request){
+		"pending": func(int, *approvers.Request) {},
+		"over": func(i int, r *approvers.Request) {
+			*r = bottest.Closed(*r, approvers.Rejected, "", "", big(5000))
+			r.ClosedBy, r.ClosedName, r.ClosedRole = "operator:x", big(200), big(200)
+		},
+		"approved": func(i int, r *approvers.Request) {
+			*r = bottest.Closed(*r, approvers.Approved, "", "", "")
+		},
+		"apart": func(i int, r *approvers.Request) { r.Apart = true },
+	} {
+		var rs []approvers.Request
+		for i := range 6 {
+			r := bottest.Request(`{"body":"` + big(maxBundleArgs/6-10) + `"}`)
+			r.Preview, r.Facts.Quote, r.PreviewFault, r.Tool = big(9000), big(9000), big(5000), big(500)
+			r.Facts.AskerName, r.Plan.Known, r.StepUp = big(500), false, big(5000)
+			r.ExpiresAt = bottest.Noon.Add(time.Duration(i) * time.Minute)
+			r.Plan.Stages = nil
+			for range 30 {
+				r.Plan.Why = append(r.Plan.Why, big(200))
+				r.Plan.Stages = append(r.Plan.Stages, approvers.Stage{Approver: big(100), Or: []string{big(100), big(100)}, Quorum: 9, Rejects: 3})
+			}
+			for j := range 9 {
+				r = bottest.ApprovedBy(r, fmt.Sprintf("U%04d", j), big(100), big(100), 0)
+				r.Decisions[j].By = "operator:x"
+			}
+			for range approvers.MaxRemarks {
+				r.Remarks = append(r.Remarks, approvers.Remark{Kind: approvers.Comment, By: "operator:x", Name: big(200), Role: big(200), Text: big(maxRemark)})
+			}
+			r.Joined = []string{big(100), big(100)}
+			change(i, &r)
+			rs = append(rs, r)
+		}
+		s := bundleOf(rs...)
+		s.Conversation.Name, s.Pause = big(300), largestPause
+		t.Run(name, func(t *testing.T) { drawn(t, s) })
+	}
+}
+
+func TestLines(t *testing.T) {
+	base := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
+	base.Message.Kind, base.Message.Ref = store.OutboxCardQueue, "channel:#support-approvals 1"
+	base.Request, base.Execution, base.Call = nil, nil, nil
+	one, many, over, largest := base, base, base, base
+	one.CardQueue = &workflow.CardQueueView{Waiting: 1, Open: 1, First: []approvers.Request{refundOf("ORD-1", "1")}}
+	many.CardQueue = &workflow.CardQueueView{Waiting: 12, Open: 10, First: []approvers.Request{refundOf("ORD-1", "1"), refundOf("ORD-2", "2"), refundOf("ORD-3", "3")}}
+	big := refundOf("ORD-1", "1")
+	big.Preview, big.Facts.AskerName, big.Facts.Asker = strings.Repeat("𝕏", 5000), strings.Repeat("𝕏", 500), "operator:x"
+	largest.CardQueue = &workflow.CardQueueView{Waiting: 1_000_000, Open: 10_000, First: []approvers.Request{big, big, big}}
+	drawn(t, largest)
+	for name, s := range map[string]workflow.ViewModel{"line_one": one, "line": many, "line_over": over} {
+		t.Run(name, func(t *testing.T) {
+			d := drawn(t, s)
+			bottest.Golden(t, name, d.Messages[0])
+			if d.Expired != (s.CardQueue == nil) {
+				t.Errorf("to be taken away: %v", d.Expired)
+			}
+		})
+	}
+}
+
+// A card and its form say why a value must be typed.
+func TestStepUp(t *testing.T) {
+	r := bottest.Request(bottest.RefundArgs)
+	r.StepUp = "Sam has caused 21 requests within an hour; the policy's cap is 20"
+	d := drawn(t, bottest.ViewModel(r))
+	bottest.Golden(t, "card_step_up", d.Messages[0])
+	if raw := string(encode(t, d)); strings.Contains(raw, `"action_id":"approve"`) {
+		t.Error("it can be approved without typing")
+	}
+	s := ClickTarget{Token: testToken(r).ButtonToken, ViewModel: bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"))}
+	for _, c := range s.Calls {
+		s.Shown.Shows = append(s.Shown.Shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: true})
+	}
+	teo := approvers.Identity{ID: approvers.Who("T0001", "U0002"), Name: "Teo"}
+	for name, v := range map[string]slack.ModalViewRequest{
+		"modal_typed_step_up": TypedForm(r, testToken(r)), "modal_reject_all": RejectAllForm(s, teo), "modal_reject_all_no": RejectAllForm(s, approvers.Identity{ID: approvers.Who("T0001", "U0003")}),
+	} {
+		viewWithin(t, v)
+		bottest.Golden(t, name, v)
+	}
+	in := bottest.Request(bottest.RefundArgs)
+	step := bundleOf(in)
+	step.Message.Kind, step.Calls[0].Queued = store.OutboxStep, true
+	bottest.Golden(t, "step_in_line", drawn(t, step).Messages[0])
+}

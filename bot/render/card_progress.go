@@ -1,0 +1,126 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"countersign/approvers"
+)
+
+// progress says who must agree, who has agreed, and who was against.
+func (v View) progress(r approvers.Request) []*RichText {
+	var out []*RichText
+	if r.State == approvers.Pending {
+		out = append(out, v.stages(r))
+	}
+	told := 0
+	for i := range r.Decisions {
+		if toldByEnding(r, i) {
+			continue
+		}
+		if told++; told > maxPeopleTold {
+			out = append(out, Say("… and "+Plural(len(r.Decisions)-i, "more decision")))
+			break
+		}
+		out = append(out, v.decision(r, i))
+	}
+	return out
+}
+
+// toldByEnding reports whether the line about a request's end already says everything about decision i. That holds for
+// the rejection that ended it, and for an approval that was sufficient alone or replaced the others.
+func toldByEnding(r approvers.Request, i int) bool {
+	d := r.Decisions[i]
+	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
+		return false
+	}
+	if d.Kind == approvers.Reject {
+		return r.State == approvers.Rejected && i == len(r.Decisions)-1
+	}
+	return d.BreakGlass || len(r.Decisions) == 1
+}
+
+// stages names the current stage of a request and the stages after it.
+func (v View) stages(r approvers.Request) *RichText {
+	all := r.Plan.Stages
+	st := all[r.Stage]
+	line := Say("👥 ").Strong(fmt.Sprintf("Stage %d of %d", r.Stage+1, len(all))).Say(" · " + v.stageTitle(st)).Say(v.joined(r)).also(v.invited(r))
+	line.Say(fmt.Sprintf(" · %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, " · "))
+	for i, next := range all[r.Stage+1:] {
+		if i == maxStagesTold {
+			line.Say(", then " + Plural(len(all)-r.Stage-1-i, "more stage"))
+			break
+		}
+		line.Say(", then " + v.stageTitle(next))
+		if next.Quorum > 1 {
+			line.Say(fmt.Sprintf(" (%d people)", next.Quorum))
+		}
+	}
+	return line
+}
+
+// against says how many people are against, prefixed with sep, if ending the request takes more than one rejection.
+// Otherwise it is empty.
+func against(r approvers.Request, sep string) string {
+	if need := r.CurrentStage().Rejects; need > 1 {
+		return fmt.Sprintf("%s%d of %d against", sep, len(r.Against(r.Stage)), need)
+	}
+	return ""
+}
+
+// joined names the roles that escalation added to the stage.
+func (v View) joined(r approvers.Request) string {
+	out := ""
+	for i, j := range r.Joined {
+		if i == 2 {
+			return out + " or " + Plural(len(r.Joined)-i, "other role")
+		}
+		out += " or " + v.title(j)
+	}
+	return out
+}
+
+// decision describes one person's decision.
+func (v View) decision(r approvers.Request, i int) *RichText {
+	d := r.Decisions[i]
+	sign, did := "✔️ ", "approved"
+	switch {
+	case d.Kind == approvers.Reject:
+		sign, did = "👎 ", "rejected"
+	case d.Kind == approvers.Modify && d.Fallen && d.Digest == r.Digest:
+		did = "changed it, which does not count as an approval"
+	case d.Kind == approvers.Modify && d.Fallen:
+		did = "changed it"
+	case d.Kind == approvers.Modify:
+		did = "changed and approved"
+	}
+	if d.Fallen {
+		sign = "✖️ "
+	}
+	in := v.title(d.Role)
+	if d.By.Login() != "" {
+		in = "at the command line"
+	}
+	line := Say(sign).Person(d.By, d.Name).Say(fmt.Sprintf(" (%s) %s at stage %d, ", in, did, d.Stage+1)).At(d.At, clock)
+	if d.Kind == approvers.Reject && d.Reason != "" {
+		line.Say(": ").soft(Clip(OneLine(d.Reason), maxAgainst))
+	}
+	if d.Fallen {
+		line.Say(whyFallen(r, i))
+	}
+	return line
+}
+
+// whyFallen says why a decision no longer counts.
+func whyFallen(r approvers.Request, i int) string {
+	d := r.Decisions[i]
+	switch {
+	case d.Digest != r.Digest:
+		return "; no longer counts, because it was changed afterwards"
+	case slices.ContainsFunc(r.Decisions[i+1:], func(o approvers.Decision) bool { return o.By == d.By && o.Stage == d.Stage && o.Kind != d.Kind }):
+		return "; no longer counts: they changed their mind"
+	case d.Kind == approvers.Modify:
+		return ""
+	}
+	return "; no longer counts, because the policy changed afterwards"
+}

@@ -1,0 +1,18 @@
+// Package render turns stored state into what Slack shows: messages, Home tabs and forms, as Block Kit and as text.
+//
+// It is pure. A caller fills in a View, and Draw returns the messages, byte for byte the same for the same view; it
+// makes no call, reads no clock and no store, and knows nothing of the bot. Forms are made of a ClickTarget (what was
+// clicked, as it was shown) and read back by functions of their answers (EditArgs, ParseAllowance, ElicitationValues).
+//
+// It promises:
+//
+//   - Whatever a person, a model or a tool wrote reaches Slack only through untrusted.go: as literal text, with
+//     invisible characters made visible. Nothing is cut without saying so.
+//   - Messages and views stay within Slack's limits at any input (limits.go).
+//   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.
+//   - A button's value and a form's metadata name what was shown and grant nothing (button_token.go, modal.go).
+//
+// Where to look: render.go has the list of outbox messages and the function for each. card*.go, bundle.go, step*.go and
+// the files named after a message draw messages; home.go draws Home tabs; form_*.go make forms and read them back;
+// blocks.go, rich_text.go and markdown*.go are the drawing tools; denied.go has the words for each refusal.
+package render

@@ -1,0 +1,132 @@
+package render
+
+import (
+	"encoding/json"
+	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/bot/slackapi"
+)
+
+// elicitation draws a question from a tool to the requester in the middle of a run. The tool server wrote the text, and
+// nobody has verified it.
+func (v View) elicitation() *BlockBuilder {
+	p := new(BlockBuilder)
+	q := *v.Elicitation
+	line := Say("❓ ")
+	if q.State == approvers.ElicitationOpen {
+		line.Person(q.Asked, "").Say(", ")
+	}
+	line.Strong(Name(q.Tool)).Say(" wants to know something before it goes on")
+	if q.From != "" {
+		line.Say(", for ").soft("“" + Name(q.From) + "”")
+	}
+	p.Para(line.Say(". In its own words, for which nobody vouches:"))
+	p.quoted(Clip(Visible(maskSecrets(q.Text, []byte(v.Call.Args), v.Call.Secrets)), maxElicited))
+	if q.URL != "" {
+		p.Para(Say("It asks you to visit a page on ").Strong(hostOf(q.URL)).Say(". The whole address:"))
+		p.exact(Visible(q.URL))
+	}
+	if q.State != approvers.ElicitationOpen {
+		p.Para(v.elicited(q))
+		return p
+	}
+	if q.URL != "" {
+		p.buttons("", linkButton("Open", q.URL), button(ActVisited, "I have done it", v.token(q.ID), slack.StyleDefault), button(ActNoAnswer, "Decline", v.token(q.ID), slack.StyleDefault))
+	} else {
+		p.buttons("", button(ActFillIn, "Answer…", v.token(q.ID), slack.StyleDefault), button(ActNoAnswer, "Decline", v.token(q.ID), slack.StyleDefault))
+	}
+	p.Para(Say("Only you can answer, until ").At(q.ExpiresAt, clock).Say(". What you fill in goes to the tool and is not shown here; it approves nothing. Never give passwords or keys."))
+	return p
+}
+
+// elicited says how a question ended.
+func (v View) elicited(q approvers.Elicitation) *RichText {
+	switch q.State {
+	case approvers.ElicitationAccepted:
+		return Say("💬 ").Person(q.Asked, q.Name).Say(" answered, ").At(q.ClosedAt, clock).Say(".")
+	case approvers.ElicitationDeclined:
+		return Say("🚫 ").Person(q.Asked, q.Name).Say(" declined to answer, ").At(q.ClosedAt, clock).Say(". The tool was told so.")
+	case approvers.ElicitationExpired:
+		return Say("⌛ Nobody answered in time. The tool was told so.")
+	}
+	return Say("✖️ Not to be answered any more: ").Say(Clip(OneLine(q.Why), MaxNote)).Say(".")
+}
+
+// hostOf returns the host of an address in readable form.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address that can't be read"
+	}
+	return short(Visible(u.Host), slackapi.MaxHeader)
+}
+
+// ElicitationForm returns the form that a tool asks for. A person who was not asked, or a question that has ended, gets
+// a modal that explains why there is no form.
+func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
+	q := *s.Elicitation
+	if d := q.Answerable(who, s.Now); d != nil {
+		return Refusal(ActFillIn, Denied(d, nil, s.Policy))
+	}
+	p := new(BlockBuilder)
+	p.Para(new(RichText).Strong(Name(q.Tool)).Say(" asks, in the words of its source, for which nobody vouches:"))
+	p.quoted(Clip(Visible(maskSecrets(q.Text, []byte(s.Call.Args), s.Call.Secrets)), maxElicited))
+	defaults := defaultsOf(q.Schema)
+	fields := fieldsOf(q.Schema, defaults, nil)
+	if fields == nil {
+		p.Para(Say("⚠️ ").Strong("This form can't be shown in Slack.").Say(" Close this and choose Decline; the tool is told so."))
+		return Modal(FormTitles[ActFillIn], p)
+	}
+	for _, one := range fields {
+		p.Blocks = append(p.Blocks, one.block())
+	}
+	p.Small("It goes to the tool as you fill it in. It approves nothing. Never give passwords or keys.")
+	return submittable(Modal(FormTitles[ActFillIn], p), ActFillIn, "Send", FormToken{ButtonToken: s.Token, Execution: q.Execution})
+}
+
+// ElicitationValues returns the values of a form that a tool asked for, or the errors by block.
+func ElicitationValues(q approvers.Elicitation, v answers, admits func(schema, values json.RawMessage) error) (values []byte, faults map[string]string) {
+	faults = map[string]string{}
+	defaults := defaultsOf(q.Schema)
+	fields := fieldsOf(q.Schema, defaults, nil)
+	if fields == nil {
+		return nil, map[string]string{FieldRaw: "This form can't be shown in Slack."}
+	}
+	values = editFields(fields, defaults, v, faults)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	if err := admits(q.Schema, values); err != nil {
+		place(faults, fields, err)
+		return nil, faults
+	}
+	return values, nil
+}
+
+// defaultsOf returns an object with the initial values of a form's fields.
+func defaultsOf(schema json.RawMessage) []byte {
+	var s objectSchema
+	if json.Unmarshal(schema, &s) != nil {
+		return []byte("{}")
+	}
+	names, properties := membersOf(s.Properties)
+	out := []byte("{")
+	for _, n := range names {
+		var p struct {
+			Default json.RawMessage `json:"default"`
+		}
+		if json.Unmarshal(properties[n], &p) != nil || len(p.Default) == 0 || string(p.Default) == "null" {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out, _ = jsontext.AppendQuote(out, n) // its error only reports replaced characters
+		out = append(append(out, ':'), p.Default...)
+	}
+	return append(out, '}')
+}

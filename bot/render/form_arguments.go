@@ -1,0 +1,82 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// ArgumentsForm shows all arguments, page by page. They can be approved on the last page.
+func ArgumentsForm(r approvers.Request, f FormToken, may bool) slack.ModalViewRequest {
+	pages := ArgumentPages(r)
+	f.Page = min(f.Page, len(pages)-1)
+	last := f.Page == len(pages)-1
+	p := pages[f.Page]
+	var row []slack.BlockElement
+	if f.Page > 0 {
+		row = append(row, button(ActPage+"_back", "Back", "-1", slack.StyleDefault))
+	}
+	if !last {
+		row = append(row, button(ActPage+"_next", "Next page", "1", slack.StylePrimary))
+	}
+	if len(row) > 0 {
+		p.buttons("", row...)
+	}
+	approvable := last && may
+	if approvable && r.WantsTyping() {
+		p.Blocks = append(p.Blocks, typedInput(r))
+	}
+	v := Modal(FormTitles[ActArguments], p)
+	v.PrivateMetadata, v.CallbackID = f.String(), ActArguments
+	if approvable {
+		v.Submit = plainText("Approve")
+	}
+	return v
+}
+
+// ArgumentPages lays out all arguments, followed by warnings about misleading text. The pages depend only on the
+// request, so they are the same each time.
+func ArgumentPages(r approvers.Request) []*BlockBuilder {
+	texts := pagesOf(argumentsOf(r), maxPageText)
+	pages := make([]*BlockBuilder, len(texts))
+	for i, text := range texts {
+		p := new(BlockBuilder)
+		p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say(fmt.Sprintf("Page %d of %d of the arguments", i+1, len(texts))))
+		for _, part := range pagesOf(text, maxBlockText) {
+			p.exact(part)
+		}
+		pages[i] = p
+	}
+	if f := r.ToolPreview; f != nil && f.State == approvers.ToolPreviewReady && f.Text != "" {
+		p := pages[len(pages)-1]
+		if len(pages) > 1 || len(texts[0]) > maxPageText/2 {
+			p = new(BlockBuilder)
+			pages = append(pages, p)
+		}
+		p.Para(Say("🔎 ").also(says(*f)))
+		for _, part := range pagesOf(toolPreviewText(*f), maxBlockText) {
+			p.quoted(part)
+		}
+	}
+	for _, warning := range doubts(r) {
+		pages[len(pages)-1].Para(Say("⚠️ ").Strong(warning))
+	}
+	pages[len(pages)-1].Para(maskedNote(r))
+	return pages
+}
+
+// WholeView returns the content of all pages: what a person has seen who turned through them.
+func WholeView(r approvers.Request) ([]byte, error) {
+	var all []Message
+	for _, p := range ArgumentPages(r) {
+		all = append(all, Message{Text: p.lines[0], Blocks: p.Blocks})
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("encode the arguments of %s: %w", r.ID, err)
+	}
+	return body, nil
+}

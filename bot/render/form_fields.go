@@ -1,0 +1,297 @@
+package render
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/approvers"
+	"countersign/bot/slackapi"
+	"countersign/internal/visible"
+)
+
+// fieldKind is the kind of input that edits an argument.
+type fieldKind int
+
+const (
+	fieldText fieldKind = iota
+	fieldLong
+	fieldNumber
+	fieldInteger
+	fieldBool
+	fieldChoice
+	fieldMany // several of a set of values
+	fieldDate
+	fieldMoment
+	fieldEmail
+	fieldURL
+	fieldJSON   // the value as JSON, if no other input suits it
+	fieldLocked // too long for an input; not editable
+	fieldMasked // secret; not editable
+)
+
+// field is one argument in a form.
+type field struct {
+	name     string
+	kind     fieldKind
+	hint     string
+	required bool
+	present  bool
+	stored   []byte            // exact bytes of the argument
+	initial  string            // initial text of the input
+	title    string            // title in the schema
+	choices  []json.RawMessage // for fieldChoice and fieldMany
+	titles   []string          // titles of the choices in the schema, if it has any
+	min, max string            // for numbers
+}
+
+// property is the part of an argument's schema that the bot reads.
+type property struct {
+	Type        json.RawMessage   `json:"type"`
+	Format      string            `json:"format"`
+	Description string            `json:"description"`
+	Enum        []json.RawMessage `json:"enum"`
+	Minimum     *json.Number      `json:"minimum"`
+	Maximum     *json.Number      `json:"maximum"`
+	MaxLength   *int              `json:"maxLength"`
+	AnyOf       json.RawMessage   `json:"anyOf"`
+	OneOf       json.RawMessage   `json:"oneOf"`
+	EnumNames   []string          `json:"enumNames"`
+	Items       json.RawMessage   `json:"items"`
+	Title       string            `json:"title"`
+	AllOf       json.RawMessage   `json:"allOf"`
+	Ref         string            `json:"$ref"`
+	Const       json.RawMessage   `json:"const"`
+}
+
+// objectSchema is the part of a tool's schema that the bot reads.
+type objectSchema struct {
+	Properties json.RawMessage `json:"properties"`
+	Required   []string        `json:"required"`
+	OneOf      json.RawMessage `json:"oneOf"`
+	AnyOf      json.RawMessage `json:"anyOf"`
+	Ref        string          `json:"$ref"`
+}
+
+// fieldsOf returns a field for each argument: those of the schema in its order, then the call's other arguments. It
+// returns nil if a form is not suitable; the arguments are then edited as JSON.
+func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
+	var s objectSchema
+	if json.Unmarshal(schema, &s) != nil || s.Ref != "" || s.OneOf != nil || s.AnyOf != nil {
+		return nil
+	}
+	_, values := membersOf(args)
+	var out []field
+	known, properties := membersOf(s.Properties)
+	for _, n := range known {
+		var p property
+		if json.Unmarshal(properties[n], &p) != nil {
+			p = property{Ref: "unreadable"}
+		}
+		f := field{name: n, required: slices.Contains(s.Required, n), hint: p.Description, title: p.Title}
+		f.stored, f.present = values[n]
+		if approvers.HoldsSecret(secrets, n) || slices.Contains(secrets, "*") {
+			f.kind = fieldMasked
+			out = append(out, f)
+			continue
+		}
+		out = append(out, f.fit(p))
+	}
+	names, _ := membersOf(args)
+	for _, n := range names {
+		if f := (field{name: n, present: true, stored: values[n]}); !slices.Contains(known, n) {
+			if approvers.HoldsSecret(secrets, n) {
+				f.kind = fieldMasked
+				out = append(out, f)
+				continue
+			}
+			out = append(out, f.asJSON())
+		}
+	}
+	if len(out) == 0 || len(out) > maxFormFields || !fitForm(out) {
+		return nil
+	}
+	return out
+}
+
+// fitForm makes the fields fit into one view. It turns long menus into text inputs, then locks the longest arguments.
+// It reports whether the fields fit.
+func fitForm(fields []field) bool {
+	bytes := make([]int, len(fields))
+	total := 0
+	for i, f := range fields {
+		bytes[i] = f.bytes()
+		total += bytes[i]
+	}
+	for total > maxFormBytes {
+		longest := -1
+		for i, f := range fields {
+			if (f.menued() || f.initial != "" && f.kind != fieldLocked) && (longest < 0 || bytes[i] > bytes[longest]) {
+				longest = i
+			}
+		}
+		if longest < 0 {
+			return false
+		}
+		if fields[longest].menued() {
+			fields[longest] = fields[longest].asJSON()
+		} else {
+			fields[longest].kind = fieldLocked
+		}
+		total -= bytes[longest]
+		bytes[longest] = fields[longest].bytes()
+		total += bytes[longest]
+	}
+	return true
+}
+
+// bytes returns the size of the field in the view.
+func (f field) bytes() int {
+	var shown any = f.block()
+	if f.kind == fieldLocked {
+		shown = Visible(f.name)
+	}
+	raw, err := json.Marshal(shown)
+	if err != nil {
+		return slackapi.MaxViewBytes // it can't be shown at all
+	}
+	return len(raw)
+}
+
+// fit picks the input that suits the schema and the stored value.
+func (f field) fit(p property) field {
+	if p.OneOf != nil && p.AnyOf == nil {
+		values, titles := consts(p.OneOf)
+		if values == nil || p.Ref != "" || p.AllOf != nil || p.Const != nil {
+			return f.asJSON()
+		}
+		return f.asChoice(values, titles)
+	}
+	if p.Ref != "" || p.AnyOf != nil || p.AllOf != nil || p.Const != nil {
+		return f.asJSON()
+	}
+	if len(p.Enum) > 0 {
+		return f.asChoice(p.Enum, p.EnumNames)
+	}
+	var kind string
+	if json.Unmarshal(p.Type, &kind) != nil { // several types, or none
+		return f.asJSON()
+	}
+	switch kind {
+	case "string":
+		return f.asText(p)
+	case "integer", "number":
+		return f.asNumber(p, kind)
+	case "array":
+		return f.asMany(p.Items)
+	case "boolean":
+		f.kind = fieldBool
+		f.initial = string(f.stored)
+		if f.present && f.initial != "true" && f.initial != "false" {
+			return f.asJSON()
+		}
+		return f
+	}
+	return f.asJSON()
+}
+
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,10})?$`)
+
+func (f field) asNumber(p property, kind string) field {
+	f.kind = fieldNumber
+	if kind == "integer" {
+		f.kind = fieldInteger
+	}
+	if f.initial = string(f.stored); f.present && !plainNumber.MatchString(f.initial) {
+		return f.asJSON()
+	}
+	if p.Minimum != nil && plainNumber.MatchString(p.Minimum.String()) {
+		f.min = p.Minimum.String()
+	}
+	if p.Maximum != nil && plainNumber.MatchString(p.Maximum.String()) {
+		f.max = p.Maximum.String()
+	}
+	return f
+}
+
+func (f field) asText(p property) field {
+	if f.present {
+		text, err := jsontext.AppendUnquote(nil, f.stored)
+		if err != nil || countHidden(string(text)) > 0 || bytes.ContainsAny(text, "\r\t") {
+			return f.asJSON() // an input would hide or change some of its characters
+		}
+		f.initial = string(text)
+	}
+	if Width(f.initial) > slackapi.MaxInput {
+		f.kind = fieldLocked
+		return f
+	}
+	_, notDate := time.Parse(time.DateOnly, f.initial)
+	switch {
+	case p.Format == "date" && (notDate == nil || f.initial == ""):
+		f.kind = fieldDate
+	case p.Format == "date-time" && f.initial == "":
+		f.kind = fieldMoment
+	case p.Format == "email" || p.Format == "idn-email":
+		f.kind = fieldEmail
+	case p.Format == "uri" || p.Format == "url":
+		f.kind = fieldURL
+	case strings.Contains(f.initial, "\n") || Width(f.initial) > 100 || p.MaxLength != nil && *p.MaxLength > 200:
+		f.kind = fieldLong
+	}
+	return f
+}
+
+// asJSON edits the value as JSON, with invisible characters escaped.
+func (f field) asJSON() field {
+	f.kind, f.initial = fieldJSON, ""
+	if !f.present {
+		return f
+	}
+	f.initial = escapedJSON(f.stored)
+	if Width(f.initial) > slackapi.MaxInput {
+		f.kind = fieldLocked
+	}
+	return f
+}
+
+// escapedJSON writes hidden characters of a JSON text as equivalent \u escapes.
+func escapedJSON(raw []byte) string {
+	var b strings.Builder
+	var prev rune
+	text := []rune(string(raw))
+	for i, r := range text {
+		next := rune(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch {
+		case r > 0xFFFF && visible.Hidden(r, prev, next):
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		case r > 0x7F && visible.Hidden(r, prev, next):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		prev = r
+	}
+	return b.String()
+}
+
+// blockID returns the ID of the field's block. Submitted values and faults are keyed by it.
+func (f field) blockID() string {
+	if simpleName.MatchString(f.name) && len(f.name) <= 200 {
+		return "arg." + f.name
+	}
+	sum := sha256.Sum256([]byte(f.name))
+	return "arg:" + hex.EncodeToString(sum[:12])
+}

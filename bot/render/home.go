@@ -1,0 +1,302 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// home draws a person's Home tab: requests that wait for them, with buttons; their own requests; recent decisions;
+// their absence; and the grants that they can revoke.
+func (v View) home() Rendered {
+	p := new(BlockBuilder)
+	if v.Message.Home.Idle {
+		p.Para(Say("You have not looked here for a while, so this page is not kept up to date. What waits for you has come by message all the same."))
+		p.buttons("", v.turnTo(PartAll, 0, "Show what is current"))
+		return Single(p)
+	}
+	if v.Home.Who.ID == "" || v.Home.Who.Guest || v.Home.Who.Foreign {
+		p.Para(Say("Only full members of this workspace ask for things and decide here. Ask a colleague who is one."))
+		return Single(p)
+	}
+	p.Para(v.paused())
+	shows := v.homeWaiting(p)
+	v.homeAsked(p)
+	v.homeRecent(p)
+	v.homeAway(p)
+	v.homeGrants(p)
+	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+	p.Small("Everything here can also be typed: /countersign help lists it. Times are in your time zone.")
+	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
+}
+
+// part starts a section of a Home tab.
+func (p *BlockBuilder) part(title string) {
+	if len(p.Blocks) > 0 {
+		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+	}
+	p.headline(title)
+}
+
+// turnTo returns a button that shows another page of a section.
+func (v View) turnTo(part string, page int, words string) slack.BlockElement {
+	return button(ActHome+"_"+strings.ToLower(strings.ReplaceAll(words, " ", "_")), words, part+" "+strconv.Itoa(page), slack.StyleDefault)
+}
+
+// pager shows the page number of a section, if the section has several pages.
+func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
+	if of.Pages < 2 {
+		return
+	}
+	p.Small(fmt.Sprintf("Page %d of %d, %d in all", of.Page+1, of.Pages, of.Total))
+	var row []slack.BlockElement
+	if of.Page > 0 {
+		row = append(row, v.turnTo(part, of.Page-1, "Previous"))
+	}
+	if of.Page < of.Pages-1 {
+		row = append(row, v.turnTo(part, of.Page+1, "Next"))
+	}
+	p.buttons(part, row...)
+}
+
+// homeWaiting draws the items that wait for the person. It returns the requests that it shows.
+func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
+	of := v.Home.Waiting
+	if of.Total == 0 {
+		p.part("Nothing waits for you")
+		p.Para(Say("What does comes by message, and stands here too."))
+		return nil
+	}
+	p.part(fmt.Sprintf("Waits for you: %d", of.Total))
+	if v.Home.More {
+		p.Para(Say("So much waits that only the oldest was looked through."))
+	}
+	for _, row := range of.List {
+		if row.Execution != nil || row.Request == nil {
+			list := WaitingList{View: v, Who: v.Home.Who}
+			p.Para(list.DecideLine(row.PendingItem, row.Conversation, row.Messages))
+			continue
+		}
+		v.homeRequest(p, row)
+		shows = append(shows, store.Shown{Request: row.Request.ID, Digest: row.Request.Digest})
+	}
+	pager(v, p, PartWaiting, of)
+	return shows
+}
+
+// homeRequest draws one waiting request with its actions. The blocks have the request's id, which separates this part
+// of the tab from the rest.
+func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
+	r := *row.Request
+	v.Conversation = row.Conversation
+	first := len(p.Blocks)
+	sign, risk := riskWords(r.Plan.Risk, r.Effect)
+	by := Say("💬 Asked by ").Person(r.Facts.Asker, r.Facts.AskerName)
+	switch {
+	case v.Conversation.DM:
+		by.Say(" in a direct message to the bot")
+	case v.Conversation.Name != "":
+		by.Say(" in ").Strong("#" + Name(v.Conversation.Name))
+	}
+	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk+" · ").Code(Name(r.Tool)), by,
+		Say("🧭 "+Clip(inWords(r.Plan.Why), maxBundleWhy)+"."), v.homeStage(r), v.ifNobody(r, ""))
+	v.homeArguments(p, r)
+	p.Para(maskedNote(r))
+	value := v.token(r.ID)
+	moves := []slack.BlockElement{
+		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
+		button(ActModify, "Modify…", value, slack.StyleDefault),
+	}
+	moves = append(moves, v.reveal(r)...)
+	list := WaitingList{View: v, Who: v.Home.Who}
+	if link := list.link(row.Conversation, row.Messages, "user:", "channel:"); link != "" {
+		moves = append(moves, linkButton("Open", link))
+	}
+	p.buttons("", moves...)
+	for i, b := range p.Blocks[first:] {
+		withID(b, r.ID+":"+strconv.Itoa(i))
+	}
+}
+
+// homeStage shows the progress of a request, if more than one person must agree.
+func (v View) homeStage(r approvers.Request) *RichText {
+	st := r.CurrentStage()
+	if st.Quorum < 2 && len(r.Plan.Stages) < 2 {
+		return new(RichText)
+	}
+	return Say(fmt.Sprintf("👥 Stage %d of %d · %d of %d agreed", r.Stage+1, len(r.Plan.Stages), r.At(r.Stage), st.Quorum)).Say(against(r, " · "))
+}
+
+// homeArguments shows the exact arguments, or their beginning.
+func (v View) homeArguments(p *BlockBuilder, r approvers.Request) {
+	text := argumentsOf(r)
+	if Width(text) <= maxBundleCall && strings.Count(text, "\n") < maxBundleLines {
+		p.exact(text)
+		return
+	}
+	start, missing := head(text, maxBundleCall/4, maxBundleLines/2)
+	p.exact(start)
+	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Approve… shows all of them first."))
+}
+
+// withID sets the ID of a block.
+func withID(b slack.Block, id string) {
+	switch b := b.(type) {
+	case *slack.RichTextBlock:
+		b.BlockID = id
+	case *slack.ActionBlock:
+		b.BlockID = id
+	}
+}
+
+// homeAsked draws the person's own requests that wait.
+func (v View) homeAsked(p *BlockBuilder) {
+	of := v.Home.Asked
+	if of.Total == 0 {
+		return
+	}
+	p.part(fmt.Sprintf("You asked for: %d", of.Total))
+	list := WaitingList{View: v, Who: v.Home.Who}
+	for _, row := range of.List {
+		p.Para(list.AskedLine(row.PendingItem, row.Conversation, row.Messages))
+	}
+	pager(v, p, PartAsked, of)
+}
+
+// homeRecent draws recent decisions by the person or about their requests.
+func (v View) homeRecent(p *BlockBuilder) {
+	of := v.Home.Recent
+	if of.Total == 0 {
+		return
+	}
+	p.part("Decided lately")
+	for _, r := range of.List {
+		p.Para(v.HistoryLine(r, v.Home.Who.ID))
+	}
+	pager(v, p, PartRecent, of)
+}
+
+// homeAway draws the person's absence, and the people for whom they stand in.
+func (v View) homeAway(p *BlockBuilder) {
+	p.part("Away")
+	a := v.Home.Away
+	value := v.token(refAway)
+	if a.Over(v.Now) {
+		p.Para(Say("You are here. While you are away nobody waits for you, and a colleague can stand in by their own role."))
+		p.buttons("away", button(ActAway, "I'm away…", value, slack.StyleDefault))
+	} else {
+		line := Say("🌴 You are away from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).Say(".")
+		if a.Delegate != "" {
+			line.Say(" ").Person(a.Delegate, a.DelegateName).Say(" stands in for you, in their own name.")
+		} else {
+			line.Say(" Nobody stands in for you.")
+		}
+		p.Para(line)
+		p.buttons("away", button(ActBack, "I'm back", value, slack.StyleDefault), button(ActAway, "Change…", value, slack.StyleDefault))
+	}
+	for i, other := range v.Home.StandsInFor {
+		if i == maxPeopleTold {
+			p.Para(Say("… and for " + Plural(len(v.Home.StandsInFor)-i, "other person") + "."))
+			break
+		}
+		p.Para(Say("🤝 You stand in for ").Person(other.Who, other.Name).Say(" from ").At(other.From, longTime).Say(" until ").At(other.Until, longTime).Say("."))
+	}
+}
+
+// homeGrants draws the grants that the person can revoke.
+func (v View) homeGrants(p *BlockBuilder) {
+	of := v.Home.Grants
+	if of.Total == 0 {
+		return
+	}
+	p.part(fmt.Sprintf("May run without asking: %d", of.Total))
+	for _, g := range of.List {
+		p.Para(v.GrantLine(workflow.GrantView{Grant: g.Grant, Conversation: g.Conversation}, true))
+		p.buttons(g.Grant.ID, v.revoke(g.Grant))
+	}
+	pager(v, p, PartGrants, of)
+}
+
+// HistoryLine returns the line about a request that is decided, or that the person has already decided on.
+func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText {
+	line := Say(signOf(r) + " ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
+	if r.Facts.Asker != who {
+		line.Say(", asked for by ").Person(r.Facts.Asker, r.Facts.AskerName)
+	}
+	line.Say(": ")
+	if r.State == approvers.Pending {
+		if TookPart(r, who) {
+			line.Say("you had your say; ")
+		}
+		line.Say("it waits for "+v.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime).Say(".")
+	} else {
+		line.also(v.ending(r))
+	}
+	return line
+}
+
+// signOf returns the sign for a request's state.
+func signOf(r approvers.Request) string {
+	if sign, over := endSign[r.State]; over {
+		return sign
+	}
+	return "✋"
+}
+
+// Sections of a Home tab that have pages.
+const (
+	PartWaiting = "waiting"
+	PartAsked   = "asked"
+	PartRecent  = "recent"
+	PartGrants  = "grants"
+	PartAll     = "all" // the first page of every section, as the tab opens
+)
+
+// HomeTab is the content of a person's Home tab, read from the state.
+type HomeTab struct {
+	Who         approvers.Identity
+	Waiting     Rows[HomeRow]
+	Asked       Rows[HomeRow]
+	Recent      Rows[approvers.Request]
+	Grants      Rows[workflow.GrantView]
+	More        bool // some waiting items were not examined
+	Away        approvers.Absence
+	StandsInFor []approvers.Absence // absences in which the person stands in
+}
+
+// HomeRow is one waiting item.
+type HomeRow struct {
+	workflow.PendingItem
+	Conversation store.Conversation
+	Messages     []store.OutboxMessage
+}
+
+// Rows is one page of a list, with its position.
+type Rows[T any] struct {
+	List        []T
+	Page, Pages int
+	Total       int // 0: not counted
+}
+
+// TookPart reports whether a person has made a decision about a request.
+func TookPart(r approvers.Request, who approvers.PersonID) bool {
+	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who })
+}
+
+// Paginate returns a page of a list. If the page no longer exists, it returns the last one.
+func Paginate[T any](list []T, page, size int) Rows[T] {
+	pages := max(1, (len(list)+size-1)/size)
+	page = min(max(0, page), pages-1)
+	return Rows[T]{List: list[page*size : min(len(list), (page+1)*size)], Page: page, Pages: pages, Total: len(list)}
+}
+
+// HomeRows is the number of rows per page in each section of a Home tab. A view may have 100 blocks; these sections
+// need about 90 at most.
+var HomeRows = map[string]int{PartWaiting: 8, PartAsked: 5, PartRecent: 8, PartGrants: 4}

@@ -1,0 +1,56 @@
+package render
+
+import "countersign/approvers/workflow"
+
+// Limits of what a card shows whole, and of the parts of long texts. They are our own: the largest message stays within
+// the 12,000 characters that Slack accepts, which limits_test.go checks.
+const (
+	MaxCardArgs         = 3000 // longer arguments open in a modal, and can be approved only there
+	maxCardLines        = 60
+	maxBundleLines      = 20
+	maxHeadline         = 600  // what will happen, from the preview
+	maxDiff             = 1500 // an edit, before and after
+	maxToolPreviewShown = 900  // a tool's preview; the modal shows all of it
+	maxToolPreviewLines = 14
+	maxQuote            = 500 // the message that led to the call
+	MaxNote             = 300 // a reason, an error, a sentence about one of many
+	maxWhy              = 700
+	maxReason           = 600 // why a request ended
+	maxResult           = workflow.CardResult
+	maxRemark           = 500  // one question, answer or comment as written
+	maxRemarks          = 1000 // all remarks together on the card
+	maxAgainst          = 150  // a person's reason for being against, while the request is open
+	maxStageName        = 120  // the roles of a stage
+	maxStagesTold       = 5
+	maxPeopleTold       = 6
+	maxBundleText       = 200  // what one call of a bundle would do
+	maxBundleCall       = 800  // arguments of one call of a bundle; longer ones open in a modal
+	maxBundleArgs       = 2800 // arguments of all its calls
+	maxBundleNote       = 250  // warnings about misleading text
+	maxBundleWhy        = 400
+	maxStepUp           = 150     // why a value must be typed
+	maxStepText         = 1500    // the model's text beside its calls
+	MaxStepCalls        = 12      // calls of a step that are shown in full; if there are more, each is shorter
+	maxStepParts        = 20      // blocks of the model's text beside its calls
+	maxPlanTasks        = 50      // Slack's limit for one plan
+	maxTasksTold        = 6       // if a step has many calls, how many of them are shown in full
+	maxTaskTitle        = 80      // title of a task, if there are many
+	maxPlanText         = 8000    // all tasks together; the rest is counted
+	maxElicited         = 1200    // a tool's question to a person during its run
+	maxCallText         = 200     // what one of several calls would do, or why it failed
+	maxCallAsk          = 150     // the same in its confirmation dialog
+	maxBlockText        = 3000    // text in one block of an answer
+	MaxPartText         = 9000    // text in one message of an answer; longer answers take several messages
+	maxPageText         = 9000    // arguments on one page of the modal
+	maxFormFields       = 40      // a call with more arguments is edited as JSON
+	maxFormBytes        = 200_000 // all fields together; fields beyond it are locked
+	MaxNameShown        = 60      // the name of a person, a tool or a role
+	maxBoundsTold       = 6       // arguments that a grant bounds or leaves free
+	maxBoundShown       = 80      // a value that a grant fixes
+	MaxGrantsListed     = 10
+	MaxWaitingListed    = 10
+	maxSaidText         = 7000 // the text of an unfinished answer
+	MaxSentence         = 2500 // a problem, a notice
+	MaxPauseReason      = 300  // the reason for a pause
+	MaxErrorText        = 300  // the error of one form field; it must stay readable beside the field
+)

@@ -1,0 +1,216 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// Secret arguments are masked wherever they would be shown. A person who may decide can reveal them.
+
+// longNumber matches card and account numbers. The last four digits identify such a number only to people who know it.
+var longNumber = regexp.MustCompile(`^[0-9](?:[ -]?[0-9]){11,}$`)
+
+// masked returns the text shown in place of a secret value. It includes the length if that reveals little, and the last
+// digits of a long number.
+func masked(raw []byte) string {
+	text, err := jsontext.AppendUnquote(nil, raw)
+	switch {
+	case err != nil || Width(string(text)) < 8:
+		return "⟨masked⟩"
+	case longNumber.Match(text):
+		return fmt.Sprintf("⟨masked, %d characters, ends in %s⟩", Width(string(text)), text[len(text)-4:])
+	}
+	return fmt.Sprintf("⟨masked, %d characters⟩", Width(string(text)))
+}
+
+// argumentsOf lays out a request's arguments for its card.
+func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }
+
+// openArgs returns a request's arguments without the secret ones. Texts about the arguments use it.
+func openArgs(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }
+
+// withoutSecrets removes secret members from arguments. Everything else keeps its bytes.
+func withoutSecrets(args []byte, secrets []string) []byte {
+	if len(secrets) == 0 {
+		return args
+	}
+	return openValue(bytes.TrimSpace(args), secrets, "")
+}
+
+func openValue(raw []byte, secrets []string, path string) []byte {
+	var parts [][]byte
+	switch {
+	case len(raw) > 0 && raw[0] == '{':
+		for _, m := range spans(raw) {
+			if at := below(path, m.name); !approvers.IsSecret(secrets, at) {
+				parts = append(parts, append(bytes.Clone(raw[m.from:m.start]), openValue(raw[m.start:m.end], secrets, at)...))
+			}
+		}
+		return enclosed("{", parts, "}")
+	case len(raw) > 0 && raw[0] == '[':
+		for _, one := range items(raw) {
+			parts = append(parts, openValue(one, secrets, path))
+		}
+		return enclosed("[", parts, "]")
+	}
+	return raw
+}
+
+func enclosed(open string, parts [][]byte, end string) []byte {
+	return append(append([]byte(open), bytes.Join(parts, []byte(","))...), end...)
+}
+
+// below returns the path of a member.
+func below(path, member string) string { return strings.TrimPrefix(path+"."+member, ".") }
+
+// items returns the values of a list, or none if raw is not a list.
+func items(raw []byte) (list []json.RawMessage) {
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// secretValue is one secret of a call.
+type secretValue struct {
+	Path string
+	raw  json.RawMessage
+}
+
+// SecretsIn returns the secret values in arguments, in order.
+func SecretsIn(args []byte, secrets []string) (found []secretValue) {
+	if len(secrets) == 0 {
+		return nil
+	}
+	collect(bytes.TrimSpace(args), secrets, "", &found)
+	return found
+}
+
+func collect(raw []byte, secrets []string, path string, found *[]secretValue) {
+	switch {
+	case path != "" && approvers.IsSecret(secrets, path):
+		*found = append(*found, secretValue{path, raw})
+	case len(raw) > 0 && raw[0] == '{':
+		for _, m := range spans(raw) {
+			collect(raw[m.start:m.end], secrets, below(path, m.name), found)
+		}
+	case len(raw) > 0 && raw[0] == '[':
+		for _, one := range items(raw) {
+			collect(one, secrets, path, found)
+		}
+	}
+}
+
+// maskedNote says on a card that values are masked, and who can see them.
+func maskedNote(r approvers.Request) *RichText {
+	found := SecretsIn(r.Args, r.Secrets)
+	if len(found) == 0 {
+		return new(RichText)
+	}
+	var names []string
+	for _, v := range found {
+		if !slices.Contains(names, v.Path) {
+			names = append(names, v.Path)
+		}
+	}
+	return Say("🔒 ").Strong(Plural(len(found), "value") + " masked here: " + ArgumentList(names) + ".").
+		Say(" What runs has the real ones. Reveal… shows them to you alone, if you may decide.")
+}
+
+// RevealForm shows the secret values to one person who may decide.
+func RevealForm(r approvers.Request) slack.ModalViewRequest {
+	p := new(BlockBuilder)
+	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say("Only you see this. It is recorded that you looked."))
+	room := maxPageText
+	found := SecretsIn(r.Args, r.Secrets)
+	for i, v := range found {
+		text := valueText(v.raw)
+		if i == maxRevealed || Width(text) > room {
+			p.Para(Say("✂️ ").Strong(Plural(len(found)-i, "more value") + " can't be shown here.").Say(" Whoever runs me can see them at the command line: countersign pending " + r.ID))
+			break
+		}
+		room -= Width(text)
+		p.Para(new(RichText).Strong(Name(v.Path)))
+		for _, part := range pagesOf(text, maxBlockText) {
+			p.exact(part)
+		}
+		for _, f := range findings(wordsIn(fmt.Appendf(nil, "[%s]", v.raw))) {
+			p.Para(Say("⚠️ ").Strong(f))
+		}
+	}
+	v := Modal(FormTitles[ActReveal], p)
+	v.CallbackID = ActReveal
+	return v
+}
+
+// maxRevealed is the maximum number of values in one form.
+const maxRevealed = 30
+
+// valueText lays out one value.
+func valueText(raw []byte) string {
+	if len(raw) > 0 && raw[0] == '{' {
+		return ArgumentText(raw)
+	}
+	if text, err := jsontext.AppendUnquote(nil, raw); err == nil && len(raw) > 0 && raw[0] == '"' {
+		return `"` + Visible(string(text)) + `"`
+	}
+	return Visible(string(raw))
+}
+
+// reveal returns the button that reveals masked values to approvers, if there are any.
+func (v View) reveal(r approvers.Request) []slack.BlockElement {
+	if len(SecretsIn(r.Args, r.Secrets)) == 0 {
+		return nil
+	}
+	return []slack.BlockElement{button(ActReveal, "Reveal…", v.token(r.ID), slack.StyleDefault)}
+}
+
+// minMaskedLen is the minimum length of a secret that is masked in other texts. Shorter ones occur in too many words.
+const minMaskedLen = 3
+
+// maskSecrets masks the secret values of a call in texts about it, such as the requester's message and the tool's
+// answer.
+func maskSecrets(text string, args []byte, secrets []string) string {
+	for _, v := range SecretsIn(args, secrets) {
+		for _, one := range texts(v.raw) {
+			if Width(one) >= minMaskedLen {
+				text = strings.ReplaceAll(text, one, approvers.MaskedValue)
+			}
+		}
+	}
+	return text
+}
+
+// texts returns the strings and numbers in a value, as people write them.
+func texts(raw []byte) (out []string) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	for {
+		tok, err := dec.ReadToken()
+		if err != nil { // the end
+			return out
+		}
+		if k := tok.Kind(); k == '"' || k == '0' {
+			out = append(out, tok.String())
+		}
+	}
+}
+
+// doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote them; a
+// warning about masked arguments only says that there is something.
+func doubts(r approvers.Request) []string {
+	out := findings(wordsIn(openArgs(r)))
+	hidden := countHidden(wordsIn(r.Args)) - countHidden(wordsIn(openArgs(r)))
+	if len(r.Secrets) > 0 && hidden > 0 {
+		out = append(out, "A masked value holds characters that can't be seen. Reveal… shows them.")
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/bot/bottest"
+)
+
+func TestMaskedText(t *testing.T) {
+	got := maskedText([]byte(`{"card":{"number":"4111 1111 1111 4242","name":"Ann ⟨masked⟩"},"pins":["0815",{"a":1}],"pw":"correct horse","empty":{}}`), []string{"card.number", "pins", "pw"})
+	want := "card:\n  number: ⟨masked, 19 characters, ends in 4242⟩\n  name: \"Ann ⟨U+27E8⟩masked⟨U+27E9⟩\"\npins: ⟨masked⟩\npw: ⟨masked, 13 characters⟩\nempty: {}"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := maskedText([]byte(`not JSON 4242`), []string{"x"}); got != "⟨masked⟩" {
+		t.Errorf("what can't be read is shown: %s", got)
+	}
+}
+
+func TestWithoutSecrets(t *testing.T) {
+	got := withoutSecrets([]byte(` { "a" : 1.50, "card":{"number":"4242", "name" : "Ann"}, "list":[{"pin":1},{"pin":2,"b":"c"}] }`), []string{"card.number", "list.pin"})
+	if want := `{"a" : 1.50,"card":{"name" : "Ann"},"list":[{},{"b":"c"}]}`; string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if !json.Valid(got) {
+		t.Error("not JSON")
+	}
+}
+
+func TestMaskedForms(t *testing.T) {
+	r := bottest.Request(bottest.SecretArgs)
+	r.Secrets = []string{"card.number", "note", "pin"}
+	s := bottest.ViewModel(r)
+	t.Run("card", func(t *testing.T) { bottest.Golden(t, "card_masked", drawn(t, s).Messages[0]) })
+	for name, v := range map[string]slack.ModalViewRequest{
+		"modal_reveal":             RevealForm(r),
+		"modal_modify_masked":      ModifyForm(r, testToken(r), bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
+		"modal_modify_masked_json": ModifyForm(r, testToken(r), bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			viewWithin(t, v)
+			bottest.Golden(t, name, v)
+		})
+	}
+	many := r
+	many.Args = json.RawMessage(`{"pin":"` + strings.Repeat("𝕏", 20000) + `"}`)
+	viewWithin(t, RevealForm(many))
+}

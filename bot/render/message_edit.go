@@ -1,0 +1,63 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+)
+
+// messageEdit tells requesters that calls from a message that they have edited or deleted still wait unchanged, and
+// offers to withdraw them. It is removed when nothing waits.
+func (v View) messageEdit() Rendered {
+	p := new(BlockBuilder)
+	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c workflow.CallView) bool { return !waits(c) })
+	if v.MessageEdit == nil || len(open) == 0 {
+		p.Para(Say("Nothing of what was asked for here waits any more."))
+		d := Single(p)
+		d.Expired = true
+		return d
+	}
+	p.Para(v.messageEditText(), new(RichText).Person(v.MessageEdit.Author, v.MessageEdit.AuthorName).
+		Say(", that changes nothing by itself: what waits was made from the words before, and runs if it is approved. If you want something else, take it back and write that."))
+	for i, c := range open {
+		if i == MaxStepCalls {
+			v.rest(p, open[i:])
+			p.buttons("rest", button(ActWithdrawSome, "Withdraw some…", v.token(v.Turn.ID), slack.StyleDefault))
+			break
+		}
+		p.Para(Say("✋ ").Strong(Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)), v.waiting(*c.Request))
+		p.buttons(c.Request.ID, v.withdraw(c, ""))
+	}
+	return Single(p)
+}
+
+func (v View) messageEditText() *RichText {
+	if v.MessageEdit.MessageEdit.Deleted {
+		return Say("🗑️ ").Strong("The message that asked for this was deleted.")
+	}
+	return Say("✏️ ").Strong("The message that asked for this was edited after the agent had read it.")
+}
+
+// withdraw returns the button that withdraws a call. number distinguishes it from other such buttons.
+func (v View) withdraw(c workflow.CallView, number string) slack.BlockElement {
+	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
+	again := confirm("Take it back?", Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
+	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
+}
+
+// since says on a card how the message that led to the call changed after the agent had read it. The arguments, which
+// are signed, have not changed.
+func since(p *BlockBuilder, r approvers.Request) {
+	w := r.Facts.MessageEdit
+	switch {
+	case w == nil:
+	case w.Deleted:
+		p.Para(Say("🗑️ ").Strong("Deleted since").Say(", ").At(w.At, DayTime).Say(". The call is as it was, and waits until it is decided or withdrawn."))
+	default:
+		p.Para(Say("✏️ ").Strong("Edited since").Say(", ").At(w.At, DayTime).Say(". The call was made from the words above; they now read:"))
+		p.quoted(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // both must fit on the largest card
+	}
+}

@@ -1,0 +1,202 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// View is everything needed to draw an outbox message: the state to show, and the context of the drawing.
+type View struct {
+	workflow.ViewModel
+	WorkspaceURL string          // of the workspace, for links to messages
+	Tool         ToolDescription // the tool's own description
+	Mentions     []Mention       // people and groups to mention on a card in a channel
+	Home         *HomeTab        // content of a Home tab
+	Reader       Reader          // the person it is drawn for, if it is one person
+	print        string          // fingerprint of this version, in its buttons
+
+	Progress map[string]RunProgress // reported progress of runs, by execution
+}
+
+// Rendered is a drawn outbox message: one Slack message, or several for a very long answer.
+type Rendered struct {
+	Messages []Message
+	Expired  bool          // its time is over: remove it
+	Shows    []store.Shown // the requests that it shows, each with whether its arguments are complete
+}
+
+// Draw renders an outbox message. It is pure: the same view gives the same messages.
+func Draw(plain View) (Rendered, []byte, error) {
+	s := plain.ViewModel
+	var err error
+	if plain.print, err = plain.fingerprint(); err != nil {
+		return Rendered{}, nil, err
+	}
+	d := plain.render()
+	for i := range d.Messages {
+		plain.Reader.Localize(&d.Messages[i])
+	}
+	var body []byte
+	if len(d.Messages) == 1 {
+		body, err = d.Messages[0].Body()
+	} else if body, err = json.Marshal(d.Messages); err != nil {
+		err = fmt.Errorf("encode %s: %w", s.Message.Kind, err)
+	}
+	return d, body, err
+}
+
+// fingerprint returns a hash of the content that distinguishes versions of an outbox message.
+func (v View) fingerprint() (string, error) {
+	v.print = ""
+	first, err := json.Marshal(v.render().Messages)
+	if err != nil {
+		return "", fmt.Errorf("encode %s: %w", v.Message.Kind, err)
+	}
+	sum := sha256.Sum256(first)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// ToolDescription is what a tool's source says about the tool.
+type ToolDescription struct {
+	description string
+	claims      []string // properties, each as the rest of a sentence that begins with "it"
+}
+
+// DescribeTool returns the description of a call's tool, if the tool has not changed since the call was made.
+func DescribeTool(tools workflow.Tools, s workflow.ViewModel) ToolDescription {
+	if s.Execution == nil || tools == nil {
+		return ToolDescription{}
+	}
+	tool, ok := tools.Tool(s.Execution.Tool)
+	if !ok || tool.Hash != s.Execution.ToolHash {
+		return ToolDescription{}
+	}
+	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words()}
+}
+
+func (v View) render() Rendered {
+	switch v.Message.Kind {
+	case store.OutboxCard, store.OutboxEscalation:
+		return v.card()
+	case store.OutboxBundle:
+		return v.bundle()
+	case store.OutboxCardQueue:
+		return v.cardQueue()
+	case store.OutboxStep:
+		return Single(v.step())
+	case store.OutboxDraft: // drafts are drawn while they are written, and elsewhere
+		return Single(Paragraph(Say("The agent is still writing…")))
+	case store.OutboxAnswer:
+		return v.answer()
+	case store.OutboxFile:
+		return v.file()
+	case store.OutboxElicitation:
+		return Single(v.elicitation())
+	case store.OutboxAttachment:
+		return Single(v.attachment())
+	case store.OutboxProblem:
+		return Single(v.problem())
+	case store.OutboxQueued:
+		return v.queued()
+	case store.OutboxMessageEdit:
+		return v.messageEdit()
+	case store.OutboxUnknown:
+		return v.unknown()
+	case store.OutboxStandIn:
+		return Single(v.standIn())
+	case store.OutboxQuestion:
+		return Single(v.question())
+	case store.OutboxNotice:
+		d := Single(v.notice())
+		d.Expired = v.late()
+		return d
+	case store.OutboxModelQuestion:
+		return Single(v.modelQuestion())
+	case store.OutboxGrant:
+		return Single(v.grant())
+	case store.OutboxPause:
+		return Single(v.pause())
+	case store.OutboxHead:
+		return Single(v.head())
+	case store.OutboxHome:
+		return v.home()
+	case store.OutboxStandstill:
+		return Single(v.standstill())
+	}
+	p := new(BlockBuilder)
+	p.Para(Say("This version of the bot can't show what belongs here."))
+	return Single(p)
+}
+
+func Single(p *BlockBuilder) Rendered { return Rendered{Messages: []Message{p.Message()}} }
+
+// token returns a button token for this version.
+func (v View) token(ref string) string {
+	return ButtonToken{Ref: ref, Message: v.Message.ID, Post: v.Message.Posts + 1, Print: v.print}.String()
+}
+
+// title returns a role's title.
+func (v View) title(role string) string { return Name(RoleTitle(v.Policy, role)) }
+
+// stageTitle names the approvers of a stage: its roles, and the user group that they must be in.
+func (v View) stageTitle(st approvers.Stage) string {
+	return short(OneLine(st.Title(v.Policy)), maxStageName)
+}
+
+// permalink returns the address of a message, or "" if the workspace's address is not known.
+func (v View) permalink(channel, ts, thread string) string {
+	if v.WorkspaceURL == "" || channel == "" || ts == "" {
+		return ""
+	}
+	link := v.WorkspaceURL + "archives/" + channel + "/p" + strings.ReplaceAll(ts, ".", "")
+	if thread != "" && thread != ts {
+		link += "?thread_ts=" + thread + "&cid=" + channel
+	}
+	return link
+}
+
+// riskWords describes a risk in words, with a coloured sign.
+func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
+	undo := map[approvers.Risk]string{
+		approvers.Low: "reads only", approvers.Medium: "changes something that can be changed back",
+		approvers.High: "hard or impossible to undo, or sensitive", approvers.Critical: "money, law or the public; treat it as final",
+	}[r]
+	if e == approvers.ReadOnly && r > approvers.Low {
+		undo = "changes nothing, but what it reads is sensitive or costly"
+	}
+	sign = map[approvers.Risk]string{approvers.Low: "🟢", approvers.Medium: "🟡", approvers.High: "🟠", approvers.Critical: "🔴"}[r]
+	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk: " + undo
+}
+
+// whatHappens returns one sentence on what a call would do: the policy's preview, or that the tool would run.
+func whatHappens(preview, tool string) string {
+	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
+		return Clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
+	}
+	return "Run " + Name(tool)
+}
+
+// inFull describes what a call would do. Without a preview it includes the arguments.
+func inFull(preview string, tool string, args []byte, secrets []string) string {
+	what := whatHappens(preview, tool)
+	if strings.TrimSpace(preview) == "" {
+		if brief := briefly(string(args), secrets); brief != "" {
+			what += " " + brief
+		}
+	}
+	return what
+}
+
+// linkButton returns a button that opens an address.
+func linkButton(words, url string) slack.BlockElement {
+	return button(ActLink, words, "", slack.StyleDefault).WithURL(url)
+}

@@ -1,0 +1,107 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// RichText is a text in two equivalent forms: rich text for the message, in which everything is literal, and mrkdwn for
+// the message's text, which screen readers and notifications use.
+type RichText struct {
+	parts []slack.RichTextSectionElement
+	plain strings.Builder
+}
+
+func Say(s string) *RichText { return new(RichText).Say(s) }
+
+// Say adds text unchanged. Text from others must have passed through Visible.
+func (p *RichText) Say(s string) *RichText { return p.styled(s, nil) }
+
+func (p *RichText) Strong(s string) *RichText {
+	return p.styled(s, &slack.RichTextSectionTextStyle{Bold: true})
+}
+
+func (p *RichText) soft(s string) *RichText {
+	return p.styled(s, &slack.RichTextSectionTextStyle{Italic: true})
+}
+
+func (p *RichText) Code(s string) *RichText {
+	return p.styled(s, &slack.RichTextSectionTextStyle{Code: true})
+}
+
+func (p *RichText) styled(s string, style *slack.RichTextSectionTextStyle) *RichText {
+	if s == "" { // Slack rejects empty text elements
+		return p
+	}
+	p.parts = append(p.parts, slack.NewRichTextSectionTextElement(s, style))
+	p.plain.WriteString(Escape(s))
+	return p
+}
+
+// Person names a person by their Slack account if they have one. Names can be chosen freely; accounts can't.
+func (p *RichText) Person(id approvers.PersonID, called string) *RichText {
+	user := id.User()
+	if !slackUser(user) {
+		if login := id.Login(); login != "" {
+			called = approvers.Operates(id).Name
+		} else if called == "" {
+			called = string(id)
+		}
+		return p.Strong(Name(called))
+	}
+	p.parts = append(p.parts, slack.NewRichTextSectionUserElement(user, nil))
+	p.plain.WriteString("<@" + user + ">")
+	return p
+}
+
+// group mentions a user group.
+func (p *RichText) group(id string) *RichText {
+	p.parts = append(p.parts, slack.NewRichTextSectionUserGroupElement(id))
+	p.plain.WriteString("<!subteam^" + id + ">")
+	return p
+}
+
+// slackUser reports whether s has the form of a Slack user ID.
+func slackUser(s string) bool {
+	return len(s) > 1 && (s[0] == 'U' || s[0] == 'W') && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+}
+
+// Formats of Slack's dates, shown in each reader's own time zone.
+const (
+	clock   = "{time}"
+	DayTime = "{date_short_pretty} at {time}"
+	// longTime includes the weekday, for more distant days.
+	longTime = "{date_long} at {time}"
+)
+
+// At adds a time in the reader's time zone.
+func (p *RichText) At(t time.Time, format string) *RichText {
+	fallback := t.UTC().Format("2 Jan 2006 15:04 UTC")
+	p.parts = append(p.parts, slack.NewRichTextSectionDateElement(t.Unix(), format, nil, &fallback))
+	p.plain.WriteString("<!date^" + strconv.FormatInt(t.Unix(), 10) + "^" + format + "|" + fallback + ">")
+	return p
+}
+
+// link adds a link of our own. Links that others wrote stay text.
+func (p *RichText) link(url, words string) *RichText {
+	if url == "" {
+		return p.Say(words)
+	}
+	p.parts = append(p.parts, slack.NewRichTextSectionLinkElement(url, words, nil))
+	p.plain.WriteString("<" + Escape(url) + "|" + Escape(words) + ">")
+	return p
+}
+
+// also appends another text.
+func (p *RichText) also(q *RichText) *RichText {
+	p.parts = append(p.parts, q.parts...)
+	p.plain.WriteString(q.plain.String())
+	return p
+}
+
+func (p *RichText) empty() bool { return len(p.parts) == 0 }

@@ -1,0 +1,87 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"countersign/approvers/workflow"
+)
+
+// RunProgress is the progress that a run reports.
+type RunProgress struct {
+	Done, Total float64 // Total 0: not known
+	Text        string
+}
+
+// MaxRunProgressText is the maximum length of a tool's progress text.
+const MaxRunProgressText = 120
+
+// percent returns the completed share. It is at most 100, regardless of the tool's figures.
+func (r RunProgress) percent() (int, bool) {
+	part := r.Done / r.Total
+	if math.IsNaN(part) || r.Total <= 0 || math.IsInf(r.Total, 0) {
+		return 0, false
+	}
+	return int(math.Floor(100 * min(max(part, 0), 1))), true
+}
+
+// amount formats the progress in figures. It is empty if there are none.
+func (r RunProgress) amount() string {
+	if percent, known := r.percent(); known {
+		return fmt.Sprintf("%d %%", percent)
+	}
+	if r.Done > 0 && r.Done < 1e15 {
+		return fmt.Sprintf("%d so far", int64(r.Done))
+	}
+	return ""
+}
+
+// words returns the progress text on one line, with the call's secrets masked.
+func (r RunProgress) words(c workflow.CallView) string {
+	return short(OneLine(maskSecrets(strings.ToValidUTF8(r.Text, "\uFFFD"), []byte(c.Call.Args), c.Call.Secrets)), MaxRunProgressText)
+}
+
+// runProgress returns the progress that a call's run has reported, if any.
+func (v View) runProgress(c workflow.CallView) (RunProgress, bool) {
+	if c.Execution == nil {
+		return RunProgress{}, false
+	}
+	r, there := v.Progress[c.Execution.ID]
+	return r, there
+}
+
+// running says that a call runs, and its reported progress.
+func (v View) running(c workflow.CallView) *RichText {
+	p := Say("Running…")
+	if c.Execution.Tries > 1 {
+		p = Say(fmt.Sprintf("Running again (try %d)…", c.Execution.Tries))
+	}
+	r, there := v.runProgress(c)
+	if !there {
+		return p
+	}
+	if amount := r.amount(); amount != "" {
+		p.Say(" ").Strong(amount)
+	}
+	if words := r.words(c); words != "" {
+		p.Say(" · ").soft("“" + words + "”")
+	}
+	return p
+}
+
+// RedrawProgress draws the recorded version of an outbox message with new progress of its runs. The buttons name the
+// recorded version. It reports false if the state has changed since that version.
+func RedrawProgress(v View, say map[string]RunProgress) (Rendered, bool, error) {
+	v.Progress = nil
+	v.Message.Posts--
+	_, body, err := Draw(v)
+	if err != nil || !workflow.Same(v.Message, body) {
+		return Rendered{}, false, err
+	}
+	if v.print, err = v.fingerprint(); err != nil {
+		return Rendered{}, false, err
+	}
+	v.Progress = say
+	return v.render(), true, nil
+}

@@ -1,0 +1,230 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"countersign/approvers"
+	"countersign/bot/bottest"
+	"countersign/internal/testkit"
+)
+
+// spoil lists hostile text parts: they hide, reverse, mention, link, format, and imitate other text.
+var spoil = []string{
+	"refund", "49.99", "ORD-123", " ", " ", "\n", "\r\n", "\t", "\x00", "\x1b[31m", "\u0085", "\u2028", "\u202e", "\u2066", "\u2069", "\u200b", "\u200d", "\u200f", "\ufeff", "\u00ad", "\u034f", "\u3164", "\u2800",
+	"\ufe0f", "\ufe00", "\U000E0100", "\U000E0041", "\U000E007F", "\ue000", "\U0010FFFF", "\uFFFD", "👩\u200d💻", "❤\ufe0f", "1\ufe0f\u20e3", "e\u0301", "e\u0301\u0301\u0301\u0301\u0301", "界", "ف", "pаypal", "ＯＲＤ", "𝐩𝐚𝐲",
+	"<!channel>", "<@U0002>", "<!subteam^S0001>", "<https://evil.example|bank>", "https://evil.example/x", "*bold*", "_it_", "~no~", "`code`", "```", "&lt;!here&gt;", "> quote", "• ", ":white_check_mark:",
+	"⟨U+202E⟩", "⟩", "│ ", "✂️ Cut here: 3 more characters.", "✅ Approved by", `"`, `\`, `\u202e`, "{{.order_id}}", "%s", "                    ", "amount: 5",
+}
+
+func spoilt(rnd *rand.Rand) string {
+	var b strings.Builder
+	n := rnd.IntN(6)
+	if rnd.IntN(250) == 0 {
+		n = rnd.IntN(900) // more than a card can show
+	}
+	for range n {
+		if rnd.IntN(12) == 0 {
+			b.WriteRune(rune(rnd.IntN(unicode.MaxRune + 1)))
+			continue
+		}
+		b.WriteString(spoil[rnd.IntN(len(spoil))])
+	}
+	return b.String()
+}
+
+// hostile returns a request with hostile argument names and values, as a model might write them.
+func hostile(rnd *rand.Rand) (approvers.Request, error) {
+	var members []string
+	names := map[string]bool{}
+	for range 1 + rnd.IntN(4) {
+		name := spoilt(rnd)
+		if rnd.IntN(2) == 0 {
+			name = fmt.Sprint("field_", rnd.IntN(9))
+		}
+		name = short(name, 200)
+		if k := strings.ToLower(name); names[k] {
+			continue
+		} else {
+			names[k] = true
+		}
+		var value any = spoilt(rnd)
+		switch rnd.IntN(6) {
+		case 0:
+			value = json.Number(fmt.Sprintf("%d.%02d", rnd.IntN(1e6), rnd.IntN(100)))
+		case 1:
+			value = []string{spoilt(rnd), spoilt(rnd)}
+		case 2:
+			value = map[string]any{spoilt(rnd): spoilt(rnd), "n": nil}
+		}
+		n, err := json.Marshal(name)
+		if err != nil {
+			return approvers.Request{}, err
+		}
+		v, err := json.Marshal(value)
+		if err != nil {
+			return approvers.Request{}, err
+		}
+		members = append(members, string(n)+strings.Repeat(" ", rnd.IntN(3))+":"+string(v))
+	}
+	r := bottest.Request("{" + strings.Join(members, ", ") + "}")
+	r.Preview, r.Facts.Quote, r.Facts.AskerName, r.Tool = spoilt(rnd), spoilt(rnd), spoilt(rnd), "tool_"+short(spoilt(rnd), 40)
+	r.Facts.Asker = approvers.PersonID(map[bool]string{true: "T0001/U0100", false: "operator:" + short(spoilt(rnd), 30)}[rnd.IntN(2) == 0])
+	r.PreviewFault, r.Plan.Why = spoilt(rnd), []string{spoilt(rnd), spoilt(rnd)}
+	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: "T0001/U0003", Name: spoilt(rnd), Text: spoilt(rnd), At: bottest.Noon}}
+	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
+	return r, nil
+}
+
+// readTexts collects all visible strings of a message or view, and separately those in preformatted blocks. mrkdwn
+// reports whether any of them uses mrkdwn.
+func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			mrkdwn = readTexts(item, exact, all, preformatted) || mrkdwn
+		}
+	case map[string]any:
+		kind, _ := v["type"].(string)
+		mrkdwn = kind == "mrkdwn" || kind == "markdown"
+		for key, item := range v {
+			text, isText := item.(string)
+			switch {
+			case isText && (key == "text" || key == "fallback" || key == "initial_value"):
+				*all = append(*all, text)
+				if exact {
+					*preformatted = append(*preformatted, text)
+				}
+			case !isText:
+				mrkdwn = readTexts(item, exact || kind == "rich_text_preformatted", all, preformatted) || mrkdwn
+			}
+		}
+	}
+	return mrkdwn
+}
+
+// ours matches the only mrkdwn tokens allowed in a message's text: people and times from the bot, and links into its
+// own workspace.
+var ours = regexp.MustCompile(`<(@[UW][0-9A-Z]+|!date\^[0-9]+\^[^<>|]*\|[^<>|]*|https://acme\.slack\.example/[^<>|]*\|[^<>]*)>`)
+
+// rawHidden returns a character that is invisible or changes others. Its rule is independent of Visible's.
+func rawHidden(s string) (rune, bool) {
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == 0x200D || r == 0xFE0F || r == 0xFE0E: // used in emoji; Visible's own test checks their context
+		case !unicode.IsGraphic(r), unicode.Is(unicode.Bidi_Control, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), r >= 0xE0000 && r <= 0xE0FFF:
+			return r, true
+		}
+	}
+	return 0, !utf8.ValidString(s)
+}
+
+// shownAsStored compares a card and the form of all arguments with the stored bytes: people see what is signed and what
+// would run.
+func shownAsStored(r approvers.Request) (whole bool, fault string) {
+	v := View{ViewModel: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
+	d, body, err := Draw(v)
+	if err != nil {
+		return false, err.Error()
+	}
+	if approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args) != r.Digest || len(d.Shows) != 1 || d.Shows[0].Digest != r.Digest {
+		return false, "the digests differ"
+	}
+	var message map[string]any
+	if err := json.Unmarshal(body, &message); err != nil {
+		return false, err.Error()
+	}
+	var all, exact []string
+	if readTexts(message, false, &all, &exact) {
+		return false, "mrkdwn stands in a block"
+	}
+	for _, text := range all {
+		if hidden, raw := rawHidden(text); raw {
+			return false, fmt.Sprintf("U+%04X stands in %q", hidden, text)
+		}
+	}
+	if left := ours.ReplaceAllString(message["text"].(string), ""); strings.ContainsAny(left, "<>") {
+		at := strings.IndexAny(left, "<>")
+		return false, fmt.Sprintf("a token that is not ours stands in the text: %q", left[max(0, at-40):min(len(left), at+80)])
+	}
+	if strings.Contains(string(body), "evil.example\",\"type\":\"link") || strings.Contains(string(body), `"url":"https://evil`) {
+		return false, "somebody's link is one"
+	}
+	text := ArgumentText(r.Args)
+	if whole = d.Shows[0].Whole; whole {
+		if len(exact) == 0 || exact[0] != text {
+			return whole, fmt.Sprintf("not all is shown: %q for %q", exact, text)
+		}
+	} else {
+		missing := utf8.RuneCountInString(text) - utf8.RuneCountInString(exact[0])
+		cut := fmt.Sprintf("Cut here: %d more characters.", missing)
+		if lineFeed := fmt.Sprintf("Cut here: %d more characters.", missing-1); !strings.HasPrefix(text, exact[0]) || !strings.Contains(string(body), cut) && !strings.Contains(string(body), lineFeed) {
+			return whole, "it is cut, and does not say by how much"
+		}
+		if strings.Contains(string(body), `"action_id":"`+ActApprove+`"`) {
+			return whole, "what is cut can be approved from the card"
+		}
+	}
+	pages := pagesOf(text, maxPageText)
+	if strings.Join(pages, "") != text {
+		return whole, "the pages are not the text"
+	}
+	for n := range pages {
+		f := FormToken{ButtonToken: ButtonToken{Ref: r.ID, Message: "s_1", Post: 1, Print: "0123456789abcdef"}, Execution: r.Execution, Page: n}
+		raw, err := json.Marshal(ArgumentsForm(r, f, true))
+		if err != nil {
+			return whole, err.Error()
+		}
+		var modal map[string]any
+		var seen, shown []string
+		if err := json.Unmarshal(raw, &modal); err != nil || readTexts(modal, false, &seen, &shown) {
+			return whole, fmt.Sprintf("mrkdwn stands in a form, or %v", err)
+		}
+		for _, text := range seen {
+			if hidden, raw := rawHidden(text); raw {
+				return whole, fmt.Sprintf("U+%04X stands in the form: %q", hidden, text)
+			}
+		}
+		if strings.Join(shown, "") != pages[n] {
+			return whole, fmt.Sprintf("page %d is not all there", n)
+		}
+	}
+	return whole, ""
+}
+
+// For any text of a model or a person, people see what is signed and what would run. Nothing is hidden, and nothing is
+// cut without saying so. COUNTERSIGN_INPUTS=1000000 makes it long.
+func TestShownIsSigned(t *testing.T) {
+	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 1000)
+	seed := testkit.Seed(t)
+	shownAs := map[string]string{} // for short texts: the bytes that a text was shown for
+	whole, cut := 0, 0
+	for n := range size {
+		r, err := hostile(testkit.Chance(seed, uint64(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, fault := shownAsStored(r)
+		if fault != "" {
+			t.Fatalf("input %d: %s\n%q", n, fault, r.Args)
+		}
+		if all {
+			whole++
+		} else {
+			cut++
+		}
+		if text := ArgumentText(r.Args); len(text) < 60 && len(shownAs) < 200_000 {
+			if before, known := shownAs[text]; known && !approvers.EqualArgs([]byte(before), r.Args) {
+				t.Fatalf("input %d: %q and %q are both shown as %q", n, before, r.Args, text)
+			}
+			shownAs[text] = string(r.Args)
+		}
+	}
+	t.Logf("inputs=%d: %d shown whole, %d cut and said so; digests that differ=0 raw hidden characters=0 silent cuts=0", size, whole, cut)
+}

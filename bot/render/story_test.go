@@ -1,0 +1,107 @@
+package render
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/bot/bottest"
+)
+
+// The text for screen readers names the available actions, repeats every heading, and describes every picture. This is
+// checked for every golden file.
+func TestTextTellsTheStory(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := 0
+	for _, path := range files {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct {
+			Text   *string `json:"text"`
+			Blocks any     `json:"blocks"`
+		}
+		if json.Unmarshal(raw, &m) != nil || m.Text == nil || m.Blocks == nil {
+			continue // a form, which is read directly
+		}
+		messages++
+		bottest.WalkBlocks(m.Blocks, func(b map[string]any) {
+			words, _ := b["text"].(map[string]any)
+			text, _ := words["text"].(string)
+			switch b["type"] {
+			case "button":
+				if !strings.Contains(*m.Text, Escape(text)) && !strings.Contains(*m.Text, " more") {
+					t.Errorf("%s does not say that there is a button %q", path, text)
+				}
+			case "header":
+				if !strings.Contains(*m.Text, Escape(text)) {
+					t.Errorf("%s does not say its heading %q", path, text)
+				}
+			case "image":
+				if alt, _ := b["alt_text"].(string); alt == "" {
+					t.Errorf("%s has a picture that says nothing", path)
+				}
+			}
+		})
+	}
+	if messages < 50 {
+		t.Errorf("only %d messages were looked at", messages)
+	}
+}
+
+// A card's text says what, how much, who asked, who decides, until when, what happens otherwise, and what to do.
+func TestCardTellsTheStory(t *testing.T) {
+	text := drawn(t, bottest.ViewModel(bottest.Request(bottest.RefundArgs))).Messages[0].Text
+	for question, answer := range map[string]string{
+		"what": "Refund of $49.99 for order ORD-123", "how much": "amount: 49.990", "who asked": "Asked by <@U0100>", "who decides": "Waits for Team Lead",
+		"until when": "If nobody decides by <!date^1772454600", "otherwise": "it is rejected and will not run", "what to do": "Buttons: Approve · Reject… · Modify…", "hidden": "nothing is hidden, cut or masked",
+	} {
+		if !strings.Contains(text, answer) {
+			t.Errorf("the text does not say %s: %s", question, text)
+		}
+	}
+}
+
+// Times that Slack does not convert are in the reader's own zone and format.
+func TestReader(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	york, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		r              Reader
+		moment, spoken string
+	}{
+		{Reader{}, "2 Mar 2026 12:00 UTC", "Monday, 2 March 2026, 12:00 (UTC)"},
+		{Reader{berlin, "de-DE"}, "2 Mar 2026 13:00 CET", "Monday, 2 March 2026, 13:00 (Europe/Berlin)"},
+		{Reader{york, "en-US"}, "Mar 2, 2026 7:00 AM EST", "Monday, March 2, 2026, 7:00 AM (America/New_York)"},
+		{Reader{time.FixedZone("UTC+05:30", 19800), "en-IN"}, "2 Mar 2026 5:30 PM UTC+05:30", "Monday, 2 March 2026, 5:30 PM (UTC+05:30)"},
+	} {
+		if got := c.r.moment(bottest.Noon); got != c.moment {
+			t.Errorf("got %q, want %q", got, c.moment)
+		}
+		if got := c.r.Spoken(bottest.Noon); got != c.spoken {
+			t.Errorf("got %q, want %q", got, c.spoken)
+		}
+	}
+	m := Paragraph(Say("until ").At(bottest.Noon, DayTime)).Message()
+	Reader{york, "en-US"}.Localize(&m)
+	if !strings.Contains(m.Text, "|Mar 2, 2026 7:00 AM EST>") {
+		t.Error(m.Text)
+	}
+	raw, err := json.Marshal(m.Blocks)
+	if err != nil || !strings.Contains(string(raw), `"fallback":"Mar 2, 2026 7:00 AM EST"`) {
+		t.Error(string(raw), err)
+	}
+}

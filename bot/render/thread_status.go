@@ -1,0 +1,51 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"countersign/approvers"
+)
+
+const maxStatus = 120 // characters of a thread status; our own limit
+
+// Status describes in a few words what a turn is doing. It is empty if the turn is over or nothing is under way.
+func (v View) Status() string {
+	switch {
+	case v.Turn.Ended():
+		return ""
+	case v.Pause.On:
+		return "is paused"
+	case v.Turn.State != approvers.TurnWaiting:
+		return "is thinking…"
+	}
+	who, running, asks := "", "", false
+	more := waiting(v.Calls) - 1
+	for _, c := range v.Calls {
+		switch {
+		case c.Call.Outcome != "":
+		case waits(c):
+			if who == "" {
+				who = v.stageTitle(c.Request.CurrentStage())
+			}
+		case c.Call.ModelQuestion != nil, c.Asks:
+			asks = true
+		case running == "":
+			running = "is running " + Name(c.Call.Tool) + "…"
+			if r, there := v.runProgress(c); there {
+				running = strings.TrimSpace(running + " " + strings.TrimSpace(r.amount()+" "+r.words(c)))
+			}
+		}
+	}
+	switch {
+	case asks:
+		return "is waiting for your answer"
+	case who != "" && more > 0:
+		return short(fmt.Sprintf("is waiting for %s, and for %s", who, Plural(more, "more decision")), maxStatus)
+	case who != "":
+		return short("is waiting for "+who, maxStatus)
+	case running != "":
+		return short(running, maxStatus)
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+)
+
+// otherwise says what happens if nobody acts, and when.
+func (v View) otherwise(r approvers.Request) []*RichText {
+	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
+}
+
+// ifNobody says what happens if nobody decides. what names the call on a card that shows several.
+func (v View) ifNobody(r approvers.Request, what string) *RichText {
+	line := Say("⏳ If nobody decides"+what+" by ").At(r.ExpiresAt, DayTime)
+	if lead, up := v.afterSilence(r); up {
+		line.Say(", it goes to ").Strong(lead).Say(".")
+	} else {
+		line.Say(", it is rejected and will not run.")
+	}
+	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
+		line.Say(" At ").At(r.EscalateAt, clock).Say(" " + v.lead(r) + ".")
+	}
+	if n := r.Reminded + r.Told; n > 0 {
+		line.Say(" Reminded " + times(n) + ".")
+	}
+	return line
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// afterSilence simulates all escalations and names the lead who gets a request that nobody decides in time. It reports
+// false if the request is rejected instead.
+func (v View) afterSilence(r approvers.Request) (lead string, up bool) {
+	for range 100 { // there are fewer leads and rounds
+		after, _, due := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
+		if !due {
+			break
+		}
+		r = after
+	}
+	after, _, _ := r.Expire(approvers.DecisionContext{Policy: v.Policy, Now: r.ExpiresAt})
+	if after.State != approvers.Pending || len(after.Joined) == len(r.Joined) {
+		return "", false
+	}
+	return v.title(after.Joined[len(after.Joined)-1]), true
+}
+
+// lead names the next recipient of an escalation, by simulating it.
+func (v View) lead(r approvers.Request) string {
+	_, events, ok := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
+	told, _ := approvers.FindEvent[approvers.Escalated](events)
+	switch {
+	case !ok:
+		return "the next approver up is told"
+	case told.Again:
+		return "everybody is told once more"
+	}
+	return v.title(told.Lead.Name) + " is told"
+}
+
+// standsStill says that the clock is stopped, because all approvers are outside their working hours. Otherwise it is
+// empty.
+func (v View) standsStill(r approvers.Request) *RichText {
+	var first approvers.Role
+	var opens time.Time
+	for _, name := range r.Roles() {
+		role, ok := v.Policy.Role(name)
+		if !ok {
+			continue
+		}
+		if role.Hours.Open(v.Now) {
+			return new(RichText)
+		}
+		if at := role.Hours.After(v.Now, 0); opens.IsZero() || at.Before(opens) {
+			first, opens = role, at
+		}
+	}
+	if opens.IsZero() {
+		return new(RichText)
+	}
+	return Say("🕘 Outside working hours of "+v.title(first.Name)+" ("+hours(*first.Hours)+"): the clock stands still until ").At(opens, DayTime).Say(".")
+}
+
+// hours formats working hours: "Mon–Fri 09:00–17:00 Europe/Berlin".
+func hours(h approvers.Hours) string {
+	return workdays(h.Days) + " " + wallClock(h.From) + "–" + wallClock(h.To) + " " + h.Zone.String()
+}
+
+func wallClock(since time.Duration) string {
+	return fmt.Sprintf("%02d:%02d", int(since.Hours()), int(since.Minutes())%60)
+}
+
+// workdays names days from Monday on. Three or more consecutive days become a range.
+func workdays(days [7]bool) string {
+	var parts []string
+	day := func(i int) time.Weekday { return time.Weekday((i + 1) % 7) }
+	short := func(i int) string { return day(i).String()[:3] }
+	for i := 0; i < 7; i++ {
+		if !days[day(i)] {
+			continue
+		}
+		last := i
+		for last < 6 && days[day(last+1)] {
+			last++
+		}
+		if last == i+1 {
+			last = i
+		}
+		if part := short(i); last == i {
+			parts = append(parts, part)
+		} else {
+			parts = append(parts, part+"–"+short(last))
+		}
+		i = last
+	}
+	if len(parts) == 1 && parts[0] == "Mon–Sun" {
+		return "every day"
+	}
+	return strings.Join(parts, ", ")
+}

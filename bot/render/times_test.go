@@ -1,0 +1,107 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/bot/bottest"
+	"countersign/store"
+)
+
+// otherwiseOf returns a card's text about what happens if nobody acts.
+func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.Request) string {
+	t.Helper()
+	s := bottest.ViewModel(r)
+	s.Policy, s.Now = p, now
+	var out []string
+	for _, line := range (View{ViewModel: s}).otherwise(r) {
+		if !line.empty() {
+			out = append(out, line.plain.String())
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+func TestOtherwise(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	office := &approvers.Hours{Zone: berlin, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * time.Hour, To: 17 * time.Hour}
+	policy := func(change func(*approvers.Policy)) *approvers.Policy {
+		p := bottest.Policy()
+		change(p)
+		return p
+	}
+	escalates := func(p *approvers.Policy) { p.Defaults.OnExpiry = approvers.ExpiryEscalates }
+	const by = "⏳ If nobody decides by <!date^1772454600^{date_short_pretty} at {time}|2 Mar 2026 12:30 UTC>"
+	const lead = " At <!date^1772453400^{time}|2 Mar 2026 12:10 UTC> Finance Director is told."
+	for _, tt := range []struct {
+		name   string
+		policy *approvers.Policy
+		now    time.Time
+		change func(*approvers.Request)
+		want   string
+	}{
+		{"plain", bottest.Policy(), bottest.Noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"nobody is left to tell", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = time.Time{} }, by + ", it is rejected and will not run."},
+		{"the escalation would come after the end", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt }, by + ", it is rejected and will not run."},
+		{"silence goes up", policy(escalates), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt.Add(time.Hour) }, by + ", it goes to Finance Director."},
+		// The lead is told before the deadline, and there is no higher lead.
+		{"silence can't go up any more", policy(escalates), bottest.Noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"everybody again", policy(func(p *approvers.Policy) { p.Defaults.Repeat = 1 }), bottest.Noon, func(r *approvers.Request) { r.Joined = []string{"finance-director"} },
+			by + ", it is rejected and will not run. At <!date^1772453400^{time}|2 Mar 2026 12:10 UTC> everybody is told once more."},
+		{"reminded", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.Reminded, r.Told = 1, 1 }, by + ", it is rejected and will not run." + lead + " Reminded twice."},
+		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour), func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead +
+			" | 🕘 Outside working hours of Team Lead (Mon–Fri 09:00–17:00 Europe/Berlin): the clock stands still until <!date^1772438400^{date_short_pretty} at {time}|2 Mar 2026 08:00 UTC>."},
+		{"at night, and the lead who was told always works", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour),
+			func(r *approvers.Request) { r.Joined, r.EscalateAt = []string{"finance-director"}, time.Time{} }, by + ", it is rejected and will not run."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := bottest.Request(bottest.RefundArgs)
+			tt.change(&r)
+			if got := otherwiseOf(t, tt.policy, tt.now, r); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHoursInWords(t *testing.T) {
+	const sun, mon, tue, wed, thu, fri, sat = 0, 1, 2, 3, 4, 5, 6
+	for want, days := range map[string][]int{
+		"Mon–Fri": {mon, tue, wed, thu, fri}, "every day": {sun, mon, tue, wed, thu, fri, sat}, "Sat, Sun": {sat, sun}, "Mon, Wed, Fri": {mon, wed, fri},
+		"Mon–Wed, Fri–Sun": {mon, tue, wed, fri, sat, sun}, "Sun": {sun}, "Mon, Tue": {mon, tue},
+	} {
+		var worked [7]bool
+		for _, d := range days {
+			worked[d] = true
+		}
+		if got := workdays(worked); got != want {
+			t.Errorf("%v is %q; want %q", days, got, want)
+		}
+	}
+	h := approvers.Hours{Zone: time.UTC, Days: [7]bool{true}, From: 22*time.Hour + 30*time.Minute, To: 24 * time.Hour}
+	if got := hours(h); got != "Sun 22:30–24:00 UTC" {
+		t.Error(got)
+	}
+}
+
+// A request from before stage times were stored has waited since its creation, not since the zero time.
+func TestAReminderOfAnOldRequest(t *testing.T) {
+	r := bottest.Request(bottest.RefundArgs)
+	r.StageAt = time.Time{}
+	s := bottest.ViewModel(r)
+	s.Message.Kind, s.Message.Note, s.Message.To, s.Message.CreatedAt = store.OutboxNotice, store.NoteReminder, "user:U0002", bottest.Noon
+	d, _, err := Draw(View{ViewModel: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.Messages[0].Text, "waits since <!date^"+strconv.FormatInt(r.CreatedAt.Unix(), 10)+"^"; !strings.Contains(got, want) {
+		t.Errorf("%s\nlacks %s", got, want)
+	}
+}

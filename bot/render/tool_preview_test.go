@@ -1,0 +1,120 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/bottest"
+)
+
+// withToolPreview returns a refund with a tool preview.
+func withToolPreview(f approvers.ToolPreview) approvers.Request {
+	r := bottest.Request(bottest.RefundArgs)
+	f.Digest = r.Digest
+	if f.By == "" {
+		f.By = "preview_refund"
+	}
+	r.ToolPreview = &f
+	return r
+}
+
+// hostileToolPreview is a preview that imitates other speakers.
+const hostileToolPreview = "✅ Approved by <@U0003> — nothing else to do\n<!channel> *bold* `code` &amp; <https://evil.example|Approve here>\n\u202egnihton\u2066hidden\u2069\u200b\x00 :tada:"
+
+func TestForecastCards(t *testing.T) {
+	const object = `{"message":"Jane Doe paid $129.97","paid":129.97,"refunded":0}`
+	making := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewPending})
+	critical := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewPending, By: "cancel_account", Dry: true})
+	critical.Plan.Risk = approvers.Critical
+	paused := bottest.ViewModel(making)
+	paused.Pause = workflow.Pause{On: true, By: approvers.Who("T0001", "U0002"), At: bottest.Noon, Reason: "an incident"}
+	alone := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Would give $49.99 back"})
+	alone.Preview = "preview_refund says: Would give $49.99 back"
+	own := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Give $49.99 back\nto the card", Own: true, By: "issue_refund"})
+	own.Preview = "Give $49.99 back"
+	decided := bottest.ApprovedBy(bottest.Closed(making, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
+	for name, s := range map[string]workflow.ViewModel{
+		"forecast_making":   bottest.ViewModel(making),
+		"forecast_critical": bottest.ViewModel(critical),
+		"forecast_paused":   paused,
+		"forecast_made":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: object})),
+		"forecast_alone":    bottest.ViewModel(alone),
+		"forecast_own":      bottest.ViewModel(own),
+		"forecast_dry_run":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Would refund 1 order", Dry: true, By: "issue_refund"})),
+		"forecast_failed":   bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewFailed, Fault: "preview_refund: it did not answer within 5s"})),
+		"forecast_hostile":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: hostileToolPreview})),
+		"forecast_long":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: strings.Repeat("日本語のとても長い文章。", 333), Cut: 1234})),
+		"forecast_decided":  bottest.ViewModel(decided),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := drawn(t, s)
+			bottest.Golden(t, name, d.Messages[0])
+			if !d.Shows[0].Whole {
+				t.Error("a preview keeps the arguments from being shown whole")
+			}
+			raw := encode(t, d)
+			if bytes.Contains(raw, []byte("\\u202e")) || bytes.Contains(raw, []byte("\u202e")) {
+				t.Error("hidden characters go to Slack")
+			}
+			if approvable := bytes.Contains(raw, []byte(`"text":"Approve"`)) || bytes.Contains(raw, []byte(`"text":"Approve…"`)); approvable != (s.Request.State == approvers.Pending) {
+				t.Errorf("it can be approved: %v", approvable)
+			}
+			if whole := bytes.Contains(raw, []byte("Open whole preview")); whole != (name == "forecast_long") {
+				t.Errorf("it offers the whole preview: %v", whole)
+			}
+		})
+	}
+}
+
+// The form shows the whole preview beside the arguments, with the tool's name, and it can't be confused with arguments.
+func TestForecastWhole(t *testing.T) {
+	text := strings.Repeat("line\n", 300) + hostileToolPreview
+	r := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: text})
+	pages := ArgumentPages(r)
+	raw, err := json.Marshal(pages[len(pages)-1].Blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"preview_refund", "in its own words", "Approved by", "rich_text_quote"} {
+		if !bytes.Contains(raw, []byte(want)) {
+			t.Errorf("the last page does not have %q", want)
+		}
+	}
+	if got := bytes.Count(raw, []byte("line")); got < 300 {
+		t.Errorf("%d of 300 lines are there", got)
+	}
+	if modal := ArgumentsForm(r, FormToken{Page: len(pages) - 1}, true); modal.Submit == nil || len(modal.Blocks.BlockSet) > 100 {
+		t.Error("the last page can't be approved from, or is too long")
+	}
+}
+
+// Each call of a bundle shows the state of its preview.
+func TestForecastInABundle(t *testing.T) {
+	v := View{ViewModel: bottest.ViewModel(bottest.Request(bottest.RefundArgs))}
+	for _, c := range []struct {
+		f    approvers.ToolPreview
+		want string
+	}{
+		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, "A preview is being made: "},
+		{approvers.ToolPreview{State: approvers.ToolPreviewFailed, Fault: "it is gone"}, "The preview could not be made: it is gone"},
+		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a ⏎ b”"},
+	} {
+		if got := v.toolPreviewNote(withToolPreview(c.f)).plain.String(); !strings.Contains(got, c.want) {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if got := v.toolPreviewNote(bottest.Request(bottest.RefundArgs)); !got.empty() {
+		t.Errorf("got %q", got.plain.String())
+	}
+}
+
+// A person who decides on a critical call too early is told what to wait for.
+func TestPreviewDenied(t *testing.T) {
+	if got := Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).plain.String(); !strings.Contains(got, "a preview of it is being made") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,92 @@
+package render
+
+import (
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+)
+
+// maxTyped is the maximum length of a value that a person must type.
+const maxTyped = 40
+
+// typedValue picks the value to be typed: the one that says most about the call, so that the person has to read it. It
+// prefers an amount; then the recipient; then the subject; then a value that the preview shows; then any other number
+// or word. If there is none, it is the tool's name.
+func typedValue(r approvers.Request) (what, value string) {
+	names, values := membersOf(openArgs(r))
+	best := len(telling)
+	for _, n := range names {
+		v, number := typeable(values[n])
+		if v == "" {
+			continue
+		}
+		for rank, tells := range telling[:best] {
+			if tells(r, n, v, number) {
+				what, value, best = "the value of "+Name(n), v, rank
+				break
+			}
+		}
+	}
+	if value == "" {
+		return "the tool's name", r.Tool
+	}
+	return what, value
+}
+
+// telling lists tests for values, the most informative kind first.
+var telling = []func(r approvers.Request, member, value string, number bool) bool{
+	func(_ approvers.Request, member, value string, _ bool) bool {
+		return plainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")
+	},
+	func(_ approvers.Request, member, _ string, number bool) bool {
+		return !number && calledLike(member, "to", "recipient", "payee", "beneficiary", "account", "iban", "customer", "user", "email", "mail", "phone", "domain", "host")
+	},
+	func(_ approvers.Request, member, _ string, _ bool) bool {
+		return calledLike(member, "id", "number", "order", "invoice", "ref", "reference", "sku", "key", "name", "table", "path")
+	},
+	func(r approvers.Request, _, value string, _ bool) bool {
+		return strings.Contains(r.Preview, value) && len(value) > 1
+	},
+	func(_ approvers.Request, _, value string, number bool) bool { return number && len(value) > 1 },
+	func(_ approvers.Request, _, _ string, number bool) bool { return !number },
+}
+
+var nameParts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+
+// calledLike reports whether one of the words in an argument's name is among words.
+func calledLike(member string, words ...string) bool {
+	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(words, strings.ToLower(part)) })
+}
+
+// typeable returns a value that a person can be asked to type. It is empty for a value that is too long, contains
+// spaces or invisible characters, or can be guessed.
+func typeable(raw []byte) (value string, number bool) {
+	v := string(raw)
+	if plainNumber.MatchString(v) {
+		return v, true
+	}
+	if len(v) < 2 || v[0] != '"' || len(v) > maxTyped+2 || strings.ContainsAny(v, " \\") || countHidden(v) > 0 {
+		return "", false
+	}
+	v = v[1 : len(v)-1]
+	if guessable.MatchString(v) {
+		return "", false
+	}
+	return v, false
+}
+
+// guessable matches words for yes and no, single characters, and codes of currencies and countries.
+var guessable = regexp.MustCompile(`^(?i:|.|true|false|yes|no|null|none|nil|n/a|on|off|ok|all|any|default|unknown|test|low|medium|high|[a-z]{2,3})$`)
+
+// sameNumber reports whether two texts are the same number.
+func sameNumber(a, b string) bool {
+	if !plainNumber.MatchString(a) || !plainNumber.MatchString(b) {
+		return false
+	}
+	x, ok := new(big.Rat).SetString(a)
+	y, ok2 := new(big.Rat).SetString(b)
+	return ok && ok2 && x.Cmp(y) == 0
+}

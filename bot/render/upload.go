@@ -1,0 +1,54 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// Upload is a file to be sent to Slack.
+type Upload struct {
+	Name    string // by which it is found again; only the bot's uploads have such a name
+	Title   string
+	Comment string // in mrkdwn
+	Data    []byte
+}
+
+// UploadOf returns the file for an outbox message.
+func UploadOf(vm workflow.ViewModel) Upload {
+	s := vm.Message
+	id := strings.ToLower(s.ID[max(0, len(s.ID)-12):])
+	if s.Kind != store.OutboxAttachment {
+		return Upload{Name: "answer-" + id + ".md", Title: "The whole answer", Data: []byte(vm.Text)}
+	}
+	u := Upload{Name: id + "-" + slackName(vm.File.Name), Title: short(OneLine(vm.File.Name), MaxNameShown), Data: vm.Data}
+	u.Comment = "📎 From " + Escape(Name(vm.Execution.Tool))
+	if vm.File.Whole {
+		u.Comment = "📎 The whole result of " + Escape(Name(vm.Execution.Tool))
+		u.Data = []byte(maskSecrets(string(vm.Data), []byte(vm.Call.Args), vm.Call.Secrets))
+	}
+	return u
+}
+
+// Body returns the record of an upload. The file's bytes are stored with the run.
+func (u Upload) Body() ([]byte, error) {
+	raw, err := json.Marshal(map[string]any{"text": u.Comment, "file": u.Title, "bytes": len(u.Data)})
+	if err != nil {
+		return nil, fmt.Errorf("encode a file's name: %w", err)
+	}
+	return raw, nil
+}
+
+// slackName removes characters from a file name that cause problems in some file systems and on Slack's pages.
+func slackName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '_'
+	}, s)
+}

@@ -1,0 +1,79 @@
+package render
+
+import (
+	"strings"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// WaitingList draws a person's list of waiting items.
+type WaitingList struct {
+	View  View
+	Who   approvers.Identity
+	Again int // number of messages being reposted
+}
+
+// DecideLine returns the line about an item that waits for the person's decision.
+func (l *WaitingList) DecideLine(u workflow.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
+	var line *RichText
+	switch {
+	case u.Execution != nil:
+		line = Say("❓ Did this happen? ").Strong(Clip(whatHappens(u.Call.Preview, u.Call.Tool), maxCallText))
+	case u.Request == nil:
+		return l.linked(Say("💬 The agent asks you: ").Strong(Clip(OneLine(u.Call.ModelQuestion.Question), maxCallText)).Say(", until ").At(u.Call.ModelQuestion.ExpiresAt, DayTime), conv, messages, "conversation:")
+	default:
+		line = Say("✋ ").Strong(Clip(whatHappens(u.Request.Preview, u.Request.Tool), maxCallText)).Say(", asked for by ").
+			Person(u.Request.Facts.Asker, u.Request.Facts.AskerName).Say(", until ").At(u.Request.ExpiresAt, DayTime)
+	}
+	return l.linked(line, conv, messages, "user:", "channel:", "conversation:")
+}
+
+// AskedLine returns the line about the person's own request.
+func (l *WaitingList) AskedLine(u workflow.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
+	r := *u.Request
+	line := Say("✋ ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
+	if r.State == approvers.Approved {
+		return l.linked(line.Say(", approved and about to run"), conv, messages, "conversation:", "user:")
+	}
+	line.Say(", waits for "+l.View.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime)
+	return l.linked(line, conv, messages, "conversation:", "user:")
+}
+
+// linked adds a link to the message in Slack.
+func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages []store.OutboxMessage, places ...string) *RichText {
+	if link := l.link(conv, messages, places...); link != "" {
+		return line.Say(" · ").link(link, "See it")
+	}
+	return line
+}
+
+// link returns the address of the first message that the person can open, in the order of places. It is empty if there
+// is none.
+func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessage, places ...string) string {
+	for _, place := range places {
+		for _, s := range messages {
+			shown := s.TS != "" && (s.State == store.OutboxShown || s.State == store.OutboxWanted)
+			if !shown || !strings.HasPrefix(s.To, place) || place == "user:" && s.To != place+l.Who.ID.User() {
+				continue
+			}
+			thread := ""
+			if place == "conversation:" {
+				thread = conv.Thread
+			}
+			if link := l.View.permalink(s.Channel, s.TS, thread); link != "" {
+				return link
+			}
+		}
+	}
+	return ""
+}
+
+// UnreadNotes says that some items were not examined.
+func (l *WaitingList) UnreadNotes(more bool) []*RichText {
+	if !more {
+		return nil
+	}
+	return []*RichText{Say("So much waits that only the oldest was looked through.")}
+}

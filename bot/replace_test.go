@@ -1,0 +1,96 @@
+package bot
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// replaceHarness is a Slack that counts the calls by path, and may refuse response_urls.
+type replaceHarness struct {
+	mu      sync.Mutex
+	calls   map[string]int
+	refused bool
+}
+
+func (h *replaceHarness) RoundTrip(req *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls[req.URL.Path]++
+	status, kind, body := http.StatusOK, "application/json", `{"ok":true,"channel":"C1","ts":"1.1"}`
+	switch {
+	case req.URL.Path != "/response/1":
+	case h.refused:
+		status, body = http.StatusNotFound, `{"ok":false,"error":"expired_url"}`
+	default:
+		kind, body = "text/plain", "ok"
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+func (h *replaceHarness) refuse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = true
+}
+
+func (h *replaceHarness) made(path string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[path]
+}
+
+// Where changes are scarce, a decided card is changed by the address of the click on it, as often and as long as Slack
+// takes that; otherwise, and where Slack refuses, by chat.update.
+func TestReplaceWhatWasClicked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slackSide := &replaceHarness{calls: map[string]int{}}
+		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
+		vm := func(id string, state approvers.State) workflow.ViewModel {
+			return workflow.ViewModel{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
+		}
+		d := render.Single(render.Paragraph(render.Say("Approved.")))
+		changed := func(what string, s workflow.ViewModel, replaced, updated int) {
+			t.Helper()
+			urls, updates := slackSide.made("/response/1"), slackSide.made("/api/chat.update")
+			if err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if n, m := slackSide.made("/response/1")-urls, slackSide.made("/api/chat.update")-updates; n != replaced || m != updated {
+				t.Errorf("%s: %d by the address of a click, %d by chat.update; want %d, %d", what, n, m, replaced, updated)
+			}
+		}
+		const url = "https://hooks.slack.com/response/1"
+		b.replaced.clicked("s1", url, b.Now())
+		changed("while there is room", vm("s1", approvers.Approved), 0, 1)
+		for range 20 {
+			if _, _, _, err := b.api.UpdateMessageContext(slackapi.WithCallPriority(t.Context(), slackapi.CallPriority{Priority: slackapi.PriorityFirst}), "C1", "1.1", slack.MsgOptionText("x", false)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changed("while it asks", vm("s1", approvers.Pending), 0, 1)
+		changed("another card", vm("s2", approvers.Approved), 0, 1)
+		for range replaceTimes {
+			changed("decided", vm("s1", approvers.Approved), 1, 0)
+		}
+		changed("used up", vm("s1", approvers.Approved), 0, 1)
+		b.replaced.clicked("s1", url, b.Now())
+		slackSide.refuse()
+		changed("refused", vm("s1", approvers.Approved), 1, 1)
+		b.replaced.clicked("s1", url, b.Now().Add(-replaceFor-time.Second))
+		changed("too late", vm("s1", approvers.Approved), 0, 1)
+	})
+}

@@ -1,0 +1,227 @@
+package bot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/internal/demo/workspace"
+)
+
+// twoLeads is a refund that two people of the Team Leads have to allow.
+func twoLeads(h *harness) {
+	h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+	h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
+}
+
+// erases has an admin delete a message of the bot, and waits until the bot knows.
+func (h *harness) erases(channel string, p posted) {
+	h.t.Helper()
+	h.deletes("ingrid", channel, p.TS)
+	h.until("the deletion was heard", func() bool {
+		row, err := h.workflow.Inbox(context.Background(), workflow.DeletionID(channel, p.TS))
+		return err == nil && !row.HandledAt.IsZero()
+	})
+}
+
+// An admin deletes a card: a change of the state alone does not bring it back, a word in the asker's thread does, and
+// the new one works.
+func TestDeletedCard(t *testing.T) {
+	h := newHarness(t, twoLeads)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	h.erases("C0002", card)
+	h.edits("sam", "#support", root, "@bot in other words")
+	h.finds("sam", "#support", root, "changes nothing by itself")
+	h.quiet()
+	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 0 {
+		t.Fatalf("%d cards; nobody has asked for it", n)
+	}
+	h.saysIn("sam", "#support", "hello?", root)
+	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited since")
+	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
+	h.quiet()
+	h.saysIn("sam", "#support", "hello again", root)
+	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.quiet()
+	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 1 || anew.TS == card.TS {
+		t.Errorf("%d cards", n)
+	}
+	h.erases("C0002", anew) // it is decided: it stays away
+	h.saysIn("sam", "#support", "thanks", root)
+	h.finds("sam", "#support", root, "results: ")
+	h.quiet()
+	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 0 {
+		t.Errorf("%d cards of what is decided", n)
+	}
+}
+
+// A card with a thread is deleted: a word under what is left of it brings it back, and lets the thread be.
+func TestDeletedCardWithAThread(t *testing.T) {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	h.saysIn("ada", "#support-approvals", "is this the broken one?", card.TS)
+	h.erases("C0002", card)
+	h.saysIn("teo", "#support-approvals", "where did it go?", card.TS)
+	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.finds("teo", "#support-approvals", "", "It ran")
+}
+
+// Retention takes messages away without a word. Whoever asks what waits for them gets the card again, and so does
+// whoever asked for it.
+func TestWaiting(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	step := h.finds("sam", "#support", root, "Waits for")
+	h.quiet()
+	h.commands("teo", "#support-approvals", "pending")
+	h.answered("teo", "#support-approvals", "Waits for you:", "Refund for order ORD-123", "<@U0100>", "/archives/C0002/p"+strings.ReplaceAll(card.TS, ".", ""))
+	h.commands("sam", "#support", "pending")
+	h.answered("sam", "#support", "You asked for:", "Refund for order ORD-123", "Team Lead", "/archives/C0001/p"+strings.ReplaceAll(step.TS, ".", ""))
+	h.commands("ada", "#support", "pending")
+	h.answered("ada", "#support", "Nothing waits for you")
+	h.quiet()
+	if a, b := botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root); len(a) != 1 || len(b) != 1 {
+		t.Fatalf("%d cards, %d messages in the thread, although none was gone", len(a), len(b))
+	}
+	for channel, ts := range map[string]string{"C0002": card.TS, "C0001": step.TS} {
+		if err := h.slack.Expire(channel, ts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.commands("teo", "#support-approvals", "pending")
+	h.answered("teo", "#support-approvals", "2 messages had been deleted, and comes again")
+	anew := h.finds("teo", "#support-approvals", "", "✋ Waits for Team Lead")
+	h.until("the thread leads to the new card", func() bool {
+		return strings.Contains(h.finds("sam", "#support", root, "Waits for").raw, "p"+strings.ReplaceAll(anew.TS, ".", ""))
+	})
+	h.commands("teo", "#support-approvals", "pending")
+	h.answered("teo", "#support-approvals", "Waits for you:", "p"+strings.ReplaceAll(anew.TS, ".", ""))
+	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.quiet()
+	if a, b := botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root); len(a) != 1 || len(b) != 2 {
+		t.Errorf("%d cards, %d messages in the thread", len(a), len(b))
+	}
+}
+
+// refuser answers for Slack where it has an answer.
+type refuser struct {
+	mu     sync.Mutex
+	answer func(method, body string) string // Slack's error code; empty: Slack answers itself
+}
+
+func (r *refuser) refuse(answer func(method, body string) string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
+	body := ""
+	if req.Body != nil {
+		raw, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		body, req.Body = string(raw), io.NopCloser(bytes.NewReader(raw))
+	}
+	r.mu.Lock()
+	code := ""
+	if r.answer != nil {
+		code = r.answer(path.Base(req.URL.Path), body)
+	}
+	r.mu.Unlock()
+	if code == "" {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"ok":false,"error":%q}`, code))),
+	}, nil
+}
+
+// A post whose answer is lost is found again after a card was replaced too: by the round that it was posted in. A card
+// that can be neither changed nor deleted is not taken for the one that replaces it.
+func TestLostPostOfAReplacedCard(t *testing.T) {
+	slack := &refuser{}
+	h := newHarness(t, twoLeads, func(h *harness) { h.http = &http.Client{Transport: slack} })
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	h.erases("C0002", card)
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage"}); err != nil {
+		t.Fatal(err)
+	}
+	h.commands("teo", "#support-approvals", "pending")
+	anew := h.finds("teo", "#support-approvals", "", "✋ Waits for Team Lead")
+	h.quiet()
+	slack.refuse(func(method, body string) string {
+		if !strings.Contains(body, "ts="+anew.TS) {
+			return ""
+		}
+		return map[string]string{"chat.update": "edit_window_closed", "chat.delete": "cant_delete_message"}[method]
+	})
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage"}); err != nil {
+		t.Fatal(err)
+	}
+	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	last := h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
+	h.quiet()
+	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 2 {
+		t.Errorf("%d cards", n)
+	}
+	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
+	h.finds("ada", "#support-approvals", "", "was replaced by a newer version")
+	h.clicks("ada", "#support-approvals", last, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+}
+
+// A card that can't be changed any more, and whose deletion fails for a while, does not stay beside the one that
+// replaces it: its buttons would outlive the request.
+func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
+	slack := &refuser{}
+	h := newHarness(t, twoLeads, func(h *harness) { h.http = &http.Client{Transport: slack} })
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	deletions := 0
+	slack.refuse(func(method, body string) string {
+		if !strings.Contains(body, "ts="+card.TS) {
+			return ""
+		}
+		switch method {
+		case "chat.update":
+			return "edit_window_closed"
+		case "chat.delete":
+			if deletions++; deletions < 3 {
+				return "internal_error"
+			}
+		}
+		return ""
+	})
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	anew := h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
+	h.quiet()
+	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 1 || anew.TS == card.TS || deletions < 3 {
+		t.Errorf("%d cards after %d deletions", n, deletions)
+	}
+	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+}

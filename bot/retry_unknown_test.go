@@ -1,0 +1,139 @@
+package bot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// lost has a refund that Sam asks for in a channel and Teo approves run while the process stops, so that nobody knows
+// how it ended. It returns the thread's root and what Teo is asked.
+func (h *harness) lost(channel string) (root string, asked posted) {
+	h.t.Helper()
+	h.hold = make(chan struct{})
+	root = h.says("sam", channel, refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.until("it runs", func() bool { return len(h.runs()) == 1 })
+	close(h.hold)
+	h.stop()
+	h.mu.Lock()
+	h.hold = nil
+	h.mu.Unlock()
+	h.lose()
+	h.start()
+	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may or may not have happened")
+}
+
+// Whoever asked for it and those who may approve it can say what became of a run, and ask again. Everybody else is told
+// who can, whatever they click.
+func TestWhoMaySayWhatHappened(t *testing.T) {
+	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
+	root, _ := h.lost("#supplier-desk")
+	h.quiet()
+	inThread := h.finds("sam", "#supplier-desk", root, "Did this happen?")
+	const only = "only those who asked for this, and people of Team Lead can say what became of it"
+	for _, user := range []string{"ada", "xavier"} { // a colleague of another role, and a stranger of the supplier
+		for i, action := range []string{render.ActDidNot, render.ActLeave, render.ActAskAgain, render.ActHappened} {
+			h.clicks(user, "#supplier-desk", inThread, action)
+			if action == render.ActHappened {
+				h.submits(user, h.opened(user, render.ActHappened), map[string]any{render.FieldResult: "RF-9"})
+			}
+			h.until(fmt.Sprintf("%s is told who can (%d)", user, i+1), func() bool {
+				n := 0
+				for _, channel := range []string{"#supplier-desk", "U0BOT"} {
+					thread := map[bool]string{true: root}[channel != "U0BOT"]
+					for _, p := range h.sees(user, channel, thread) {
+						n += strings.Count(p.Text, only)
+					}
+				}
+				return n == i+1
+			})
+		}
+	}
+	h.clicks("ingrid", "#support-approvals", h.finds("ingrid", "#support-approvals", "", "Did this happen?"), render.ActAskAgain) // the lead, who was not told of it
+	h.finds("ingrid", "#support-approvals", "", only)
+	if n := len(h.unknowns()); n != 1 {
+		t.Errorf("%d runs are unknown; want the one", n)
+	}
+	h.clicks("sam", "#supplier-desk", inThread, render.ActDidNot)
+	h.finds("sam", "#supplier-desk", root, "Reported by <@U0100>: it did not happen")
+	h.finds("teo", "#support-approvals", "", "Did this happen?", "Reported by <@U0100>: it did not happen")
+	h.finds("sam", "#supplier-desk", root, "results: error")
+}
+
+// unknowns lists the calls about which people are asked.
+func (h *harness) unknowns() (refs []string) {
+	h.t.Helper()
+	err := h.store.View(h.t.Context(), func(r store.Reader) error {
+		timers, err := r.Timers(store.TimerLeave, 10)
+		refs = nil
+		for _, t := range timers {
+			refs = append(refs, t.Ref)
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return refs
+}
+
+// Asked again by whoever asked for it, it waits anew for those who approve it; the card says that it may have happened
+// before. Only once at a time.
+func TestAskAgainInSlack(t *testing.T) {
+	h := newHarness(t)
+	root, asked := h.lost("#support")
+	inThread := h.finds("sam", "#support", root, "Did this happen?")
+	h.clicks("sam", "#support", inThread, render.ActAskAgain)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.", "Asked again by <@U0100>", "See the earlier run")
+	h.finds("sam", "#support", root, "Waits for Team Lead", "Asked again by <@U0100>: nobody knows whether an earlier run happened")
+	if again := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "It waits for Team Lead", "See the card"); again.TS != asked.TS || again.has(render.ActAskAgain) {
+		t.Errorf("it can be asked again twice at a time: %s", again.raw)
+	}
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed", "it may have happened besides")
+	if runs := h.runs(); len(runs) != 2 || runs[0] != runs[1] {
+		t.Errorf("it ran as %q", runs)
+	}
+	left := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "Approved by <@U0002>")
+	if left.has(render.ActAskAgain) || left.has(render.ActLeave) || !left.has(render.ActDidNot) {
+		t.Errorf("what can be said of the earlier run: %s", left.raw)
+	}
+	h.clicks("teo", "#support-approvals", left, render.ActDidNot)
+	h.finds("teo", "#support-approvals", "", "It ran", "An earlier run of this call ended unknown", "<@U0002> reported since: it did not happen")
+}
+
+// Found out to have happened after all: the new request ends, nothing runs a second time, and the agent is told what
+// was found.
+func TestAskAgainAndItHadHappened(t *testing.T) {
+	h := newHarness(t)
+	root, asked := h.lost("#support")
+	h.clicks("teo", "#support-approvals", asked, render.ActAskAgain)
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.")
+	asked = h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0002>")
+	h.clicks("teo", "#support-approvals", asked, render.ActHappened)
+	if out := h.submits("teo", h.opened("teo", render.ActHappened), map[string]any{render.FieldResult: "RF-9"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	h.finds("teo", "#support-approvals", "", "Voided", "somebody reported that the earlier run of it happened", "This has happened already")
+	h.finds("sam", "#support", root, "results: executed", "a person reported that it happened", "RF-9")
+	if runs := h.runs(); len(runs) != 1 {
+		t.Errorf("it ran %d times", len(runs))
+	}
+}
+
+// Once the agent was told that nobody knows, nothing is asked again for that call.
+func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
+	h := newHarness(t)
+	root, asked := h.lost("#support")
+	h.clicks("teo", "#support-approvals", asked, render.ActLeave)
+	h.finds("sam", "#support", root, "results: unknown")
+	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that nobody knows", "ask the agent anew in the thread")
+	if told.has(render.ActAskAgain) || told.has(render.ActLeave) {
+		t.Errorf("what can't be done any more is offered: %s", told.raw)
+	}
+}

@@ -1,0 +1,179 @@
+package slackapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// circuitBreaker tracks whether Slack answers. During an outage only probes pass: any other call would fail without an
+// answer, and its effect would have to be determined afterwards.
+type circuitBreaker struct {
+	log   *slog.Logger
+	probe func(context.Context) error // tests whether Slack answers
+	back  func()                      // is called after an outage
+
+	mu       sync.Mutex
+	failures int       // consecutive calls without an answer
+	since    time.Time // time of the first of them
+	cause    error     // error of the last
+	down     bool
+	watched  bool // watch probes; otherwise the callers do
+	probing  bool
+	pause    time.Duration // between probes
+	next     time.Time     // when the next one is due
+}
+
+const (
+	downAfter    = 5 // failures in a row
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+	probeTime    = 10 * time.Second // less than the timeout of the call that may have started it
+)
+
+// errDown says that a call was not made because Slack does not answer.
+var errDown = errors.New("Slack does not answer")
+
+// made returns nil if a call may be made, or an error with the time of the next try.
+func (c *circuitBreaker) made(ctx context.Context) error {
+	c.mu.Lock()
+	down, watched, wait := c.down, c.watched, time.Until(c.next)
+	c.mu.Unlock()
+	switch {
+	case !down:
+		return nil
+	case watched || wait > 0:
+		return putOffError{errDown, max(wait, firstPause)}
+	}
+	return c.look(ctx)
+}
+
+// look probes Slack, unless a probe is under way or the next one is not due.
+func (c *circuitBreaker) look(ctx context.Context) error {
+	c.mu.Lock()
+	if c.probing || !c.down || time.Until(c.next) > 0 {
+		defer c.mu.Unlock()
+		if !c.down {
+			return nil
+		}
+		return putOffError{errDown, firstPause}
+	}
+	c.probing = true
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	err := c.probe(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.probing = false
+	if !c.down {
+		return nil
+	}
+	c.pause = min(2*c.pause, longestPause)
+	c.next = time.Now().Add(c.pause)
+	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
+}
+
+// answered records a call that got an answer, of whatever kind.
+func (c *circuitBreaker) answered() {
+	c.mu.Lock()
+	wasDown, since := c.down, c.since
+	c.failures, c.down, c.cause = 0, false, nil
+	c.mu.Unlock()
+	if wasDown {
+		c.log.Info("Slack answers again; what waited for it is shown now", "after", time.Since(since).Round(time.Second))
+		c.back()
+	}
+}
+
+// failed records a call that got no answer.
+func (c *circuitBreaker) failed(cause error) {
+	c.mu.Lock()
+	now := time.Now()
+	if c.failures == 0 {
+		c.since = now
+	}
+	c.failures++
+	c.cause = cause
+	lost := c.failures >= downAfter && !c.down
+	if lost {
+		c.down, c.pause, c.next = true, firstPause, now.Add(firstPause)
+	}
+	c.mu.Unlock()
+	if lost {
+		c.log.Error("Slack does not answer; what it has to show waits until it does, and deadlines hold meanwhile", "error", cause)
+	}
+}
+
+// state returns nil while Slack answers.
+func (c *circuitBreaker) state() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.down {
+		return nil
+	}
+	return fmt.Errorf("%w since %s: %w", errDown, c.since.UTC().Format(time.RFC3339), c.cause)
+}
+
+// worth reports whether calls may succeed: Slack answers, or a probe is due.
+func (c *circuitBreaker) worth() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.down || !c.watched && !c.probing && !c.next.After(time.Now())
+}
+
+// watch probes during outages, independently of callers, until ctx ends.
+func (c *circuitBreaker) watch(ctx context.Context) {
+	c.attended(true)
+	defer c.attended(false)
+	tick := time.NewTicker(firstPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := c.look(ctx); err != nil {
+				c.log.Debug("Slack is still away", "error", err)
+			}
+		}
+	}
+}
+
+func (c *circuitBreaker) attended(by bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = by
+}
+
+var (
+	notOK = regexp.MustCompile(`"ok": ?false`)
+	// Slack's own failures: whether the call took effect is unknown.
+	slackFailed = regexp.MustCompile(`"error": ?"(internal_error|fatal_error|service_unavailable)"`)
+)
+
+// failureIn returns why a response is not a usable answer, or nil. The response can still be read from its start.
+func failureIn(resp *http.Response) error {
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return errors.New(resp.Status)
+	}
+	body := bufio.NewReaderSize(resp.Body, 256)
+	head, _ := body.Peek(128) // the reader of the body sees any error
+	resp.Body = readCloser{body, resp.Body}
+	if m := slackFailed.FindSubmatch(head); m != nil && notOK.Match(head) {
+		return fmt.Errorf("Slack says %s", m[1])
+	}
+	return nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}

@@ -1,0 +1,162 @@
+package slackapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The ways in which Slack is down, each with how long it takes until a call has failed.
+var outages = map[string]struct {
+	took   time.Duration
+	answer func() (*http.Response, error)
+}{
+	"unreachable": {0, func() (*http.Response, error) { return nil, errors.New("connection refused") }},
+	"overloaded":  {0, func() (*http.Response, error) { return response(http.StatusServiceUnavailable, "<html>"), nil }},
+	"broken": {0, func() (*http.Response, error) {
+		return response(http.StatusOK, `{"ok":false,"error":"internal_error"}`), nil
+	}},
+	"never answers": {20 * time.Second, nil},
+	"breaks it off": {time.Second, func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
+	"fails slowly":  {10 * time.Second, func() (*http.Response, error) { return response(http.StatusBadGateway, ""), nil }},
+	"fails its work": {0, func() (*http.Response, error) {
+		return response(http.StatusOK, `{"error":"fatal_error","ok":false}`), nil
+	}},
+}
+
+// While Slack is down nothing is asked of it but whether it is back; the operator is told once that it is, and once
+// that it was.
+func TestSlackIsDown(t *testing.T) {
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newLimiterHarness(t, true)
+				var back atomic.Int64
+				var down atomic.Bool
+				g.gov.breaker.back = func() { back.Add(1) }
+				g.answer = func(passed) (*http.Response, error) {
+					if !down.Load() {
+						return nil, nil
+					}
+					time.Sleep(outage.took)
+					if outage.answer == nil {
+						return nil, context.DeadlineExceeded
+					}
+					return outage.answer()
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				go g.gov.breaker.watch(ctx)
+				if err := g.post(PriorityNormal, "C1", "x"); err != nil || g.gov.breaker.state() != nil || !g.gov.breaker.worth() {
+					t.Fatalf("before: %v, %v", err, g.gov.breaker.state())
+				}
+				down.Store(true)
+				for i := range downAfter {
+					if err := g.post(PriorityNormal, "C1", "x"); err == nil || errors.Is(err, errDown) || IsNotSent(err) {
+						t.Fatalf("failure %d: %v", i+1, err)
+					}
+				}
+				asked := g.heard()
+				for range 100 {
+					err := g.post(PriorityUrgent, "C1", "x")
+					g.wantPutOff(err, time.Second, longestPause)
+					if !IsNotSent(err) {
+						t.Errorf("%v: nobody would know that it was not made", err)
+					}
+				}
+				if n := g.heard(); n != asked {
+					t.Errorf("%d calls were made although it is down", n-asked)
+				}
+				synctest.Wait()
+				if g.gov.breaker.worth() {
+					t.Error("it is worth asking")
+				}
+				if state := g.gov.breaker.state(); !errors.Is(state, errDown) || !strings.Contains(state.Error(), "since 2000-01-01T00:00") {
+					t.Errorf("what is said of it: %v", state)
+				}
+				time.Sleep(9*time.Hour + 30*time.Minute)
+				if n := len(g.made("auth.test")); n < 500 || n > 1200 || g.heard()-asked != n {
+					t.Errorf("it was asked %d times whether it is back, and %d times in all", n, g.heard()-asked)
+				}
+				down.Store(false)
+				time.Sleep(longestPause + outage.took)
+				if err := g.post(PriorityNormal, "C1", "x"); err != nil || g.gov.breaker.state() != nil || back.Load() != 1 {
+					t.Errorf("when it is back: %v, %v; noticed %d times", err, g.gov.breaker.state(), back.Load())
+				}
+				said := g.log.String()
+				if strings.Count(said, "\n") != 2 || !strings.Contains(said, "Slack does not answer") || !strings.Contains(said, "Slack answers again") {
+					t.Errorf("the operator was told:\n%s", said)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// Single failures, refusals and whatever else is an answer are no outage.
+func TestSlackIsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, true)
+		var n atomic.Int64
+		answers := []func() (*http.Response, error){
+			func() (*http.Response, error) {
+				return response(http.StatusOK, `{"ok":false,"error":"channel_not_found"}`), nil
+			},
+			func() (*http.Response, error) { return limited(0), nil },
+			func() (*http.Response, error) {
+				return response(http.StatusOK, `{"ok":true,"message":{"text":"\"ok\":false,\"error\":\"internal_error\""}}`), nil
+			},
+			func() (*http.Response, error) { return response(http.StatusNotFound, ""), nil },
+		}
+		g.answer = func(passed) (*http.Response, error) {
+			n := int(n.Add(1))
+			if n%downAfter > 0 { // four of five fail
+				return nil, io.ErrUnexpectedEOF
+			}
+			return answers[n/downAfter%len(answers)]()
+		}
+		for range 200 {
+			if err := g.post(PriorityNormal, "C1", "x"); errors.Is(err, errDown) {
+				t.Fatalf("call %d: %v", n.Load(), err)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// Where nobody watches, those who want to call look whether Slack is back, one at a time.
+func TestSlackIsDownUnwatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, true)
+		var down atomic.Bool
+		down.Store(true)
+		g.answer = func(passed) (*http.Response, error) {
+			if time.Sleep(time.Second); down.Load() {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return nil, nil
+		}
+		for range downAfter {
+			_ = g.post(PriorityNormal, "C1", "x")
+		}
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() { g.insistOnPost(PriorityNormal, "C1", "x") })
+		}
+		time.Sleep(time.Hour)
+		if n := len(g.made("auth.test")); n < 60 || n > 130 || len(g.made(posting)) != downAfter {
+			t.Errorf("it was asked %d times whether it is back, and %d times to post", n, len(g.made(posting)))
+		}
+		down.Store(false)
+		all.Wait()
+		if n := len(g.made(posting)) - downAfter; n != 10 || g.gov.breaker.state() != nil {
+			t.Errorf("%d posts when it was back: %v", n, g.gov.breaker.state())
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package slackapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// Options configure a client. BotToken and Log are required.
+type Options struct {
+	BotToken  string       // xoxb-…
+	AppToken  string       // xapp-…, for Socket Mode
+	URL       string       // base of the Web API; empty: Slack's
+	HTTP      *http.Client // nil: one with a timeout
+	Unlimited bool         // do not apply Slack's published limits; a limit that Slack enforces is learned from its refusals
+	Count     func(Call)   // is called after each call; may be nil
+	Recovered func()       // is called when Slack answers again after an outage; may be nil
+	Log       *slog.Logger
+}
+
+// Client calls Slack's Web API within its limits. It is safe for concurrent use.
+type Client struct {
+	*slack.Client
+	limiter *rateLimiter
+}
+
+// New makes a client. It makes no call.
+func New(o Options) *Client {
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{Timeout: 20 * time.Second}
+	}
+	if o.URL == "" {
+		o.URL = slack.APIURL
+	}
+	o.URL = strings.TrimSuffix(o.URL, "/") + "/"
+	if o.Count == nil {
+		o.Count = func(Call) {}
+	}
+	if o.Recovered == nil {
+		o.Recovered = func() {}
+	}
+	c := &Client{limiter: newRateLimiter(o)}
+	guarded := *o.HTTP
+	guarded.Transport = sizeGuard{c.limiter, o.Log}
+	c.Client = slack.New(o.BotToken, slack.OptionHTTPClient(&guarded), slack.OptionAppLevelToken(o.AppToken), slack.OptionAPIURL(o.URL))
+	c.limiter.breaker.probe = func(ctx context.Context) error {
+		_, err := c.AuthTestContext(WithCallPriority(ctx, CallPriority{probe: true}))
+		return err
+	}
+	return c
+}
+
+// Available returns nil while Slack answers. Otherwise its error says since when Slack has not answered.
+func (c *Client) Available() error { return c.limiter.breaker.state() }
+
+// Worth reports whether a call may succeed now: Slack answers, or it is time to test whether it does.
+func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
+
+// Watch tests during an outage whether Slack answers again, until ctx ends.
+func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
+
+// UpdatesScarce reports whether chat.update should be avoided if there is an alternative.
+func (c *Client) UpdatesScarce() bool { return c.limiter.scarce() }
+
+// Sleep waits for a duration. If ctx ends first, it returns the context's error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

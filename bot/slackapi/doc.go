@@ -1,0 +1,15 @@
+// Package slackapi calls Slack's Web API.
+//
+// Client is slack-go's client with a transport that every call passes:
+//
+//   - The size guard refuses messages and views that Slack would refuse because of their size.
+//   - The rate limiter applies Slack's limits and lets urgent calls go first. A caller states the purpose of its calls
+//     with WithCallPriority.
+//   - The circuit breaker stops calls while Slack does not answer, and tests until it does.
+//
+// A call that may not be made now fails at once with an error that has the time of its next try (RetryDelay); nothing
+// is queued here. No call is repeated: the caller decides, after IsNotSent has told it whether the call had an effect.
+//
+// The package knows no request, no policy and no store. It must not log or return a token: errors quote what Slack
+// answered, and pass internal/redact before they are written down.
+package slackapi

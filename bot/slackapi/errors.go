@@ -1,0 +1,128 @@
+package slackapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// ErrorCode returns Slack's code in an error, such as channel_not_found. It is empty for errors that are not an answer
+// from Slack.
+func ErrorCode(err error) string {
+	var answer slack.SlackErrorResponse
+	if errors.As(err, &answer) {
+		return answer.Err
+	}
+	return ""
+}
+
+// ErrSharedChannel is the bot's own refusal to post a card in a channel that is shared with another organisation. It
+// has the form of Slack's errors, so that the message counts as unreachable.
+var ErrSharedChannel = slack.SlackErrorResponse{Err: "shared_channel"}
+
+// IsTokenRefusal reports whether a code says that Slack refuses a token permanently.
+func IsTokenRefusal(code string) bool { return tokenRefused[code] }
+
+var tokenRefused = map[string]bool{
+	"invalid_auth": true, "not_authed": true, "account_inactive": true, "token_revoked": true, "token_expired": true,
+	"not_allowed_token_type": true,
+}
+
+// IsUnreachable reports whether a code says that a channel or a person cannot be written to, now or later.
+func IsUnreachable(code string) bool { return unreachable[code] }
+
+var unreachable = map[string]bool{
+	ErrSharedChannel.Err: true, "channel_not_found": true, "not_in_channel": true, "is_archived": true, "user_not_found": true, "users_not_found": true,
+	"user_disabled": true, "user_not_visible": true, "cannot_dm_bot": true, "restricted_action": true,
+	"restricted_action_read_only_channel": true, "restricted_action_thread_only_channel": true, "restricted_action_non_threadable_channel": true,
+	"restricted_action_thread_locked": true, "messages_tab_disabled": true, "thread_not_found": true, "not_allowed_to_message_user": true,
+	"cannot_reply_to_message": true, "missing_scope": true, "invalid_users": true, "ekm_access_denied": true, "access_denied": true,
+	"is_inactive": true, "cant_dm_bot": true, "user_is_bot": true,
+	"msg_too_long": true, "msg_blocks_too_long": true, "invalid_blocks": true, "invalid_blocks_format": true, "no_text": true, "metadata_too_large": true,
+}
+
+// IsChannelLost reports whether a code says that the bot is no longer in a channel, or that the channel cannot be
+// written to any more.
+func IsChannelLost(code string) bool {
+	switch code {
+	case ErrSharedChannel.Err, "channel_not_found", "not_in_channel", "is_archived":
+		return true
+	}
+	return false
+}
+
+// IsMessageLost reports whether a code of chat.update says that the message is gone: it was deleted, or Slack replaced
+// it with a placeholder that only keeps its thread.
+func IsMessageLost(code string) bool {
+	return code == "message_not_found" || code == "cant_update_message"
+}
+
+// IsNotEditable reports whether a code of chat.update says that the message can no longer be changed.
+func IsNotEditable(code string) bool {
+	return code == "edit_window_closed" || code == "as_user_not_supported"
+}
+
+// IsServerFailure reports whether a code says that Slack itself failed: whether the call took effect is unknown.
+func IsServerFailure(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
+
+// IsNotSent reports whether an error proves that a call had no effect: it was not made, or Slack refused it.
+func IsNotSent(err error) bool {
+	var limited *slack.RateLimitedError
+	var status slack.StatusCodeError
+	var answer slack.SlackErrorResponse
+	var put putOffError
+	switch {
+	case errors.As(err, &put), errors.As(err, &limited):
+		return true
+	case errors.As(err, &status):
+		return status.Code < http.StatusInternalServerError
+	case errors.As(err, &answer):
+		return !IsServerFailure(answer.Err)
+	}
+	return false
+}
+
+// putOffError says that a call must wait, and for how long.
+type putOffError struct {
+	error
+	wait time.Duration
+}
+
+// After returns how long to wait before the next try. The scheduler reads it.
+func (e putOffError) After() time.Duration { return e.wait }
+
+func (e putOffError) Unwrap() error { return e.error }
+
+// IsPutOff reports whether an error says that something was only put off.
+func IsPutOff(err error) bool {
+	var put putOffError
+	return errors.As(err, &put)
+}
+
+// WithDelay adds the time to wait to an error of Slack's rate limits. Other errors are returned unchanged.
+func WithDelay(err error) error {
+	var limited *slack.RateLimitedError
+	if errors.As(err, &limited) {
+		return putOffError{err, max(limited.RetryAfter, time.Second)}
+	}
+	var status slack.StatusCodeError
+	if errors.As(err, &status) && status.Code == http.StatusTooManyRequests {
+		return putOffError{err, defaultRetryAfter}
+	}
+	switch ErrorCode(err) {
+	case "ratelimited", "rate_limited", "message_limit_exceeded":
+		return putOffError{err, defaultRetryAfter}
+	}
+	return err
+}
+
+// RetryDelay returns how long an error asks to wait before the next try, or 0 if it does not say.
+func RetryDelay(err error) time.Duration {
+	var put putOffError
+	if errors.As(WithDelay(err), &put) {
+		return put.wait
+	}
+	return 0
+}

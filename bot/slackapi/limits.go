@@ -1,0 +1,207 @@
+package slackapi
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// quota counts calls against a limit. Each priority leaves a part of the limit to those above it, so that answers
+// never use up what a card needs.
+type quota interface {
+	// wait returns the time until a call may be made. Zero or less: now.
+	wait(now time.Time, p Priority) time.Duration
+	// take counts a call.
+	take(at time.Time)
+	// spacing returns the time between two calls that wait in a row.
+	spacing(p Priority) time.Duration
+}
+
+// bucket allows a short burst of calls, then one call per interval.
+type bucket struct {
+	every time.Duration
+	burst int
+	paid  time.Time // when the calls so far have been refilled
+}
+
+// spare is the part of a burst that a priority leaves to those above it.
+var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
+
+func (b *bucket) wait(now time.Time, p Priority) time.Duration {
+	return latest(b.paid, now).Sub(now) - time.Duration(b.burst-1-spare[p])*b.every
+}
+
+func (b *bucket) take(at time.Time) { b.paid = latest(b.paid, at).Add(b.every) }
+
+func (b *bucket) spacing(Priority) time.Duration { return b.every }
+
+// window allows a number of calls in any minute.
+type window struct {
+	most  int
+	calls []time.Time // in order
+	kept  []time.Time // when each reserved call was reserved, in order
+}
+
+// minute is slightly longer than a minute, because calls take different times to reach Slack.
+const minute = 61 * time.Second
+
+// allowed returns the number of calls per minute that a priority may use.
+func (w *window) allowed(p Priority) int {
+	return max(1, w.most-w.most*[priorities]int{PriorityNormal: 10, PriorityReply: 15, PriorityLast: 30, PriorityTransient: 60}[p]/100)
+}
+
+func (w *window) wait(now time.Time, p Priority) time.Duration {
+	w.calls = lastMinute(w.calls, now)
+	calls := w.calls
+	if p == PriorityTransient { // it never uses a reservation
+		calls = slices.SortedFunc(slices.Values(append(lastMinute(slices.Clone(w.kept), now), calls...)), time.Time.Compare)
+	}
+	if allowed := w.allowed(p); len(calls) >= allowed {
+		return calls[len(calls)-allowed].Add(minute).Sub(now)
+	}
+	return 0
+}
+
+// lastMinute drops the times that are more than a minute ago.
+func lastMinute(times []time.Time, now time.Time) []time.Time {
+	over := slices.IndexFunc(times, func(t time.Time) bool { return now.Sub(t) < minute })
+	if over < 0 {
+		over = len(times)
+	}
+	return slices.Delete(times, 0, over)
+}
+
+// room reports whether a call of a priority fits beside the reservations. A reservation lasts a minute.
+func (w *window) room(now time.Time, p Priority) bool {
+	w.calls, w.kept = lastMinute(w.calls, now), lastMinute(w.kept, now)
+	return len(w.calls)+len(w.kept) < w.allowed(p)
+}
+
+// keep reserves a later call.
+func (w *window) keep(now time.Time) { w.kept = append(w.kept, now) }
+
+// use releases a reservation for the call that is made now.
+func (w *window) use() { w.kept = w.kept[min(1, len(w.kept)):] }
+
+func (w *window) take(at time.Time) {
+	i, _ := slices.BinarySearchFunc(w.calls, at, time.Time.Compare)
+	w.calls = slices.Insert(w.calls, i, at)
+}
+
+func (w *window) spacing(p Priority) time.Duration { return minute / time.Duration(w.allowed(p)) }
+
+// callLimit decides when calls of one kind may be made.
+type callLimit struct {
+	key   string                   // the method, and the channel for posts
+	meter quota                    // nil: no limit is known
+	until time.Time                // Slack asked for no call before
+	turns [priorities][2]time.Time // the last turn given to calls that were put off: first tries, and retries
+}
+
+// behind delays lower priorities after the end of a refusal, because Slack may accept only a single call at that time.
+var behind = [priorities]time.Duration{
+	PriorityNormal: 50 * time.Millisecond, PriorityReply: 75 * time.Millisecond, PriorityLast: 100 * time.Millisecond, PriorityTransient: 150 * time.Millisecond,
+}
+
+// wait returns the time until a call may be made. An urgent call waits only for a time that Slack named.
+func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
+	wait := p.until.Add(behind[e.Priority]).Sub(now)
+	if p.meter != nil && e.Priority != PriorityUrgent {
+		wait = max(wait, p.meter.wait(now, e.Priority))
+	}
+	return max(wait, 0)
+}
+
+// queued reports whether earlier calls of the same priority are still waiting for their turns.
+func (p *callLimit) queued(now time.Time, e CallPriority) bool {
+	return !e.Retry && p.turns[e.Priority][0].After(now)
+}
+
+// turn gives a call that cannot be made now its turn, behind those that were put off before it.
+func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
+	spacing := 100 * time.Millisecond
+	if p.meter != nil {
+		spacing = p.meter.spacing(e.Priority)
+	}
+	given := &p.turns[e.Priority][0]
+	if e.Retry {
+		given = &p.turns[e.Priority][1]
+	}
+	*given = latest(now.Add(p.wait(now, e)), given.Add(spacing))
+	return *given
+}
+
+func (p *callLimit) take(at time.Time) {
+	if p.meter != nil {
+		p.meter.take(at)
+	}
+}
+
+// over reports whether the limit holds no state that is still needed.
+func (p *callLimit) over(now time.Time) bool {
+	if b, ok := p.meter.(*bucket); ok && b.paid.After(now) {
+		return false
+	}
+	for _, given := range p.turns {
+		if given[0].After(now) || given[1].After(now) {
+			return false
+		}
+	}
+	return !p.until.After(now)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+const (
+	posting  = "chat.postMessage" // its limit is also one of each channel's
+	changing = "chat.update"
+)
+
+// Slack's limit for posts in a channel: one per second, after a short burst. Slack does not publish the length of the
+// burst. Ours is below that of the local workspace, because posts may arrive closer together than they were sent.
+const (
+	postEvery = time.Second
+	postBurst = 4
+)
+
+// limits lists the calls per minute that Slack allows, by its published tiers. A method that is not listed is limited
+// only after Slack has refused it.
+var limits = map[string]int{
+	posting:                        300, // "several hundred"
+	"chat.postEphemeral":           100,
+	changing:                       50,
+	"chat.delete":                  50,
+	"files.getUploadURLExternal":   100,
+	"files.completeUploadExternal": 100,
+	"chat.startStream":             20,
+	"chat.appendStream":            100,
+	"chat.stopStream":              20,
+	"conversations.open":           50,
+	"conversations.info":           50,
+	"conversations.list":           20,
+	"conversations.history":        50,
+	"conversations.replies":        50,
+	"users.info":                   100,
+	"users.lookupByEmail":          50,
+	"usergroups.list":              20,
+	"usergroups.users.list":        20,
+	"dnd.info":                     50,
+	"assistant.threads.setStatus":  600,
+}
+
+// published returns the limit that Slack publishes for the key of a callLimit, or nil if it publishes none.
+func published(key string) quota {
+	method, _, channel := strings.Cut(key, " ")
+	if channel {
+		return &bucket{every: postEvery, burst: postBurst}
+	}
+	if most, known := limits[method]; known {
+		return &window{most: most}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package slackapi
+
+import "context"
+
+// Priority says which calls go first if Slack does not accept all of them at once.
+type Priority int
+
+// The priorities. The default is PriorityNormal.
+const (
+	PriorityUrgent    Priority = iota // a person waits for it: forms, and answers to a click
+	PriorityFirst                     // urgent work, such as the cards of critical calls
+	PriorityNormal                    // everything else that people act on
+	PriorityReply                     // answers for the requester
+	PriorityLast                      // information only
+	PriorityTransient                 // a state that will soon be replaced; it may be skipped
+	priorities
+)
+
+// CallPriority describes the purpose of a call to the rate limiter.
+type CallPriority struct {
+	Priority     Priority
+	Retry        bool // the call was put off before, and its turn has come
+	WillChange   bool // the message that it posts will have to be updated: an update is reserved for it, or it is put off
+	UsesReserved bool // the call is the update that was reserved when the message was posted
+	probe        bool // the call only tests whether Slack answers
+}
+
+type callPriorityKey struct{}
+
+// WithCallPriority sets the purpose of the calls that are made under a context.
+func WithCallPriority(ctx context.Context, e CallPriority) context.Context {
+	return context.WithValue(ctx, callPriorityKey{}, e)
+}
+
+// priorityOf returns the purpose of the calls under a context.
+func priorityOf(ctx context.Context) CallPriority {
+	if e, ok := ctx.Value(callPriorityKey{}).(CallPriority); ok {
+		return e
+	}
+	return CallPriority{Priority: PriorityNormal}
+}

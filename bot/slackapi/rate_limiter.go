@@ -1,0 +1,276 @@
+package slackapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// rateLimiter is the transport of every call to Slack's Web API. It applies Slack's limits and lets urgent calls go
+// first. After a refusal it makes no such call before the time that Slack named. A call that would wait longer than
+// patience is not made: it fails with the time of its next try. A call within the limits passes unchanged.
+type rateLimiter struct {
+	next     http.RoundTripper
+	path     string // of the Web API, with its final slash
+	limited  bool   // the published limits apply from the start; otherwise each from the first refusal that shows it
+	count    func(Call)
+	log      *slog.Logger
+	breaker  circuitBreaker
+	mu       sync.Mutex
+	limits   map[string]*callLimit // by method, and by method and channel
+	refused  string                // the channel in which a post was refused last
+	refusals time.Time             // the end of that refusal
+}
+
+func newRateLimiter(o Options) *rateLimiter {
+	l := &rateLimiter{
+		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, log: o.Log,
+		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, limits: map[string]*callLimit{},
+	}
+	if l.next == nil {
+		l.next = http.DefaultTransport
+	}
+	if api, err := url.Parse(o.URL); err == nil {
+		l.path = api.Path
+	}
+	return l
+}
+
+// Call is one call of Slack's Web API that has ended.
+type Call struct {
+	Method  string
+	Outcome CallOutcome
+}
+
+// CallOutcome says how a call ended.
+type CallOutcome string
+
+// The outcomes of calls.
+const (
+	CallAnswered CallOutcome = "answered" // with success or with a refusal
+	CallLimited  CallOutcome = "limited"  // Slack asked to wait
+	CallFailed   CallOutcome = "failed"   // no usable answer
+	CallPutOff   CallOutcome = "put_off"  // not made: its turn has not come, or Slack does not answer
+)
+
+// errNoTurn says that a call was not made because its turn has not come yet.
+var errNoTurn = errors.New("Slack takes no more of these for now")
+
+// patience is how long a call may wait for its turn without being put off.
+const patience = time.Second
+
+// RoundTrip makes a call when its turn has come, or fails with the time of its next try.
+func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
+	method, ok := strings.CutPrefix(req.URL.Path, l.path)
+	if !ok { // the response_url of a click, which has limits of its own
+		return l.next.RoundTrip(req)
+	}
+	channel := ""
+	if method == posting {
+		channel = channelIn(req)
+	}
+	if err := l.admit(req.Context(), method, channel); err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		l.count(Call{method, CallPutOff})
+		return nil, err
+	}
+	resp, err := l.next.RoundTrip(req)
+	switch {
+	case err == nil && resp.StatusCode == http.StatusTooManyRequests:
+		l.hold(method, channel, retryAfter(resp.Header))
+		l.count(Call{method, CallLimited})
+		l.breaker.answered()
+	case errors.Is(err, context.Canceled): // proves nothing about Slack
+	case err != nil:
+		l.count(Call{method, CallFailed})
+		l.breaker.failed(err)
+	default:
+		failure := failureIn(resp)
+		if failure == nil {
+			l.count(Call{method, CallAnswered})
+			l.breaker.answered()
+		} else {
+			l.count(Call{method, CallFailed})
+			l.breaker.failed(failure)
+		}
+	}
+	return resp, err
+}
+
+// channelIn returns the channel in the form of a request.
+func channelIn(req *http.Request) string {
+	if req.GetBody == nil {
+		return ""
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer body.Close()
+	form, err := io.ReadAll(body)
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := bytes.Cut(append([]byte("&"), form...), []byte("&channel=")) // an & within a value is encoded
+	value, _, _ := bytes.Cut(rest, []byte("&"))
+	channel, err := url.QueryUnescape(string(value))
+	if err != nil {
+		return ""
+	}
+	return channel
+}
+
+// admit waits for the turn of a call, or fails with the time of its next try.
+func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
+	e := priorityOf(ctx)
+	if !e.probe && method != "apps.connections.open" { // these calls detect the end of an outage
+		if err := l.breaker.made(ctx); err != nil {
+			return err
+		}
+	}
+	wait, err := l.take(method, channel, e)
+	if err != nil || wait == 0 {
+		return err
+	}
+	if err := Sleep(ctx, wait); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, p := range l.limitsOf(method, channel) {
+		if p.until.After(now) { // Slack has refused another one meanwhile
+			return putOffError{errNoTurn, p.turn(now, e).Sub(now)}
+		}
+	}
+	return nil
+}
+
+// take reserves the turn of a call, if that is now or soon, and returns how long to wait for it.
+func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	applicable := l.limitsOf(method, channel)
+	changes, counted := l.limitFor(changing).meter.(*window)
+	if e.WillChange && creating[method] && counted && !changes.room(now, PriorityLast) {
+		return 0, putOffError{errNoTurn, redrawAgain}
+	}
+	var wait, turn time.Duration
+	for _, p := range applicable {
+		need := p.wait(now, e)
+		if need > patience || p.queued(now, e) {
+			turn = max(turn, p.turn(now, e).Sub(now))
+		}
+		wait = max(wait, need)
+	}
+	if turn > 0 {
+		return 0, putOffError{errNoTurn, max(turn, wait)}
+	}
+	for _, p := range applicable {
+		p.take(now.Add(wait))
+	}
+	switch {
+	case !counted:
+	case e.WillChange && creating[method]:
+		changes.keep(now)
+	case e.UsesReserved && method == changing:
+		changes.use()
+	}
+	return wait, nil
+}
+
+// redrawAgain is the time to the next try of a message for which no update could be reserved.
+const redrawAgain = 5 * time.Second
+
+// creating lists the methods that make a message which may have to be updated.
+var creating = map[string]bool{posting: true, "chat.startStream": true}
+
+// scarce reports whether so many messages are being updated that chat.update should be avoided if there is an
+// alternative.
+func (l *rateLimiter) scarce() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changes, counted := l.limitFor(changing).meter.(*window)
+	return counted && !changes.room(time.Now(), PriorityTransient)
+}
+
+// maxLimits bounds the number of limits in memory: there is one for each channel.
+const maxLimits = 1000
+
+// limitsOf returns the limits of a call: its method's, and for a post also its channel's. The caller holds l.mu.
+func (l *rateLimiter) limitsOf(method, channel string) []*callLimit {
+	out := []*callLimit{l.limitFor(method)}
+	if channel != "" {
+		out = append(out, l.limitFor(method+" "+channel))
+	}
+	return out
+}
+
+func (l *rateLimiter) limitFor(key string) *callLimit {
+	if p, ok := l.limits[key]; ok {
+		return p
+	}
+	if now := time.Now(); len(l.limits) >= maxLimits {
+		for k, p := range l.limits {
+			if _, lasting := limits[k]; !lasting && p.over(now) {
+				delete(l.limits, k)
+			}
+		}
+	}
+	p := &callLimit{key: key}
+	if l.limited {
+		p.meter = published(key)
+	}
+	l.limits[key] = p
+	return p
+}
+
+// hold stops the calls of a method for as long as Slack asked. For posts Slack does not say whether the refusal
+// concerns the channel or the workspace. hold assumes the channel, unless another channel is refused at the same time.
+func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	until := now.Add(wait)
+	applicable := l.limitsOf(method, channel)
+	p := applicable[len(applicable)-1]
+	if channel != "" {
+		if l.refused == channel || !l.refusals.After(now) {
+			applicable = applicable[1:]
+		}
+		l.refused, l.refusals = channel, until
+	}
+	for _, held := range applicable {
+		held.until = latest(held.until, until)
+	}
+	if p.meter == nil { // Slack does apply its limits
+		p.meter = published(p.key)
+	}
+	if b, ok := p.meter.(*bucket); ok { // more of it was used than we counted
+		b.paid = latest(b.paid, until.Add(time.Duration(b.burst-1)*b.every))
+	}
+	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
+}
+
+// defaultRetryAfter is how long to wait if Slack does not say.
+const defaultRetryAfter = 5 * time.Second
+
+// retryAfter returns how long Slack asks to wait.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return defaultRetryAfter
+	}
+	return max(time.Duration(seconds)*time.Second, time.Second)
+}

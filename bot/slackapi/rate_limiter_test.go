@@ -1,0 +1,378 @@
+package slackapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// limiterHarness is a Slack that notes every call that comes through the rate limiter, and answers as a test says.
+type limiterHarness struct {
+	*testing.T
+	api    *Client
+	gov    *rateLimiter
+	log    *lockedBuffer
+	began  time.Time
+	answer func(c passed) (*http.Response, error) // nil: everything is well
+
+	mu     sync.Mutex
+	calls  []passed
+	counts map[Call]int
+}
+
+// passed is a call that was made.
+type passed struct {
+	method, channel, text string
+	at                    time.Duration // since the test began
+}
+
+func newLimiterHarness(t *testing.T, unlimited bool) *limiterHarness {
+	g := &limiterHarness{T: t, log: new(lockedBuffer), began: time.Now(), counts: map[Call]int{}}
+	g.api = New(Options{
+		BotToken: "xoxb-1", Log: slog.New(slog.NewTextHandler(g.log, nil)), HTTP: &http.Client{Transport: g, Timeout: 20 * time.Second}, Unlimited: unlimited,
+		Count: func(c Call) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.counts[c]++
+		},
+	})
+	g.gov = g.api.limiter
+	return g
+}
+
+// RoundTrip is Slack.
+func (g *limiterHarness) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	c := passed{strings.TrimPrefix(req.URL.Path, "/api/"), form.Get("channel"), form.Get("text"), time.Since(g.began)}
+	g.mu.Lock()
+	g.calls = append(g.calls, c)
+	answer := g.answer
+	g.mu.Unlock()
+	if answer != nil {
+		if resp, err := answer(c); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	return response(http.StatusOK, `{"ok":true,"channel":"C1","ts":"1.1"}`), nil
+}
+
+func response(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// limited is a refusal with the time to wait.
+func limited(seconds int) *http.Response {
+	resp := response(http.StatusTooManyRequests, `{"ok":false,"error":"ratelimited"}`)
+	resp.Header.Set("Retry-After", fmt.Sprint(seconds))
+	return resp
+}
+
+func (g *limiterHarness) post(p Priority, channel, text string) error {
+	_, _, err := g.api.PostMessageContext(WithCallPriority(g.Context(), CallPriority{Priority: p}), channel, slack.MsgOptionText(text, false))
+	return err
+}
+
+func (g *limiterHarness) update(p Priority) error {
+	_, _, _, err := g.api.UpdateMessageContext(WithCallPriority(g.Context(), CallPriority{Priority: p}), "C1", "1.1", slack.MsgOptionText("x", false))
+	return err
+}
+
+// insist makes a call as the scheduler does: when it is put off it is tried again when it is told to.
+func (g *limiterHarness) insist(p Priority, call func(context.Context) error) {
+	for again := false; ; again = true {
+		err := call(WithCallPriority(g.Context(), CallPriority{Priority: p, Retry: again}))
+		if err == nil {
+			return
+		}
+		err = WithDelay(err)
+		var put putOffError
+		if !errors.As(err, &put) || put.After() <= 0 {
+			g.Errorf("refused with %v", err)
+			return
+		}
+		time.Sleep(put.After())
+	}
+}
+
+func (g *limiterHarness) insistOnPost(p Priority, channel, text string) {
+	g.insist(p, func(ctx context.Context) error {
+		_, _, err := g.api.PostMessageContext(ctx, channel, slack.MsgOptionText(text, false))
+		return err
+	})
+}
+
+// made are the calls of a method so far, in order.
+func (g *limiterHarness) made(method string) (out []passed) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.calls {
+		if c.method == method {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// heard is how many calls were made so far.
+func (g *limiterHarness) heard() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.calls)
+}
+
+func (g *limiterHarness) wantPutOff(err error, least, most time.Duration) {
+	g.Helper()
+	var put putOffError
+	if !errors.As(WithDelay(err), &put) || put.After() < least || put.After() > most {
+		g.Errorf("%v (%s); want it put off for %s to %s", err, put.After(), least, most)
+	}
+}
+
+// Whatever stays within Slack's limits goes at once.
+func TestNothingWaitsBelowTheLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		for minute := range 5 {
+			for i := range 35 {
+				if err := g.update(PriorityLast); err != nil {
+					t.Fatal(err)
+				}
+				if err := g.post(PriorityLast, fmt.Sprint("C", i), "x"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := g.api.GetUserInfoContext(t.Context(), "U1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if since := time.Since(g.began); since != time.Duration(minute)*61*time.Second {
+				t.Fatalf("in minute %d calls within the limits took until %s", minute, since)
+			}
+			time.Sleep(61 * time.Second)
+		}
+	})
+}
+
+// A thousand answers for one channel: one a second after a burst, in order, and cards for the same channel, forms and
+// other channels wait for none of them.
+func TestOrderOfPosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		var all sync.WaitGroup
+		for i := range 1000 {
+			all.Go(func() { g.insistOnPost(PriorityLast, "C1", fmt.Sprint("answer ", i)) })
+			synctest.Wait() // they come in this order
+		}
+		if at := time.Since(g.began); at != 0 {
+			t.Errorf("whoever posts was held up for %s", at)
+		}
+		time.Sleep(100 * time.Second)
+		at := time.Since(g.began)
+		for i := range 2 {
+			if err := g.post(PriorityFirst, "C1", fmt.Sprint("card ", i)); err != nil {
+				t.Errorf("a card waits behind answers: %v", err)
+			}
+		}
+		if err := g.post(PriorityLast, "C2", "elsewhere"); err != nil {
+			t.Errorf("an answer in another channel waits: %v", err)
+		}
+		if _, err := g.api.OpenViewContext(WithCallPriority(t.Context(), CallPriority{Priority: PriorityUrgent}), "trigger", slack.ModalViewRequest{}); err != nil {
+			t.Errorf("a form waits: %v", err)
+		}
+		if waited := time.Since(g.began) - at; waited != 0 {
+			t.Errorf("they waited for %s", waited)
+		}
+		all.Wait()
+		posts := slices.DeleteFunc(g.made(posting), func(c passed) bool { return c.channel != "C1" })
+		if len(posts) != 1002 {
+			t.Fatalf("%d posts; want 1002", len(posts))
+		}
+		for i, c := range posts {
+			if i >= postBurst && c.at-posts[i-postBurst].at < postEvery {
+				t.Errorf("more than %d posts from %s to %s", postBurst, posts[i-postBurst].at, c.at)
+			}
+		}
+		if last := posts[1001].at; last > 1010*postEvery {
+			t.Errorf("the last was posted after %s", last)
+		}
+		answers := slices.DeleteFunc(posts, func(c passed) bool { return strings.HasPrefix(c.text, "card") })
+		for i, c := range answers {
+			var n int
+			if _, err := fmt.Sscanf(c.text, "answer %d", &n); err != nil || max(i-n, n-i) > 100 { // one whose turn another took at the same moment comes some turns later
+				t.Errorf("the answer that was wanted as number %d comes as number %d", n, i)
+			}
+		}
+	})
+}
+
+// Of a method's calls a minute, some are kept for what goes first; and what somebody waits for does not ask.
+func TestSharesOfAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		for _, c := range []struct {
+			p     Priority
+			until int
+		}{{PriorityTransient, 20}, {PriorityLast, 35}, {PriorityReply, 43}, {PriorityNormal, 45}, {PriorityFirst, 50}} {
+			for len(g.made("chat.update")) < c.until {
+				if err := g.update(c.p); err != nil {
+					t.Fatalf("update %d: %v", len(g.made("chat.update"))+1, err)
+				}
+			}
+			g.wantPutOff(g.update(c.p), time.Minute, 62*time.Second)
+		}
+		if err := g.update(PriorityUrgent); err != nil {
+			t.Errorf("what somebody waits for was put off: %v", err)
+		}
+		time.Sleep(61 * time.Second)
+		if err := g.update(PriorityFirst); err != nil {
+			t.Errorf("after a minute: %v", err)
+		}
+	})
+}
+
+// After a refusal nothing of the kind is asked before the time that Slack names: of posts in that channel, and of all
+// posts once a second channel is refused too.
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, true)
+		refuse := map[string]int{"C1": 30, "C2": 60}
+		g.answer = func(c passed) (*http.Response, error) {
+			wait := refuse[c.channel]
+			delete(refuse, c.channel)
+			if c.method != posting || wait == 0 {
+				return nil, nil
+			}
+			return limited(wait), nil
+		}
+		g.wantPutOff(g.post(PriorityNormal, "C1", "x"), 30*time.Second, 30*time.Second)
+		time.Sleep(10 * time.Second)
+		g.wantPutOff(g.post(PriorityUrgent, "C1", "x"), 20*time.Second, 21*time.Second)
+		if err := g.post(PriorityLast, "C3", "x"); err != nil {
+			t.Errorf("another channel: %v", err)
+		}
+		if err := g.update(PriorityLast); err != nil {
+			t.Errorf("another method: %v", err)
+		}
+		g.wantPutOff(g.post(PriorityNormal, "C2", "x"), time.Minute, time.Minute) // refused by Slack
+		for _, channel := range []string{"C1", "C2", "C3"} {
+			g.wantPutOff(g.post(PriorityFirst, channel, "x"), 59*time.Second, 62*time.Second)
+		}
+		if n := len(g.made(posting)); n != 3 {
+			t.Errorf("Slack was asked %d times; want 3", n)
+		}
+		time.Sleep(time.Minute)
+		for _, channel := range []string{"C1", "C2", "C3"} {
+			if err := g.post(PriorityUrgent, channel, "x"); err != nil {
+				t.Errorf("when the time is over, in %s: %v", channel, err)
+			}
+		}
+		if got := g.counts[Call{posting, CallLimited}]; got != 2 {
+			t.Errorf("%d refusals were counted", got)
+		}
+	})
+}
+
+// Slack's refusals come as it likes, with or without a time. Everything is posted once it allows it, and nothing
+// earlier.
+func TestRefusalsWithoutATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		g.answer = func(c passed) (*http.Response, error) {
+			if c.at < 20*time.Second {
+				return response(http.StatusTooManyRequests, ""), nil
+			}
+			return nil, nil
+		}
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() { g.insistOnPost(PriorityNormal, "C1", fmt.Sprint(i)) })
+		}
+		all.Wait()
+		posts := g.made(posting)
+		for i, c := range posts[1:] {
+			if before := posts[i]; before.at < 20*time.Second && c.at != before.at && c.at-before.at < defaultRetryAfter {
+				t.Errorf("asked again after %s", c.at-before.at)
+			}
+		}
+		if first := slices.IndexFunc(posts, func(c passed) bool { return c.at >= 20*time.Second }); first < 0 || len(posts)-first != 20 || first > 25 {
+			t.Errorf("%d calls, the first that is taken is number %d", len(posts), first)
+		}
+	})
+}
+
+// A message that will have to be changed is posted only where a change is to be had for it, and that change finds its
+// room.
+func TestRoomForAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		post := func(i int) error {
+			_, _, err := g.api.PostMessageContext(WithCallPriority(g.Context(), CallPriority{Priority: PriorityLast, WillChange: true}), fmt.Sprint("C", i), slack.MsgOptionText("x", false))
+			return err
+		}
+		settle := func() error {
+			_, _, _, err := g.api.UpdateMessageContext(WithCallPriority(g.Context(), CallPriority{Priority: PriorityLast, UsesReserved: true}), "C1", "1.1", slack.MsgOptionText("x", false))
+			return err
+		}
+		for i := range 35 {
+			if err := post(i); err != nil {
+				t.Fatalf("post %d: %v", i, err)
+			}
+		}
+		g.wantPutOff(post(35), redrawAgain, redrawAgain)
+		if err := g.post(PriorityLast, "C35", "x"); err != nil {
+			t.Errorf("a message that stays as it is: %v", err)
+		}
+		if err := g.update(PriorityTransient); err == nil {
+			t.Error("a passing state took room that is kept")
+		}
+		if !g.gov.scarce() {
+			t.Error("changes are not scarce")
+		}
+		for i := range 35 {
+			if err := settle(); err != nil {
+				t.Fatalf("change %d: %v", i, err)
+			}
+		}
+		time.Sleep(minute)
+		if err := post(36); err != nil || g.gov.scarce() {
+			t.Errorf("after a minute: %v", err)
+		}
+	})
+}
+
+// lockedBuffer holds what is logged.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

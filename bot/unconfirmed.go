@@ -1,0 +1,256 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// unconfirmedPosts tracks posts of this process whose delivery is unconfirmed, and the results of searches for such
+// posts. It orders events with a counter, because the system clock may be changed.
+type unconfirmedPosts struct {
+	mu    sync.Mutex
+	count uint64
+	begun map[string]uint64 // by outbox message: when a post of it was last under way
+	found map[destination]historyScan
+}
+
+// historyScan is the result of one search: the messages of outbox messages found in one place since a time of Slack's
+// clock.
+type historyScan struct {
+	since   time.Time // zero: no lower limit
+	at      uint64
+	parts   map[round]map[int]string // ts by part
+	unnamed string                   // the bot's newest message without metadata; a stream has none until it ends
+}
+
+// round identifies an outbox message between two losses of its message. Messages of earlier rounds no longer belong to
+// it.
+type round struct {
+	surface string
+	n       uint64
+}
+
+func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
+
+// now increments and returns the counter. p.mu is held.
+func (p *unconfirmedPosts) now() uint64 {
+	p.count++
+	return p.count
+}
+
+// moment returns a count after everything recorded so far, and before everything recorded later.
+func (p *unconfirmedPosts) moment() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now()
+}
+
+// underWay records that a post of an outbox message is under way. It is called before the post, and again after it if
+// the outcome is not recorded yet, because a search in between may have missed the post. It reports whether an earlier
+// post is unconfirmed.
+func (p *unconfirmedPosts) underWay(surface string) (before bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.begun == nil {
+		p.begun = map[string]uint64{}
+	}
+	_, before = p.begun[surface]
+	p.begun[surface] = p.now()
+	return before
+}
+
+// recorded records that the outcome of an outbox message's posts is known.
+func (p *unconfirmedPosts) recorded(surface string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.begun, surface)
+}
+
+// unconfirmedSince reports whether a message of an outbox message may exist without being recorded, and since when.
+// That is so if an answer was lost, or if another process made the outbox message (ours is false). In the latter case
+// since is zero, before everything in this process.
+func (p *unconfirmedPosts) unconfirmedSince(s store.OutboxMessage, ours bool) (since uint64, doubtful bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since, doubtful = p.begun[s.ID]
+	return since, doubtful || !ours
+}
+
+// known returns the messages of an outbox message from an earlier search, if that search took place after doubt.
+func (p *unconfirmedPosts) known(s store.OutboxMessage, at destination, doubt uint64) (parts map[int]string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, ok := p.found[at]
+	if !ok || f.since.After(s.After) || f.at <= doubt {
+		return nil, false
+	}
+	return f.of(s), true
+}
+
+// of returns the messages of an outbox message. A draft's message may not carry its id yet.
+func (f historyScan) of(s store.OutboxMessage) map[int]string {
+	parts := f.parts[roundOf(s)]
+	if _, named := parts[0]; named || !s.Drafted || f.unnamed == "" {
+		return parts
+	}
+	parts = maps.Clone(parts)
+	if parts == nil {
+		parts = map[int]string{}
+	}
+	parts[0] = f.unnamed
+	return parts
+}
+
+// maxFound is the maximum number of places with remembered results.
+const maxFound = 1000
+
+func (p *unconfirmedPosts) note(at destination, f historyScan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil || len(p.found) >= maxFound {
+		p.found = map[destination]historyScan{}
+	}
+	p.found[at] = f
+}
+
+// Limits of the search for a message whose post was not confirmed. The search goes back to the creation of the outbox
+// message by Slack's clock, or to the page limit.
+const (
+	scanPages  = 10
+	scanLimit  = 200
+	scanMargin = time.Minute // between the clocks of Slack's machines
+)
+
+// findPosted returns the unrecorded messages of an outbox message, by part. One search of a place serves all outbox
+// messages there.
+func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, at destination) (map[int]string, error) {
+	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s))
+	if !doubtful {
+		return nil, nil
+	}
+	if parts, ok := b.unconfirmed.known(s, at, doubt); ok {
+		return parts, nil
+	}
+	f := historyScan{since: s.After, at: b.unconfirmed.moment(), parts: map[round]map[int]string{}}
+	oldest := oldestOf(s)
+	cursor := ""
+	for range scanPages {
+		messages, next, err := b.scanHistory(ctx, at, oldest, cursor)
+		code := slackapi.ErrorCode(err)
+		if code == errNoThread.Err && at.thread != "" {
+			return nil, b.findUnnamed(ctx, me, s, at.channel, oldest)
+		}
+		if slackapi.IsUnreachable(code) {
+			b.Log.Warn("the bot can't read where it posts, so a message may appear twice", "channel", at.channel, "cause", code)
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range messages {
+			of, part, ours := namedPart(me, m)
+			if !ours {
+				if isUnnamed(me, m) && m.Timestamp > f.unnamed && !b.isShown(ctx, at.channel, m.Timestamp) {
+					f.unnamed = m.Timestamp
+				}
+				continue
+			}
+			if f.parts[of] == nil {
+				f.parts[of] = map[int]string{}
+			}
+			f.parts[of][part] = m.Timestamp
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	if cursor == "" || at.thread == "" { // a channel is read from the newest message, and one page limit applies to all searches; a thread is read from the oldest
+		b.unconfirmed.note(at, f)
+	}
+	return f.of(s), nil
+}
+
+// oldestOf returns the earliest time of messages of an outbox message, or "" if it is unknown.
+func oldestOf(s store.OutboxMessage) string {
+	if s.After.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
+}
+
+// findUnnamed deletes messages that Slack posted to a whole channel because their thread is gone, and that were not
+// recorded.
+func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
+	cursor := ""
+	for range scanPages {
+		messages, next, err := b.scanHistory(ctx, destination{channel: channel}, oldest, cursor)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if of, _, ours := namedPart(me, m); ours && of == roundOf(s) {
+				if err := b.takeBack(ctx, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
+					return err
+				}
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	return fmt.Errorf("conversations.replies: %w", errNoThread)
+}
+
+// scanHistory reads one page of a thread or of a channel.
+func (b *Bot) scanHistory(ctx context.Context, at destination, oldest, cursor string) ([]slack.Message, string, error) {
+	if at.thread != "" {
+		messages, _, next, err := b.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+			ChannelID: at.channel, Timestamp: at.thread, Oldest: oldest, Cursor: cursor, Limit: scanLimit, IncludeAllMetadata: true,
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("conversations.replies: %w", slackapi.WithDelay(err))
+		}
+		return messages, next, nil
+	}
+	h, err := b.api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
+		ChannelID: at.channel, Oldest: oldest, Cursor: cursor, Limit: scanLimit, IncludeAllMetadata: true,
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("conversations.history: %w", slackapi.WithDelay(err))
+	}
+	return h.Messages, h.ResponseMetaData.NextCursor, nil
+}
+
+// isUnnamed reports whether a message is the bot's own and has no metadata. Messages with files have none either, and
+// are excluded.
+func isUnnamed(me directory.Self, m slack.Message) bool {
+	mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot
+	return mine && m.Metadata.EventType == "" && len(m.Files) == 0 && m.SubType == ""
+}
+
+// isShown reports whether a message is recorded for an outbox message that is not a draft. Slack may have dropped its
+// metadata.
+func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
+	s, _, err := b.Workflow.Delivery(ctx, channel, ts)
+	return err == nil && !s.Drafted
+}
+
+// namedPart returns the outbox message, round and part that a message of the bot shows.
+func namedPart(me directory.Self, m slack.Message) (of round, part int, ok bool) {
+	of.surface, ok = m.Metadata.EventPayload["surface"].(string)
+	times, _ := m.Metadata.EventPayload["round"].(float64)
+	n, _ := m.Metadata.EventPayload["part"].(float64)
+	of.n = uint64(times)
+	mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot
+	return of, int(n), ok && mine && m.Metadata.EventType == messageEvent
+}

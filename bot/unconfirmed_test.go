@@ -1,0 +1,54 @@
+package bot
+
+import (
+	"testing"
+	"time"
+
+	"countersign/store"
+)
+
+// What was found in a place says nothing of a post that was under way meanwhile, or of messages from before the time
+// since which it was looked for them.
+func TestKnownPosts(t *testing.T) {
+	const place = "C1"
+	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
+	var p unconfirmedPosts
+	look := func(since time.Time) {
+		p.note(destination{channel: place}, historyScan{since: since, at: p.moment(), parts: map[round]map[int]string{{"s", 1}: {0: "1.1"}}})
+	}
+	known := func(s store.OutboxMessage, ours bool) bool {
+		doubt, doubtful := p.unconfirmedSince(s, ours)
+		_, ok := p.known(s, destination{channel: place}, doubt)
+		return !doubtful || ok
+	}
+	expect := func(what string, got, want bool) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: known %t, want %t", what, got, want)
+		}
+	}
+	own, foreign := store.OutboxMessage{ID: "own", After: at(2)}, store.OutboxMessage{ID: "foreign", After: at(2)}
+	expect("ours, never posted", known(own, true), true)
+	expect("another process's, never looked for", known(foreign, false), false)
+	look(at(1))
+	expect("another process's, looked for", known(foreign, false), true)
+	expect("another process's, older than what was looked at", known(store.OutboxMessage{ID: "foreign", After: at(0)}, false), false)
+	expect("another process's, nobody knows how old", known(store.OutboxMessage{ID: "foreign"}, false), false)
+	p.underWay(own.ID)
+	expect("posted since", known(own, true), false)
+	look(at(1))
+	p.underWay(own.ID)
+	expect("looked for while it was under way", known(own, true), false)
+	look(time.Time{})
+	expect("looked for since, all of it", known(own, true), true)
+	expect("nobody knows how old, and all of it was looked at", known(store.OutboxMessage{ID: "foreign"}, false), true)
+	p.underWay(own.ID)
+	p.recorded(own.ID)
+	expect("recorded", known(own, true), true)
+	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, destination{channel: place}, 0); parts[0] != "1.1" {
+		t.Errorf("found %v", parts)
+	}
+	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, destination{channel: place}, 0); !ok || len(parts) != 0 {
+		t.Errorf("a message of an earlier round was found: %v", parts)
+	}
+}

@@ -1,0 +1,133 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// Workflow is the part of the workflow that the bot uses. *workflow.Workflow implements it.
+type Workflow interface {
+	Intake
+	Decisions
+	Permissions
+	People
+	Outbox
+	Views
+}
+
+var _ Workflow = (*workflow.Workflow)(nil)
+
+// Intake receives deliveries from Slack. Each delivery is durable before it is acknowledged, and is closed by the
+// transaction that handles it.
+type Intake interface {
+	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
+	Remember(ctx context.Context, row store.Inbox) error
+	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
+	Done(ctx context.Context, inbox, note string) error
+	Deadly(inbox string) int
+	Abandon(ctx context.Context, inbox, user string) error
+	ReceiveMessage(ctx context.Context, u workflow.IncomingMessage) (workflow.MessageResult, error)
+	Deleted(ctx context.Context, x workflow.Deletion) error
+	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
+	ThreadGone(ctx context.Context, conversation string) error
+	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
+	ChannelRestored(ctx context.Context, inbox, channel string) error
+	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
+}
+
+// Decisions handles people's actions on requests, turns and runs: clicks, forms and commands.
+type Decisions interface {
+	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
+	Unbundle(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	Revoke(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	Say(ctx context.Context, c workflow.Click, kind approvers.RemarkKind) (approvers.Request, error)
+	Reply(ctx context.Context, c workflow.Click, question int) (approvers.Request, error)
+	HandOn(ctx context.Context, c workflow.Click, to approvers.Identity) (approvers.Request, error)
+	Withdraw(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	WithdrawSome(ctx context.Context, c workflow.Click, requests []string) (approvers.Request, error)
+	WithdrawAll(ctx context.Context, c workflow.Click) error
+	Report(ctx context.Context, c workflow.Click, what workflow.Report) error
+	RetryUnknown(ctx context.Context, c workflow.Click) error
+	TryAgain(ctx context.Context, c workflow.Click) error
+	Halt(ctx context.Context, c workflow.Click) error
+	AnswerModelQuestion(ctx context.Context, c workflow.Click, option int) error
+	Respond(ctx context.Context, c workflow.Click, values json.RawMessage) error
+	Decline(ctx context.Context, c workflow.Click) error
+	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
+	PauseBy(ctx context.Context, c workflow.Click) error
+	ResumeBy(ctx context.Context, c workflow.Click) error
+	Refuse(ctx context.Context, c workflow.Click, denied *approvers.Denied, anew string, named ...string) error
+}
+
+// Permissions handles grants, under which calls may run without approval for a while.
+type Permissions interface {
+	GrantMore(ctx context.Context, c workflow.Click, a approvers.Allowance) (approvers.Request, error)
+	AcceptGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	DeclineGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	RevokeGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	Grants(ctx context.Context, who approvers.PersonID) (out []workflow.GrantView, err error)
+	SendGrants(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
+}
+
+// People handles availability. The bot looks people up, and the workflow decides what follows.
+type People interface {
+	StageSnapshot(ctx context.Context, request string) (workflow.StageSnapshot, error)
+	ResolveAvailability(ctx context.Context, timer store.Timer, roll workflow.StageSnapshot, people []approvers.Presence) error
+	Remind(ctx context.Context, timer store.Timer, roll workflow.StageSnapshot, people []approvers.Presence) error
+	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
+	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
+	Depart(ctx context.Context, timer store.Timer, roles []string) error
+	Away(ctx context.Context) (away map[string]approvers.Absence, err error)
+	Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error)
+	StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error)
+}
+
+// Outbox tracks the messages that Slack must show, and their delivery.
+type Outbox interface {
+	Made(s store.OutboxMessage) bool
+	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
+	Delivered(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage) error
+	Unchanged(ctx context.Context, s store.OutboxMessage) error
+	Removed(ctx context.Context, s store.OutboxMessage) error
+	Replace(ctx context.Context, s store.OutboxMessage) error
+	Unreachable(ctx context.Context, surface, cause, lost string) error
+	Expand(ctx context.Context, surface string, users []string) error
+	MarkLost(ctx context.Context, s store.OutboxMessage) error
+	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
+	Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error)
+	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
+	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
+	StepOf(ctx context.Context, call string) (surface string, err error)
+	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
+	OpenHome(ctx context.Context, inbox, user, part string, page int) error
+	HomeShown(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage, looks string) error
+	HomeUnchanged(ctx context.Context, s store.OutboxMessage) error
+	HomeRefused(ctx context.Context, s store.OutboxMessage, why string) error
+	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
+	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
+	Wake()
+}
+
+// Views reads values from one snapshot of the store.
+type Views interface {
+	Policy() *approvers.Policy
+	Admits(schema, values json.RawMessage) error
+	Request(ctx context.Context, id string) (req approvers.Request, err error)
+	Execution(ctx context.Context, id string) (e approvers.Execution, err error)
+	RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error)
+	Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error)
+	Chain(ctx context.Context, request string) (records []approvers.AuditRecord, err error)
+	View(ctx context.Context, surface string) (workflow.ViewModel, error)
+	TurnView(ctx context.Context, turn string) (workflow.ViewModel, error)
+	SeeOn(ctx context.Context, m *workflow.ViewModel, ref string) error
+	SeeTelling(ctx context.Context, answer string, steps []int) (workflow.ViewModel, error)
+	PendingItems(ctx context.Context) (list []workflow.PendingItem, more bool, err error)
+	Locate(ctx context.Context, w workflow.PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error)
+	Paused(ctx context.Context) (p workflow.Pause, err error)
+	PauseImpact(ctx context.Context) (s workflow.PauseImpact, p workflow.Pause, err error)
+}

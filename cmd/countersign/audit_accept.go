@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+)
+
+// acceptOptions identify the lost part, with the reason for accepting the loss.
+type acceptOptions struct {
+	Head   uint64 `json:"head"`
+	Reason string `json:"reason"`
+}
+
+func auditAcceptLossCommand() *cobra.Command {
+	var o acceptOptions
+	cmd := &cobra.Command{
+		Use:   "accept-loss --head NUMBER --reason WHY",
+		Short: "Goes on with a store that is older than its signed heads",
+		Long: `A bot whose store lacks the newest of its signed heads does not begin: an old copy was put in the store's place, or another store was, and what has run since would
+run again. Where nothing newer is left, this command says that what the store lacks is lost. NUMBER is that of the newest head, as the bot and /readyz say it.
+
+The store is checked first. What could act twice is closed as it is by "countersign restore": requests that were open are voided, runs under way count as unknown,
+turns stop, and grants end. It is recorded with your name. The file of signed heads is kept beside, and a new one begins. A bot that is held then goes on by itself.`,
+		Example: `  countersign audit accept-loss --head 5120 --reason "the disk is gone, this copy of Monday is all there is"`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Head == 0 {
+				return cli.Misused("name the newest head that the store lacks, as /readyz and the log of the bot do: --head NUMBER")
+			}
+			if err := checkReason(&o.Reason); err != nil {
+				return err
+			}
+			return acceptLossTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().Uint64Var(&o.Head, "head", 0, "the number of the newest head that the store lacks")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, for the history")
+	return cmd
+}
+
+var acceptLossTask = task[acceptOptions]{"audit accept-loss", true, acceptLoss}
+
+func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
+	if !w.rests {
+		return cli.AnswerNo("there is no loss to accept: the bot is at work on this store")
+	}
+	older, err := audit.FindOlder(ctx, w.path, w.audit.Heads, w.store)
+	switch {
+	case err != nil:
+		return err
+	case older == nil:
+		return cli.AnswerNo("there is no loss to accept: the store has the newest of the signed heads that are kept for it")
+	case older.Number != o.Head:
+		return cli.AnswerNo("%s: that is the head to name, and not %d", older.What(), o.Head)
+	}
+	var c copied
+	if err := c.check(ctx, w.store); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	wf, err := w.bare()
+	if err != nil {
+		return err
+	}
+	unseen, err := wf.Unseen(ctx)
+	if err == nil {
+		err = wf.Restored(ctx, workflow.Restoration{Who: w.who, Taken: c.last, Loss: &workflow.Loss{
+			Head: older.Number, Records: older.Head.Size, At: older.Head.At, Hash: hex.EncodeToString(older.Hash[:]), Reason: o.Reason,
+		}})
+	}
+	if err != nil {
+		return cli.CouldNot("what is open in the store can't be closed; try again: %w", err)
+	}
+	fmt.Fprintf(w.out, "Accepted as %s: %s. The store has %s\n", w.who, older.What(), c.what())
+	if err := headsAside(w.out, w.audit.Heads, ""); err != nil {
+		return err
+	}
+	printUnseen(w.out, unseen)
+	fmt.Fprintln(w.out, "What was open in it is closed. When the bot begins, people are told; have them check what happened since.")
+	return nil
+}

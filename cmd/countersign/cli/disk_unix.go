@@ -1,0 +1,16 @@
+//go:build linux || darwin
+
+package cli
+
+import (
+	"syscall"
+)
+
+// FreeSpace is how many bytes can be written below a directory. It is false if that is not known.
+func FreeSpace(dir string) (uint64, bool) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, false
+	}
+	return s.Bavail * uint64(s.Bsize), true
+}

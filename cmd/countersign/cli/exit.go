@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit codes. They are part of the operator's contract.
+const (
+	ExitDone   = 0
+	ExitNo     = 1 // it ran, and the answer is no
+	ExitUsage  = 2 // wrong usage or configuration
+	ExitFailed = 3 // it could not run
+)
+
+// Error is an error with the exit code of the process. Its text is a sentence that says what to do.
+type Error struct {
+	Code int
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// AnswerNo is the error of a command that ran, and whose answer is no.
+func AnswerNo(format string, args ...any) error {
+	return &Error{ExitNo, fmt.Errorf(format, args...)}
+}
+
+// Misused is the error of wrong usage or configuration.
+func Misused(format string, args ...any) error {
+	return &Error{ExitUsage, fmt.Errorf(format, args...)}
+}
+
+// CouldNot is the error of a command that could not run.
+func CouldNot(format string, args ...any) error {
+	return &Error{ExitFailed, fmt.Errorf(format, args...)}
+}
+
+// Code is the exit code for an error. One without a code happened while the command ran: ExitFailed.
+func Code(err error) int {
+	var e *Error
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &e):
+		return e.Code
+	}
+	return ExitFailed
+}

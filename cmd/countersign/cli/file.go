@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// WholeFile writes a file that appears under its name when all of it is written and synced, and not before. Only its
+// owner can read it.
+func WholeFile(path string, write func(*os.File) error) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return CouldNot("%s can't be written; choose another place: %w", path, err)
+	}
+	if err := write(f); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if err := errors.Join(f.Sync(), f.Close(), os.Rename(f.Name(), path)); err != nil {
+		return errors.Join(CouldNot("%s can't be written: %w", path, err), os.Remove(f.Name()))
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return CouldNot("%s is written, and may be lost in a power failure: %w", path, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return CouldNot("%s is written, and may be lost in a power failure: %w", path, err)
+	}
+	return nil
+}
+
+// Output counts what a command prints, and keeps the first error of writing it.
+type Output struct {
+	W       io.Writer
+	Written int
+	Err     error
+}
+
+func (s *Output) Write(p []byte) (int, error) {
+	n, err := s.W.Write(p)
+	if s.Written += n; err != nil && s.Err == nil {
+		s.Err = err
+	}
+	return n, err
+}

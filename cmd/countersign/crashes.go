@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// crashes is a file beside the store that records the current work of the process, so that the next process knows what
+// was in progress when this one died. It is written without syncs: the data of a killed process is in the system's
+// cache, and work of the bot can't cause a power loss. It contains no decisions; if it is missing, the counts start
+// again.
+//
+// Each line is an event: "+ KIND REF", work begins; "- KIND REF", work ends; "! KIND REF N", N processes died during
+// it.
+type crashes struct {
+	path string
+	log  *slog.Logger
+
+	mu       sync.Mutex
+	file     *os.File // nil: recording has stopped
+	size     int
+	underWay map[atWork]bool
+	died     map[atWork]int
+	order    []atWork // keys of died, oldest first
+}
+
+// atWork identifies a piece of work, such as a model step of a turn.
+type atWork struct{ kind, ref string }
+
+const (
+	crashesRewritten = 256 << 10 // size in bytes at which the file is rewritten with only the relevant lines
+	crashesKept      = 1000      // maximum number of entries in died
+)
+
+// openCrashes reads the work of the previous process and starts a new file. Errors don't prevent the start.
+func openCrashes(path string, log *slog.Logger) *crashes {
+	c := &crashes{path: path, log: log, underWay: map[atWork]bool{}, died: map[atWork]int{}}
+	raw, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.complain(err)
+	}
+	c.read(raw)
+	for w := range c.underWay {
+		c.count(w, c.died[w]+1)
+		log.Warn("the process before ended while it was at this", "kind", w.kind, "ref", w.ref, "times", c.died[w])
+	}
+	clear(c.underWay)
+	if err := c.rewrite(); err != nil {
+		c.complain(err)
+	}
+	return c
+}
+
+// read parses lines. It ignores an incomplete last line.
+func (c *crashes) read(raw []byte) {
+	raw = raw[:bytes.LastIndexByte(raw, '\n')+1]
+	for s := bufio.NewScanner(bytes.NewReader(raw)); s.Scan(); {
+		kind, rest, _ := strings.Cut(strings.TrimLeft(s.Text(), "+-! "), " ")
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			continue
+		}
+		ref, _ := strconv.Unquote(quoted)
+		w := atWork{kind, ref}
+		switch s.Text()[0] {
+		case '+':
+			c.underWay[w] = true
+		case '-':
+			delete(c.underWay, w)
+		case '!':
+			if n, err := strconv.Atoi(strings.TrimSpace(rest[len(quoted):])); err == nil {
+				c.count(w, n)
+			}
+		}
+	}
+}
+
+func (c *crashes) count(w atWork, n int) {
+	if _, known := c.died[w]; !known {
+		c.order = append(c.order, w)
+	}
+	c.died[w] = n
+	for len(c.order) > crashesKept {
+		delete(c.died, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+// Begin records that work begins.
+func (c *crashes) Begin(kind, ref string) { c.note('+', atWork{kind, ref}) }
+
+// End records that work has ended, with any result.
+func (c *crashes) End(kind, ref string) { c.note('-', atWork{kind, ref}) }
+
+// Count returns how many processes died during the work.
+func (c *crashes) Count(kind, ref string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.died[atWork{kind, ref}]
+}
+
+// Forget resets the count.
+func (c *crashes) Forget(kind, ref string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := atWork{kind, ref}
+	if _, known := c.died[w]; !known {
+		return
+	}
+	delete(c.died, w)
+	for i := range c.order {
+		if c.order[i] == w {
+			c.order = append(c.order[:i], c.order[i+1:]...)
+			break
+		}
+	}
+	if c.file != nil {
+		if err := c.rewrite(); err != nil {
+			c.complain(err)
+		}
+	}
+}
+
+// stop records an orderly end of the process, so that the work in progress is not blamed for it. Nothing is recorded
+// afterwards.
+func (c *crashes) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == nil {
+		return
+	}
+	clear(c.underWay)
+	err := c.rewrite()
+	if c.file != nil {
+		err = errors.Join(err, c.file.Close())
+		c.file = nil
+	}
+	if len(c.died) == 0 {
+		err = os.Remove(c.path)
+	}
+	if err != nil {
+		c.complain(err)
+	}
+}
+
+func (c *crashes) note(sign byte, w atWork) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == nil {
+		return
+	}
+	if sign == '+' {
+		c.underWay[w] = true
+	} else {
+		delete(c.underWay, w)
+	}
+	line := fmt.Sprintf("%c %s %q\n", sign, w.kind, w.ref)
+	c.size += len(line)
+	if c.size > crashesRewritten {
+		if err := c.rewrite(); err != nil {
+			c.complain(err)
+		}
+		return
+	}
+	if _, err := c.file.WriteString(line); err != nil {
+		c.complain(err)
+	}
+}
+
+// rewrite replaces the file atomically.
+func (c *crashes) rewrite() error {
+	var b bytes.Buffer
+	for _, w := range c.order {
+		fmt.Fprintf(&b, "! %s %q %d\n", w.kind, w.ref, c.died[w])
+	}
+	for w := range c.underWay {
+		fmt.Fprintf(&b, "+ %s %q\n", w.kind, w.ref)
+	}
+	f, err := os.OpenFile(c.path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(b.Bytes()); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), c.path); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if c.file != nil {
+		err = c.file.Close()
+	}
+	c.file, c.size = f, b.Len()
+	return err
+}
+
+// complain logs once that recording failed, and stops it, so that it does not add to a full disk.
+func (c *crashes) complain(err error) {
+	c.log.Warn("what the bot is at can't be noted beside the store; a turn that ends the process is not stopped by itself until the next start", "file", c.path, "error", err)
+	if c.file != nil {
+		_ = c.file.Close() // nothing more is written to it
+		c.file = nil
+	}
+}

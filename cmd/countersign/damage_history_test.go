@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
+	"countersign/store"
+)
+
+// threeChains is a store with three chains of three records.
+func threeChains(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "store.db")
+	db, err := openStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(t.Context(), func(tx store.Tx) error {
+		for i, chain := range []string{"req_A", "req_B", "req_C"} {
+			var prev approvers.AuditRecord
+			for n, kind := range []approvers.AuditKind{approvers.AuditProposed, approvers.AuditApproved, approvers.AuditDamaged} {
+				a := approvers.AuditRecord{
+					Chain: chain, At: time.Unix(int64(3*i+n+1), 0).UTC(), Kind: kind, Facts: map[string]string{"tool": "pay", "state": "approved", "n": fmt.Sprint(n + 1)},
+				}.Link(prev)
+				if err := tx.AppendAudit(a, nil); err != nil {
+					return err
+				}
+				prev = a
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// flip changes a byte of records of the history, given as CHAIN/SEQ, and leaves the checksums as they are.
+func flip(t *testing.T, path string, records ...string) {
+	t.Helper()
+	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := 0
+	err = raw.Update(func(tx *bbolt.Tx) error {
+		type row struct{ k, v []byte }
+		var rows []row
+		bucket := tx.Bucket([]byte("audit"))
+		err := bucket.ForEach(func(k, v []byte) error {
+			for _, name := range records {
+				chain, seq, _ := strings.Cut(name, "/")
+				if bytes.HasPrefix(k, []byte(chain)) && fmt.Sprint(k[len(k)-1]) == seq {
+					v = bytes.Clone(v)
+					v[bytes.Index(v, []byte("approved"))] ^= 1
+					rows = append(rows, row{bytes.Clone(k), v})
+				}
+			}
+			return nil
+		})
+		flipped = len(rows)
+		for _, r := range rows {
+			err = errors.Join(err, bucket.Put(r.k, r.v))
+		}
+		return err
+	})
+	if err := errors.Join(err, raw.Close()); err != nil || flipped != len(records) {
+		t.Fatalf("%d of %d records were flipped (%v)", flipped, len(records), err)
+	}
+}
+
+// A damaged record of the history is one fault that names it, whichever of its chain it is. All others are verified,
+// listed, exported and told of.
+func TestDamagedRecordOfTheHistory(t *testing.T) {
+	for _, damaged := range [][]string{{"req_B/1"}, {"req_B/2"}, {"req_B/3"}, {"req_A/1"}, {"req_C/3"}, {"req_B/1", "req_B/2"}, {"req_A/2", "req_C/1"}, {"req_B/1", "req_B/2", "req_B/3"}} {
+		t.Run(strings.Join(damaged, ","), func(t *testing.T) {
+			path := threeChains(t)
+			flip(t, path, damaged...)
+			var faults, left []string
+			for _, name := range damaged {
+				chain, seq, _ := strings.Cut(name, "/")
+				faults = append(faults, fmt.Sprintf("chain %s: record %s is damaged", chain, seq))
+			}
+			db, err := openStore(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var out bytes.Buffer
+			err = verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{})
+			found, looked, _ := strings.Cut(out.String(), "\n\n")
+			if cli.Code(err) != cli.ExitNo || strings.Count(found, "\n")+1 != len(faults) || !containsAll(found, faults) || !strings.Contains(looked, "looked at 9 records in 3 chains") {
+				t.Errorf("audit verify: %v\n%s", err, out.String())
+			}
+
+			var want []string
+			for _, chain := range []string{"req_A", "req_B", "req_C"} {
+				for n := 1; n <= 3; n++ {
+					if name := fmt.Sprintf("%s/%d", chain, n); !slices.Contains(damaged, name) {
+						want = append(want, name)
+					}
+				}
+			}
+			all, unread, err := audit.Filter{}.Records(t.Context(), db)
+			for _, a := range all {
+				left = append(left, fmt.Sprintf("%s/%d", a.Chain, a.Seq))
+			}
+			if err != nil || !slices.Equal(left, want) || len(unread.Rows) != len(damaged) {
+				t.Errorf("the records are %v, without %v (%v)", left, unread.Rows, err)
+			}
+			for _, f := range []audit.Filter{{}, {Kinds: []string{"damaged"}}, {Since: time.Unix(5, 0)}} {
+				out.Reset()
+				err := historyError(audit.List(t.Context(), &out, db, f))
+				if cli.Code(err) != cli.ExitNo || strings.Count(err.Error(), "\n") != len(damaged) || !containsAll(err.Error(), faults) {
+					t.Errorf("audit list: %v", err)
+				}
+			}
+			for _, format := range audit.ExportFormats() {
+				out.Reset()
+				err := historyError(audit.Export(t.Context(), &out, db, audit.ExportOptions{Format: format, Payloads: true}))
+				lines := strings.Count(out.String(), "\n")
+				if format == "csv" {
+					lines--
+				}
+				if cli.Code(err) != cli.ExitNo || !containsAll(err.Error(), faults) || lines != len(want) {
+					t.Errorf("audit export, %s: %v\n%s", format, err, out.String())
+				}
+			}
+			for _, chain := range []string{"req_A", "req_B", "req_C"} {
+				hit := slices.ContainsFunc(damaged, func(name string) bool { return strings.HasPrefix(name, chain) })
+				out.Reset()
+				faults, err := audit.WriteEvidence(t.Context(), &out, db, "", audit.EvidenceOptions{Requests: []string{chain}})
+				if code := cli.Code(historyError(err)); hit && faults == 0 && code != cli.ExitNo || !hit && (faults > 0 || err != nil) {
+					t.Errorf("audit evidence %s: %v", chain, err)
+				}
+				if hit && !strings.Contains(out.String()+fmt.Sprint(err), "damaged") {
+					t.Errorf("audit evidence %s does not say what is damaged: %v", chain, err)
+				}
+				out.Reset()
+				if err := historyError(audit.List(t.Context(), &out, db, audit.Filter{Chain: chain})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
+					t.Errorf("audit list --request %s: %v", chain, err)
+				}
+			}
+		})
+	}
+}
+
+// What follows a damaged record is held against the journal: one that was put there and follows another is found.
+func TestFollowerOfADamagedRecord(t *testing.T) {
+	path := threeChains(t)
+	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Update(func(tx *bbolt.Tx) error { // the journal's third entry of the chain and the record are another, with right checksums
+		third := approvers.AuditRecord{Chain: "req_B", Seq: 3, At: time.Unix(6, 0).UTC(), Kind: approvers.AuditDamaged, Prev: strings.Repeat("ab", 32)}
+		sum := approvers.SumOf(third.Bytes())
+		for _, name := range []string{"audit", "audit_journal"} {
+			c := tx.Bucket([]byte(name)).Cursor()
+			for k, v := c.First(); k != nil; k, v = c.Next() {
+				v = bytes.Clone(unsummed(v))
+				switch {
+				case name == "audit" && bytes.HasPrefix(k, []byte("req_B")) && k[len(k)-1] == 3:
+					v = append(append(v[:8:8], sum[:]...), third.Bytes()...)
+				case name == "audit_journal" && bytes.HasPrefix(v, []byte("req_B")) && v[len(v)-len(sum)-1] == 3:
+					v = append(v[:len(v)-len(sum)], sum[:]...)
+				default:
+					continue
+				}
+				if err := put(name, string(k), string(v))(tx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, path, "req_B/2")
+	code, said, _ := toldOf(t, path)
+	if want := "chain req_B: record 3 does not follow record 2, which is damaged, as the journal has it\n"; code != cli.ExitNo || !strings.Contains(said, want) {
+		t.Errorf("code %d\n%s", code, said)
+	}
+}
+
+func containsAll(text string, all []string) bool {
+	return !slices.ContainsFunc(all, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// Reports on the history go past a damaged record, and end with what they left out.
+func TestReportsGoPastADamagedRecord(t *testing.T) {
+	path := threeChains(t)
+	flip(t, path, "req_B/2")
+	db, err := openStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var out bytes.Buffer
+	for name, err := range map[string]error{
+		"audit pace":         printDecisionReport(t.Context(), &out, db, time.Time{}),
+		"explain --observed": observedTask.run(t.Context(), taskEnv{store: db, out: &out}, 0),
+	} {
+		if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "chain req_B: record 2 is damaged") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if want := "Nobody has decided anything in this time.\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("it prints %q", out.String())
+	}
+}

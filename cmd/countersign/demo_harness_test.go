@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"countersign/config"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/store"
+)
+
+// demoHarness is the whole demo in this process: workspace, model, shop and bot, at an address of its own.
+type demoHarness struct {
+	*testing.T
+	demoEnv
+	setup setup
+	clock clock
+	bot   *running
+	ctx   context.Context // until the house is left
+}
+
+// transport is how Slack delivers where a test does not say it: COUNTERSIGN_TRANSPORT=http has scenarios, houses and
+// bubbles do all over HTTP.
+func transport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
+
+// openHouse starts everything on dir and stops it with the test. change may set the bot up differently.
+func openHouse(t *testing.T, dir string, change func(*setup)) *demoHarness {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	h := &demoHarness{T: t}
+	st, err := openDemoEnv(t.Context(), dir, demoOptions{addr: "127.0.0.1:0", transport: transport()}, config.Env{}, h.clock.now, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := shopTools(st.shop, st.base+shopPath, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := demoPolicies("", tools, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.demoEnv, h.setup = st, demoSetup(st, config.Env{}, policies, log)
+	h.setup.now = h.clock.now
+	if change != nil {
+		change(&h.setup)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	h.ctx = ctx
+	up, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- st.around(ctx, func(ctx context.Context) error {
+			close(up)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	<-up
+	h.bot = h.setup.begin(ctx)
+	t.Cleanup(func() {
+		err := h.bot.end()
+		stop()
+		if err = errors.Join(err, <-done); err != nil {
+			t.Errorf("the bot ended with: %v", err)
+		}
+		if err := errors.Join(st.store.Check(context.Background()), st.store.Close()); err != nil {
+			t.Errorf("the store after the test: %v", err)
+		}
+	})
+	if err := connected(t.Context(), h.bot.parts); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// down stops the bot, lets time pass without it, and starts a new one on the same store.
+func (h *demoHarness) down(d time.Duration) {
+	h.Helper()
+	if err := h.bot.end(); err != nil {
+		h.Fatal(err)
+	}
+	h.clock.set(h.clock.now().Add(d))
+	h.bot = h.setup.begin(h.ctx)
+	if err := connected(h.Context(), h.bot.parts); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *demoHarness) watcher(user string) watcher {
+	return watcher{h.T, workspaceclient.Client{Base: h.base, User: user}}
+}
+
+// within is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// calls lists the tool calls of the conversation whose thread starts at ts in #support, in the order of its turns.
+func (h *demoHarness) calls(ts string) (out []store.Call, err error) {
+	err = h.store.View(h.Context(), func(r store.Reader) error {
+		out = nil
+		conv, err := r.ConversationAt("T0001/C0001/" + ts)
+		if err != nil {
+			return err
+		}
+		messages, err := r.Messages(conv.ID, 0)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if m.Role != store.RoleAssistant || m.Calls == 0 {
+				continue
+			}
+			calls, err := r.Calls(m.Turn)
+			if err != nil {
+				return err
+			}
+			out = append(out, calls...)
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/bot"
+	"countersign/cmd/countersign/cli"
+)
+
+// policyChannel is a channel that the policy names, and what for.
+type policyChannel struct {
+	name  string // as the policy names it
+	uses  []string
+	cards bool
+}
+
+// channelsIn are the channels of a policy, in its order.
+func channelsIn(p *approvers.Policy) []policyChannel {
+	var out []policyChannel
+	add := func(name, use string, cards bool) {
+		i := slices.IndexFunc(out, func(p policyChannel) bool { return p.name == name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, policyChannel{name: name})
+		}
+		out[i].uses, out[i].cards = append(out[i].uses, use), out[i].cards || cards
+	}
+	for _, a := range p.Agents {
+		for _, c := range a.Channels {
+			if c != "*" {
+				add(c, "the agent "+a.Name+" answers", false)
+			}
+		}
+	}
+	for _, r := range p.Approvers {
+		if r.Cards != "" && r.Cards != "dm" {
+			add(r.Cards, "cards for "+r.Title, true)
+		}
+	}
+	if p.Audit.Channel != "" {
+		add(p.Audit.Channel, "signed heads of the history", false)
+	}
+	return out
+}
+
+// channels checks whether the bot can write in the channels of the policy.
+func (d *Doctor) channels(ctx context.Context, e *bot.Examiner, p *approvers.Policy, in bot.Installation) {
+	d.begin("Channels")
+	named := channelsIn(p)
+	if len(named) == 0 {
+		d.ok("the policy names none: the agents answer wherever they are invited, and cards go by direct message")
+		return
+	}
+	all, err := e.Channels(ctx)
+	if err != nil {
+		d.unanswered(err, "the bot token", "look at "+settingsPage(in.App, "oauth"))
+		return
+	}
+	for _, n := range named {
+		i := slices.IndexFunc(all, func(c bot.Channel) bool { return c.ID == n.name || "#"+c.Name == n.name })
+		uses := strings.Join(n.uses, ", ")
+		if i < 0 {
+			d.fail(cli.ExitNo, fmt.Sprintf("%s is not there, or private and without the bot (%s)", n.name, uses), "make it, or write another one into the policy; then, in the channel: /invite @"+in.User)
+			continue
+		}
+		c := all[i]
+		shared := slices.Contains(p.SharedChannels, "#"+c.Name) || slices.Contains(p.SharedChannels, c.ID)
+		switch {
+		case c.Archived:
+			d.fail(cli.ExitNo, fmt.Sprintf("%s is archived (%s)", n.name, uses), "take it out of the archive and invite the bot, or write another one into the policy")
+		case !c.Member:
+			d.fail(cli.ExitNo, fmt.Sprintf("the bot is not in %s (%s)", n.name, uses), "in the channel: /invite @"+in.User)
+		case c.Shared && n.cards && !shared:
+			d.fail(cli.ExitNo, fmt.Sprintf("%s is shared with another organisation, so no card is shown there (%s)", n.name, uses), "write another one into the policy, or name it under shared_channels")
+		case c.Shared:
+			d.warn(fmt.Sprintf("%s is shared with another organisation, whose people read along (%s)", n.name, uses), "")
+		default:
+			d.ok("%s: %s", n.name, uses)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
+	"countersign/internal/redact"
+	"countersign/internal/visible"
+)
+
+// state is how bad a finding is.
+type state string
+
+// The states of findings.
+const (
+	stateOK   state = "ok"
+	stateWarn state = "warn" // it works, and is worth a look
+	stateFail state = "fail" // something does not work
+)
+
+// diagnosis is one finding.
+type diagnosis struct {
+	Topic string `json:"topic"`
+	State state  `json:"state"`
+	What  string `json:"what"`
+	Do    string `json:"do,omitempty"` // what to do about it
+	code  int    // the exit code, of one that fails
+}
+
+// Doctor looks at everything that serve needs.
+type Doctor struct {
+	Out       io.Writer                                                  // nil: nothing is printed meanwhile
+	URL       string                                                     // the bot's public address; empty: unknown
+	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known while no source is asked
+	OpenStore func(path string) (Store, error)                           // opens the store; store.ErrLocked: another process holds it
+	AskBot    func(ctx context.Context, env config.Env) error            // asks the running bot whether it reads its store
+
+	topic    string
+	findings []diagnosis
+}
+
+// examinationTime bounds the whole examination. It is long, as Slack's rate limits may be used up by other programs.
+const examinationTime = 5 * time.Minute
+
+// Examine looks at everything, and prints each finding to Out as it is made.
+func (d *Doctor) Examine(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, examinationTime)
+	defer cancel()
+	env := d.environment()
+	policy := d.policy(env.Policy)
+	if env.BotToken != "" {
+		d.slack(ctx, env, policy)
+	}
+	if env.Model != "" {
+		d.model(ctx, env, policy)
+	}
+	if env.Store.Path != "" {
+		d.store(ctx, env)
+	}
+}
+
+// environment checks the variables. It returns them with the wrong ones left empty.
+func (d *Doctor) environment() config.Env {
+	d.begin("Environment")
+	env, err := config.ReadEnv(config.Serve)
+	var wrong yamldoc.Problems
+	if err != nil && !errors.As(err, &wrong) {
+		d.fail(cli.ExitUsage, err.Error(), "")
+		return env
+	}
+	for _, p := range wrong {
+		if p.Severity == yamldoc.Warning {
+			d.warn(p.Variable+" "+p.Message, p.Hint)
+			continue
+		}
+		d.fail(cli.ExitUsage, p.Variable+" "+p.Message, p.Hint)
+	}
+	if len(wrong.Errors()) == 0 {
+		d.ok("every variable that serve needs is set (%s)", env.Transport)
+	}
+	return env
+}
+
+// policy checks the policy file. It returns nil if the file can't be used.
+func (d *Doctor) policy(path string) *approvers.Policy {
+	d.begin("Policy")
+	file, err := config.ReadPolicy(path)
+	var broken yamldoc.Problems
+	switch {
+	case errors.As(err, &broken):
+		d.fail(cli.ExitUsage, fmt.Sprintf("%s can't be used: %s", path, cli.Count(len(broken.Errors()), "error")), "run countersign check: it says where, and what to write instead")
+		return nil
+	case err != nil:
+		d.fail(cli.ExitUsage, err.Error(), "")
+		return nil
+	}
+	tools, err := d.Tools(file, path)
+	if err != nil {
+		for _, problem := range cli.Problems(err) {
+			d.fail(cli.ExitUsage, problem.Error(), "")
+		}
+		return nil
+	}
+	found := check.Run(file, tools)
+	for _, p := range found {
+		warning := p.Severity == yamldoc.Warning
+		p.Severity = yamldoc.Error // the line begins with what it is
+		if warning {
+			d.warn(p.Error(), "")
+			continue
+		}
+		d.fail(cli.ExitNo, p.Error(), "")
+	}
+	if len(found.Errors()) == 0 {
+		d.ok("%s can be used: %s, %s", path, cli.Count(len(file.Policy.Approvers), "approver"), cli.Count(len(file.Policy.Agents), "agent"))
+	}
+	return file.Policy
+}
+
+func (d *Doctor) begin(topic string) {
+	d.topic = topic
+	if d.Out != nil {
+		if len(d.findings) > 0 {
+			fmt.Fprintln(d.Out)
+		}
+		fmt.Fprintln(d.Out, topic)
+	}
+}
+
+func (d *Doctor) ok(format string, args ...any) {
+	d.add(diagnosis{State: stateOK, What: fmt.Sprintf(format, args...)})
+}
+
+func (d *Doctor) warn(what, do string) { d.add(diagnosis{State: stateWarn, What: what, Do: do}) }
+
+func (d *Doctor) fail(code int, what, do string) {
+	d.add(diagnosis{State: stateFail, What: what, Do: do, code: code})
+}
+
+func (d *Doctor) add(f diagnosis) {
+	f.Topic, f.What, f.Do = d.topic, visible.Line(redact.Text(f.What)), visible.Line(f.Do)
+	d.findings = append(d.findings, f)
+	if d.Out == nil {
+		return
+	}
+	label := map[state]string{stateOK: "OK  ", stateWarn: "WARN", stateFail: "FAIL"}[f.State]
+	writeWrapped(d.Out, "  "+label+"  ", f.What)
+	if f.Do != "" {
+		writeWrapped(d.Out, "        → ", f.Do)
+	}
+}
+
+// Verdict prints the sum of the findings. The error has the exit code of the worst one.
+func (d *Doctor) Verdict() error {
+	fails, warns, code := 0, 0, 0
+	for _, f := range d.findings {
+		switch f.State {
+		case stateFail:
+			fails++
+			code = max(code, f.code)
+		case stateWarn:
+			warns++
+		}
+	}
+	if fails > 0 {
+		return &cli.Error{Code: code, Err: fmt.Errorf("%s to mend", cli.Count(fails, "finding"))}
+	}
+	if d.Out != nil {
+		fmt.Fprintln(d.Out)
+		if warns > 0 {
+			fmt.Fprintf(d.Out, "Nothing is missing; %s to look at.\n", cli.Count(warns, "warning"))
+		} else {
+			fmt.Fprintln(d.Out, "Nothing is missing.")
+		}
+	}
+	return nil
+}
+
+// WriteJSON writes the findings.
+func (d *Doctor) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Findings []diagnosis `json:"findings"`
+	}{d.findings})
+}

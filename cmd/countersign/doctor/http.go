@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"countersign/bot"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+)
+
+// requests checks whether Slack's requests reach the bot: whether the public address answers as Slack requires. Slack's
+// settings can't be read.
+func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
+	settings := settingsPage(app, "event-subscriptions")
+	if d.URL == "" {
+		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+settings+" shows whether Slack has verified it")
+		return
+	}
+	at := strings.TrimSuffix(d.URL, "/") + bot.EventsPath
+	err := challenge(ctx, at, env.SigningSecret.Reveal())
+	var status statusError
+	switch {
+	case err == nil:
+		d.ok("%s answers to the signing secret; %s has to show it as verified", at, settings)
+	case errors.As(err, &status) && status == http.StatusUnauthorized:
+		d.fail(cli.ExitNo, at+" refuses what is signed with SLACK_SIGNING_SECRET", "set it to the Signing Secret of "+settingsPage(app, "general")+", for serve too, and see that nothing on the way changes requests")
+	case errors.As(err, &status), errors.Is(err, errChallenge):
+		d.fail(cli.ExitNo, fmt.Sprintf("%s is not answered by the bot: %s", at, err), "have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is")
+	default:
+		d.fail(cli.ExitFailed, fmt.Sprintf("%s can't be reached: %s", at, err), "start serve, and have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+")")
+	}
+}
+
+// statusError is an HTTP status other than success.
+type statusError int
+
+func (s statusError) Error() string {
+	return fmt.Sprintf("it answers %d %s", int(s), http.StatusText(int(s)))
+}
+
+// errChallenge says that an address does not repeat the challenge.
+var errChallenge = errors.New("it does not repeat what it is asked")
+
+// challenge sends an address a random value to repeat, as Slack does before it sends events there.
+func challenge(ctx context.Context, at, secret string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	value := rand.Text()
+	body, err := json.Marshal(map[string]string{"type": "url_verification", "challenge": value})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "v0:%s:%s", now, body)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Slack-Request-Timestamp", now)
+	req.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return statusError(resp.StatusCode)
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(answer, []byte(value)) {
+		return errChallenge
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/bot"
+	"countersign/cmd/countersign/cli"
+)
+
+// slackRegister caches what Slack said about the people of the policy.
+type slackRegister struct {
+	examiner *bot.Examiner
+	groups   map[string]string // ids, by id and handle; nil: not asked yet
+	members  map[string][]string
+	people   map[string]approvers.Identity
+}
+
+// maxGroupPeople bounds how many members of a user group are looked up: Slack answers for about a hundred people a
+// minute.
+const maxGroupPeople = 30
+
+// people checks whether the people that the policy names can decide.
+func (d *Doctor) people(ctx context.Context, e *bot.Examiner, p *approvers.Policy) {
+	d.begin("Approvers")
+	g := &slackRegister{examiner: e, members: map[string][]string{}, people: map[string]approvers.Identity{}}
+	needed := quorums(p)
+	for _, role := range p.Approvers {
+		able := map[approvers.PersonID]string{}
+		more := false // somebody of the role was not looked at
+		var troubles []memberProblem
+		for _, m := range role.Members {
+			if m.Kind == approvers.MemberEmail && !p.CountsEmail(m.Value) {
+				continue // the policy's own findings say so
+			}
+			found, some, t, err := g.look(ctx, m)
+			if err != nil {
+				d.unanswered(err, "the bot token", "")
+				return
+			}
+			maps.Copy(able, found)
+			more = more || some
+			troubles = append(troubles, t...)
+		}
+		d.role(role, able, more, troubles, needed[role.Name])
+	}
+}
+
+// memberProblem is why a member of a role can't decide, and what to do.
+type memberProblem struct{ what, do string }
+
+// role says who of a role can decide.
+func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, more bool, troubles []memberProblem, needed int) {
+	enough := more || len(able) >= max(needed, 1)
+	for _, t := range troubles {
+		if enough {
+			d.warn(role.Title+": "+t.what, t.do)
+		} else {
+			d.fail(cli.ExitNo, role.Title+": "+t.what, t.do)
+		}
+	}
+	names := slices.Sorted(maps.Values(able))
+	switch {
+	case len(able) == 0 && !more:
+		d.fail(cli.ExitNo, role.Title+": nobody can decide in this role", "write members into the policy who are colleagues in this workspace")
+	case !enough:
+		d.fail(cli.ExitNo, fmt.Sprintf("%s: %d have to agree, and only %d can decide (%s)", role.Title, needed, len(able), strings.Join(names, ", ")), "add members to the role, or ask for fewer of them")
+	case more:
+		d.ok("%s: %d people and more can decide", role.Title, len(able))
+	default:
+		d.ok("%s: %s can decide (%s)", role.Title, cli.Count(len(able), "member"), strings.Join(names[:min(len(names), 6)], ", "))
+	}
+}
+
+// look looks up a member of the policy. It returns the names of those who can decide, by id, and why others can't. more
+// is true if a group has further members.
+func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
+	able = map[approvers.PersonID]string{}
+	switch m.Kind {
+	case approvers.MemberUser:
+		t, err := g.person(ctx, m.Value, "", able)
+		return able, false, t, err
+	case approvers.MemberEmail:
+		who, err := g.examiner.PersonAt(ctx, m.Value)
+		switch {
+		case err != nil:
+			return nil, false, nil, err
+		case who.ID == "":
+			return able, false, []memberProblem{{m.Value + " belongs to nobody in this workspace", "write another address, or the person's user id, into the policy"}}, nil
+		case who.Email == "":
+			return able, false, []memberProblem{{m.Value + " is not confirmed by Slack, so it does not count", "have the person confirm the address, or write the user id into the policy"}}, nil
+		}
+		return able, false, checkAuthority(who, m.Value, able), nil
+	}
+	if g.groups == nil {
+		if g.groups, err = g.examiner.Groups(ctx); err != nil {
+			return nil, false, nil, err
+		}
+	}
+	id, ok := g.groups[m.Value]
+	if !ok {
+		return able, false, []memberProblem{{"there is no user group @" + m.Value + ", or it is disabled", "make it in Slack, or write another one into the policy"}}, nil
+	}
+	users, asked := g.members[id]
+	if !asked {
+		if users, err = g.examiner.Members(ctx, id); err != nil {
+			return nil, false, nil, err
+		}
+		g.members[id] = users
+	}
+	if len(users) == 0 {
+		return able, false, []memberProblem{{"the user group @" + m.Value + " has no members", "add people to it in Slack"}}, nil
+	}
+	for _, u := range users[:min(len(users), maxGroupPeople)] {
+		t, err := g.person(ctx, u, " of @"+m.Value, able)
+		if err != nil {
+			return nil, false, nil, err
+		}
+		troubles = append(troubles, t...)
+	}
+	return able, len(users) > maxGroupPeople, troubles, nil
+}
+
+// person looks up a user once.
+func (g *slackRegister) person(ctx context.Context, user, of string, able map[approvers.PersonID]string) ([]memberProblem, error) {
+	who, asked := g.people[user]
+	if !asked {
+		var err error
+		if who, err = g.examiner.Person(ctx, user); err != nil {
+			return nil, err
+		}
+		g.people[user] = who
+	}
+	if who.ID == "" {
+		return []memberProblem{{user + of + " is nobody in this workspace", "write another user id into the policy: it is in the person's profile, under Copy member ID"}}, nil
+	}
+	return checkAuthority(who, user+of, able), nil
+}
+
+// checkAuthority adds a person to able, or says why they can't decide.
+func checkAuthority(who approvers.Identity, named string, able map[approvers.PersonID]string) []memberProblem {
+	why := ""
+	switch {
+	case who.Deleted:
+		why = "has a deactivated account"
+	case who.Bot:
+		why = "is a bot"
+	case who.Foreign:
+		why = "is of another organisation"
+	case who.Guest:
+		why = "is a guest"
+	default:
+		able[who.ID] = who.Name
+		return nil
+	}
+	return []memberProblem{{fmt.Sprintf("%s (%s) %s, and can't decide", who.Name, named, why), "remove the person from the role"}}
+}
+
+// quorums returns the largest quorum of each role, over the stages that ask for that role alone.
+func quorums(p *approvers.Policy) map[string]int {
+	out := map[string]int{}
+	ask := func(stages []approvers.Stage) {
+		for _, s := range stages {
+			if len(s.Roles()) == 1 {
+				out[s.Approver] = max(out[s.Approver], s.Quorum)
+			}
+		}
+	}
+	for _, t := range p.Tools {
+		ask(t.Stages)
+		for _, r := range t.Rules {
+			ask(r.Stages)
+		}
+	}
+	for _, a := range p.Agents {
+		for _, o := range a.Overrides {
+			ask(o.Stages)
+		}
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/bot"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+)
+
+// How far this machine's clock may be from Slack's: what comes over HTTP and is older than five minutes is refused.
+const (
+	oddSkew = time.Minute
+	badSkew = 4 * time.Minute
+)
+
+// slack asks Slack about the app, and about the channels and people of the policy.
+func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Policy) {
+	d.begin("Slack")
+	e := bot.NewExaminer(env.BotToken.Reveal(), env.AppToken.Reveal(), env.SlackAPIURL)
+	in, err := e.Installation(ctx)
+	if err != nil {
+		d.unanswered(err, "the bot token", "set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth"))
+		return
+	}
+	app := in.App
+	if app == "" {
+		app = e.TokenApp()
+	}
+	d.ok("answers in %s: %s is in %s (%s)%s", in.Took.Round(time.Millisecond), in.User, in.Team, in.TeamID, appNamed(app))
+	d.clock(in, env.Transport)
+	d.scopes(in, app)
+	if env.Transport == config.HTTPMode {
+		d.requests(ctx, env, app)
+	} else if env.AppToken != "" {
+		d.socket(ctx, e, in)
+	}
+	if policy != nil {
+		d.channels(ctx, e, policy, in)
+		d.people(ctx, e, policy)
+	}
+}
+
+func appNamed(app string) string {
+	if app == "" {
+		return ""
+	}
+	return ", app " + app
+}
+
+// settingsPage is the address of a page of the app's settings.
+func settingsPage(app, name string) string {
+	if app == "" {
+		return map[string]string{"oauth": "the page OAuth & Permissions", "general": "the page Basic Information", "event-subscriptions": "the page Event Subscriptions"}[name] + " at https://api.slack.com/apps"
+	}
+	return "https://api.slack.com/apps/" + app + "/" + name
+}
+
+// unanswered reports a call that Slack refused or did not answer. what names the token of the call.
+func (d *Doctor) unanswered(err error, what, do string) {
+	code, scope := bot.SlackCode(err)
+	switch {
+	case code == "missing_scope" && scope != "":
+		d.fail(cli.ExitNo, "Slack does not tell: the scope "+scope+" is missing", "add it and install the app anew")
+	case bot.RefusesToken(err):
+		d.fail(cli.ExitUsage, fmt.Sprintf("Slack refuses %s (%s)", what, code), do)
+	case code != "":
+		d.fail(cli.ExitNo, "Slack refuses to answer: "+code, do)
+	default:
+		d.fail(cli.ExitFailed, "Slack can't be reached: "+err.Error(), "check the network, and SLACK_API_URL if it is set")
+	}
+}
+
+func (d *Doctor) clock(in bot.Installation, transport config.Transport) {
+	skew := in.Skew.Round(time.Second)
+	where := "ahead of"
+	if skew < 0 {
+		where = "behind"
+	}
+	what := fmt.Sprintf("this machine's clock is %s %s Slack's", skew.Abs(), where)
+	switch {
+	case !in.Dated:
+	case skew.Abs() >= badSkew && transport == config.HTTPMode:
+		d.fail(cli.ExitNo, what+": its requests count as old, and are refused", "set the clock, such as with NTP")
+	case skew.Abs() >= oddSkew:
+		d.warn(what, "set the clock, such as with NTP: deadlines and the history go by it")
+	default:
+		d.ok("this machine's clock agrees with Slack's")
+	}
+}
+
+// scopes compares the scopes of the token with those of the manifest.
+func (d *Doctor) scopes(in bot.Installation, app string) {
+	if len(in.Scopes) == 0 {
+		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))
+		return
+	}
+	lacks := false
+	needed := []string{}
+	for _, s := range bot.Scopes() {
+		needed = append(needed, s.Name)
+		if !slices.Contains(in.Scopes, s.Name) {
+			lacks = true
+			d.fail(cli.ExitNo, fmt.Sprintf("the scope %s is missing: without it the bot can't %s", s.Name, s.For), "add it on "+settingsPage(app, "oauth")+", and install the app anew")
+		}
+	}
+	if !lacks {
+		d.ok("the bot token has the %d scopes that it needs", len(needed))
+	}
+	var more []string
+	for _, s := range in.Scopes {
+		if !slices.Contains(needed, s) {
+			more = append(more, s)
+		}
+	}
+	if len(more) > 0 {
+		d.warn(fmt.Sprintf("the bot token may more than it needs: %s", strings.Join(more, ", ")), "remove what nothing else uses on "+settingsPage(app, "oauth")+", and install the app anew")
+	}
+}
+
+// socket asks whether Socket Mode can be used. It opens no socket.
+func (d *Doctor) socket(ctx context.Context, e *bot.Examiner, in bot.Installation) {
+	if of := e.TokenApp(); of != "" && in.App != "" && of != in.App {
+		d.fail(cli.ExitUsage, fmt.Sprintf("the app token belongs to another app (%s) than the bot token (%s)", of, in.App), "set SLACK_APP_TOKEN to an app-level token of "+settingsPage(in.App, "general"))
+		return
+	}
+	err := e.Socket(ctx)
+	code, _ := bot.SlackCode(err)
+	switch {
+	case err == nil:
+		d.ok("sockets can be opened (Socket Mode)")
+	case code == "missing_scope":
+		d.fail(cli.ExitNo, "the app token lacks connections:write", "make another one with it on "+settingsPage(in.App, "general")+", and set SLACK_APP_TOKEN to it")
+	case errors.Is(err, bot.ErrSocketHost):
+		d.fail(cli.ExitFailed, err.Error(), "let this machine reach Slack's WebSocket addresses")
+	case code != "" && !bot.RefusesToken(err):
+		d.fail(cli.ExitNo, "no socket can be opened: "+code, "switch Socket Mode on: "+settingsPage(in.App, "socket-mode"))
+	default:
+		d.unanswered(err, "the app token", "set SLACK_APP_TOKEN to an app-level token with connections:write, of "+settingsPage(in.App, "general"))
+	}
+}

@@ -1,0 +1,104 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/internal/control"
+	"countersign/store"
+)
+
+// diskLow is how much room on the store's disk is worth a warning.
+const diskLow = 1 << 30
+
+// Store is a store that can check itself.
+type Store interface {
+	store.Store
+	Check(ctx context.Context) error
+}
+
+// store checks whether the store can be used, and whether there is room. If a bot holds it, the check is left out:
+// writers would have to wait.
+func (d *Doctor) store(ctx context.Context, env config.Env) {
+	d.begin("Store")
+	path := env.Store.Path
+	d.diskSpace(filepath.Dir(path))
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := writable(filepath.Dir(path)); err != nil {
+			d.fail(cli.ExitUsage, fmt.Sprintf("%s is not there and can't be made: %s", path, err), "make the directory, or name another file with COUNTERSIGN_STORE")
+			return
+		}
+		if err := audit.MayCreate(path, env.Audit.Heads); err != nil {
+			d.fail(cli.Code(err), err.Error(), "")
+			return
+		}
+		d.ok("%s is not there yet: serve makes it", path)
+		return
+	}
+	db, err := d.OpenStore(path)
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		d.held(ctx, env)
+	case err != nil:
+		d.fail(cli.Code(err), err.Error(), "")
+	default:
+		err := db.Check(ctx)
+		older, unread := audit.FindOlder(ctx, path, env.Audit.Heads, db)
+		if err := errors.Join(err, db.Close()); err != nil {
+			d.fail(cli.ExitNo, path+": "+err.Error(), "put a backup in its place: countersign restore")
+			return
+		}
+		if unread != nil {
+			d.fail(cli.Code(unread), unread.Error(), "")
+			return
+		}
+		if older != nil {
+			d.fail(cli.ExitNo, older.Error(), "")
+			return
+		}
+		d.ok("%s is whole, and nobody holds it", path)
+	}
+}
+
+// held asks the bot that holds the store.
+func (d *Doctor) held(ctx context.Context, env config.Env) {
+	err := d.AskBot(ctx, env)
+	switch {
+	case err == nil:
+		d.ok("a bot is running: it holds %s, and answers", env.Store.Path)
+	case errors.Is(err, control.ErrNobody):
+		d.fail(cli.ExitFailed, env.Store.Path+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")
+	default:
+		d.fail(cli.Code(err), err.Error(), "")
+	}
+}
+
+// diskSpace checks the room on the disk of the store.
+func (d *Doctor) diskSpace(dir string) {
+	free, ok := cli.FreeSpace(dir)
+	switch {
+	case !ok:
+	case free < cli.DiskFull:
+		d.fail(cli.ExitFailed, fmt.Sprintf("the disk below %s has %d MB left", dir, free>>20), "free some space: where nothing can be written nothing is decided, and nothing runs")
+	case free < diskLow:
+		d.warn(fmt.Sprintf("the disk below %s has %d MB left", dir, free>>20), "free some space soon")
+	default:
+		d.ok("the disk has %d GB left", free>>30)
+	}
+}
+
+// writable tries to make a file in a directory.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".countersign-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

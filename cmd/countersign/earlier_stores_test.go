@@ -1,0 +1,107 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// A store that an earlier program made opens, and work goes on in it. Each archive holds the files of a demo in which a
+// refund was approved and made, an e-mail was cut off while it was sent, and another refund waits.
+func TestStoresOfEarlierPrograms(t *testing.T) {
+	archives, err := filepath.Glob("testdata/stores/*.tar.gz") // named for the commit of the program
+	if err != nil || len(archives) == 0 {
+		t.Fatal("there are none", err)
+	}
+	for _, archive := range archives {
+		t.Run(filepath.Base(archive), func(t *testing.T) {
+			dir := t.TempDir()
+			unpack(t, archive, dir)
+			var out bytes.Buffer
+			// What is seen first depends on what had been shown when the earlier program stopped; what comes of it does not.
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: "testdata/stores/goes-on.txt", noBrowser: true}, &out); err != nil && !strings.Contains(err.Error(), "differ from what was expected") {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			path := filepath.Join(dir, "countersign.db")
+			t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+			if said, err := runCommand(t, "audit", "verify"); err != nil || !strings.Contains(said, "the history is whole") {
+				t.Errorf("%v\n%s", err, said)
+			}
+			db, err := openStore(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var ended []string
+			err = db.View(t.Context(), func(r store.Reader) error {
+				chains, err := r.AuditChains("req_", 100)
+				if err != nil {
+					return err
+				}
+				for _, id := range chains {
+					if !strings.HasPrefix(id, "req_") {
+						continue
+					}
+					req, err := r.Request(id)
+					if err != nil {
+						return err
+					}
+					e, err := r.Execution(req.Execution)
+					if err != nil {
+						return err
+					}
+					ended = append(ended, strings.Join([]string{req.Tool, string(req.State), string(e.State)}, " "))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(ended)
+			done := string(approvers.Consumed) + " succeeded"
+			if want := []string{"issue_refund " + done, "issue_refund " + done, "send_email " + done}; !slices.Equal(ended, want) {
+				t.Errorf("it ended as %q, want %q\n%s", ended, want, out.String())
+			}
+		})
+	}
+}
+
+// unpack writes the files of an archive into a directory.
+func unpack(t *testing.T, archive, dir string) {
+	t.Helper()
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	plain, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for files := tar.NewReader(plain); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(files)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(h.Name)), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/config"
+	"countersign/store/bolt"
+)
+
+// held means that a bot does not start until an operator has accepted the state of its store.
+type held struct {
+	why      error
+	accepted func() // starts the bot
+}
+
+// whileHeld are the tasks of a held bot: those that only read, and the one that ends the hold.
+var whileHeld = map[string]bool{
+	auditListTask.name: true, auditVerifyTask.name: true, auditExportTask.name: true, auditEvidenceTask.name: true, auditPaceTask.name: true,
+	observedTask.name: true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
+	movedTask.name: true, acceptLossTask.name: true,
+}
+
+// hold stops the start of a bot whose store is older than its signed heads. It serves only the admin address and the
+// control socket until an operator has accepted the loss. The bot then uses the returned listeners.
+func hold(ctx context.Context, env config.Env, policies *policies, db *bolt.Store, l listeners, log *slog.Logger) (listeners, error) {
+	for {
+		older, err := audit.FindOlder(ctx, env.Store.Path, env.Audit.Heads, db)
+		if older == nil || err != nil {
+			return l, err
+		}
+		log.Error("the store is older than its signed heads, and the bot does not begin", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
+		if err := holdOnce(ctx, older, env, policies, db, l, log); err != nil || ctx.Err() != nil {
+			return l, err
+		}
+		log.Info("the loss was accepted, and the bot begins", "head", older.Number)
+		if l, err = l.again(); err != nil {
+			return l, err
+		}
+	}
+}
+
+// holdOnce serves until ctx ends or an operator accepts the loss.
+func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policies, db *bolt.Store, l listeners, log *slog.Logger) error {
+	socket, err := openControl(env.Control, log)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	wf := workflow.New(workflow.Config{Store: db, Policy: policies.active.Load, Tools: policies.tools.Registry, Log: log})
+	m := newMetrics(db, policies.active.Load)
+	m.watchDisk(wf)
+	g, ctx := errgroup.WithContext(ctx)
+	h := admin([]probe{
+		{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, wf) }},
+		{name: "heads", ready: func(context.Context) error { return why }},
+	}, m.handler())
+	g.Go(func() error { return serveHTTP(ctx, l.admin, h) })
+	if l.slack != nil {
+		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
+	}
+	if socket != nil {
+		r := newControlServer(env.Store.Path, env.Audit, db, wf, log)
+		r.held = &held{why: why, accepted: stop}
+		g.Go(func() error { return r.serve(ctx, socket) })
+	}
+	g.Go(func() error { return wf.WatchPlace(ctx) })
+	return g.Wait()
+}
+
+// refuse answers Slack's requests while the bot is held.
+func refuse(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+}
+
+// again reopens closed listeners at the same addresses.
+func (l listeners) again() (listeners, error) {
+	for _, one := range []struct {
+		l             *net.Listener
+		what, setting string
+	}{
+		{&l.admin, "the admin server", "COUNTERSIGN_ADMIN_ADDR"},
+		{&l.slack, "the server for Slack's requests", "COUNTERSIGN_HTTP_ADDR"},
+	} {
+		if *one.l == nil {
+			continue
+		}
+		opened, err := listen(one.what, one.setting, (*one.l).Addr().String())
+		if err != nil {
+			return l, fmt.Errorf("the loss was accepted; start the bot again: %w", err)
+		}
+		*one.l = opened
+	}
+	return l, nil
+}

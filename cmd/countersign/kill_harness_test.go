@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
+)
+
+const killPolicy = `version: 1
+tools:
+  act:
+    risk: low
+    rules: [{when: args.gated == true, risk: high, confirm: true}]
+  once: {risk: medium, confirm: true}
+  look: {risk: low}
+approvers:
+  team-lead: {title: Team Lead, members: [U0002, U0003], max_risk: high, can_approve: ["*"], cards: "#support-approvals"}
+agents:
+  support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
+`
+
+// These bound a failure; nothing waits for them to pass.
+const (
+	startTime  = 30 * time.Second
+	settleTime = 2 * time.Minute
+)
+
+// killHarness is the world around the bot that is killed: workspace, model and people, which stay.
+type killHarness struct {
+	*testing.T
+	conf  witnessConfig
+	dir   string
+	seed  uint64
+	bells map[string]chan struct{} // what the killer can wait for
+	// faulty says that the bot has reason to complain in its log.
+	faulty  bool
+	refused atomic.Int64 // acts that were not acknowledged
+
+	mu    sync.Mutex
+	last  bool // people begin nothing new
+	asks  []*ask
+	deeds []deed
+}
+
+func openTrial(t *testing.T, seed uint64, change ...func(*workspace.Config)) *killHarness {
+	t.Helper()
+	return newTrial(t, seed, killPolicy, func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, change...)
+}
+
+// newTrial opens a world with a policy and a model of one's own.
+func newTrial(t *testing.T, seed uint64, policy string, speaks func(*killHarness) scriptedmodel.Responder, change ...func(*workspace.Config)) *killHarness {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := listen("the campaign", "", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + l.Addr().String()
+	c := &killHarness{T: t, dir: dir, seed: seed, bells: map[string]chan struct{}{}, conf: witnessConfig{
+		Base: base, Policy: filepath.Join(dir, "policy.yaml"), Store: filepath.Join(dir, "store.db"),
+		Seen: filepath.Join(dir, "seen"), Heard: filepath.Join(dir, "heard"), Slow: 20 * time.Millisecond,
+	}}
+	for _, bell := range []string{"model", "tool", "click", "acknowledged"} {
+		c.bells[bell] = make(chan struct{}, 1)
+	}
+	if err := os.WriteFile(c.conf.Policy, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	retries := make([]time.Duration, 200) // events come again until they are taken: what a person said is never lost for good
+	for i := range retries {
+		retries[i] = 100 * time.Millisecond
+	}
+	conf := workspace.Config{Seed: workspace.DemoSeed(), BaseURL: base, RetryDelays: retries, Log: slog.New(slog.DiscardHandler)}
+	for _, change := range change {
+		change(&conf)
+	}
+	ws, err := workspace.New(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := scriptedmodel.New(scriptedmodel.Config{Responder: speaks(c)})
+	ctx, stop := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return serveHTTP(ctx, l, oneAddress(model, ws)) })
+	t.Cleanup(func() {
+		stop()
+		if err := ws.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// process is the bot under way.
+type process struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	up  chan struct{} // closed when it is connected
+	// admin is its address for the operator. It is known when it is up.
+	admin string
+	gone  chan struct{} // closed when it has ended
+	err   error
+}
+
+// start starts the bot. under is a program with its arguments that runs it, if any.
+func (c *killHarness) start(ctx context.Context, doom doom, under ...string) *process {
+	c.Helper()
+	its := c.conf
+	its.Doom = doom
+	conf, err := json.Marshal(its)
+	if err != nil {
+		c.Fatal(err)
+	}
+	said, err := os.OpenFile(filepath.Join(c.dir, "said"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer said.Close()
+	line := append(under, os.Args[0])
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), witnessEnv+"="+string(conf))
+	cmd.Stderr = said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		c.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		c.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	p := &process{cmd: cmd, in: in, up: make(chan struct{}), gone: make(chan struct{})}
+	go func() {
+		defer close(p.gone)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			switch {
+			case lines.Text() == "up":
+				close(p.up)
+			case strings.HasPrefix(lines.Text(), "admin "):
+				p.admin = strings.TrimPrefix(lines.Text(), "admin ")
+			case strings.HasPrefix(lines.Text(), "tool "):
+				c.ring("tool")
+			}
+		}
+		p.err = cmd.Wait()
+	}()
+	return p
+}
+
+// awaitUp waits until the bot is connected.
+func (c *killHarness) awaitUp(bot *process) {
+	c.Helper()
+	select {
+	case <-bot.up:
+	case <-bot.gone:
+		c.Fatalf("the bot did not come up: %v\n%s", bot.err, c.tail())
+	case <-time.After(startTime):
+		bot.end(syscall.SIGKILL)
+		c.Fatalf("the bot did not come up in time\n%s", c.tail())
+	}
+}
+
+// end sends a signal and waits for the process. A process that was killed, or had ended badly, is an error.
+func (p *process) end(s syscall.Signal) error {
+	p.cmd.Process.Signal(s) // one that is gone can't be signalled; Wait knows
+	<-p.gone
+	p.in.Close()
+	return p.err
+}
+
+func (c *killHarness) ring(bell string) {
+	select {
+	case c.bells[bell] <- struct{}{}:
+	default:
+	}
+}
+
+// tail is the end of what the bot wrote on its standard error.
+func (c *killHarness) tail() string {
+	said, err := os.ReadFile(filepath.Join(c.dir, "said"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(said[max(0, len(said)-4000):])
+}
+
+// respond is the model: it asks for the tools that the last message names, a step for each part between "then", and
+// answers when they have their results.
+func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
+	c.ring("model")
+	said, steps := "", 0
+	for _, m := range r.Messages {
+		switch {
+		case m.Role == "user":
+			said, steps = m.Content, 0
+		case len(m.ToolCalls) > 0:
+			steps++
+		}
+	}
+	order, number, ok := strings.Cut(said[strings.Index(said, "do ")+3:], " #")
+	if !ok {
+		return scriptedmodel.Reply{}, fmt.Errorf("the campaign's model does not understand %q", said)
+	}
+	reply := scriptedmodel.Reply{Fault: scriptedmodel.Fault{Delay: rand.N(30 * time.Millisecond)}}
+	parts := strings.Split(order, " then ")
+	if steps == len(parts) {
+		reply.Content = finished(number)
+		return reply, nil
+	}
+	for i, word := range strings.Fields(parts[steps]) {
+		tool := map[string]string{"ask": toolAct}[word] // act, but only with a countersignature
+		if tool == "" {
+			tool = word
+		}
+		args := map[string]any{"n": fmt.Sprintf("%s.%d.%d", number, steps, i), "gated": word == "ask"}
+		reply.Calls = append(reply.Calls, scriptedmodel.NewCall(tool, args))
+	}
+	return reply, nil
+}
+
+// finished is the model's answer to the order with the number.
+func finished(number string) string { return "finished " + number + " now" }

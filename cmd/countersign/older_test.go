@@ -1,0 +1,124 @@
+//go:build linux
+
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/testkit"
+)
+
+// An old store is copied back over a newer one, while the bot is stopped. What was approved and has run since would run
+// again under the same execution id: nothing does until an operator says what it is. Once they have accepted the loss
+// by name the bot goes on by itself, what could act twice is closed, and neither the next start nor audit verify has
+// anything to say about it.
+func TestOldStoreIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []bool{false, true} {
+		name := map[bool]string{false: "told while it is held", true: "told while it is stopped"}[stopped]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMoving(t)
+			m.exits(cli.ExitDone, "pause", "--reason", "until it is copied")
+			m.teo.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
+			m.sees(" approved ")
+			m.ok(os.Remove(m.old))
+			m.exits(cli.ExitDone, "backup", m.old) // it was approved and has not run
+			m.exits(cli.ExitDone, "resume", "--reason", "go on")
+			m.sam.sees("#support", m.thread, "I refunded $20.00")
+			m.ok(m.bot.end(syscall.SIGTERM))
+			heads := readText(t, m.store+".heads")
+			raw, err := os.ReadFile(m.old)
+			m.ok(err)
+			m.ok(os.WriteFile(m.store, raw, 0o600)) // as cp does
+
+			m.bot = launch(t, m.dir, m.env, "serve")
+			m.admin = "http://" + m.bot.says(`older than its signed heads.* admin=(\S+)`)
+			report := m.until(http.StatusServiceUnavailable)
+			if !strings.Contains(report, "countersign audit accept-loss --head ") || !strings.Contains(report, "countersign restore FILE") {
+				t.Errorf("/readyz does not say what to do: %s", report)
+			}
+			if status, body := get(t, m.admin+"/healthz"); status != http.StatusOK {
+				t.Errorf("/healthz: %d %s", status, body)
+			}
+			m.exits(cli.ExitFailed, "resume", "--reason", "go on")
+			m.exits(cli.ExitFailed, "decide", "req_x", "reject", "--reason", "go on")
+			m.exits(cli.ExitDone, "pending")
+			m.exits(cli.ExitDone, "backup", filepath.Join(m.dir, "held.db"))
+			m.exits(cli.ExitNo, "audit", "verify")
+			if strings.Contains(m.bot.text(), "connected to Slack") {
+				t.Error("it takes in what Slack delivers")
+			}
+			_, number, _ := strings.Cut(report, "accept-loss --head ")
+			number, _, _ = strings.Cut(number, " ")
+			m.exits(cli.ExitNo, "audit", "accept-loss", "--head", "99", "--reason", "it is lost")
+			m.exits(cli.ExitUsage, "audit", "accept-loss", "--head", number)
+			if stopped {
+				m.ok(m.bot.end(syscall.SIGTERM))
+			}
+			out := m.exits(cli.ExitDone, "audit", "accept-loss", "--head", number, "--reason", "it is lost")
+			if !strings.Contains(out, m.store+".heads.replaced-") {
+				t.Errorf("it does not say where the heads are:\n%s", out)
+			}
+			if stopped {
+				m.bot, m.admin = m.serve()
+			} else {
+				m.admin = "http://" + m.bot.says(`countersign is up.* admin=(\S+)`)
+			}
+			m.until(http.StatusOK)
+			m.exits(cli.ExitDone, "resume", "--reason", "go on")
+			list := m.sees(` restored +operator:\S+ .*head="` + number + `"`)
+			if strings.Contains(list, " executing ") {
+				t.Errorf("a call of the old store runs again:\n%s", list)
+			}
+			if !strings.Contains(list, `state="voided"`) {
+				t.Errorf("the request is not closed:\n%s", list)
+			}
+			m.exits(cli.ExitNo, "audit", "accept-loss", "--head", number, "--reason", "it is lost")
+			m.sam.sees("#support", m.thread, "put back from a backup")
+			m.ok(m.bot.end(syscall.SIGTERM))
+			m.exits(cli.ExitDone, "audit", "verify")
+			aside, err := filepath.Glob(m.store + ".heads.replaced-*")
+			if err != nil || len(aside) != 1 || readText(t, aside[0]) != heads {
+				t.Errorf("the heads that the loss was accepted of are not kept: %q, %v", aside, err)
+			}
+			if out := m.exits(cli.ExitNo, "audit", "verify", "--heads", aside[0]); !strings.Contains(out, "history was replaced") && !strings.Contains(out, "not in the store") {
+				t.Errorf("the proof proves nothing:\n%s", out)
+			}
+			m.bot, m.admin = m.serve()
+			m.until(http.StatusOK)
+			m.ok(m.bot.end(syscall.SIGTERM))
+		})
+	}
+}
+
+// A bot that is killed leaves no heads that its store lacks, whenever that is: the next one begins. It is killed twice,
+// , or COUNTERSIGN_HEAD_KILLS.
+func TestKilledBotIsNotHeld(t *testing.T) {
+	t.Parallel()
+	p := openPremises(t)
+	sam := p.watcher("sam")
+	kills := testkit.Size(t, "COUNTERSIGN_HEAD_KILLS", 2)
+	random := testkit.Chance(testkit.Seed(t), 0)
+	for range kills {
+		bot, _ := p.serve()
+		for range 3 {
+			sam.says("#support", "", "@Countersign where is order ORD-131?")
+		}
+		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // into the second in which heads are signed and brought
+		if err := bot.end(syscall.SIGKILL); err == nil {
+			t.Fatal("it was not killed")
+		}
+	}
+	bot, _ := p.serve()
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspaceclient"
+)
+
+// processHarness are a workspace and a model for a bot that is a process of its own, and knows them by their addresses
+// only, as in production.
+type processHarness struct {
+	*testing.T
+	dir   string
+	base  string   // of the workspace
+	slack *program // the workspace
+	env   []string // of the bot
+	http  bool     // Slack delivers over HTTP
+}
+
+// openPremises starts a workspace, with further flags, and a model. The bot has the policy of docs/policy.md, as
+// countersign.yaml.
+func openPremises(t *testing.T, flags ...string) *processHarness {
+	t.Helper()
+	p := &processHarness{T: t, dir: t.TempDir()}
+	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-the-key"}))
+	t.Cleanup(model.Close)
+	p.slack = launch(t, p.dir, nil, append([]string{"workspace", "--addr", "127.0.0.1:0"}, flags...)...)
+	p.base = p.slack.says(`is open at (http://\S+)`)
+	doc, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := regexp.MustCompile("(?s)```yaml\n(version: 1.*?)```").FindSubmatch(doc)
+	if policy == nil {
+		t.Fatal("docs/policy.md has no whole example")
+	}
+	write(t, p.policy(), policy[1])
+	pinShop(t, p.policy())
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.env = []string{
+		"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"),
+		"SLACK_API_URL=" + p.base + "/api", "SLACK_BOT_TOKEN=" + workspace.DemoBotToken, "SLACK_APP_TOKEN=" + workspace.DemoAppToken,
+		"OPENAI_BASE_URL=" + model.URL + "/v1", "OPENAI_API_KEY=sk-the-key", "OPENAI_MODEL=" + scriptedmodel.DefaultModel,
+		"COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE=bolt:" + p.store(),
+	}
+	return p
+}
+
+func (p *processHarness) policy() string { return filepath.Join(p.dir, "countersign.yaml") }
+
+func (p *processHarness) store() string { return filepath.Join(p.dir, "bot.db") }
+
+// overHTTP has Slack deliver over HTTP.
+func (p *processHarness) overHTTP() *processHarness {
+	p.http = true
+	p.env = append(p.env, "COUNTERSIGN_TRANSPORT=http", "SLACK_APP_TOKEN=", "SLACK_SIGNING_SECRET="+workspace.DemoSigningSecret, "COUNTERSIGN_HTTP_ADDR=127.0.0.1:0")
+	return p
+}
+
+// serve starts the bot and waits until it is connected. admin is its address for the operator.
+func (p *processHarness) serve() (bot *program, admin string) {
+	p.Helper()
+	bot = launch(p.T, p.dir, p.env, "serve")
+	admin = "http://" + bot.says(`countersign is up.* admin=(\S+)`)
+	if !p.http {
+		bot.says(`(connected to Slack)`)
+		return bot, admin
+	}
+	at := "http://" + bot.says(`listening for Slack's requests.* address=(\S+)`) + "/slack/"
+	urls, err := json.Marshal(workspace.URLsAt(at))
+	if err != nil {
+		p.Fatal(err)
+	}
+	resp, err := http.Post(p.base+"/app/request_urls", "application/json", bytes.NewReader(urls))
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		p.Fatalf("the URL for events was not verified: %s", resp.Status)
+	}
+	return bot, admin
+}
+
+func (p *processHarness) watcher(user string) watcher {
+	return watcher{p.T, workspaceclient.Client{Base: p.base, User: user}}
+}

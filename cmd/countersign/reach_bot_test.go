@@ -1,0 +1,56 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
+)
+
+// A model that is away keeps a new set-up from starting, and nobody who waits for a decision from being decided.
+func TestReachWithoutModel(t *testing.T) {
+	h := openHouse(t, t.TempDir(), nil)
+	away := h.bot.parts
+	away.agent = agent.New(agent.Config{
+		Workflow: h.bot.workflow, Tools: h.setup.tools.Registry, Log: h.setup.log, Model: agent.Model{BaseURL: "http://127.0.0.1:1/v1", Key: "k", Name: "m"},
+	})
+	log := slog.New(slog.DiscardHandler)
+	if err := reach(within(t), away, log); cli.Code(err) != cli.ExitFailed {
+		t.Errorf("nothing waits: %v (exit %d), want exit %d", err, cli.Code(err), cli.ExitFailed)
+	}
+	h.watcher("sam").says("#support", "", "@Countersign refund ORD-123, it arrived broken")
+	h.watcher("teo").sees("countersign", "", "Refund of $49.99")
+	if err := reach(within(t), away, log); err != nil {
+		t.Errorf("a card waits: %v", err)
+	}
+}
+
+// A command on a store that is not there says so, and that there was one where its signed heads are.
+func TestMissingStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "countersign.db")
+	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+	for _, args := range [][]string{{"pending"}, {"audit", "list"}, {"store", "compact"}} {
+		if _, err := runCommand(t, args...); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "there is no store at "+path+"; set COUNTERSIGN_STORE") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	head := approvers.Head{Origin: "countersign-x", Number: 3, Size: 9, At: time.Unix(1, 0)}
+	note, err := head.Sign(newKey(t, head.Origin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".heads", []byte(note), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"pending"}, {"audit", "list"}, {"store", "compact"}} {
+		if _, err := runCommand(t, args...); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), path+".heads end with head 3: the store's file was removed or renamed") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

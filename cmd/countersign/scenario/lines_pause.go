@@ -1,0 +1,22 @@
+package scenario
+
+import (
+	"context"
+	"regexp"
+)
+
+// pauseLines pause everything: the slash command, and then the button that it shows.
+var pauseLines = []line{
+	{"NAME pauses: an incident", regexp.MustCompile(`^(\w+) (pauses|tries to pause): (.+)$`), func(m []string) (scene, error) {
+		do := click{who: m[1], label: "Pause everything", tries: m[2] != "pauses"}
+		return happens(func(ctx context.Context, p *player) error {
+			if err := p.command(ctx, do.who, "a DM", "/countersign pause "+m[3]); err != nil {
+				return err
+			}
+			if err := p.settle(ctx); err != nil {
+				return err
+			}
+			return p.click(ctx, do)
+		})
+	}},
+}

@@ -1,0 +1,257 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/store"
+)
+
+// sceneTimeout limits the time from a scene's action until all of its effects are shown.
+const sceneTimeout = 30 * time.Second
+
+// Demo is the running demo that a scenario is played with.
+type Demo interface {
+	// Store is the store of the bot. It stays the same when the bot restarts.
+	Store() store.Store
+	// WorkspaceURL is the address of the workspace's page.
+	WorkspaceURL() string
+	// Settled reports whether everything was delivered and handled, so that nothing happens before a timer falls due or
+	// a person acts. paused says that the bot is paused: what is under way rests.
+	Settled(ctx context.Context) (settled, paused bool, err error)
+
+	// Now is the time of the demo.
+	Now() time.Time
+	// NextDue is when the next timer falls due; zero if none is set.
+	NextDue(ctx context.Context) (time.Time, error)
+	// Advance sets the clock to a time that is not past, and has the bot do what is due.
+	Advance(to time.Time)
+
+	// Reload puts another policy file into force. problems are the reasons if it is refused.
+	Reload(ctx context.Context, path string) (problems []error, err error)
+	// Restart stops the bot, lets time pass without it, and starts another one on the same store.
+	Restart(ctx context.Context, down time.Duration) error
+	// StopDuring stops the bot the next time that a tool runs, before or after it acts.
+	StopDuring(tool string, afterItActed bool)
+	// Interrupted reports whether the bot has stopped for StopDuring. Resume then starts another one.
+	Interrupted() bool
+	Resume(ctx context.Context) error
+	// Ended is closed when the bot has ended. Err then returns the reason.
+	Ended() <-chan struct{}
+	Err() error
+}
+
+// player plays a scenario with a demo: it acts for people through the page's API, and reads the outcome.
+type player struct {
+	script  Scenario
+	demo    Demo
+	out     io.Writer
+	team    string
+	people  []workspaceclient.Person
+	talks   []talk   // conversations by start; the last one is the current one
+	clicked []string // channels where people clicked or typed a command
+	asides  []string
+	known   known
+}
+
+// talk is a conversation with the bot.
+type talk struct {
+	who     string // began it
+	place   string // team, channel, thread
+	channel string // as people name it
+	root    string // ts of the thread's root; empty in a DM
+}
+
+// talkLines are the lines for messages of people.
+var talkLines = []line{
+	{"NAME in #channel: text · NAME in a DM: text", regexp.MustCompile(`^(\w+) in (#[\w-]+|a DM): (.+)$`), func(m []string) (scene, error) {
+		return said(m[1], m[2], m[3])
+	}},
+	{"NAME: text", regexp.MustCompile(`^(\w+): (.+)$`), func(m []string) (scene, error) { return said(m[1], "", m[2]) }},
+}
+
+func said(who, where, text string) (scene, error) {
+	return scene{where: where, play: func(ctx context.Context, p *player) error {
+		if strings.HasPrefix(text, "/") {
+			return p.command(ctx, who, where, text)
+		}
+		return p.say(ctx, who, where, text)
+	}}, nil
+}
+
+// Play plays a scenario with a demo whose bot is connected, and prints the transcript. It returns how many lines differ
+// from what the scenario expects.
+func Play(ctx context.Context, s Scenario, demo Demo, team string, out io.Writer) (differ int, err error) {
+	return (&player{script: s, demo: demo, team: team, out: out}).play(ctx)
+}
+
+// play plays the scenes one after the other.
+func (p *player) play(ctx context.Context) (differ int, err error) {
+	if p.people, err = p.as("").People(ctx); err != nil {
+		return 0, cli.CouldNot("the workspace does not say who is in it: %w", err)
+	}
+	if _, err := p.news(ctx); err != nil { // existing content is not news
+		return 0, err
+	}
+	for _, sc := range p.script.scene {
+		fmt.Fprintln(p.out, sc.text)
+		seen, err := p.act(ctx, sc)
+		if err != nil {
+			return differ, cli.AnswerNo("%s:%d: %s: %w", p.script.Name, sc.line, sc.text, err)
+		}
+		differ += p.compare(sc.expect, seen)
+	}
+	return differ, nil
+}
+
+// as returns the client of a person at the page.
+func (p *player) as(name string) workspaceclient.Client {
+	return workspaceclient.Client{Base: p.demo.WorkspaceURL(), User: strings.ToLower(name)}
+}
+
+// act plays a scene, waits until all of its effects are there, and returns what is new.
+func (p *player) act(ctx context.Context, sc scene) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sceneTimeout)
+	defer cancel()
+	p.asides = nil
+	if err := sc.play(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := p.settle(ctx); err != nil {
+		return nil, err
+	}
+	news, err := p.news(ctx)
+	return append(p.asides, news...), err
+}
+
+// aside adds a line about the scene itself rather than its effects.
+func (p *player) aside(line string) { p.asides = append(p.asides, line) }
+
+// compare prints the seen lines, and marks the differences from the expected ones.
+func (p *player) compare(expect, seen []string) (differ int) {
+	for i, line := range seen {
+		if i < len(expect) && !matches(expect[i], line) {
+			fmt.Fprintf(p.out, "! %s\n  expected: %s\n", line, expect[i])
+			differ++
+			continue
+		}
+		if i >= len(expect) {
+			fmt.Fprintf(p.out, "! %s\n  expected nothing more\n", line)
+			differ++
+			continue
+		}
+		fmt.Fprintln(p.out, "  "+line)
+	}
+	for _, line := range expect[min(len(expect), len(seen)):] {
+		fmt.Fprintf(p.out, "! nothing more was seen\n  expected: %s\n", line)
+		differ++
+	}
+	return differ
+}
+
+func (p *player) say(ctx context.Context, who, where, text string) error {
+	t := talk{who: who, channel: where}
+	switch where {
+	case "":
+		t = p.talks[len(p.talks)-1]
+	case "a DM":
+		t.channel = "countersign"
+	}
+	me := p.as(who)
+	ts, err := me.Say(ctx, t.channel, t.root, text)
+	if err != nil || where == "" {
+		return err
+	}
+	messages, err := me.Messages(ctx, t.channel, "")
+	if err != nil {
+		return err
+	}
+	if len(messages) == 0 {
+		return fmt.Errorf("the message is not to be seen in %s", t.channel)
+	}
+	if where != "a DM" {
+		t.root = ts
+	}
+	t.place = p.team + "/" + messages[0].Channel + "/" + t.root
+	p.talks = append(slices.DeleteFunc(p.talks, func(o talk) bool { return o.place == t.place }), t)
+	return nil
+}
+
+// command sends a slash command. Slack takes none in threads: without a place it goes to the channel of the thread.
+func (p *player) command(ctx context.Context, who, where, text string) error {
+	switch where {
+	case "":
+		where = p.talks[len(p.talks)-1].channel
+	case "a DM":
+		where = "countersign"
+	}
+	name, rest, _ := strings.Cut(text, " ")
+	if !slices.Contains(p.clicked, where) {
+		p.clicked = append(p.clicked, where)
+	}
+	_, err := p.as(who).Command(ctx, where, name, rest) // what it is answered with is among what is new
+	return err
+}
+
+// settle waits until nothing more happens by itself: everything is delivered and handled, and every turn has ended or
+// waits for people or for the end of a pause.
+func (p *player) settle(ctx context.Context) error {
+	for {
+		settled, err := p.settled(ctx)
+		if p.demo.Interrupted() {
+			if err := p.demo.Resume(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil || settled {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain for everything that follows from it: %w", ctx.Err())
+		case <-p.demo.Ended():
+			if p.demo.Interrupted() {
+				continue
+			}
+			return fmt.Errorf("the bot ended: %w", p.demo.Err())
+		case <-time.After(3 * time.Millisecond):
+		}
+	}
+}
+
+func (p *player) settled(ctx context.Context) (bool, error) {
+	settled, paused, err := p.demo.Settled(ctx)
+	if err != nil || !settled || paused {
+		return settled, err
+	}
+	resting := true
+	err = p.demo.Store().View(ctx, func(r store.Reader) error {
+		resting = true
+		for _, t := range p.talks {
+			conv, err := r.ConversationAt(t.place)
+			if errors.Is(err, store.ErrNotFound) || err == nil && conv.Turn == "" {
+				continue // nobody answers there, or nothing is under way
+			}
+			if err != nil {
+				return err
+			}
+			turn, err := r.Turn(conv.Turn)
+			if err != nil {
+				return err
+			}
+			resting = resting && (turn.Ended() || turn.State == approvers.TurnWaiting)
+		}
+		return nil
+	})
+	return resting, err
+}

@@ -1,0 +1,174 @@
+package scenario
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/cmd/countersign/cli"
+)
+
+// A scenario reads like a Slack thread. Lines at the margin are what people do and what happens; the player does it for
+// them through the workspace's page API. Indented lines are what must be seen afterwards, whole and in order; "…"
+// stands for any text. A line that starts with # is a comment.
+//
+//	Policy: refunds.yaml
+//	It is Friday 2026-12-18 17:30 Europe/Berlin
+//
+//	Sam in #support: @Countersign Refund ORD-123, it arrived broken
+//	  issue_refund waits for team-lead: Refund of $49.99 for order ORD-123
+//	10 minutes pass
+//	  Ingrid is told: Refund of $49.99 for order ORD-123
+//	Teo approves issue_refund
+//	  issue_refund was approved by Teo (team-lead) and done
+//	  Countersign: …refund…
+//
+// Before anything else a scenario may name the policy it is played under, by a path from the scenario's own place, and
+// the time at which it begins.
+//
+// What people do:
+//
+//	Sam in #support: TEXT           says something, and begins a thread; "in a DM" says it to the bot alone
+//	Sam: TEXT                       goes on in the same thread
+//	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" say where
+//	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
+//	Sam tries to approve TOOL       the same; that there is no such button is seen and not an error
+//	Sam pauses notifications for 2 hours
+//	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends it
+//
+// What happens:
+//
+//	12 minutes pass                 also: seconds, hours, days. What falls due meanwhile is done at its time, one after the other
+//	It is DAY DATE TIME ZONE        time passes until then: "It is Monday 2026-12-21 09:00 Europe/Berlin"
+//	The bot restarts                a new one goes on with the same store
+//	The bot will stop while TOOL runs   the next time: what became of that run is not known to the bot that goes on; also: "…, after it acted"
+//	The bot is down for 2 hours     it is stopped meanwhile: all that falls due is due at once when it is back
+//	The policy becomes FILE         as a reload does it
+//
+// What is seen: where each call stands and what became of it, what the agent says, and then what people are told beside
+// that, by person: "Teo is told: …" is the first line of a new direct message, "Countersign to Teo: …" something that
+// only Teo sees where they are. The card of a request at the role that it waits for goes without saying, unless it is
+// one card for several.
+type Scenario struct {
+	Name   string
+	Policy string    // a path; empty: the demo's
+	Begins time.Time // zero: now
+	scene  []scene
+}
+
+// scene is one thing that is done or happens, and what must be seen afterwards.
+type scene struct {
+	line   int
+	text   string // as written
+	where  string // of something said: a channel, or "" for the same thread; of anything else "-"
+	play   func(context.Context, *player) error
+	expect []string
+}
+
+// nowhere is where something happens that is not said.
+const nowhere = "-"
+
+// line is a kind of line at the margin.
+type line struct {
+	form  string // how it is written, for whoever wrote something else
+	match *regexp.Regexp
+	scene func(m []string) (scene, error)
+}
+
+// Parse reads a scenario file.
+func Parse(name string, text string) (Scenario, error) {
+	s := Scenario{Name: name}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimRight(lines.Text(), " \t\r")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := s.add(n, line); err != nil {
+			return s, cli.Misused("%s:%d: %w", name, n, err)
+		}
+	}
+	if len(s.scene) == 0 {
+		return s, cli.Misused("%s: nobody does anything in it; write a line such as \"Sam in #support: @Countersign where is ORD-123?\"", name)
+	}
+	return s, lines.Err()
+}
+
+// add takes one line in.
+func (s *Scenario) add(n int, text string) error {
+	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") {
+		if len(s.scene) == 0 {
+			return fmt.Errorf("an expectation comes before anybody did anything")
+		}
+		last := &s.scene[len(s.scene)-1]
+		last.expect = append(last.expect, strings.TrimSpace(text))
+		return nil
+	}
+	if taken, err := s.head(text); taken || err != nil {
+		return err
+	}
+	sc, err := parseScene(text)
+	if err != nil {
+		return err
+	}
+	begun := func(sc scene) bool { return sc.where != "" && sc.where != nowhere }
+	if sc.where == "" && !slices.ContainsFunc(s.scene, begun) {
+		return fmt.Errorf("the first line has to say where it is said, as in \"Sam in #support: …\"")
+	}
+	sc.line, sc.text = n, text
+	s.scene = append(s.scene, sc)
+	return nil
+}
+
+// head takes a line in that says how everything begins.
+func (s *Scenario) head(text string) (taken bool, err error) {
+	file, policy := strings.CutPrefix(text, "Policy: ")
+	switch {
+	case len(s.scene) > 0 && policy:
+		return false, fmt.Errorf("the policy comes first; later it is \"The policy becomes %s\"", file)
+	case len(s.scene) > 0:
+		return false, nil
+	case policy:
+		s.Policy = s.beside(file)
+		return true, nil
+	}
+	if m := itIs.FindStringSubmatch(text); m != nil {
+		s.Begins, err = readTime(m[1])
+		return true, err
+	}
+	return false, nil
+}
+
+// beside is a file named in the scenario.
+func (s *Scenario) beside(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(s.Name), file)
+}
+
+func parseScene(text string) (scene, error) {
+	var forms []string
+	for _, l := range slices.Concat(worldLines, pauseLines, interruptionLines, verbLines, talkLines) {
+		if m := l.match.FindStringSubmatch(text); m != nil {
+			return l.scene(m)
+		}
+		forms = append(forms, l.form)
+	}
+	return scene{}, fmt.Errorf("%q is none of: %s", text, strings.Join(forms, " · "))
+}
+
+// matches reports whether a line that was seen is what was expected: "…" stands for any text.
+func matches(expected, seen string) bool {
+	parts := strings.Split(expected, "…")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	ok, err := regexp.MatchString("(?s)^"+strings.Join(parts, ".*")+"$", seen)
+	return err == nil && ok
+}

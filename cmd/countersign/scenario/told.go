@@ -1,0 +1,134 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"countersign/internal/demo/workspaceclient"
+	"countersign/store"
+)
+
+// saidIn returns the bot's other new messages in a conversation: neither answers of the agent nor states of its calls.
+func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error) {
+	messages, err := p.as(t.who).Messages(ctx, t.channel, t.root)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		if m.BotID == "" || m.Ephemeral || p.known.messages[m.Channel+" "+m.TS] {
+			continue
+		}
+		s, err := p.surface(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if t.root == "" && !strings.HasPrefix(s.To, "conversation:") {
+			continue // in the same direct messages, but outside the conversation
+		}
+		p.known.messages[m.Channel+" "+m.TS] = true
+		switch s.Kind {
+		case "", store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued, store.OutboxModelQuestion: // none: part of a very long answer
+		default:
+			lines = append(lines, "Countersign: "+oneLine(workspaceclient.Plain(m.Text, p.called)))
+		}
+	}
+	return lines, nil
+}
+
+// surface is the outbox message that a message shows. It has no kind if there is none.
+func (p *player) surface(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
+	err = p.demo.Store().View(ctx, func(r store.Reader) error {
+		if s, err = r.OutboxMessageAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {
+			s, err = store.OutboxMessage{}, nil
+		}
+		return err
+	})
+	return s, err
+}
+
+// told returns the new messages to people outside the conversation, by person and time.
+func (p *player) told(ctx context.Context) (lines []string, err error) {
+	people := slices.Clone(p.people)
+	slices.SortFunc(people, func(a, b workspaceclient.Person) int { return strings.Compare(a.Called(), b.Called()) })
+	for _, who := range people {
+		if who.Bot || who.Deleted {
+			continue
+		}
+		found, err := p.fresh(ctx, who)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			line, err := p.tells(ctx, who, m)
+			if err != nil {
+				return nil, err
+			}
+			if line != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines, nil
+}
+
+// fresh reads the new messages of the bot to a person: direct ones, and ephemeral ones in the conversations and where
+// somebody clicked.
+func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found []workspaceclient.Message, err error) {
+	places := []talk{{channel: "countersign"}}
+	for _, channel := range p.clicked {
+		places = append(places, talk{channel: channel})
+	}
+	for _, t := range p.talks {
+		places = append(places, talk{channel: t.channel}, t)
+	}
+	for _, place := range places {
+		messages, err := p.as(who.Name).Messages(ctx, place.channel, place.root)
+		var refused *workspaceclient.Refusal
+		if errors.As(err, &refused) {
+			continue // somebody who is not there
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range messages {
+			key := m.Channel + " " + m.TS
+			if m.BotID == "" || p.known.messages[key] || !m.Ephemeral && place.channel != "countersign" {
+				continue
+			}
+			p.known.messages[key] = true
+			found = append(found, m)
+		}
+	}
+	return found, nil
+}
+
+// tells returns the line for a message to a person, or "" if the transcript omits it. The subject of a card comes
+// first, then the reason for it.
+func (p *player) tells(ctx context.Context, who workspaceclient.Person, m workspaceclient.Message) (string, error) {
+	text := strings.TrimSpace(workspaceclient.Plain(m.Text, p.called))
+	if m.Ephemeral {
+		return "Countersign to " + who.Called() + ": " + oneLine(text), nil
+	}
+	lines := strings.SplitN(text, "\n", 3)
+	s, err := p.surface(ctx, m)
+	handedOn := len(lines) > 1 && strings.HasPrefix(lines[1], "↪️")
+	switch {
+	case err != nil, s.Kind == store.OutboxCard && !handedOn, strings.HasPrefix(s.To, "conversation:"):
+		return "", err
+	case s.Kind == store.OutboxEscalation, handedOn:
+		lines = []string{strings.Join(lines[:min(len(lines), 2)], " · ")}
+	}
+	return who.Called() + " is told: " + lines[0], nil
+}
+
+// called returns the name of the person with an id.
+func (p *player) called(id string) string {
+	for _, who := range p.people {
+		if who.ID == id {
+			return who.Called()
+		}
+	}
+	return id
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// A transaction that does not end is seen: /readyz fails after a few seconds, and a process that is asked to stop does
+// so, with a line in the log.
+func TestHungWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	synctest.Test(t, func(t *testing.T) {
+		db, err := openStore(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+		page := admin([]probe{{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, wf) }}}, newMetrics(db, metricsPolicy).handler())
+		ready := func(want int, says string) {
+			t.Helper()
+			rec := httptest.NewRecorder()
+			page.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			if rec.Code != want || !strings.Contains(rec.Body.String(), says) {
+				t.Errorf("/readyz says %d %s; want %d and %q", rec.Code, rec.Body, want, says)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		logged := new(lineLog)
+		release := make(chan struct{})
+		var writers sync.WaitGroup
+		ended := make(chan error, 1)
+		go func() {
+			ended <- unlessHung(ctx, db, slog.New(slog.NewTextHandler(logged, nil)), func() error {
+				writers.Go(func() { _ = db.Update(t.Context(), func(store.Tx) error { <-release; return nil }) })
+				writers.Go(func() { _ = db.Update(t.Context(), func(store.Tx) error { return nil }) }) // waits for it
+				<-ctx.Done()
+				writers.Wait()
+				return nil
+			})
+		}()
+		synctest.Wait()
+		ready(http.StatusOK, "ok")
+		time.Sleep(stallShown + time.Second)
+		ready(http.StatusServiceUnavailable, "nothing could be written for 6s")
+		stop()
+		select {
+		case err := <-ended:
+			if cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "start again") {
+				t.Errorf("the process ends with %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the process does not end")
+		}
+		if len(logged.with("a transaction of the store does not end")) != 1 {
+			t.Errorf("the log says %q", logged.all())
+		}
+		close(release)
+		synctest.Wait()
+		writers.Wait()
+	})
+}
+
+// slowClose is a store that can't be closed.
+type slowClose struct {
+	*bolt.Store
+	release chan struct{}
+}
+
+func (s slowClose) Close() error {
+	<-s.release
+	return s.Store.Close()
+}
+
+// Nor does the process wait for ever for a store that can't be closed. One that can is waited for, however long the
+// work takes.
+func TestStoreThatCannotBeClosed(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		mine := errors.New("mine")
+		for _, hangs := range []bool{false, true} {
+			db, err := openStore(filepath.Join(dir, "store.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := slowClose{db, make(chan struct{})}
+			if !hangs {
+				close(s.release)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			logged := new(lineLog)
+			began := time.Now()
+			stop()
+			err = unlessHung(ctx, s, slog.New(slog.NewTextHandler(logged, nil)), func() error { time.Sleep(time.Hour); return mine })
+			took := time.Since(began) - time.Hour
+			if hangs {
+				if cli.Code(err) != cli.ExitFailed || took > closeEnds+time.Second || len(logged.with("can't be closed")) != 1 {
+					t.Errorf("it ended after %s with %v; the log says %q", took, err, logged.all())
+				}
+				close(s.release)
+				synctest.Wait()
+			} else if !errors.Is(err, mine) || took > 0 || len(logged.all()) != 0 {
+				t.Errorf("it ended after %s with %v; the log says %q", took, err, logged.all())
+			}
+		}
+	})
+}
+
+// failingDisk is a store whose disk fails from a moment on.
+type failingDisk struct {
+	*bolt.Store
+	mu     sync.Mutex
+	failed bool
+	broken chan struct{}
+}
+
+func (f *failingDisk) fail() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = true
+	close(f.broken)
+}
+
+func (f *failingDisk) Failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed {
+		return store.ErrCommitUnknown
+	}
+	return nil
+}
+
+func (f *failingDisk) Broken() <-chan struct{} { return f.broken }
+
+func (f *failingDisk) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if err := f.Failure(); err != nil {
+		return err
+	}
+	return f.Store.Update(ctx, fn)
+}
+
+// A commit that failed ends the process at once, also while a tool is under way: nobody could write down what it
+// answers. The next process asks people what became of it.
+func TestFailedCommitWithToolUnderWay(t *testing.T) {
+	tool := agent.Tool{Name: "wire", Effect: approvers.Unprotected, Timeout: time.Hour, Run: func(ctx context.Context, _ agent.Invocation) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}}
+	inRun(t, []agent.Tool{tool}, func(b *bubble) {
+		b.ok(b.bot.end())
+		disk := &failingDisk{Store: b.db, broken: make(chan struct{})}
+		b.setup.store = disk
+		b.start()
+		b.pass(5 * time.Second)
+		b.says("run wire")
+		comesTo := func(want approvers.ExecutionState) {
+			t.Helper()
+			b.within(time.Minute, "the run is "+string(want), func() (is bool) {
+				b.view(func(r store.Reader) error {
+					for _, turn := range b.allTurns(r) {
+						calls, err := r.Calls(turn)
+						if err != nil {
+							return err
+						}
+						for _, c := range calls {
+							e, err := r.Execution(c.Execution)
+							if err != nil {
+								return err
+							}
+							is = is || e.State == want
+						}
+					}
+					return nil
+				})
+				return is
+			})
+		}
+		comesTo(approvers.ExecutionExecuting)
+		began := time.Now()
+		disk.fail()
+		<-b.bot.done
+		if took := time.Since(began); took > time.Second || cli.Code(b.bot.err) != cli.ExitFailed || !strings.Contains(b.bot.err.Error(), "start again") {
+			t.Errorf("after %s the bot ended with %v", took, b.bot.err)
+		}
+		b.setup.store = b.db
+		b.start()
+		comesTo(approvers.ExecutionUnknown)
+		b.pass(time.Minute) // what a process takes with it lives on in the bubble until its time is up
+	})
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+func storeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "The file that holds everything",
+		Long:  `Works on the file that COUNTERSIGN_STORE names, while no bot runs. docs/operate.md tells when to do what.`,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(storeCompactCommand())
+	return cmd
+}
+
+func storeCompactCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "compact",
+		Short: "Writes the store anew without the space that is free in it, while no bot runs",
+		Long: `The store's file never shrinks by itself: what is erased leaves space in it for what comes. This writes a new file beside it, compares every row, and puts it in
+the place of the old one, with its mode and owner. The disk needs room for both. Stopped at any moment, it leaves the one or the other, whole.
+
+serve does this by itself when it starts, where at least half of a large file is free.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			env, err := config.ReadEnv(config.Offline)
+			if err != nil {
+				return cli.Misused("the environment can't be used:\n%w", err)
+			}
+			path := env.Store.Path
+			if err := mustExist(path, env.Audit.Heads); err != nil {
+				return err
+			}
+			before, after, err := bolt.Compact(cmd.Context(), path, nil)
+			if errors.Is(err, context.Canceled) {
+				return cli.CouldNot("%s is as it was: this was stopped", path)
+			}
+			if err != nil {
+				return storeError(err)
+			}
+			if after == before {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; there is nothing to gain, so it stays as it is\n", path, cli.Size(before))
+				return nil
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s → %s\n", path, cli.Size(before), cli.Size(after))
+			return nil
+		},
+	}
+}
+
+// compaction says when serve compacts the store at the start.
+type compaction struct {
+	file int64         // minimum size of the file in bytes
+	live int64         // maximum number of bytes in use: they are copied, which delays the start
+	long time.Duration // time limit
+}
+
+// atStart requires that compaction frees at least as much as it writes, so that a file of constant size is not
+// rewritten at every start. A disk with 100 MB/s takes about ten seconds for the maximum.
+var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
+
+// errNotWorth means that a store is not compacted.
+var errNotWorth = errors.New("it is not worth it")
+
+// compact compacts the store before it is opened, if that is worthwhile. Errors are logged and don't prevent the start.
+func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() < c.file {
+		return // opening it later reports the error
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.long)
+	defer cancel()
+	began := time.Now()
+	before, after, err := bolt.Compact(ctx, path, func(u bolt.Usage) error {
+		used := u.Size - u.Free
+		if u.Free < u.Size/2 {
+			return errNotWorth
+		}
+		room, known := cli.FreeSpace(filepath.Dir(path))
+		if used > c.live || known && room < uint64(used)+cli.DiskFull {
+			log.Warn("much of the store's file is free, and it is not compacted now: it is large, or the disk has no room for both. While the bot is stopped, countersign store compact does it",
+				"size", cli.Size(u.Size), "free", cli.Size(u.Free))
+			return errNotWorth
+		}
+		log.Info("the store is compacted, as at least half of its file is free", "size", cli.Size(u.Size), "free", cli.Size(u.Free))
+		return nil
+	})
+	switch {
+	case err == nil:
+		log.Info("the store is compacted", "before", cli.Size(before), "after", cli.Size(after), "took", time.Since(began).Round(time.Millisecond).String())
+	case errors.Is(err, context.DeadlineExceeded):
+		log.Warn("the store is not compacted, as that takes too long for a start. While the bot is stopped, countersign store compact does it", "limit", c.long.String())
+	case errors.Is(err, errNotWorth), errors.Is(err, context.Canceled), errors.Is(err, store.ErrLocked), errors.Is(err, fs.ErrNotExist):
+	default:
+		log.Warn("the store could not be compacted; it is as it was", "cause", err)
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/cmd/countersign/cli"
+	"countersign/store"
+)
+
+// hollowStore is a store most of which is free.
+func hollowStore(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "countersign.db")
+	db, err := openStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const conversations = 100
+	for _, erase := range []bool{false, true} {
+		for i := range conversations {
+			id := fmt.Sprint("conv_", i)
+			err := db.Update(t.Context(), func(tx store.Tx) (err error) {
+				if erase {
+					_, err = tx.EraseConversation(id, 1000)
+					return err
+				}
+				return errors.Join(tx.PutConversation(store.Conversation{ID: id, Place: id}),
+					tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: strings.Repeat("words ", 5000)}))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func sizeOf(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// run runs a command in this process, and gives what it says and its code.
+func runCommand(t *testing.T, args ...string) (said string, err error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := root()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestStoreCompact(t *testing.T) {
+	path := hollowStore(t)
+	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+	before := sizeOf(t, path)
+	db, err := openStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runCommand(t, "store", "compact"); cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "is held by") {
+		t.Errorf("while it is held: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := runCommand(t, "store", "compact")
+	if after := sizeOf(t, path); err != nil || after > before/4 || said != fmt.Sprintf("%s: %s → %s\n", path, cli.Size(before), cli.Size(after)) {
+		t.Errorf("%d became %d: %s (%v)", before, after, said, err)
+	}
+	if said, err := runCommand(t, "store", "compact"); err != nil || !strings.Contains(said, "nothing to gain") {
+		t.Errorf("a second time: %s (%v)", said, err)
+	}
+	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path+".none")
+	if _, err := runCommand(t, "store", "compact"); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "there is no store at") {
+		t.Errorf("where there is none: %v", err)
+	}
+}
+
+// serve compacts the store before it opens it, where that is worth it and does not take long.
+func TestCompactAtStart(t *testing.T) {
+	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}
+	for _, c := range []struct {
+		name    string
+		rule    func(*compaction)
+		shrinks bool
+		says    string
+	}{
+		{"worth it", func(*compaction) {}, true, "the store is compacted, as at least half of its file is free"},
+		{"a small file", func(c *compaction) { c.file = 1 << 30 }, false, ""},
+		{"too much to write", func(c *compaction) { c.live = 1 }, false, "countersign store compact does it"},
+		{"takes too long", func(c *compaction) { c.long = time.Nanosecond }, false, "takes too long for a start"},
+	} {
+		path := hollowStore(t)
+		rule, logged := soon, new(lineLog)
+		c.rule(&rule)
+		before := sizeOf(t, path)
+		rule.compact(t.Context(), path, slog.New(slog.NewTextHandler(logged, nil)))
+		if shrank := sizeOf(t, path) < before/4; shrank != c.shrinks {
+			t.Errorf("%s: %d bytes became %d", c.name, before, sizeOf(t, path))
+		}
+		if said := strings.Join(logged.all(), "\n"); !strings.Contains(said, c.says) || c.says == "" && said != "" {
+			t.Errorf("%s: the log says %q", c.name, said)
+		}
+		soon.compact(t.Context(), path, slog.New(slog.DiscardHandler))
+		logged = new(lineLog)
+		soon.compact(t.Context(), path, slog.New(slog.NewTextHandler(logged, nil)))
+		if len(logged.all()) != 0 {
+			t.Errorf("%s: when it is compact the log says %q", c.name, logged.all())
+		}
+	}
+}
+
+// A store that was cut off or overwritten anywhere ends every command with a sentence and code 3, or 1 where verifying
+// it found that: never with a panic.
+func TestDamagedStore(t *testing.T) {
+	l := newAuditFixture(t)
+	whole, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "damaged.db")
+	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+	policy := filepath.Join(dir, "countersign.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\ntools: {search_orders: {risk: low}}\nagents: {support: {channels: [\"#support\"], tools: [search_orders]}}\n"+
+		"approvers: {lead: {title: Lead, members: [U0002], max_risk: critical, can_approve: [\"*\"]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("COUNTERSIGN_POLICY", policy)
+	damage := map[string][]byte{"empty": {}}
+	for _, part := range []int{1, 10, 25, 50, 75, 99} {
+		damage[fmt.Sprintf("cut to %d %%", part)] = whole[:len(whole)*part/100]
+	}
+	const page = 4096
+	for _, from := range []int{0, 2, 3, 8, 21, 55} {
+		for what, with := range map[string]byte{"zeros": 0, "words": 'w'} {
+			torn := bytes.Clone(whole)
+			for i := from * page; i < min((from+3)*page, len(torn)); i++ {
+				torn[i] = with
+			}
+			damage[fmt.Sprintf("%s at page %d", what, from)] = torn
+		}
+	}
+	ended := map[int]int{}
+	for name, content := range damage {
+		for _, args := range []string{"audit verify", "audit list", "pending req_none", "store compact", "backup " + filepath.Join(dir, "copy.db") + " --force"} {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := runCommand(t, strings.Fields(args)...)
+			ended[cli.Code(err)]++
+			if cli.Code(err) == cli.ExitUsage && !strings.Contains(fmt.Sprint(err), "req_none") { // the pages that it reads are whole
+				t.Errorf("%s, %s: %v", name, args, err)
+			}
+		}
+	}
+	if ended[cli.ExitFailed] < len(damage) {
+		t.Error("too little was found")
+	}
+	t.Logf("stores=%d commands by exit code: %v", len(damage), ended)
+}

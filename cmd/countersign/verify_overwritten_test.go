@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// What retention did in an early version is told apart from what somebody did: a record of the installation lies where
+// another one was.
+func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
+	l := newAuditFixture(t)
+	if _, said := l.verify(l.heads); strings.Contains(said, "early version") {
+		t.Errorf("nothing is wrong, and it says:\n%s", said)
+	}
+	db, err := bbolt.Open(l.path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		chain := []byte(approvers.InstallationChain)
+		c := tx.Bucket([]byte("audit")).Cursor()
+		var last []byte
+		for k, _ := c.Seek(chain); bytes.HasPrefix(k, chain); k, _ = c.Next() {
+			last = bytes.Clone(k)
+		}
+		return tx.Bucket([]byte("audit")).Delete(last)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.work(l.path, func(db *bolt.Store, _ *workflow.Workflow) error {
+		return db.Update(t.Context(), func(tx store.Tx) error {
+			return appendRecord(tx, approvers.InstallationChain, approvers.AuditPruned, approvers.Pruning{Chain: "req_x", Records: 1}.Facts())
+		})
+	})
+	if found, said := l.verify(l.heads); !found || !strings.Contains(said, "early version did that when retention removed records") {
+		t.Errorf("it says:\n%s", said)
+	}
+}

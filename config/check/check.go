@@ -1,0 +1,110 @@
+package check
+
+import (
+	"encoding/json"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/config/yamldoc"
+)
+
+// Tool is a registered tool, as far as it matters to a policy.
+type Tool struct {
+	Name string
+	// Schema is the JSON Schema of its arguments, as it was registered. Nil: it is not known.
+	Schema json.RawMessage
+	// Source is the server or the file that it comes from. Empty: it is compiled in.
+	Source string
+	// Effect is what a second run would do. Empty: it is not known.
+	Effect approvers.Effect
+}
+
+// Run returns what can't work in a policy, in the order of the file. tools are the registered tools; nil: they are not
+// known. A problem of severity Error means that some call can never be allowed, that a name does not exist, or that a
+// condition does not fit its tool.
+func Run(f *config.File, tools []Tool) yamldoc.Problems {
+	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
+	c.roles()
+	c.stages()
+	c.pausers()
+	c.agents()
+	c.names()
+	c.tools()
+	c.unused()
+	c.loosening()
+	c.ruleConditions()
+	c.grantArguments()
+	c.previews()
+	c.leads()
+	c.idle()
+	c.writtenSecrets()
+	return c.problems.InOrder()
+}
+
+// checker collects problems. Later checks leave out what follows from earlier problems.
+type checker struct {
+	file       *config.File
+	policy     *approvers.Policy
+	registered []Tool
+	known      []string            // their names; nil: not known
+	used       map[string]bool     // roles that some call can be routed to
+	broken     map[string]bool     // tool and stage: the stage has a problem of its own
+	escalates  map[string][]string // by role: calls that none of its leads may decide
+	orphans    []outcome           // calls of unnamed tools that nobody can allow
+	problems   yamldoc.Problems
+}
+
+func (c *checker) wrong(path, message, hint string) {
+	c.problems = append(c.problems, c.file.Document.Problem(yamldoc.Error, path, message, hint))
+}
+
+func (c *checker) warn(path, message, hint string) {
+	c.problems = append(c.problems, c.file.Document.Problem(yamldoc.Warning, path, message, hint))
+}
+
+// warnOnce warns about what several outcomes have in common.
+func (c *checker) warnOnce(path, message, hint string) {
+	if p := c.file.Document.Problem(yamldoc.Warning, path, message, hint); !slices.Contains(c.problems, p) {
+		c.problems = append(c.problems, p)
+	}
+}
+
+func (c *checker) roleNames() []string {
+	names := make([]string, len(c.policy.Approvers))
+	for i, r := range c.policy.Approvers {
+		names[i] = r.Name
+	}
+	return names
+}
+
+func (c *checker) toolNames() []string {
+	names := make([]string, len(c.policy.Tools))
+	for i, t := range c.policy.Tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// allTools returns the tools of the policy in file order, then those that are only registered.
+func (c *checker) allTools() []string {
+	names := c.toolNames()
+	for _, k := range yamldoc.SortedUnique(c.known) {
+		if !slices.Contains(names, k) {
+			names = append(names, k)
+		}
+	}
+	return names
+}
+
+// namesOf returns nil if the registered tools are not known.
+func namesOf(tools []Tool) []string {
+	if tools == nil {
+		return nil
+	}
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
+}

@@ -1,0 +1,81 @@
+package check
+
+import (
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/config/condition"
+	"countersign/config/yamldoc"
+)
+
+// grants warns about grants that can never be given, and about those that cover any arguments.
+func (c *checker) grants(t approvers.ToolPolicy) {
+	if !t.Grants.Allowed() {
+		return
+	}
+	path := "tools." + t.Name + ".grants"
+	var possible []outcome
+	why := ""
+	for _, o := range c.outcomes(t.Name, "") {
+		if reason := ungrantable(o); reason == "" {
+			possible = append(possible, o)
+		} else if why == "" {
+			why = reason
+		}
+	}
+	if len(possible) == 0 {
+		c.warn(path, "does nothing: "+why, "remove it")
+		return
+	}
+	if t.Risk >= approvers.High && len(t.Grants.AtMost)+len(t.Grants.Same) == 0 {
+		c.warn(path, fmt.Sprintf("a grant covers calls of %s with any arguments, and it is %s risk", t.Name, t.Risk), "add at_most or same, such as at_most: [amount], same: [currency]")
+	}
+}
+
+// ungrantable says why the outcome can't be granted, or "".
+func ungrantable(o outcome) string {
+	switch {
+	case o.plan.Verdict == approvers.Refuse:
+		return "nobody could allow the call"
+	case o.plan.Verdict == approvers.Auto:
+		return "calls of " + o.tool + " run without anybody being asked"
+	case o.plan.Risk >= approvers.Critical:
+		return "critical calls always ask"
+	case len(o.plan.Stages) > 1 || o.plan.Stages[0].Quorum > 1:
+		return "the call needs more than one person, and a grant stands for one"
+	}
+	return ""
+}
+
+// grantArguments checks the arguments that grants bound against the tools' schemas.
+func (c *checker) grantArguments() {
+	for _, tool := range c.registered {
+		t, named := c.policy.Tool(tool.Name, "")
+		if !named || !t.Grants.Allowed() || len(tool.Schema) == 0 {
+			continue
+		}
+		arguments := condition.ArgumentShape(tool.Schema)
+		path := "tools." + tool.Name + ".grants."
+		for i, name := range t.Grants.AtMost {
+			at := fmt.Sprintf("%sat_most[%d]", path, i)
+			if shape, known := arguments.Field(name); !known {
+				c.noArgument(at, tool.Name, name, arguments.Names())
+			} else if shape.Kinds()&condition.KindNumber == 0 {
+				c.wrong(at, fmt.Sprintf("%s is %s, and only a number has a greatest value", name, shape.Kinds()), fmt.Sprintf("write same: [%s], or remove it", name))
+			}
+		}
+		for i, name := range t.Grants.Same {
+			if _, known := arguments.Field(name); !known {
+				c.noArgument(fmt.Sprintf("%ssame[%d]", path, i), tool.Name, name, arguments.Names())
+			}
+		}
+	}
+}
+
+func (c *checker) noArgument(at, tool, name string, names []string) {
+	hint := "there are none"
+	if len(names) > 0 {
+		hint = condition.SuggestionOr(yamldoc.DidYouMean(name, names), "its arguments are "+condition.ListNames(names))
+	}
+	c.wrong(at, fmt.Sprintf("%s has no argument %s", tool, condition.FieldName(name)), hint)
+}

@@ -1,0 +1,83 @@
+package check
+
+import (
+	"fmt"
+
+	"countersign/approvers"
+)
+
+// warnUnknownTool warns if tools that the policy does not name run without asking.
+func (c *checker) warnUnknownTool() {
+	if !c.policy.Defaults.UnknownTool.Confirm {
+		c.warn("defaults.unknown_tool.confirm", "tools that the policy does not name run without anybody being asked", "remove confirm: false unless that is meant")
+	}
+}
+
+// warnIneffective warns about settings that loosen what is dangerous, and about those without effect.
+func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // one case for each key
+	path := "tools." + t.Name
+	if !t.Confirm && t.Risk >= approvers.High {
+		c.warn(path+".confirm", fmt.Sprintf("%s is %s risk and runs without anybody being asked", t.Name, t.Risk), "remove confirm: false unless that is meant")
+	}
+	if t.Confirm && t.MaxAuto.Count > 0 {
+		c.warn(path+".max_auto", "does nothing, because every call is confirmed", "remove it, or write confirm: false to let that many run by themselves")
+	}
+	if !t.Confirm && len(t.Stages) > 0 && t.MaxAuto.Count == 0 && !asksByRule(t) {
+		c.warn(path+".stages", "are never used, because no call is confirmed", "remove confirm: false, or the stages")
+	}
+	if t.BreakGlass && !t.Confirm && t.MaxAuto.Count == 0 && !asksByRule(t) {
+		c.warn(path+".break_glass", "does nothing, because no call waits", "remove it")
+	}
+	for i, r := range t.Rules {
+		raises := r.Risk > t.Risk
+		if !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm) {
+			c.warn(fmt.Sprintf("%s.rules[%d]", path, i), fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, standing(t)), "raise the risk, add stages, or remove the rule")
+		} else if raises && r.Risk >= approvers.High && !r.Confirm && !t.Confirm {
+			c.warn(fmt.Sprintf("%s.rules[%d].confirm", path, i), fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
+		}
+	}
+	if c.policy.Mode == approvers.Observe && t.Mode == approvers.Enforce && c.written(path+".mode") {
+		c.warn(path+".mode", "does nothing, because the whole bot only observes", "remove it, or write mode: enforce at the top of the file and mode: observe for single tools")
+	}
+	c.grants(t)
+	for _, a := range c.policy.Agents {
+		c.warnOverride(a, t)
+	}
+}
+
+func asksByRule(t approvers.ToolPolicy) bool {
+	for _, r := range t.Rules {
+		if r.Confirm || len(r.Stages) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func standing(t approvers.ToolPolicy) string {
+	if t.Confirm {
+		return t.Risk.String() + " risk and confirmed already"
+	}
+	return t.Risk.String() + " risk already"
+}
+
+func (c *checker) warnOverride(a approvers.Agent, t approvers.ToolPolicy) {
+	o, has := a.Overrides[t.Name]
+	if !has {
+		return
+	}
+	path := "agents." + a.Name + ".overrides." + t.Name
+	now, _ := c.policy.Tool(t.Name, a.Name)
+	if !now.Confirm && now.Risk >= approvers.High && (t.Confirm || t.Risk < approvers.High) {
+		c.warn(path, fmt.Sprintf("%s is %s risk and runs for %s without anybody being asked", t.Name, now.Risk, a.Name), "remove confirm: false unless that is meant")
+	}
+	if o.Risk != 0 && o.Risk < t.Risk && !c.protects(t.Name) {
+		c.warn(path+".risk", fmt.Sprintf("lowers %s from %s to %s for %s", t.Name, t.Risk, o.Risk, a.Name), "remove it unless that is meant")
+	}
+	if o.Mode != nil && *o.Mode != t.Mode && c.policy.Mode == approvers.Observe {
+		c.warn(path+".mode", "does nothing, because the whole bot only observes", "remove it")
+	}
+	if now.Confirm && o.MaxAuto != nil {
+		c.warn(path+".max_auto", "does nothing, because every call is confirmed", "remove it")
+	}
+}

@@ -1,0 +1,113 @@
+package check_test
+
+import (
+	"fmt"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/config/check"
+)
+
+// TestCheckedStagesCanBePassed: a policy with stages of several roles and overrides in which check finds no error lets
+// no call be refused, as long as the requesters are nobody who approves.
+func TestCheckedStagesCanBePassed(t *testing.T) {
+	stages := []string{
+		"a", "{approvers: [a, b]}", "{approvers: [b, a], quorum: 2}", "{approvers: [a, c], quorum: 2}", "{approver: c, group: \"@g\"}", "{group: \"@g\"}", "d",
+		"{approvers: [c, d], quorum: 3}",
+	}
+	refused, passed := 0, 0
+	for n := range len(stages) * len(stages) * len(stages) * 4 {
+		pick := func(of int) int { i := n % of; n /= of; return i }
+		text := fmt.Sprintf(`
+version: 1
+%s
+tools:
+  pay:
+    risk: medium
+    stages: [%s]
+    rules: [{when: args.y > 1.0, stages: [%s]}]
+approvers:
+  a: {members: [U0001], max_risk: medium, can_approve: [pay]}
+  b: {members: [U0001, U0002], max_risk: high, can_approve: ["*"]}
+  c: {members: [U0003], max_risk: high, can_approve: [pay]}
+  d: {members: [U0004], max_risk: critical, can_approve: [other]}
+agents: {s: {tools: ["*"], overrides: {pay: {%s: [%s]}}}}
+`, []string{"", "never_loosen: [pay]"}[pick(2)], stages[pick(len(stages))], stages[pick(len(stages))], []string{"risk: high, stages", "stages"}[pick(2)], stages[pick(len(stages))])
+		f, err := config.ParsePolicy("p.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("%v:%s", err, text)
+		}
+		clean := len(check.Run(f, nil).Errors()) == 0
+		some := false
+		for _, agent := range []string{"", "s"} {
+			for _, y := range []float64{0, 2} {
+				plan := f.Policy.Plan(approvers.Call{Tool: "pay", Facts: approvers.Facts{Agent: agent, Args: map[string]any{"y": y}}})
+				some = some || plan.Verdict == approvers.Refuse
+			}
+		}
+		if clean && some {
+			t.Fatalf("check found nothing, and a call is refused:%s", text)
+		}
+		if some {
+			refused++
+		}
+		if clean {
+			passed++
+		}
+	}
+	if refused == 0 || passed == 0 {
+		t.Fatalf("the policies tried show nothing: %d refused, %d passed", refused, passed)
+	}
+}
+
+// TestCheckedMeansApprovable: what check finds no error in is never refused, whatever rules match and whichever agent
+// asks, as long as the requesters are nobody who approves.
+func TestCheckedMeansApprovable(t *testing.T) {
+	risks := []string{"low", "medium", "high", "critical"}
+	refused, passed := 0, 0
+	for n := range 4 * 4 * 4 * 3 * 3 {
+		pick := func(of int) int { i := n % of; n /= of; return i }
+		text := fmt.Sprintf(`
+version: 1
+tools:
+  pay:
+    risk: %s
+    max_auto: 5/h
+    rules:
+      - {when: args.x > 1, risk: %s}
+      - {when: args.y > 1, stages: [%s]}
+approvers:
+  a: {members: [U0001], max_risk: %s, can_approve: [%s]}
+  b: {members: [U0001, U0002], max_risk: high, can_approve: [pay]}
+agents: {s: {tools: ["*"], overrides: {pay: {confirm: true}}}}
+`, risks[pick(4)], risks[pick(4)], []string{"a, b", "b, a", "{approver: b, quorum: 2}"}[pick(3)], risks[pick(4)], []string{"pay", `"*"`, "other"}[pick(3)])
+		f := parse(t, text)
+		clean := len(check.Run(f, []check.Tool{{Name: "pay"}, {Name: "other"}}).Errors()) == 0
+		some := false
+		for _, agent := range []string{"", "s"} {
+			for _, x := range []float64{0, 2} {
+				for _, y := range []float64{0, 2} {
+					call := approvers.Call{Tool: "pay", Facts: approvers.Facts{Agent: agent, Args: map[string]any{"x": x, "y": y}}}
+					plan := f.Policy.Plan(call)
+					if plan.Verdict == approvers.Auto {
+						plan = f.Policy.AskFor(call, f.Policy.Tools[0].MaxAuto)
+					}
+					some = some || plan.Verdict == approvers.Refuse
+				}
+			}
+		}
+		if clean && some {
+			t.Fatalf("check found nothing, and a call is refused:%s", text)
+		}
+		if some {
+			refused++
+		}
+		if clean {
+			passed++
+		}
+	}
+	if refused == 0 || passed == 0 {
+		t.Fatalf("the policies tried show nothing: %d refused, %d passed", refused, passed)
+	}
+}

@@ -1,0 +1,77 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/config"
+)
+
+func (c *checker) protects(tool string) bool {
+	return slices.Contains(c.policy.NeverLoosen, tool) || slices.Contains(c.policy.NeverLoosen, "*")
+}
+
+// loosening reports overrides that would loosen what never_loosen protects. At run time those parts count for nothing.
+func (c *checker) loosening() {
+	for _, a := range c.policy.Agents {
+		for tool := range a.Overrides {
+			if c.protects(tool) {
+				c.protected(a, tool)
+			}
+		}
+	}
+}
+
+func (c *checker) protected(a approvers.Agent, tool string) {
+	free := *c.policy
+	free.NeverLoosen = nil
+	wants, _ := free.Tool(tool, a.Name)
+	gets, _ := c.policy.Tool(tool, a.Name)
+	for _, l := range loosened(wants, gets) {
+		c.wrong("agents."+a.Name+".overrides."+tool+"."+l.key, fmt.Sprintf("%s for %s, and never_loosen protects %s", l.what, a.Name, tool),
+			"remove it, or take "+tool+" from never_loosen; as long as it is protected this part is ignored")
+	}
+}
+
+// loose is one key by which an override would let more happen.
+type loose struct{ key, what string }
+
+// loosened compares what an override asks for with what takes effect because the tool is protected.
+func loosened(wants, gets approvers.ToolPolicy) []loose {
+	var out []loose
+	if wants.Risk < gets.Risk {
+		out = append(out, loose{"risk", fmt.Sprintf("would lower the risk from %s to %s", gets.Risk, wants.Risk)})
+	}
+	if gets.Confirm && !wants.Confirm {
+		out = append(out, loose{"confirm", "would run it without anybody being asked"})
+	}
+	if wants.MaxAuto != gets.MaxAuto {
+		out = append(out, loose{"max_auto", fmt.Sprintf("would let %s run by themselves where the tool lets %s", wants.MaxAuto, gets.MaxAuto)})
+	}
+	var missing []string
+	for _, s := range gets.Stages {
+		if !slices.ContainsFunc(wants.Stages, s.Equal) {
+			missing = append(missing, stageText(s))
+		}
+	}
+	if len(missing) > 0 {
+		out = append(out, loose{"stages", "would do without " + strings.Join(missing, " and ")})
+	}
+	if gets.Mode == approvers.Observe && wants.Mode != approvers.Observe {
+		out = append(out, loose{"mode", "would run what is only observed"})
+	}
+	if wants.BreakGlass && !gets.BreakGlass {
+		out = append(out, loose{"break_glass", "would let the operator approve it in place of its approvers"})
+	}
+	return out
+}
+
+// stageText is a stage with its quorum: 2 × finance-director.
+func stageText(s approvers.Stage) string {
+	if s.Quorum > 1 {
+		return fmt.Sprintf("%d × %s", s.Quorum, config.StageName(s))
+	}
+	return config.StageName(s)
+}

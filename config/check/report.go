@@ -1,0 +1,147 @@
+package check
+
+import (
+	"slices"
+
+	"countersign/approvers"
+	"countersign/config"
+)
+
+// Report says for each tool which calls run by themselves, which wait, and for whom.
+type Report struct {
+	Observe   bool        // nothing with effects runs at all
+	Usually   string      // how long calls wait where their gate says nothing else
+	Gates     []Gate      // calls that wait or are refused
+	Automatic []Automatic // tools of which some calls run by themselves
+	Working   []Working   // approvers with working hours
+	Bounds    []string    // caps and budgets, who may pause, and retention
+}
+
+// Gate is one kind of call that waits: a tool, under a condition.
+type Gate struct {
+	Tool    string // empty: any tool that the policy does not name
+	Known   bool   // the policy names it
+	Agent   string // empty: every agent that overrides nothing
+	When    string // empty: always
+	Risk    approvers.Risk
+	Stages  []GateStage
+	Refused string   // why nobody can allow it; empty: the stages can
+	Notes   []string // times that are not the usual ones, grants, and whether it is only observed
+}
+
+// GateStage is one level of approval.
+type GateStage struct {
+	approvers.Stage
+	Title   string
+	Members []string // of its roles, as the policy names them
+	Cards   []string // channels, or dm
+	Leads   []string // titles of the leads who are told in turn while nobody decides
+	Terms   []string // what differs at this stage: how many rejections end it, its own times
+}
+
+// Working is an approver's working hours.
+type Working struct{ Title, Hours string }
+
+// Automatic is a tool of which some calls run without anybody being asked.
+type Automatic struct {
+	Tool    string // empty: any tool that the policy does not name
+	Known   bool   // the policy names it
+	Agent   string
+	Risk    approvers.Risk
+	Limit   approvers.Limit // zero: none
+	Preview bool
+	Rules   bool // some calls wait, as a rule says
+	Observe bool // it is only observed, and so does not run where it has effects
+}
+
+// NewReport reports the tools of the policy, then those that are only registered, then any other.
+func NewReport(f *config.File, tools []Tool) Report {
+	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
+	out := Report{
+		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: append(bounds(f.Policy), keeping(f.Policy)...),
+	}
+	for _, tool := range c.allTools() {
+		c.report(&out, tool, "")
+		for _, a := range f.Policy.Agents {
+			if _, has := a.Overrides[tool]; has && c.differs(tool, a.Name) {
+				c.report(&out, tool, a.Name)
+			}
+		}
+	}
+	c.report(&out, "", "")
+	return out
+}
+
+// differs reports whether an agent's override changes anything.
+func (c *checker) differs(tool, agent string) bool {
+	a, _ := c.policy.Tool(tool, "")
+	b, _ := c.policy.Tool(tool, agent)
+	return a.Risk != b.Risk || a.Confirm != b.Confirm || a.MaxAuto != b.MaxAuto || a.Mode != b.Mode || !slices.EqualFunc(a.Stages, b.Stages, approvers.Stage.Equal)
+}
+
+func (c *checker) report(out *Report, tool, agent string) {
+	var gates []Gate
+	for _, o := range c.outcomes(tool, agent) {
+		if o.plan.Verdict == approvers.Auto || o.limited {
+			out.automatic(o)
+		}
+		if o.plan.Verdict == approvers.Auto {
+			continue
+		}
+		g := c.gate(o)
+		// The outcome of several rules is listed only if it differs from that of each alone.
+		if !slices.ContainsFunc(gates, func(h Gate) bool { return h.same(g) && len(o.rules) > 0 && (h.When == "" || len(o.rules) > 1) }) {
+			gates = append(gates, g)
+		}
+	}
+	out.Gates = append(out.Gates, gates...)
+}
+
+// automatic notes that calls of the outcome run by themselves. The outcome without rules comes first.
+func (r *Report) automatic(o outcome) {
+	if n := len(r.Automatic); n > 0 && r.Automatic[n-1].Tool == o.tool && r.Automatic[n-1].Agent == o.agent {
+		return
+	}
+	t := o.policy
+	r.Automatic = append(r.Automatic, Automatic{
+		Tool: o.tool, Known: o.plan.Known, Agent: o.agent, Risk: o.plan.Risk, Limit: t.MaxAuto, Preview: t.WithPreview, Rules: asksByRule(t), Observe: t.Mode == approvers.Observe,
+	})
+}
+
+func (c *checker) gate(o outcome) Gate {
+	g := Gate{Tool: o.tool, Known: o.plan.Known, Agent: o.agent, When: o.when(), Risk: o.plan.Risk, Notes: c.notes(o)}
+	if o.plan.Verdict == approvers.Refuse {
+		g.Refused = c.reason(o)
+	}
+	for i, s := range o.plan.Stages {
+		stage := GateStage{Stage: s, Title: stageTitle(c.policy, s), Terms: stageTerms(s)}
+		for _, role := range c.rolesOf(s) {
+			for _, m := range role.Members {
+				stage.Members = append(stage.Members, memberText(m))
+			}
+			stage.Cards = append(stage.Cards, role.Cards)
+		}
+		stage.Members, stage.Cards = once(stage.Members), once(stage.Cards)
+		for _, lead := range c.leadsAt(o, i) {
+			stage.Leads = append(stage.Leads, lead.Title)
+		}
+		g.Stages = append(g.Stages, stage)
+	}
+	return g
+}
+
+// same reports whether two gates differ in nothing but when they apply.
+func (g Gate) same(h Gate) bool {
+	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Equal(b.Stage) })
+}
+
+// once returns the list with each item once, in order.
+func once(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

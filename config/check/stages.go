@@ -1,0 +1,131 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/config/yamldoc"
+)
+
+// stages checks each stage that the policy names.
+func (c *checker) stages() {
+	c.stageList("defaults.unknown_tool.stages", "", c.policy.Defaults.UnknownTool.Stages)
+	for _, t := range c.policy.Tools {
+		c.stageList("tools."+t.Name+".stages", t.Name, t.Stages)
+		for i, r := range t.Rules {
+			c.stageList(fmt.Sprintf("tools.%s.rules[%d].stages", t.Name, i), t.Name, r.Stages)
+		}
+	}
+	for _, a := range c.policy.Agents {
+		for tool, o := range a.Overrides {
+			c.stageList("agents."+a.Name+".overrides."+tool+".stages", tool, o.Stages)
+		}
+	}
+}
+
+func (c *checker) stageList(path, tool string, stages []approvers.Stage) {
+	for i, s := range stages {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if !c.stageRoles(at, tool, s) || !c.stagePeople(at, s) {
+			c.broken[tool+" "+config.StageName(s)] = true
+		}
+	}
+}
+
+// stageRoles checks that the roles of a stage exist and may approve the tool. It reports whether one of them does.
+func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool) {
+	if s.Approver == "" {
+		if tool != "" && !slices.ContainsFunc(c.policy.Approvers, func(r approvers.Role) bool { return r.Covers(tool) }) {
+			c.wrong(at, fmt.Sprintf("no approver's can_approve has %s, so nobody of %s could pass this stage: a group's people decide by the roles that they hold", tool, config.GroupText(s.Group)),
+				fmt.Sprintf("add an approver with members: [%q] and can_approve: [%s]", config.GroupText(s.Group), tool))
+			return false
+		}
+		return true
+	}
+	var unfit []int
+	known := true
+	for i, name := range s.Roles() {
+		role, ok := c.policy.Role(name)
+		if !ok {
+			known = false
+			c.wrong(stageRolePath(c.file, at, i), yamldoc.Quote(name)+" is no approver", yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+		} else if tool != "" && !role.Covers(tool) {
+			unfit = append(unfit, i)
+		}
+	}
+	for _, i := range unfit {
+		role, _ := c.policy.Role(s.Roles()[i])
+		hint := fmt.Sprintf("add %s to can_approve of %s", tool, role.Name)
+		if len(unfit) < len(s.Roles()) {
+			c.warn(stageRolePath(c.file, at, i), fmt.Sprintf("%s may not approve %s, so its people don't count at this stage", role.Title, tool), hint+", or take it out of approvers")
+			continue
+		}
+		c.wrong(stageRolePath(c.file, at, i), fmt.Sprintf("%s may not approve %s, so this stage could never be passed", role.Title, tool), hint)
+	}
+	return known && len(unfit) < len(s.Roles())
+}
+
+// ceilings warns about roles of an outcome's last stage whose ceiling is too low for it, while another's suffices.
+func (c *checker) ceilings(o outcome) {
+	last := o.plan.Stages[len(o.plan.Stages)-1]
+	at := c.stagePath(o, last)
+	if len(last.Or) == 0 || at == "" {
+		return
+	}
+	for i, name := range last.Roles() {
+		role, _ := c.policy.Role(name)
+		if path := stageRolePath(c.file, at, i); role.Covers(o.tool) && role.MaxRisk < o.plan.Risk && path != at {
+			c.warnOnce(path, fmt.Sprintf("%s may allow up to %s risk, so its people don't count for %s, which is %s", role.Title, role.MaxRisk, o.subject(), o.plan.Risk),
+				"raise max_risk of "+role.Name+", or name it at an earlier stage")
+		}
+	}
+}
+
+// stageRolePath is where a stage's role is written.
+func stageRolePath(f *config.File, at string, i int) string {
+	if path := fmt.Sprintf("%s.approvers[%d]", at, i); f.Document.Has(path) {
+		return path
+	}
+	return at
+}
+
+// stagePeople checks that a stage has the people that it asks for, if they are known. It returns false if the quorum
+// can't be reached.
+func (c *checker) stagePeople(at string, s approvers.Stage) bool {
+	roles := c.rolesOf(s)
+	people, exact := headcount(roles)
+	if !exact || people == 0 || s.Group != "" {
+		return true
+	}
+	title := s.Title(c.policy)
+	if s.Quorum > people {
+		c.wrong(at, fmt.Sprintf("asks for %d people, and %s has %d", s.Quorum, title, people), "lower the quorum, or add members")
+		return false
+	}
+	switch enough := people - s.Quorum + 1; {
+	case s.Rejects > people:
+		c.wrong(at+".rejects", fmt.Sprintf("asks for %d rejections, and %s has %d, so nobody could ever reject it", s.Rejects, title, people), "lower rejects, or add members")
+	case s.Rejects > enough:
+		c.warn(at+".rejects", fmt.Sprintf("after %s the quorum of %d can't be reached any more, and it would still wait: %s has %d", yamldoc.Count(enough, "rejection"), s.Quorum, title, people),
+			fmt.Sprintf("write rejects: %d, or add members", enough))
+	}
+	return true
+}
+
+// headcount counts the people of roles together. It is exact if all of them are named by their id: only Slack knows the
+// members of groups and the owners of addresses.
+func headcount(roles []approvers.Role) (n int, exact bool) {
+	people := map[string]bool{}
+	for _, r := range roles {
+		for _, m := range r.Members {
+			if m.Kind != approvers.MemberUser {
+				return 0, false
+			}
+			people[m.Value] = true
+		}
+	}
+	return len(people), true
+}

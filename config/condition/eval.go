@@ -1,0 +1,106 @@
+package condition
+
+import (
+	"fmt"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/types"
+
+	"countersign/approvers"
+)
+
+// conditionCost bounds one evaluation, in steps as CEL counts them. A comparison costs a few; a long text costs a tenth
+// of its bytes. Above the limit the condition fails, and so counts as matched. conditionWork bounds the sizes.
+const conditionCost = 100_000
+
+// program prepares a condition for evaluation. Counting takes longer than most conditions do, so a condition that can't
+// reach the limits, whatever the arguments, is evaluated without it.
+func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
+	if countsWork(env, compiled) {
+		limits, err := paid(env)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, limits...)
+	}
+	return env.Program(compiled, options...)
+}
+
+// countsWork reports whether the largest arguments could take a condition to the limits.
+func countsWork(env *cel.Env, compiled *cel.Ast) bool {
+	estimate, err := env.EstimateCost(compiled, sizes{})
+	return err != nil || estimate.Max > conditionCost || mayGrow(compiled.NativeRep().Expr())
+}
+
+// sizes bounds what a condition reads: the arguments of a call have at most approvers.MaxArgs bytes, and the other facts
+// are names and ids.
+type sizes struct{}
+
+func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
+	if len(n.Path()) == 0 {
+		return nil // computed: known to the estimator, or unbounded
+	}
+	return &cost.SizeEstimate{Max: approvers.MaxArgs}
+}
+
+func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+	return nil
+}
+
+// facts resolves the names that a condition reads to the facts of a call.
+type facts struct {
+	approvers.Facts
+	work budget
+}
+
+// reused holds the facts of finished evaluations for the next ones.
+var reused = sync.Pool{New: func() any { return new(facts) }}
+
+// Parent is nil: there are no other names.
+func (*facts) Parent() cel.Activation { return nil }
+
+// ResolveName finds a fact.
+func (f *facts) ResolveName(name string) (any, bool) {
+	switch name {
+	case "args":
+		return f.Args, true
+	case "requester":
+		return f.Requester, true
+	case "agent":
+		return f.Agent, true
+	case "now":
+		return f.Now, true
+	case "conversation.id":
+		return f.Conversation.ID, true
+	case "conversation.channel":
+		return f.Conversation.Channel, true
+	case "conversation.dm":
+		return f.Conversation.DM, true
+	case workName:
+		return &f.work, true
+	}
+	return nil, false
+}
+
+// evaluate computes a condition. A missing argument, a wrong type and too much work are errors, which count as matched.
+func evaluate(p cel.Program, given approvers.Facts) (bool, error) {
+	f, ok := reused.Get().(*facts)
+	if !ok {
+		f = new(facts)
+	}
+	f.Facts, f.work = given, budget{conditionWork}
+	out, _, err := p.Eval(f)
+	f.Facts = approvers.Facts{}
+	reused.Put(f)
+	if err != nil {
+		return false, err
+	}
+	matched, ok := out.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("neither true nor false, but %s", out.Type().TypeName())
+	}
+	return bool(matched), nil
+}

@@ -1,0 +1,293 @@
+package preview
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a difference, in characters and in changes. The card shows the exact arguments below the preview.
+const (
+	maxDiff     = 300
+	maxDiffWord = 60 // one changed piece
+	maxDiffs    = 4  // changed pieces; the others are counted
+	// maxDiffSize bounds the table of a comparison, in cells: some 2 ms.
+	maxDiffSize = 250_000
+)
+
+// diff says in a few words how a new value differs from an old one: "12 Elm Street → 14 Oak Road", "3 lines added, 1
+// removed: …".
+func diff(was, is any) (string, error) {
+	text := change(was, is)
+	if utf8.RuneCountInString(text) > maxDiff {
+		return short(text, maxDiff)
+	}
+	return text, nil
+}
+
+func change(was, is any) string {
+	if fmt.Sprint(was) == fmt.Sprint(is) {
+		return "no change"
+	}
+	switch {
+	case blank(was):
+		return "new: " + piece(is)
+	case blank(is):
+		return "removed: " + piece(was)
+	}
+	switch w := was.(type) {
+	case decimal:
+		if i, ok := is.(decimal); ok {
+			return numbers(w, i)
+		}
+	case string:
+		if i, ok := is.(string); ok {
+			return texts(w, i)
+		}
+	case list:
+		if i, ok := is.(list); ok {
+			return items(w, i)
+		}
+	case object:
+		if i, ok := is.(object); ok {
+			return members(w, i)
+		}
+	}
+	return arrow(was, is)
+}
+
+func blank(v any) bool {
+	_, null := v.(nothing)
+	return null || fmt.Sprint(v) == ""
+}
+
+// piece is one value in a sentence: on one line, and cut where it is long.
+func piece(v any) string { return cut(fmt.Sprint(v), maxDiffWord) }
+
+// cut writes a text on one line of at most that many characters.
+func cut(text string, most int) string {
+	if len(text) > most*utf8.UTFMax*4 { // the rest is cut off anyway
+		text = text[:most*utf8.UTFMax*4]
+	}
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if utf8.RuneCountInString(text) > most {
+		return string([]rune(text)[:most-1]) + "…"
+	}
+	return text
+}
+
+func arrow(was, is any) string { return piece(was) + " → " + piece(is) }
+
+// numbers says by how much a number changes, exactly.
+func numbers(was, is decimal) string {
+	w, ok := new(big.Rat).SetString(was.String())
+	i, ok2 := new(big.Rat).SetString(is.String())
+	if !ok || !ok2 {
+		return arrow(was, is)
+	}
+	by := i.Sub(i, w)
+	sign := "+"
+	if by.Sign() < 0 {
+		sign = "−"
+		by.Neg(by)
+	}
+	return fmt.Sprintf("%s (%s%s)", arrow(was, is), sign, exactly(by))
+}
+
+// exactly writes a sum or a difference of decimals, which has an end.
+func exactly(r *big.Rat) string {
+	places, _ := r.FloatPrec()
+	return r.FloatString(places)
+}
+
+// texts compares two texts by line if one of them has several lines, and otherwise by word.
+func texts(was, is string) string {
+	if strings.ContainsAny(was, "\r\n") || strings.ContainsAny(is, "\r\n") {
+		return lines(was, is)
+	}
+	if utf8.RuneCountInString(was) <= maxDiffWord && utf8.RuneCountInString(is) <= maxDiffWord {
+		return arrow(was, is)
+	}
+	var said []string
+	changes := edits(strings.Fields(was), strings.Fields(is))
+	for _, c := range changes {
+		gone, come := strings.Join(c.gone, " "), strings.Join(c.come, " ")
+		switch {
+		case gone == "":
+			said = append(said, "+ "+piece(come))
+		case come == "":
+			said = append(said, "− "+piece(gone))
+		default:
+			said = append(said, arrow(gone, come))
+		}
+	}
+	if len(said) == 0 {
+		return "only spaces change"
+	}
+	return theFirst(said, len(said))
+}
+
+// theFirst joins the first of all changes, and counts the others.
+func theFirst(said []string, all int) string {
+	said = said[:min(len(said), maxDiffs)]
+	if more := all - len(said); more > 0 {
+		said = append(slices.Clip(said), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(said, ", ")
+}
+
+// lines counts the lines that come and go, and shows the first of them.
+func lines(was, is string) string {
+	var gone, come []string
+	for _, c := range edits(splitLines(was), splitLines(is)) {
+		gone, come = append(gone, c.gone...), append(come, c.come...)
+	}
+	var counts []string
+	if len(come) > 0 {
+		counts = append(counts, many(len(come), "line")+" added")
+	}
+	if len(gone) > 0 {
+		counts = append(counts, many(len(gone), "line")+" removed")
+	}
+	if len(counts) == 0 {
+		return "only line ends change"
+	}
+	said := append(signed("+ ", come), signed("− ", gone)...)
+	return strings.Join(counts, ", ") + ": " + theFirst(said, len(come)+len(gone))
+}
+
+// signed makes pieces of the first lines.
+func signed(sign string, lines []string) []string {
+	var out []string
+	for _, line := range lines[:min(len(lines), maxDiffs)] {
+		out = append(out, sign+piece(line))
+	}
+	return out
+}
+
+func splitLines(s string) []string {
+	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n")
+}
+
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// items compares two lists as sets: what is added, what is removed, or another order.
+func items(was, is list) string {
+	count := map[string]int{}
+	for _, item := range was {
+		count[fmt.Sprint(item)]--
+	}
+	for _, item := range is {
+		count[fmt.Sprint(item)]++
+	}
+	var said []string
+	take := func(sign string, of list, way int) {
+		for _, item := range of {
+			if text := fmt.Sprint(item); count[text]*way > 0 {
+				count[text] -= way
+				said = append(said, sign+" "+piece(item))
+			}
+		}
+	}
+	take("+", is, 1)
+	take("−", was, -1)
+	if len(said) == 0 {
+		return "the same items in another order"
+	}
+	return theFirst(said, len(said))
+}
+
+// members compares two objects, name by name.
+func members(was, is object) string {
+	names := slices.Sorted(maps.Keys(was))
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if _, both := was[name]; !both {
+			names = append(names, name)
+		}
+	}
+	var said []string
+	for _, name := range names {
+		w, had := was[name]
+		i, has := is[name]
+		switch {
+		case !had:
+			said = append(said, "+ "+piece(name)+": "+piece(i))
+		case !has:
+			said = append(said, "− "+piece(name)+": "+piece(w))
+		case fmt.Sprint(w) != fmt.Sprint(i):
+			said = append(said, piece(name)+": "+arrow(w, i))
+		}
+	}
+	return theFirst(said, len(said))
+}
+
+// edit is a run of pieces that were replaced by others.
+type edit struct{ gone, come []string }
+
+// edits finds the smallest changes between two rows of pieces. If both are long, all that lies between their common
+// beginning and end is one change.
+func edits(was, is []string) []edit {
+	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
+		was, is = was[1:], is[1:]
+	}
+	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
+		was, is = was[:len(was)-1], is[:len(is)-1]
+	}
+	switch {
+	case len(was) == 0 && len(is) == 0:
+		return nil
+	case len(was)*len(is) > maxDiffSize || len(was) == 0 || len(is) == 0:
+		return []edit{{was, is}}
+	}
+	return walk(was, is, alike(was, is))
+}
+
+// alike returns, for each pair of positions, the length of the longest common subsequence of what follows.
+func alike(was, is []string) [][]int32 {
+	table := make([][]int32, len(was)+1)
+	for i := range table {
+		table[i] = make([]int32, len(is)+1)
+	}
+	for i := len(was) - 1; i >= 0; i-- {
+		for j := len(is) - 1; j >= 0; j-- {
+			if was[i] == is[j] {
+				table[i][j] = table[i+1][j+1] + 1
+			} else {
+				table[i][j] = max(table[i+1][j], table[i][j+1])
+			}
+		}
+	}
+	return table
+}
+
+func walk(was, is []string, table [][]int32) []edit {
+	var out []edit
+	var now edit
+	for i, j := 0, 0; i < len(was) || j < len(is); {
+		switch {
+		case i < len(was) && j < len(is) && was[i] == is[j]:
+			if len(now.gone)+len(now.come) > 0 {
+				out, now = append(out, now), edit{}
+			}
+			i, j = i+1, j+1
+		case j == len(is) || (i < len(was) && table[i+1][j] >= table[i][j+1]):
+			now.gone = append(now.gone, was[i])
+			i++
+		default:
+			now.come = append(now.come, is[j])
+			j++
+		}
+	}
+	if len(now.gone)+len(now.come) > 0 {
+		out = append(out, now)
+	}
+	return out
+}

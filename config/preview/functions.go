@@ -1,0 +1,212 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+	"unicode/utf8"
+
+	"countersign/config/yamldoc"
+)
+
+// previewFuncs are the functions of templates in addition to those of text/template. docs/policy.md documents each.
+var previewFuncs = template.FuncMap{
+	"money":    money,
+	"amounts":  amounts,
+	"total":    total,
+	"percent":  percent,
+	"quantity": quantity,
+	"plural":   plural,
+	"date":     date,
+	"between":  between,
+	"diff":     diff,
+	"join":     joined,
+	"some":     some,
+	"upper":    func(v any) (string, error) { return strings.ToUpper(fmt.Sprint(v)), nil },
+	"lower":    func(v any) (string, error) { return strings.ToLower(fmt.Sprint(v)), nil },
+	"short":    short,
+	"has":      func(args object, name string) (bool, error) { return hasArg(args, name), nil },
+	"get":      get,
+}
+
+func previewFuncNames() []string {
+	var names []string
+	for name := range previewFuncs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// numeral writes a number in plain decimals. A text that is nothing but a number is taken as it is.
+func numeral(v any) (string, error) {
+	switch n := v.(type) {
+	case decimal:
+		return n.String(), nil
+	case float64:
+		return decimal(n).String(), nil
+	case int:
+		return strconv.Itoa(n), nil
+	case string:
+		if plainNumber.MatchString(n) {
+			return n, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not a number", describe(v))
+}
+
+// describe shows a value in an error. A long one is cut.
+func describe(v any) string { return yamldoc.Quote(fmt.Sprint(v)) }
+
+// quantity writes a number with separators: 12,500.5.
+func quantity(v any) (string, error) {
+	n, err := numeral(v)
+	if err != nil {
+		return "", err
+	}
+	return yamldoc.GroupDigits(n), nil
+}
+
+// plural writes a count with the right word: 1 item, 3 items.
+func plural(count any, one, many string) (string, error) {
+	if l, ok := count.(list); ok {
+		count = len(l)
+	}
+	n, err := quantity(count)
+	if err != nil {
+		return "", err
+	}
+	if n == "1" {
+		return n + " " + one, nil
+	}
+	return n + " " + many, nil
+}
+
+var dateFormats = []struct{ read, write string }{
+	{time.RFC3339, "2 January 2006, 15:04 -07:00"},
+	{"2006-01-02T15:04:05", "2 January 2006, 15:04"},
+	{"2006-01-02T15:04", "2 January 2006, 15:04"},
+	{"2006-01-02 15:04:05", "2 January 2006, 15:04"},
+	{"2006-01-02 15:04", "2 January 2006, 15:04"},
+	{"2006-01-02", "2 January 2006"},
+}
+
+// date writes a date as people do. It reads years first only: 3/4/2026 means two different days.
+func date(v any) (string, error) {
+	t, write, err := readDate(v)
+	if err != nil {
+		return "", err
+	}
+	return strings.Replace(t.Format(write), "+00:00", "UTC", 1), nil
+}
+
+// readDate reads a date, and returns the layout in which people write one of that precision.
+func readDate(v any) (t time.Time, write string, err error) {
+	text, ok := v.(string)
+	if ok {
+		for _, f := range dateFormats {
+			if t, err := time.Parse(f.read, text); err == nil {
+				return t, f.write, nil
+			}
+		}
+	}
+	return t, "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
+}
+
+// between writes how long it is from one date to another: 14 days, 3 hours. There is no function that counts from now,
+// because a card is read hours after it was made.
+func between(from, to any) (string, error) {
+	a, _, err := readDate(from)
+	if err != nil {
+		return "", err
+	}
+	b, _, err := readDate(to)
+	if err != nil {
+		return "", err
+	}
+	d, before := b.Sub(a), ""
+	if d < 0 {
+		d, before = -d, "minus "
+	}
+	for _, unit := range []struct {
+		name string
+		of   time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
+		if d%unit.of == 0 && (d > 0 || unit.name == "day") {
+			return before + many(int(d/unit.of), unit.name), nil
+		}
+	}
+	return before + d.String(), nil
+}
+
+// joined writes a list's items with something between them.
+func joined(v any, between string) (string, error) {
+	items, ok := v.(list)
+	if !ok {
+		return "", fmt.Errorf("%s is not a list", describe(v))
+	}
+	parts := make([]string, len(items))
+	for i, item := range items {
+		parts[i] = fmt.Sprint(item)
+	}
+	return strings.Join(parts, between), nil
+}
+
+// some writes the first items of a list in a sentence and counts the others: Jo, Sam and 5 more.
+func some(v any, most int) (string, error) {
+	items, ok := v.(list)
+	if !ok {
+		return "", fmt.Errorf("%s is not a list", describe(v))
+	}
+	if most < 1 {
+		return "", errors.New("the number must be 1 or more")
+	}
+	var parts []string
+	for i, item := range items {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("%d more", len(items)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprint(item))
+	}
+	switch len(parts) {
+	case 0:
+		return "nothing", nil
+	case 1:
+		return parts[0], nil
+	}
+	last := len(parts) - 1
+	return strings.Join(parts[:last], ", ") + " and " + parts[last], nil
+}
+
+// get returns an argument, or another value if the call does not have it.
+func get(args object, name string, otherwise any) (any, error) {
+	if hasArg(args, name) {
+		return args[name], nil
+	}
+	return otherwise, nil
+}
+
+// short cuts a text after n characters and says how many were cut, because a silent cut would hide something.
+func short(v any, n int) (string, error) {
+	if n < 1 {
+		return "", errors.New("the length must be 1 or more")
+	}
+	text := fmt.Sprint(v)
+	count := utf8.RuneCountInString(text)
+	if count <= n {
+		return text, nil
+	}
+	return fmt.Sprintf("%s… (%d more characters)", string([]rune(text)[:n]), count-n), nil
+}
+
+// hasArg reports whether an argument was given, and is not null.
+func hasArg(args object, name string) bool {
+	v, ok := args[name]
+	_, null := v.(nothing)
+	return ok && !null
+}

@@ -1,0 +1,60 @@
+package preview
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// The kinds of value in a template: those of JSON. They print as people write them, never as 1e+06, map[a:1] or <nil>.
+type (
+	decimal float64
+	object  map[string]any
+	list    []any
+	nothing struct{}
+)
+
+func (d decimal) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
+func (o object) String() string  { return compact(o) }
+func (l list) String() string    { return compact(l) }
+func (nothing) String() string   { return "(nothing)" }
+
+// MarshalJSON keeps numbers inside of lists and objects plain, too.
+func (d decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
+
+// MarshalJSON writes null.
+func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+func compact(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	return string(b)
+}
+
+// readableArgs converts a call's arguments to the kinds above.
+func readableArgs(args map[string]any) object {
+	out := make(object, len(args))
+	for k, v := range args {
+		out[k] = readable(v)
+	}
+	return out
+}
+
+func readable(v any) any {
+	switch v := v.(type) {
+	case nil:
+		return nothing{}
+	case float64:
+		return decimal(v)
+	case map[string]any:
+		return readableArgs(v)
+	case []any:
+		out := make(list, len(v))
+		for i, item := range v {
+			out[i] = readable(item)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,62 @@
+package yamldoc
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// maxDuration is the longest time that a policy may name. Nobody waits a year; it was meant to be something else.
+const maxDuration = 365 * 24 * time.Hour
+
+func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
+
+// DurationOr reads a time. The text is added to the hint where it is none.
+func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
+	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
+	if n, ok := v.node.(*ast.IntegerNode); ok {
+		v.Wrongf("write "+n.GetToken().Value+"m for minutes; the units are s, m, h and d", "%s has no unit", n.GetToken().Value)
+		return 0, false
+	}
+	text, ok := v.Text("a time such as 30m")
+	if !ok {
+		return 0, false
+	}
+	d, err := ParseDuration(text)
+	switch {
+	case err != nil:
+		v.Wrong(Quote(text)+" is not a time", hint)
+	case d < time.Second:
+		v.Wrong(Quote(text)+" is too short: the shortest is 1s", hint)
+	case d > maxDuration:
+		v.Wrong(Quote(text)+" is too long: the longest is 365d", hint)
+	default:
+		return d, true
+	}
+	return 0, false
+}
+
+// ParseDuration reads Go's durations with days in front.
+func ParseDuration(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseFloat(days, 64)
+	if err != nil || n < 0 || n > 1e6 || math.IsNaN(n) {
+		return 0, fmt.Errorf("days: %q", days)
+	}
+	d := time.Duration(n * 24 * float64(time.Hour))
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err == nil && more < 0 {
+		err = fmt.Errorf("negative: %q", rest)
+	}
+	return d + more, err
+}

@@ -1,0 +1,132 @@
+package yamldoc
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// JSON writes a value as JSON of at most so many bytes. Numbers keep the digits they are written with.
+func (v Value) JSON(most int) json.RawMessage {
+	w := jsonWriter{of: v, most: most}
+	w.write(v, 0)
+	return json.RawMessage(w.b.String())
+}
+
+// ScalarJSON writes a text, a whole number, or true or false as JSON.
+func (v Value) ScalarJSON() json.RawMessage {
+	switch n := v.node.(type) {
+	case *ast.BoolNode:
+		return json.RawMessage(strconv.FormatBool(n.Value))
+	case *ast.IntegerNode:
+		if b, err := json.Marshal(n.Value); err == nil {
+			return b
+		}
+	case *ast.StringNode:
+		if b, err := json.Marshal(n.Value); err == nil {
+			return b
+		}
+	}
+	if v.node != nil {
+		v.Wrong("is not possible here", "write a text, a whole number, or true")
+	}
+	return nil
+}
+
+// exponent is a number of JSON that the YAML parser takes for text, although it is not in quotes.
+var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$`)
+
+// maxJSONDepth is deeper than the arguments of a call may be, so that a fixture can try that.
+const maxJSONDepth = 50
+
+// jsonWriter writes YAML as JSON. It bounds depth and length, because aliases can repeat a value in itself or multiply
+// what is written.
+type jsonWriter struct {
+	of   Value // the whole, for problems
+	most int   // bytes
+	b    strings.Builder
+	over bool // it is too large, which was reported
+}
+
+func (w *jsonWriter) write(v Value, depth int) {
+	if w.over = w.over || w.tooLarge(depth); w.over {
+		return
+	}
+	switch n := v.node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		w.object(v, depth)
+	case *ast.SequenceNode:
+		w.list(v, depth)
+	case *ast.StringNode:
+		if n.Token.Type == token.StringType && exponent.MatchString(n.Value) {
+			w.b.WriteString(n.Value)
+			return
+		}
+		w.text(n.Value)
+	case *ast.LiteralNode:
+		w.text(n.Value.Value)
+	case *ast.BoolNode:
+		w.b.WriteString(strconv.FormatBool(n.Value))
+	case *ast.IntegerNode, *ast.FloatNode:
+		text := n.GetToken().Value
+		if !json.Valid([]byte(text)) {
+			v.Wrongf("write it as JSON has it, or in quotes if text is meant", "%s is no number in JSON", text)
+		}
+		w.b.WriteString(text)
+	case *ast.NullNode:
+		w.b.WriteString("null")
+	case nil: // it could not be read, which was reported
+	default:
+		v.Wrongf("write text, a number, true, false, a list or a mapping", "%s can't be an argument", kindOf(n))
+	}
+}
+
+func (w *jsonWriter) tooLarge(depth int) bool {
+	switch {
+	case depth > maxJSONDepth:
+		w.of.Wrong(fmt.Sprintf("is nested deeper than %d levels", maxJSONDepth), "does an alias repeat a value in itself?")
+	case w.b.Len() > w.most:
+		w.of.Wrong(fmt.Sprintf("is longer than the %d KiB that a call's arguments can have", w.most>>10), "write shorter ones")
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *jsonWriter) object(v Value, depth int) {
+	w.b.WriteByte('{')
+	for i, e := range v.Entries("the arguments") {
+		if i > 0 {
+			w.b.WriteByte(',')
+		}
+		w.text(e.Key)
+		w.b.WriteByte(':')
+		w.write(e.Value, depth+1)
+	}
+	w.b.WriteByte('}')
+}
+
+func (w *jsonWriter) list(v Value, depth int) {
+	w.b.WriteByte('[')
+	items, _ := v.List("[1, 2]")
+	for i, item := range items {
+		if i > 0 {
+			w.b.WriteByte(',')
+		}
+		w.write(item, depth+1)
+	}
+	w.b.WriteByte(']')
+}
+
+func (w *jsonWriter) text(s string) {
+	out, err := json.Marshal(s)
+	if err != nil { // text always encodes
+		out = []byte(`""`)
+	}
+	w.b.Write(out)
+}

@@ -1,0 +1,104 @@
+package yamldoc
+
+import (
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Entry is a key of a mapping, with its value.
+type Entry struct {
+	Key   string
+	at    Mark // of the key
+	Value Value
+}
+
+// Wrong reports a problem with the entry at its key.
+func (e Entry) Wrong(message, hint string) {
+	e.Value.doc.wrongAt(e.at, e.Value.Path+": "+message, hint)
+}
+
+// Entries reads a mapping, in the order of the file. what describes its keys in a hint. A key that is given twice is
+// reported, and its second value left out.
+func (v Value) Entries(what string) []Entry {
+	var own []*ast.MappingValueNode
+	switch n := v.node.(type) {
+	case nil:
+		return nil
+	case *ast.NullNode:
+		v.missing("write " + what)
+		return nil
+	case *ast.MappingNode:
+		own = n.Values
+	case *ast.MappingValueNode:
+		own = []*ast.MappingValueNode{n}
+	default:
+		v.Wrongf("write "+what, "is %s, and a mapping is needed", kindOf(n))
+		return nil
+	}
+	var out []Entry
+	for _, pair := range own {
+		if pair.Key.IsMergeKey() {
+			continue
+		}
+		key, ok := v.key(pair)
+		if !ok {
+			continue
+		}
+		at := markOf(pair.Key.GetToken())
+		if i := slices.IndexFunc(out, func(e Entry) bool { return e.Key == key }); i >= 0 {
+			v.doc.wrongAt(at, join(v.Path, key)+": is given twice, first on line "+number(out[i].at.line), "keep one of them")
+			continue
+		}
+		e := Entry{Key: key, at: at, Value: v.doc.value(join(v.Path, key), pair.Value)}
+		if e.Value.Empty() || isMapping(pair.Value) {
+			v.doc.marks[e.Value.Path] = at // what is said of all of it is said at its name
+		}
+		out = append(out, e)
+	}
+	return v.merge(own, out)
+}
+
+// key reads a key, which has to be text.
+func (v Value) key(pair *ast.MappingValueNode) (string, bool) {
+	switch k := pair.Key.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		v.doc.wrongAt(markOf(k.GetToken()), join(v.Path, k.GetToken().Value)+": the key is no text", `put it in quotes: "`+k.GetToken().Value+`"`)
+	default:
+		v.doc.wrongAt(markOf(k.GetToken()), orFile(v.Path)+": a key has to be a plain name", "write name: value")
+	}
+	return "", false
+}
+
+// List reads a list. like is an example for hints. A single value instead of a list is reported.
+func (v Value) List(like string) ([]Value, bool) {
+	switch n := v.node.(type) {
+	case nil:
+		return nil, false
+	case *ast.NullNode:
+		v.missing("write a list, such as " + like)
+		return nil, false
+	case *ast.SequenceNode:
+		out := make([]Value, len(n.Values))
+		for i, item := range n.Values {
+			out[i] = v.doc.value(v.Path+"["+number(i)+"]", item)
+		}
+		return out, true
+	}
+	v.Wrongf("write a list, such as "+like, "%s is no list", v.Shown())
+	return nil, false
+}
+
+// Texts reads a list of texts. like is an example of the list for hints, item one of its items.
+func (v Value) Texts(like, item string) []string {
+	items, _ := v.List(like)
+	var out []string
+	for _, i := range items {
+		if s, ok := i.Free(item); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

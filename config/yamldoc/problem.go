@@ -1,0 +1,117 @@
+package yamldoc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Severity says how bad a problem is.
+type Severity int
+
+// The severities. The zero value is the worse one.
+const (
+	Error   Severity = iota
+	Warning          // it works as written, but is hardly what was meant
+)
+
+// String is the word for it.
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Problem is one mistake in what the operator wrote.
+type Problem struct {
+	Variable string // the environment variable, or
+	File     string // the policy file, with
+	Line     int    // from 1; zero: the file as a whole
+	Column   int    // in characters, from 1
+	Message  string // what is wrong
+	Hint     string // what to write instead
+	Severity Severity
+	Source   string // the line of the file that it is about
+}
+
+// Error is the problem on one line: countersign.yaml:12:9: what is wrong; what to write.
+func (p Problem) Error() string {
+	var b strings.Builder
+	switch {
+	case p.Variable != "":
+		b.WriteString(p.Variable + ": ")
+	case p.Line > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	case p.File != "":
+		b.WriteString(p.File + ": ")
+	}
+	if p.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString("; " + p.Hint)
+	}
+	return onOneLine(b.String())
+}
+
+// onOneLine escapes control characters, which a key of the file may contain.
+func onOneLine(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Problems are the problems of a file, in its order. As an error, it has at least one of severity Error.
+type Problems []Problem
+
+// Error is one line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Errors are those of severity Error.
+func (ps Problems) Errors() Problems { return ps.of(Error) }
+
+// Warnings are those of severity Warning.
+func (ps Problems) Warnings() Problems { return ps.of(Warning) }
+
+func (ps Problems) of(s Severity) Problems {
+	var out Problems
+	for _, p := range ps {
+		if p.Severity == s {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Err is nil, or the problems as an error where one of them is of severity Error.
+func (ps Problems) Err() error {
+	if len(ps.Errors()) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// InOrder sorts by place in the file and drops what is said twice, as happens where several keys share an anchor.
+func (ps Problems) InOrder() Problems {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.Compact(ps)
+}

@@ -1,0 +1,49 @@
+package yamldoc
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DidYouMean suggests the candidate that was probably meant. It returns "" if none is near.
+func DidYouMean(written string, candidates []string) string {
+	best, bestAt := "", max(1, len([]rune(written))/3)+1
+	for _, c := range candidates {
+		if d := EditDistance(FoldName(written), FoldName(c)); d < bestAt {
+			best, bestAt = c, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %s?", best)
+}
+
+// FoldName removes from a name what people confuse: case, and - for _.
+func FoldName(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+
+// EditDistance returns how many letters must be changed, added, removed or swapped with a neighbour to turn a into b.
+func EditDistance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	var before []int
+	row := make([]int, len(t)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range s {
+		next := make([]int, len(t)+1)
+		next[0] = i + 1
+		for j := range t {
+			cost := 1
+			if s[i] == t[j] {
+				cost = 0
+			}
+			next[j+1] = min(row[j+1]+1, next[j]+1, row[j]+cost)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(t)]
+}

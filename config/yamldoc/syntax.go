@@ -1,0 +1,104 @@
+package yamldoc
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+var errUnreadable = errors.New("is not YAML that can be read")
+
+// syntax reports a syntax error with what to write instead. The parser stops at the first one, so this is the only kind
+// of problem that hides others.
+func (d *Document) syntax(err error) {
+	if d.tabs() {
+		return
+	}
+	var at *yaml.SyntaxError
+	if !errors.As(err, &at) {
+		d.wrongFile(errUnreadable.Error(), "docs/policy.md has an example to begin with")
+		return
+	}
+	m := d.begin(markOf(at.Token))
+	message, hint := d.explain(at.Message, m)
+	d.wrongAt(m, message, hint)
+}
+
+// tabs reports every line that is indented by a tab, which YAML does not allow and an editor does not show.
+func (d *Document) tabs() bool {
+	found := false
+	for i, line := range d.lines {
+		blank := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if at := strings.IndexByte(blank, '\t'); at >= 0 && len(blank) < len(line) {
+			d.wrongAt(Mark{i + 1, at + 1}, "the line is indented by a tab", "indent it by spaces")
+			found = true
+		}
+	}
+	return found
+}
+
+// explain translates the parser's message into plain words.
+func (d *Document) explain(said string, m Mark) (message, hint string) {
+	rest := d.rest(m)
+	has := func(s string) bool { return strings.Contains(said, s) }
+	switch {
+	case has("reserved character"):
+		return Quote(rest[:min(1, len(rest))]) + " can't begin a value in YAML", `put the value in quotes, such as "@support"`
+	case has("unexpected scalar value type"), has("undefined anchor"):
+		if !strings.HasPrefix(rest, "*") && !strings.HasPrefix(rest, "&") && strings.Contains(d.upTo(m), ": !") {
+			return "! at the beginning of a value has a meaning of its own in YAML", `put the value in quotes, such as "!has(args.note)"`
+		}
+		return "* and & have a meaning of their own in YAML, and no name follows here", `put a value that begins with them in quotes, such as "*"`
+	case has("']' not found"), has("sequence end"):
+		return "the bracket [ is never closed", unclosed(rest, "]")
+	case has("'}'"), has("flow map content"), has("mapping end"):
+		if strings.HasPrefix(rest, "{{") {
+			return "{{ opens a YAML mapping here, and no template", `put the template in quotes, such as "Ship to {{.address}}"`
+		}
+		return "the brace { is never closed, or what follows it is no list of keys and values", unclosed(rest, "}")
+	case has("end character of"):
+		return "the quotation mark is never closed", "add the one at the end"
+	case has("mapping value is not allowed"):
+		return "there is a second colon on this line", "put the value in quotes, or the key on a line of its own"
+	case has("non-map value"), has("value is not allowed"):
+		return "this does not fit what is above it", "write key: value, and indent keys that belong together by the same number of spaces"
+	case has("escape character"):
+		return "this is no escape sequence of YAML", `write \\ for a backslash, or use 'single quotes'`
+	case has("cannot start any token"):
+		return "a character that can't be here", "is it a tab? indent by spaces"
+	}
+	return "is not valid YAML: " + said, ""
+}
+
+// begin moves a place back by one character if the parser points behind the one that is wrong.
+func (d *Document) begin(m Mark) Mark {
+	before := Mark{m.line, max(m.column-1, 1)}
+	if s := d.rest(before); strings.HasPrefix(s, "{{") || strings.HasPrefix(s, "*") || strings.HasPrefix(s, "&") {
+		return before
+	}
+	return m
+}
+
+// rest is the line from a place on.
+func (d *Document) rest(m Mark) string {
+	if m.line > len(d.lines) {
+		return ""
+	}
+	line := []rune(d.lines[m.line-1])
+	return string(line[min(m.column-1, len(line)):])
+}
+
+// upTo is the line before a place.
+func (d *Document) upTo(m Mark) string {
+	line := d.rest(Mark{m.line, 1})
+	return strings.TrimSuffix(line, d.rest(m))
+}
+
+// unclosed says how to close a bracket. In [#support] a comment swallowed the rest of the line.
+func unclosed(rest, close string) string {
+	if i := strings.IndexByte(rest, '#'); i > 0 && strings.ContainsRune("[{, ", rune(rest[i-1])) {
+		return `# begins a comment in YAML: put the name in quotes, such as "#support"`
+	}
+	return "add " + close
+}

@@ -1,0 +1,94 @@
+package yamldoc
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// TextMarks is where in the file each character of a text is. The last mark is where the text ends.
+type TextMarks []Mark
+
+// At returns the place of a line (from 1) and column (from 0) of the text.
+func (p TextMarks) At(text string, line, column int) Mark {
+	lines := strings.SplitAfter(text, "\n")
+	for _, before := range lines[:min(max(line-1, 0), len(lines))] {
+		column += len([]rune(before))
+	}
+	return p.Offset(column)
+}
+
+// Offset returns the place of a character, counted from 0.
+func (p TextMarks) Offset(n int) Mark { return p[min(max(n, 0), len(p)-1)] }
+
+// TextMarks follows the value's text through the file: through quotation marks, escapes and line breaks. If it meets
+// anything else, every character is at the place where the text begins.
+func (v Value) TextMarks(text string) TextMarks {
+	whole := v.doc.At(v.Path)
+	f := follower{doc: v.doc, Mark: whole}
+	f.begin(v.node)
+	out := make(TextMarks, 0, len(text)+1)
+	for _, c := range text {
+		m, ok := f.next(c)
+		if !ok {
+			return TextMarks{whole}
+		}
+		out = append(out, m)
+	}
+	return append(out, f.Mark)
+}
+
+// follower goes through a text in the file as a YAML parser does.
+type follower struct {
+	doc *Document
+	Mark
+	quote  rune // 0: there are no quotation marks
+	indent int  // of a block's lines; 0: it is no block
+}
+
+// begin goes to the text's first character.
+func (f *follower) begin(n ast.Node) {
+	if _, block := n.(*ast.LiteralNode); block {
+		f.newline()
+		f.indent = f.column
+		return
+	}
+	if rest := f.rest(); len(rest) > 0 && (rest[0] == '"' || rest[0] == '\'') {
+		f.quote = rest[0]
+		f.column++
+		f.column += blanks(f.rest())
+	}
+}
+
+// next moves past one character of the text and returns its place. A line break in the file is a space or a line break
+// in the text.
+func (f *follower) next(c rune) (Mark, bool) {
+	here, rest := f.Mark, f.rest()
+	if blanks(rest) == len(rest) {
+		f.newline()
+		return here, unicode.IsSpace(c)
+	}
+	if len(rest) > 1 && ((f.quote == '"' && rest[0] == '\\' && strings.ContainsRune(`"\/`, rest[1])) || (f.quote == '\'' && rest[0] == '\'')) {
+		rest = rest[1:]
+		f.column++
+	}
+	f.column++
+	return here, rest[0] == c
+}
+
+// newline goes to the next line that has something on it.
+func (f *follower) newline() {
+	for more := true; more; more = f.line <= len(f.doc.lines) && strings.TrimSpace(f.doc.lines[f.line-1]) == "" {
+		f.line++
+	}
+	f.column = max(f.indent, 1)
+	if f.indent == 0 {
+		f.column += blanks(f.rest())
+	}
+}
+
+func (f *follower) rest() []rune { return []rune(f.doc.rest(f.Mark)) }
+
+// blanks counts the blanks that a line begins with.
+func blanks(line []rune) int { return len(line) - len([]rune(strings.TrimLeft(string(line), " \t"))) }

@@ -1,0 +1,157 @@
+package yamldoc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Value is one value of the file.
+type Value struct {
+	Path string // of the keys that lead to it, such as tools.issue_refund.rules[0]
+	doc  *Document
+	node ast.Node // never an alias, an anchor or a tag; nil: it could not be parsed, which was reported
+}
+
+// value returns the value of a node and records its place.
+func (d *Document) value(path string, n ast.Node) Value {
+	n = d.resolve(n, 0)
+	v := Value{doc: d, Path: path, node: n}
+	if n != nil {
+		d.marks[path] = nodeMark(n)
+	}
+	return v
+}
+
+// Wrong reports a problem with the value.
+func (v Value) Wrong(message, hint string) {
+	v.doc.problems = append(v.doc.problems, v.doc.Problem(Error, v.Path, message, hint))
+}
+
+// Wrongf reports a problem with the value.
+func (v Value) Wrongf(hint, format string, args ...any) { v.Wrong(fmt.Sprintf(format, args...), hint) }
+
+// WrongAt reports a problem with a part of the value.
+func (v Value) WrongAt(m Mark, message, hint string) { v.doc.wrongAt(m, v.Path+": "+message, hint) }
+
+// ProblemAt returns a problem with a part of the value, without reporting it.
+func (v Value) ProblemAt(m Mark, s Severity, message, hint string) Problem {
+	return v.doc.ProblemAt(m, s, v.Path+": "+message, hint)
+}
+
+// WrongStart reports a problem at the beginning of the file.
+func (v Value) WrongStart(message, hint string) { v.doc.wrongAt(Mark{1, 1}, message, hint) }
+
+// Below returns a value without content at a path below this one, to report problems there.
+func (v Value) Below(path string) Value { return Value{doc: v.doc, Path: join(v.Path, path)} }
+
+// ProblemCount returns how many problems have been found in the document so far.
+func (v Value) ProblemCount() int { return len(v.doc.problems) }
+
+// File returns the name of the document's file.
+func (v Value) File() string { return v.doc.name }
+
+// Line returns the line on which the value begins.
+func (v Value) Line() int { return v.doc.At(v.Path).line }
+
+// Text reads a text that may not be empty. like is an example for hints.
+func (v Value) Text(like string) (string, bool) {
+	hint := "write " + like
+	switch n := v.node.(type) {
+	case nil:
+		return "", false
+	case *ast.StringNode:
+		return v.filled(n.Value, hint)
+	case *ast.LiteralNode:
+		return v.filled(n.Value.Value, hint)
+	case *ast.NullNode:
+		v.missing(hint)
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		v.Wrongf(hint, "%s is no text", n.GetToken().Value)
+	default:
+		v.Wrongf(hint, "is %s, and text is needed", kindOf(n))
+	}
+	return "", false
+}
+
+func (v Value) filled(text, hint string) (string, bool) {
+	if text == "" {
+		v.Wrong("is empty", hint)
+	}
+	return text, text != ""
+}
+
+// Free reads a text that can look like anything: the hint for a number is to put it in quotes.
+func (v Value) Free(like string) (string, bool) {
+	switch n := v.node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		v.Wrongf("write "+like+"; if "+n.GetToken().Value+" is meant, put it in quotes", "%s is no text in YAML", n.GetToken().Value)
+		return "", false
+	}
+	return v.Text(like)
+}
+
+// missing reports a key without a value. The usual cause is a # that was meant as text.
+func (v Value) missing(hint string) {
+	m := v.doc.At(v.Path)
+	if line := v.doc.rest(Mark{m.line, 1}); strings.Contains(line, ": #") {
+		_, comment, _ := strings.Cut(line, ": #")
+		name, _, _ := strings.Cut(comment, " ")
+		hint = fmt.Sprintf("# begins a comment in YAML: if it is meant as text, put it in quotes: %q", "#"+name)
+	}
+	v.Wrong("is empty", hint)
+}
+
+// Flag reads true or false.
+func (v Value) Flag() (on, ok bool) {
+	switch n := v.node.(type) {
+	case nil:
+		return false, false
+	case *ast.BoolNode:
+		return n.Value, true
+	case *ast.NullNode:
+		v.missing("write true or false")
+		return false, false
+	}
+	v.Wrongf("write true or false", "%s is neither true nor false", v.Shown())
+	return false, false
+}
+
+// Whole reads a whole number from least to most.
+func (v Value) Whole(least, most int) (int, bool) {
+	hint := fmt.Sprintf("write a whole number from %d to %d", least, most)
+	var n int
+	switch node := v.node.(type) {
+	case nil:
+		return 0, false
+	case *ast.NullNode:
+		v.missing(hint)
+		return 0, false
+	case *ast.IntegerNode:
+		switch i := node.Value.(type) {
+		case int64:
+			n = int(i)
+		case uint64:
+			n = int(min(i, uint64(most)+1))
+		}
+		if n >= least && n <= most {
+			return n, true
+		}
+	}
+	v.Wrongf(hint, "%s is not possible", v.Shown())
+	return 0, false
+}
+
+// Shown writes the value in a message.
+func (v Value) Shown() string {
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		return Quote(n.Value)
+	case *ast.LiteralNode:
+		return Quote(n.Value.Value)
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return n.GetToken().Value
+	}
+	return kindOf(v.node)
+}

@@ -1,0 +1,27 @@
+package config_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSuggestedZones: every zone that may be suggested is one, on a machine without a database of its own too.
+func TestSuggestedZones(t *testing.T) {
+	t.Setenv("ZONEINFO", "/nowhere")
+	data, err := os.ReadFile("zones.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zones := strings.Fields(string(data))
+	if len(zones) < 400 || !slices.Contains(zones, "Europe/Berlin") || !slices.Contains(zones, "UTC") {
+		t.Fatalf("%d zones", len(zones))
+	}
+	for _, name := range zones {
+		if _, err := time.LoadLocation(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

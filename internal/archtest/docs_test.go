@@ -1,0 +1,124 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var (
+	codeFence = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	codeSpan  = regexp.MustCompile("`[^`\n]*`")
+	mdLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	mdHeading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// pages lists the Markdown files of the repository's top level and of docs, relative to the root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root(t), pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			page, err := filepath.Rel(root(t), file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, filepath.ToSlash(page))
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("only %d pages were found: %v", len(found), found)
+	}
+	return found
+}
+
+func readPage(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// anchors returns the anchors of a page's headings, as GitHub makes them.
+func anchors(text string) []string {
+	var all []string
+	for _, h := range mdHeading.FindAllStringSubmatch(codeFence.ReplaceAllString(text, ""), -1) {
+		slug := notInSlug.ReplaceAllString(strings.ToLower(strings.ReplaceAll(h[1], "`", "")), "")
+		all = append(all, strings.ReplaceAll(slug, " ", "-"))
+	}
+	return all
+}
+
+// TestLinks checks that every relative link of the documentation leads to a file, and its anchor to a heading.
+func TestLinks(t *testing.T) {
+	links := 0
+	for _, page := range pages(t) {
+		text := codeSpan.ReplaceAllString(codeFence.ReplaceAllString(readPage(t, page), ""), "")
+		for _, m := range mdLink.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := page
+			if file != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
+			}
+			if _, err := os.Stat(filepath.Join(root(t), filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
+				continue
+			}
+			if anchor != "" && !slices.Contains(anchors(readPage(t, target)), anchor) {
+				t.Errorf("%s links to %s, and %s has no such heading", page, m[1], target)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// TestContents checks that docs/README.md lists every page of docs exactly once.
+func TestContents(t *testing.T) {
+	contents := readPage(t, "docs/README.md")
+	_, lists, _ := strings.Cut(contents, "\n## ")
+	for _, page := range pages(t) {
+		name, ok := strings.CutPrefix(page, "docs/")
+		if !ok || name == "README.md" {
+			continue
+		}
+		if n := strings.Count(lists, "]("+name+")"); n != 1 {
+			t.Errorf("docs/README.md lists %s %d times", name, n)
+		}
+	}
+}
+
+// TestLineLength checks that the lines of the documentation have at most 120 columns, except tables, code and lines
+// of one unbreakable word.
+func TestLineLength(t *testing.T) {
+	for _, page := range pages(t) {
+		fenced := false
+		for i, line := range strings.Split(readPage(t, page), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+			}
+			if fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || utf8.RuneCountInString(line) <= 120 {
+				continue
+			}
+			if strings.Contains(strings.TrimSpace(line), " ") {
+				t.Errorf("%s:%d has %d columns", page, i+1, utf8.RuneCountInString(line))
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package demomodel
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	slackLink   = regexp.MustCompile(`<(?:mailto:|tel:|https?://)?([^<>|\s]+)(?:\|([^<>]*))?>`)
+	mention     = regexp.MustCompile(`<[@!][^<>]*>`)
+	channelLink = regexp.MustCompile(`<#[A-Z0-9]+(?:\|([^<>]*))?>`)
+	// A speaker's name is written before what they said: "Sam: hi",
+	// "<@U0100>: hi", "Sam Doe (U0100): hi".
+	speaker = regexp.MustCompile(`^\s*@?([\p{L}\p{N}][\p{L}\p{N}.'_-]*(?: \p{Lu}[\p{L}.'-]*){0,2})(?: ?[(\[][^)\]]{1,40}[)\]])?:\s+`)
+	// A mention that was written out: "@Countersign refund …".
+	atFirst = regexp.MustCompile(`^@[\p{L}\p{N}][\p{L}\p{N}._-]*[,:]?\s+`)
+	spaces  = regexp.MustCompile(`[ \t\x{00a0}\x{202f}]+`)
+)
+
+// notSpeakers are words that people write before a colon themselves.
+var notSpeakers = wordSet(`address amount body customer email e-mail message name new note order phone please reason refund ship subject text to update search find
+	call run use saying says discount account user status`)
+
+var plain = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "‑", "-", "&lt;", "<", "&gt;", ">", "&amp;", "&")
+
+// longestMessage is the number of bytes of a message that are read.
+const longestMessage = 8000
+
+// clean converts a message to plain text: it removes Slack's links and mentions, typographic quotes and the names of
+// speakers.
+func clean(text string) string {
+	if len(text) > longestMessage {
+		text = strings.ToValidUTF8(text[:longestMessage], "")
+	}
+	text = mention.ReplaceAllString(text, " ")
+	text = channelLink.ReplaceAllString(text, "#$1")
+	text = slackLink.ReplaceAllStringFunc(text, func(link string) string {
+		m := slackLink.FindStringSubmatch(link)
+		if m[2] != "" {
+			return m[2]
+		}
+		return m[1]
+	})
+	text = plain.Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		line = strings.TrimSpace(spaces.ReplaceAllString(line, " "))
+		line = strings.TrimLeft(atFirst.ReplaceAllString(line, ""), ",: ")
+		if m := speaker.FindStringSubmatch(line); m != nil && !notSpeakers[strings.ToLower(strings.Fields(m[1])[0])] && !orderID.MatchString(m[0]) {
+			line = atFirst.ReplaceAllString(line[len(m[0]):], "")
+		}
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// unmarked removes mrkdwn's emphasis from text that is only interpreted.
+func unmarked(text string) string {
+	return strings.NewReplacer("*", "", "`", "", "~", "").Replace(text)
+}

@@ -1,0 +1,115 @@
+package demomodel
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Message is one message of the history, in the service's roles: system,
+// developer, user, assistant, tool.
+type Message struct {
+	Role    string
+	Content string
+	Calls   []Call
+	CallID  string // of a tool's result
+}
+
+// Call is a tool call, made or to be made. Arguments is JSON unless a model
+// wrote something else.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Tool is what may be called.
+type Tool struct {
+	Name       string
+	Parameters json.RawMessage
+}
+
+// Answer is either a text or calls.
+type Answer struct {
+	Text  string
+	Calls []Call
+}
+
+// Reply continues the conversation.
+func Reply(history []Message, tools []Tool) Answer {
+	turns := split(history)
+	if len(turns) == 0 {
+		return Answer{Text: greeting}
+	}
+	m := newMemory()
+	offered := newToolbox(tools)
+	var d *desk
+	for i := range turns {
+		d = &desk{tools: offered, m: m, t: &turns[i], claimed: make([]bool, len(turns[i].done))}
+		d.work()
+	}
+	if len(d.calls) > 0 {
+		return Answer{Calls: d.calls}
+	}
+	return Answer{Text: d.compose()}
+}
+
+// desk is the work on one turn.
+type desk struct {
+	tools   toolbox
+	m       *memory
+	t       *turn
+	claimed []bool // of t.done: used by a wish
+
+	calls     []Call   // to make now
+	told      []string // about results, in the order of the wishes
+	notes     []string // about calls that were not or can't be made
+	questions []string
+	offers    []offer
+	searching bool // a search of this message has not been answered yet
+	open      *wish
+}
+
+// work understands the turn and updates the memory for later turns.
+func (d *desk) work() {
+	// Learn searches first: other calls of the same step wait for approvals, so their results may be newer.
+	for _, searches := range []bool{true, false} {
+		for _, c := range d.t.done {
+			if (d.tools.kindOf(c.Name) == searchOrders) == searches {
+				d.m.learn(c)
+			}
+		}
+	}
+	wishes, talk := d.understand()
+	for i := range wishes {
+		d.handle(&wishes[i])
+	}
+	for i := range d.t.done {
+		if !d.claimed[i] && len(wishes) == 0 {
+			d.report(nil, i)
+		}
+	}
+	if talk != "" {
+		d.told = append(d.told, talk)
+	}
+	d.m.open, d.m.offers = d.open, d.offers
+	if len(d.t.done) > 0 {
+		d.m.last = d.t.done
+	}
+	if acted := slices.DeleteFunc(slices.Clone(d.t.done), func(c done) bool { return d.tools.kindOf(c.Name) == searchOrders }); len(acted) > 0 {
+		d.m.acted = acted
+	}
+}
+
+// compose builds the answer.
+func (d *desk) compose() string {
+	parts := append(append([]string{}, d.told...), d.notes...)
+	if text := offerText(d.offers); text != "" {
+		parts = append(parts, text)
+	}
+	parts = append(parts, d.questions...)
+	if len(parts) == 0 {
+		return lost
+	}
+	return strings.Join(parts, "\n")
+}

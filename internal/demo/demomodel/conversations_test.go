@@ -1,0 +1,91 @@
+package demomodel_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the calls and answers into testdata/conversations.txt")
+
+const conversations = "testdata/conversations.txt"
+
+// TestConversations plays the file of conversations, in which a line that
+// begins with
+//
+//	=  begins a conversation, with a shop of its own
+//	-  takes a tool away
+//	!  is the answer that the named tool gets next, instead of running
+//	>  is what a person says (\n is a line break)
+//	@  is a step: its calls, separated by " & "
+//	<  is a line of the answer
+func TestConversations(t *testing.T) {
+	data, err := os.ReadFile(conversations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var played strings.Builder
+	utterances := 0
+	for _, scene := range strings.Split(string(data), "\n\n") {
+		title, _, _ := strings.Cut(scene, "\n")
+		t.Run(strings.TrimPrefix(title, "= "), func(t *testing.T) {
+			result, said := playScene(t, scene)
+			utterances += said
+			if diff := cmp.Diff(scene, result); diff != "" && !*update {
+				t.Errorf("the conversation goes otherwise (-file +now):\n%s", diff)
+			}
+			if played.Len() > 0 {
+				played.WriteString("\n\n")
+			}
+			played.WriteString(result)
+		})
+	}
+	if utterances < 150 {
+		t.Errorf("only %d utterances are tried", utterances)
+	}
+	if *update {
+		if err := os.WriteFile(conversations, []byte(played.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// playScene returns the scene as it goes now.
+func playScene(t *testing.T, scene string) (result string, utterances int) {
+	t.Helper()
+	var without []string
+	for line := range strings.Lines(scene) {
+		if tool, ok := strings.CutPrefix(line, "- "); ok {
+			without = append(without, strings.TrimSpace(tool))
+		}
+	}
+	c := newChat(t, without...)
+	var out []string
+	for line := range strings.Lines(scene) {
+		line = strings.TrimSuffix(line, "\n")
+		kind, rest, _ := strings.Cut(line, " ")
+		switch kind {
+		case "!":
+			tool, fate, _ := strings.Cut(rest, " ")
+			c.fates[tool] = fate
+			out = append(out, line)
+		case ">":
+			utterances++
+			out = append(out, line)
+			steps, answer := c.say(strings.ReplaceAll(rest, `\n`, "\n"))
+			for _, step := range steps {
+				out = append(out, "@ "+step)
+			}
+			for line := range strings.Lines(answer) {
+				out = append(out, "< "+strings.TrimSuffix(line, "\n"))
+			}
+		case "@", "<":
+		default:
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n"), utterances
+}

@@ -1,0 +1,16 @@
+// Package demomodel understands enough plain English about a shop's orders, addresses, refunds, discounts, payments,
+// e-mails, profiles and accounts for a demo conversation. The scripted model uses it to answer. It needs no network.
+//
+//   - An answer depends only on the history and the offered tools. To resolve "it" or "yes", it reads the whole
+//     conversation again each time.
+//   - It calls only offered tools, with arguments that their schemas name, and never makes the same call twice within a
+//     turn.
+//   - Only people's words lead to calls. Text in a tool's result is reported, never obeyed.
+//   - It asks instead of guessing an order, an account, an amount or a text, and it says so if it did not understand.
+//   - A refused call is not repeated; suitable alternatives are offered instead.
+//
+// A message is processed in these steps: turn.go splits the history into turns, clean.go removes Slack's markup,
+// clause.go splits the message into clauses, intent.go finds the intent of each, and wish.go its details. The
+// handle_*.go files turn wishes into calls or questions with the help of memory.go. tell.go and refusal.go put
+// results into words. talk.go is small talk.
+package demomodel

@@ -1,0 +1,180 @@
+package demomodel
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// handle processes a wish as far as the turn allows: it queues a call, reports a finished one, or asks for missing
+// details.
+func (d *desk) handle(w *wish) {
+	switch {
+	case w.kind == "verbatim":
+		d.handleVerbatim(w)
+		return
+	case w.kind == "again":
+		d.handleAgain()
+		return
+	case w.kind == recap:
+		d.handleRecap()
+		return
+	case w.kind == cancelOrder:
+		d.handleCancelOrder(w)
+		return
+	case w.mood == unwant:
+		d.notes = append(d.notes, "All right, I won't "+infinitive[w.kind]+".")
+		if len(w.orders) == 1 {
+			d.m.look(w.orders[0])
+		}
+		return
+	case w.mood == explain:
+		d.told = append(d.told, d.explanation(w))
+		return
+	case !d.tools.has(w.kind):
+		d.notes = append(d.notes, d.without(w.kind))
+		return
+	}
+	switch w.kind {
+	case searchOrders:
+		d.handleSearch(w)
+	case issueRefund, applyDiscount, takePayment, setAddress:
+		d.handleOrders(w)
+	case sendEmail:
+		d.handleEmail(w)
+	default:
+		d.handleAccounts(w)
+	}
+}
+
+// infinitive says what the tools do.
+var infinitive = map[string]string{
+	searchOrders: "look orders up", setAddress: "change the address", updateProfile: "change the profile", applyDiscount: "give a discount", issueRefund: "refund anything",
+	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",
+}
+
+// claim finds a call of this turn of this kind and with this argument. Each call serves one wish, except searches.
+func (d *desk) claim(kind, name, want string) int {
+	for i, c := range d.t.done {
+		if d.claimed[i] || d.tools.kindOf(c.Name) != kind || !strings.EqualFold(value(c.args, name), want) {
+			continue
+		}
+		d.claimed[i] = true
+		return i
+	}
+	return -1
+}
+
+// queue adds a call to this step, unless the same call was already made.
+func (d *desk) queue(call Call) {
+	for _, c := range d.calls {
+		if c == call {
+			return
+		}
+	}
+	d.calls = append(d.calls, call)
+}
+
+// act queues a call for a wish and remembers the wish.
+func (d *desk) act(w *wish, call Call) {
+	d.queue(call)
+	d.remember(w)
+}
+
+func (d *desk) remember(w *wish) {
+	kept := *w
+	d.m.wanted = &kept
+}
+
+// ask asks for a missing detail of a wish. Only the first question is asked.
+func (d *desk) ask(w *wish, what lack, question string) {
+	if d.open == nil {
+		kept := *w
+		kept.lacks = what
+		d.open = &kept
+		d.questions = append(d.questions, question)
+	}
+}
+
+// handleAgain repeats the failed calls of the last turn.
+func (d *desk) handleAgain() {
+	failed := slices.DeleteFunc(slices.Clone(d.m.last), func(c done) bool { return c.result.status == "" })
+	if len(failed) == 0 {
+		d.told = append(d.told, "That went through the first time, so I don't do it again:")
+		d.handleRecap()
+		return
+	}
+	for _, before := range failed {
+		again := -1
+		for i, c := range d.t.done {
+			if !d.claimed[i] && c.Name == before.Name && reflect.DeepEqual(c.args, before.args) {
+				again = i
+				break
+			}
+		}
+		if again >= 0 {
+			d.claimed[again] = true
+			d.report(nil, again)
+			continue
+		}
+		switch before.result.status {
+		case "expired", "withdrawn", "voided", "revoked", "error":
+			if d.tools.names[before.Name] {
+				d.queue(Call{Name: before.Name, Arguments: before.Arguments})
+			}
+		case "rejected", "refused":
+			d.notes = append(d.notes, "That was "+before.result.status+", so I don't ask for the very same thing again.")
+			d.alternatives(before)
+		case "unknown":
+			d.notes = append(d.notes, "Nobody knows yet whether the first time went through, so I must not do it again. Somebody has to look first.")
+		}
+	}
+}
+
+// handleRecap reports how the last calls ended.
+func (d *desk) handleRecap() {
+	last := d.m.acted
+	if len(last) == 0 {
+		last = d.m.last
+	}
+	if len(last) == 0 {
+		d.told = append(d.told, "I have not done anything in this conversation yet, so there is nothing to report.")
+		return
+	}
+	for _, c := range last {
+		d.told = append(d.told, d.outcome(nil, c))
+	}
+}
+
+func (d *desk) handleCancelOrder(w *wish) {
+	id := d.m.order
+	if len(w.orders) > 0 {
+		id = w.orders[0]
+		d.m.look(id)
+	}
+	if w.mood == unwant {
+		d.notes = append(d.notes, "All right, the order stays.")
+		return
+	}
+	note := "I have no tool to cancel an order."
+	if id != "" && d.tools.has(issueRefund) {
+		note = "I have no tool to cancel an order, but I can refund " + id + "."
+		d.offers = append(d.offers, offer{"refund " + id, wish{kind: issueRefund, orders: []string{id}, reason: "The customer wants to cancel the order"}})
+	}
+	d.notes = append(d.notes, note)
+}
+
+// without reports a missing tool, and the alternatives.
+func (d *desk) without(kind string) string {
+	var can []string
+	for _, k := range kinds {
+		if d.tools.has(k) {
+			can = append(can, infinitive[k])
+		}
+	}
+	text := "I have no tool here to " + infinitive[kind] + "."
+	if len(can) > 0 {
+		text += " What I can do: " + strings.ReplaceAll(strings.Join(can, ", "), "anything", "orders") + "."
+	}
+	return text
+}

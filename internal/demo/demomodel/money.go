@@ -1,0 +1,136 @@
+package demomodel
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// money is an amount as a person named it.
+type money struct {
+	cents    int
+	currency string // empty when not said
+}
+
+var (
+	numberWithCents = `\d{1,3}(?:,\d{3})+(?:\.\d{1,2})?|\d{1,7}(?:[.,]\d{1,2})?`
+	moneyBefore     = regexp.MustCompile(`(?i)(\$|€|£|\busd|\beur|\bgbp)\s?(` + numberWithCents + `)`)
+	moneyAfter      = regexp.MustCompile(`(?i)(?:^|[^\w.,-])(` + numberWithCents + `)\s?(\$|€|£|usd\b|eur\b|gbp\b|euros?\b|dollars?\b|bucks\b|pounds?\b)`)
+	withCents       = regexp.MustCompile(`(?i)(?:(\$|€|£)\s?)?(?:(\d{1,6})\s?(dollars?|bucks|euros?|pounds?)?\s*(?:and\s+)?)?\b(\d{1,2})\s?(?:cents|pence)\b`)
+	bareAmount      = regexp.MustCompile(`(?:^|[^\w.,#@+-])(` + numberWithCents + `)(?:[^\w%@-]|$)`)
+	percentage      = regexp.MustCompile(`(?i)\b(\d{1,3})\s?(?:%|percent\b|per cent\b|pct\b)`)
+)
+
+// parseCents reads a plain decimal number.
+func parseCents(text string) (int, bool) {
+	whole, places, _ := strings.Cut(text, ".")
+	if whole == "" {
+		return 0, false
+	}
+	if len(places) > 2 {
+		places = places[:2]
+	}
+	n, err := strconv.Atoi(whole + (places + "00")[:2])
+	return n, err == nil
+}
+
+// spoken reads a number as people write it: 1,299.00 and 49,99 too.
+func spoken(text string) int {
+	if i := strings.LastIndexByte(text, ','); i >= 0 && len(text)-i-1 <= 2 {
+		text = text[:i] + "." + text[i+1:]
+	}
+	n, _ := parseCents(strings.ReplaceAll(text, ",", ""))
+	return n
+}
+
+func currencyOf(word string) string {
+	switch strings.ToLower(word) {
+	case "$", "usd", "dollar", "dollars", "bucks":
+		return "USD"
+	case "€", "eur", "euro", "euros":
+		return "EUR"
+	}
+	return "GBP"
+}
+
+// findMoney returns the first amount in the text. A bare number counts when
+// bare is set: a text that asks for money means money.
+func findMoney(text string, bare bool) *money {
+	if m := withCents.FindStringSubmatch(text); m != nil {
+		whole, places := spoken(m[2]), spoken(m[4])/100
+		currency := ""
+		if word := m[1] + m[3]; word != "" {
+			currency = currencyOf(word)
+		}
+		return &money{whole + places, currency}
+	}
+	if m := moneyBefore.FindStringSubmatch(text); m != nil {
+		return &money{spoken(m[2]), currencyOf(m[1])}
+	}
+	if m := moneyAfter.FindStringSubmatch(text); m != nil {
+		return &money{spoken(m[1]), currencyOf(m[2])}
+	}
+	if bare {
+		if m := bareAmount.FindStringSubmatch(text); m != nil {
+			return &money{cents: spoken(m[1])}
+		}
+	}
+	return nil
+}
+
+// fraction is a share of an amount.
+type fraction struct{ of, in int }
+
+var shares = []struct {
+	words *regexp.Regexp
+	share fraction
+}{
+	{regexp.MustCompile(`(?i)\b(?:two thirds|2/3)\b`), fraction{2, 3}},
+	{regexp.MustCompile(`(?i)\b(?:three quarters|3/4)\b`), fraction{3, 4}},
+	{regexp.MustCompile(`(?i)\b(?:half|1/2)\b`), fraction{1, 2}},
+	{regexp.MustCompile(`(?i)\b(?:a|one) third\b|\b1/3\b`), fraction{1, 3}},
+	{regexp.MustCompile(`(?i)\b(?:a|one) quarter\b|\b1/4\b`), fraction{1, 4}},
+}
+
+func findFraction(text string) *fraction {
+	if m := percentage.FindStringSubmatch(text); m != nil {
+		p, _ := strconv.Atoi(m[1])
+		return &fraction{p, 100}
+	}
+	for _, s := range shares {
+		if s.words.MatchString(text) {
+			return &s.share
+		}
+	}
+	return nil
+}
+
+// share returns the part of an amount, halves rounded up.
+func (f fraction) share(cents int) int { return (2*cents*f.of + f.in) / (2 * f.in) }
+
+// show writes an amount as people do.
+func show(cents int, currency string) string {
+	sign := ""
+	if cents < 0 {
+		sign, cents = "-", -cents
+	}
+	number := fmt.Sprintf("%d.%02d", cents/100, cents%100)
+	switch currency {
+	case "USD":
+		return sign + "$" + number
+	case "EUR":
+		return sign + "€" + number
+	case "GBP":
+		return sign + "£" + number
+	}
+	return strings.TrimSpace(sign + number + " " + currency)
+}
+
+// jsonNumber writes an amount as a JSON number.
+func jsonNumber(cents int) string {
+	if cents%100 == 0 {
+		return strconv.Itoa(cents / 100)
+	}
+	return fmt.Sprintf("%d.%02d", cents/100, cents%100)
+}

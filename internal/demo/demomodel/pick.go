@@ -1,0 +1,142 @@
+package demomodel
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// pick chooses among several orders: "the second one", "the cheapest", "both",
+// "the teapot".
+type pick struct {
+	way    string // ordinal, newest, oldest, cheapest, dearest, other, both, all, state; empty: none
+	places []int  // for ordinal, from 0; -1 is the last
+	word   string // for state
+}
+
+var ordinals = []struct {
+	words *regexp.Regexp
+	n     int
+}{
+	{re(`\b(?:first|1st)\b(?: (?:one|order|of them))?`), 0},
+	{re(`\b(?:second|2nd)\b(?: (?:one|order|of them))?`), 1},
+	{re(`\b(?:third|3rd)\b (?:one|order|of them)|\bthe (?:third|3rd)\b`), 2},
+	{re(`\b(?:fourth|4th)\b`), 3},
+	{re(`\b(?:fifth|5th)\b`), 4},
+	{re(`\blast (?:one|of them)\b`), -1},
+}
+
+var picks = []struct {
+	words *regexp.Regexp
+	pick  pick
+}{
+	{re(`\b(?:newest|latest|most recent|last order|last purchase)\b`), pick{way: "newest"}},
+	{re(`\boldest\b`), pick{way: "oldest"}},
+	{re(`\b(?:cheap(?:er|est)|small(?:er|est) (?:one|order))\b`), pick{way: "cheapest"}},
+	{re(`\b(?:(?:most|more) expensive|dear(?:er|est)|pricie(?:r|st)|bigg(?:er|est)|larg(?:er|est)) (?:one|order)\b|\bmost expensive\b`), pick{way: "dearest"}},
+	{re(`\bthe other (?:one|order)?\b`), pick{way: "other"}},
+	{re(`\bboth\b`), pick{way: "both"}},
+	{re(`\b(?:all of (?:them|those|these)|them all|all (?:the |three |four |five )?orders|every order|each(?: order| of them)?|all (?:two|three|four|five))\b`), pick{way: "all"}},
+	{re(`\b(?:delivered|arrived)\b (?:one|order)|\b(?:one|order) that (?:was delivered|has arrived|arrived|came)\b`), pick{way: "state", word: "delivered"}},
+	{re(`\bshipped (?:one|order)|\b(?:one|order) that (?:was|is|has) (?:shipped|on its way)\b`), pick{way: "state", word: "shipped"}},
+	{re(`\b(?:unpaid|open) (?:one|order)\b`), pick{way: "state", word: unpaid}},
+}
+
+func findPick(text string) pick {
+	for _, p := range picks {
+		if p.words.MatchString(text) {
+			return p.pick
+		}
+	}
+	var p pick
+	for _, o := range ordinals {
+		if o.words.MatchString(text) {
+			p.way, p.places = "ordinal", append(p.places, o.n)
+		}
+	}
+	return p
+}
+
+// from applies the pick to orders that are listed newest first.
+func (p pick) from(list []*order, focus string) []*order {
+	if len(list) == 0 {
+		return nil
+	}
+	switch p.way {
+	case "all":
+		return list
+	case "both":
+		if len(list) == 2 {
+			return list
+		}
+	case "ordinal":
+		var chosen []*order
+		for _, n := range p.places {
+			if n < 0 {
+				n = len(list) - 1
+			}
+			if n >= len(list) {
+				return nil // "the fifth" of three: ask
+			}
+			chosen = append(chosen, list[n])
+		}
+		return chosen
+	case "newest":
+		return list[:1]
+	case "oldest":
+		return list[len(list)-1:]
+	case "cheapest":
+		return []*order{slices.MinFunc(list, byTotal)}
+	case "dearest":
+		return []*order{slices.MaxFunc(list, byTotal)}
+	case "other":
+		if rest := slices.DeleteFunc(slices.Clone(list), func(o *order) bool { return o.id == focus }); len(rest) == 1 && len(list) > 1 {
+			return rest
+		}
+	case "state":
+		return slices.DeleteFunc(slices.Clone(list), func(o *order) bool { return o.state != p.word && (p.word != unpaid || o.due == 0) })
+	}
+	return nil
+}
+
+func byTotal(a, b *order) int { return a.total - b.total }
+
+// byItem finds the orders whose items the text names: "the teapot".
+func byItem(text string, list []*order) []*order {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
+	var found []*order
+	best := 0
+	for _, o := range list {
+		score := 0
+		for _, i := range o.items {
+			score = max(score, i.named(words))
+		}
+		if score > best {
+			best, found = score, nil
+		}
+		if score > 0 && score == best {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// named counts the words of the item's name; a weak one counts only beside
+// another.
+func (i item) named(words []string) int {
+	n, strong := 0, false
+	for _, part := range strings.Fields(strings.ToLower(i.name)) {
+		part = strings.Trim(part, ",.")
+		if len(part) > 3 && (slices.Contains(words, part) || slices.Contains(words, part+"s") || slices.Contains(words, strings.TrimSuffix(part, "s"))) {
+			n++
+			strong = strong || !weakWords[part]
+		}
+	}
+	if n == 1 && !strong {
+		return 0
+	}
+	return n
+}
+
+// weakWords name no item by themselves.
+var weakWords = wordSet(`glass light desk office wall iron rain cast linen wireless standing`)

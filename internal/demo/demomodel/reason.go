@@ -1,0 +1,85 @@
+package demomodel
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	because      = re(`(?:\b(?:because(?: of)?|since|as it|as the|as they|due to|on account of|given that|seeing that)\b|\b(?:the )?reason(?: is| being)?:?\s|\s[-–—]+\s|: )`)
+	becauseKept  = re(`^as (?:it|the|they)\b`)
+	complaint    = re(`\b(?:arriv\w+|broke\w*|damag\w+|defect\w*|faulty|late|lost|missing|never|wrong|torn|crack\w+|shatter\w+|scratch\w*|stain\w*|unhappy|disappoint\w+|complain\w*|not (?:work|fit|as|what|come|happy|satisf)\w*|doesn't|didn't|isn't|wasn't|hasn't|too (?:small|big|late|large)|changed (?:her|his|their) mind|duplicate|twice|mistake|goodwill|delay\w*|leak\w+|stopped|moved|moving|no longer|fraud\w*|spam)\b`)
+	forSomething = re(`\bfor (?:the |a |an |its |her |his |their |being |arriving |such a )?(?:[a-z]+ ){0,4}[a-z]+`)
+	dangling     = re(`(?:\s+(?:of|for|on|with|to|in|at|from|by|the|a))+$`)
+	sideClause   = re(`\b(?:which|that|who) .*`)
+	asides       = re(`(?:\b(?:please|thanks|thank you|thx|asap|now|today|too|as well|instead|then|ok|okay|cheers)\b[\s,.!]*)+$`)
+)
+
+// findReason returns why something is wanted, as a sentence; empty when nobody
+// said so.
+func findReason(text, before string) string {
+	masked := text
+	if at := because.FindStringIndex(masked); at != nil {
+		start := at[1]
+		if becauseKept.MatchString(masked[at[0]:]) {
+			start = at[0] + len("as ")
+		}
+		if reason := tidy(masked[start:]); reason != "" {
+			return reason
+		}
+	}
+	// The last part that complains: "refund ORD-123, it arrived broken".
+	for _, mark := range []string{", ", ". ", "; ", "! ", "? ", "\n", " ("} {
+		if i := strings.Index(text, mark); i >= 0 && complaint.MatchString(text[i:]) {
+			if reason := tidy(text[i+len(mark):]); reason != "" && len(findOrders(reason)) == 0 {
+				return reason
+			}
+		}
+	}
+	for _, at := range forSomething.FindAllStringIndex(withoutNames(text), -1) {
+		if said := withoutNames(text)[at[0]:at[1]]; complaint.MatchString(said) {
+			return tidy(strings.TrimPrefix(said, "for "))
+		}
+	}
+	if complaint.MatchString(before) {
+		return tidy(before)
+	}
+	if complaint.MatchString(text) {
+		if at := sideClause.FindString(text); complaint.MatchString(at) {
+			return tidy(at)
+		}
+	}
+	return ""
+}
+
+// withoutReason leaves the part of a clause in which amounts stand.
+func withoutReason(text string) string {
+	if at := because.FindStringIndex(text); at != nil {
+		return text[:at[0]]
+	}
+	return text
+}
+
+// longestReason keeps within the tools' schemas.
+const longestReason = 280
+
+// tidy makes a sentence fragment fit for a form: no dangling marks, an upper
+// case letter first.
+func tidy(text string) string {
+	text = strings.Trim(strings.TrimSpace(text), " \t\n.,;:!?-–—()")
+	text = dangling.ReplaceAllString(text, "")
+	text = strings.Trim(asides.ReplaceAllString(text, ""), " \t\n.,;:!?-–—()")
+	if r := []rune(text); len(r) > longestReason {
+		text = string(r[:longestReason-1]) + "…"
+	}
+	return capital(text)
+}
+
+func capital(text string) string {
+	r, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return text
+	}
+	return string(unicode.ToUpper(r)) + text[size:]
+}

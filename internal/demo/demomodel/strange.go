@@ -1,0 +1,163 @@
+package demomodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unsaid are tools that are not listed to people: those offered to every agent, and the preview of the shop's
+// refunds.
+var unsaid = []string{"ask_people", "about_the_asker", "preview_refund"}
+
+// strange returns the tools without rules, by name. They are called only if a person writes the call out.
+func (b toolbox) strange() []Tool {
+	var out []Tool
+	for _, t := range b.offered {
+		if b.kindOf(t.Name) == "" && !slices.Contains(unsaid, t.Name) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(x, y Tool) int { return strings.Compare(x.Name, y.Name) })
+	return out
+}
+
+// meant finds the tool that a person names: by its offered name, by its name in the policy (files.read_file for
+// files_read_file), or by the end of its name, if that is unique.
+func (b toolbox) meant(name string) (string, bool) {
+	if b.names[name] {
+		return name, true
+	}
+	if wire := strings.ReplaceAll(name, ".", "_"); b.names[wire] {
+		return wire, true
+	}
+	found := ""
+	for _, t := range b.offered {
+		if strings.HasSuffix(t.Name, "_"+name) {
+			if found != "" {
+				return "", false
+			}
+			found = t.Name
+		}
+	}
+	return found, found != ""
+}
+
+// inputs is a tool's schema of its arguments.
+type inputs struct {
+	Properties map[string]struct {
+		Type any `json:"type"`
+	} `json:"properties"`
+	Required []string `json:"required"`
+}
+
+func (b toolbox) inputs(name string) inputs {
+	var in inputs
+	for _, t := range b.offered {
+		if t.Name == name {
+			_ = json.Unmarshal(t.Parameters, &in) // without a schema the arguments are unknown
+		}
+	}
+	return in
+}
+
+// example returns an example of a written-out call.
+func (b toolbox) example(name string) string {
+	in := b.inputs(name)
+	names := slices.Clone(in.Required)
+	if len(names) == 0 {
+		for n := range in.Properties {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		names = names[:min(len(names), 2)]
+	}
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = fmt.Sprintf("%s=…", n)
+	}
+	return strings.TrimSpace("call " + name + " " + strings.Join(parts, " "))
+}
+
+var (
+	pair    = re(`^([a-zA-Z_][a-zA-Z0-9_]*)\s*[=:]\s*("(?:[^"\\]|\\.)*"|“[^”]*”|'[^']*'|[^\s,]+)`)
+	between = re(`^(?:\s|,|;|and\b|with\b)+`)
+)
+
+// written reads arguments written as name=value, with each value one word or in quotes. ok is false if text is left
+// over.
+func (in inputs) written(text string) (arguments string, ok bool) {
+	var parts []string
+	for rest := strings.TrimSpace(text); rest != ""; {
+		m := pair.FindStringSubmatch(rest)
+		if m == nil {
+			return "", false
+		}
+		parts = append(parts, textArg("", m[1]).value+":"+in.value(m[1], m[2]))
+		rest = rest[len(m[0]):]
+		gap := between.FindString(rest)
+		if rest != "" && gap == "" {
+			return "", false
+		}
+		rest = rest[len(gap):]
+	}
+	return "{" + strings.Join(parts, ",") + "}", true
+}
+
+// value writes a value as JSON: a string, unless the schema asks for another type that fits.
+func (in inputs) value(name, word string) string {
+	if strings.HasPrefix(word, `"`) && json.Valid([]byte(word)) {
+		return word
+	}
+	word = strings.Trim(word, `"“”'`)
+	if kind, text := in.Properties[name].Type.(string); text && kind != "string" && json.Valid([]byte(word)) {
+		return word
+	}
+	return textArg("", word).value
+}
+
+// handleVerbatim makes a written-out call.
+func (d *desk) handleVerbatim(w *wish) {
+	name, ok := d.tools.meant(w.tool)
+	if !ok {
+		d.notes = append(d.notes, fmt.Sprintf("No tool named %s is offered to me here.%s", w.tool, d.others()))
+		return
+	}
+	for i, c := range d.t.done {
+		if !d.claimed[i] && c.Name == name {
+			d.claimed[i] = true
+			d.report(w, i)
+			return
+		}
+	}
+	arguments := w.verbatim
+	if !strings.HasPrefix(arguments, "{") {
+		in := d.tools.inputs(name)
+		if arguments, ok = in.written(arguments); !ok || arguments == "{}" && len(in.Required) > 0 {
+			d.notes = append(d.notes, fmt.Sprintf("I need the arguments of %s as JSON, or each with its name: “%s”, with a value of several words in quotes.", name, d.tools.example(name)))
+			return
+		}
+	}
+	d.queue(Call{Name: name, Arguments: arguments})
+}
+
+// mostNamed limits how many tools without rules an answer names.
+const mostNamed = 12
+
+// others says which other tools there are and how to call them; empty if there are none.
+func (d *desk) others() string {
+	strange := d.tools.strange()
+	if len(strange) == 0 {
+		return ""
+	}
+	var names []string
+	for _, t := range strange[:min(len(strange), mostNamed)] {
+		names = append(names, t.Name)
+	}
+	more := ""
+	if n := len(strange) - mostNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf(" I know no rules for %s%s, but call them when you write it out: “%s”.", strings.Join(names, ", "), more, d.tools.example(strange[0].Name))
+}

@@ -1,0 +1,115 @@
+package scriptedmodel
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault makes an answer fail as real services do. The zero Fault changes nothing. Several faults can be combined.
+type Fault struct {
+	Status     int           // answer with this status and an error instead
+	RetryAfter time.Duration // sent with Status, in whole seconds rounded up
+	Message    string        // of the error sent with Status
+
+	Delay time.Duration // wait before the first byte
+	Pause time.Duration // wait before every piece of a stream
+	Hang  bool          // send nothing until the client goes away
+
+	Cut         bool // break the connection off in the middle of the answer
+	CutAfter    int  // with Cut: so many pieces of a stream get through
+	StreamError bool // with Cut: send an error event instead of breaking off
+	CutQuietly  bool // with Cut: end the stream as if it were whole, as some proxies do
+
+	Finish             string // finish reason, whatever was sent
+	MalformedArguments bool   // the arguments of every call are not JSON
+	TruncatedArguments bool   // the arguments of the last call stop half-way; the finish reason stays
+	DuplicateIDs       bool   // all calls bear the first one's id
+	Interleave         bool   // stream the calls' arguments in turns instead of one after the other
+	Tool               string // every call is for this tool
+}
+
+// apply changes the content of a finished reply. Sending faults are handled by the writer.
+func (f Fault) apply(r Reply) Reply {
+	for i := range r.Calls {
+		if f.MalformedArguments {
+			r.Calls[i].Arguments = strings.TrimSuffix(r.Calls[i].Arguments, "}") + `, oops`
+		}
+		if f.DuplicateIDs {
+			r.Calls[i].ID = r.Calls[0].ID
+		}
+		if f.Tool != "" {
+			r.Calls[i].Name = f.Tool
+		}
+	}
+	if last := len(r.Calls) - 1; f.TruncatedArguments && last >= 0 {
+		r.Calls[last].Arguments = firstBytes(r.Calls[last].Arguments, len(r.Calls[last].Arguments)/2)
+	}
+	if f.Finish != "" {
+		r.Finish = f.Finish
+	}
+	return r
+}
+
+// or returns f, or other where f is the zero Fault.
+func (f Fault) or(other Fault) Fault {
+	if f == (Fault{}) {
+		return other
+	}
+	return f
+}
+
+// before applies the faults that come before the answer. It returns true if nothing more is to be sent.
+func (f Fault) before(ctx context.Context, w http.ResponseWriter) (done bool) {
+	if f.Hang {
+		<-ctx.Done()
+		return true
+	}
+	if !wait(ctx, f.Delay) {
+		return true
+	}
+	if f.Status == 0 {
+		return false
+	}
+	if f.RetryAfter > 0 {
+		seconds := (f.RetryAfter + time.Second - 1) / time.Second
+		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+	}
+	f.statusError().write(w)
+	return true
+}
+
+func (f Fault) statusError() *apiError {
+	message := f.Message
+	kind, code := "server_error", ""
+	switch {
+	case f.Status == http.StatusTooManyRequests:
+		kind, code = "requests", "rate_limit_exceeded"
+		if message == "" {
+			message = "Rate limit reached for requests. Please try again later."
+		}
+	case f.Status < http.StatusInternalServerError:
+		kind = "invalid_request_error"
+	}
+	if message == "" {
+		message = "The server had an error while processing your request."
+	}
+	return fail(f.Status, kind, code, "", message)
+}
+
+// wait sleeps unless the client goes away first.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,46 @@
+package scriptedmodel
+
+import (
+	"context"
+
+	"countersign/internal/demo/demomodel"
+)
+
+// Rules is the Responder of the demo, backed by package demomodel.
+func Rules() Responder {
+	return ResponderFunc(func(_ context.Context, request Request) (Reply, error) {
+		history := make([]demomodel.Message, len(request.Messages))
+		for i, m := range request.Messages {
+			history[i] = demomodel.Message{Role: m.Role, Content: m.Content, CallID: m.ToolCallID}
+			for _, call := range m.ToolCalls {
+				history[i].Calls = append(history[i].Calls, demomodel.Call(call))
+			}
+		}
+		offered := request.offered()
+		answer := demomodel.Reply(history, offered)
+		if len(offered) == 1 && offered[0].Name == "answer" { // the question with which a connection is tried
+			return Reply{Calls: []Call{{Name: "answer", Arguments: `{"ok":true}`}}}, nil
+		}
+		reply := Reply{Content: answer.Text}
+		for _, call := range answer.Calls {
+			reply.Calls = append(reply.Calls, Call(call))
+		}
+		if !request.ParallelToolCalls && len(reply.Calls) > 1 {
+			reply.Calls = reply.Calls[:1] // the others follow in the next steps
+		}
+		return reply, nil
+	})
+}
+
+// offered are the tools that the request's tool_choice leaves.
+func (r Request) offered() []demomodel.Tool {
+	var tools []demomodel.Tool
+	for _, t := range r.Tools {
+		switch r.ToolChoice {
+		case "none":
+		case "auto", "required", t.Name:
+			tools = append(tools, demomodel.Tool{Name: t.Name, Parameters: t.Parameters})
+		}
+	}
+	return tools
+}

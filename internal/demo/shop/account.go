@@ -1,0 +1,203 @@
+package shop
+
+import (
+	"context"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+)
+
+// AddressArgs name an order and where it shall go.
+type AddressArgs struct {
+	OrderID string `json:"order_id"`
+	Address string `json:"address"`
+}
+
+// AddressResult shows the old address beside the new one.
+type AddressResult struct {
+	OrderID  string `json:"order_id"`
+	UserID   string `json:"user_id"`
+	Address  string `json:"address"`
+	Previous string `json:"previous_address"`
+	Message  string `json:"message"`
+}
+
+// UpdateShippingAddress changes where an order goes. A parcel on its way can't
+// be redirected; for one that has arrived, the address is used for a
+// replacement or a return.
+func (s *Shop) UpdateShippingAddress(ctx context.Context, key string, a AddressArgs) (AddressResult, error) {
+	return once(ctx, s, key, "update_shipping_address", a, func(c *change) (AddressResult, error) {
+		o, err := c.order(a.OrderID)
+		if err != nil {
+			return AddressResult{}, err
+		}
+		address := strings.TrimSpace(a.Address)
+		switch {
+		case len([]rune(address)) < 5:
+			return AddressResult{}, problem(ErrInvalid, "%s is too short for an address: give street, number and town.", shown(address))
+		case o.Progress == Shipped:
+			return AddressResult{}, problem(ErrRefused, "%s is already on its way (tracking number %s), so its address can't be changed any more.", o.ID, o.Tracking)
+		case o.Progress == CalledOff:
+			return AddressResult{}, problem(ErrRefused, "%s is cancelled and will not be shipped.", o.ID)
+		}
+		r := AddressResult{OrderID: o.ID, UserID: o.Customer, Address: address, Previous: o.Address}
+		o.Address = address
+		c.summary = fmt.Sprintf("Changed the shipping address of %s to %s", o.ID, address)
+		r.Message = c.summary + "."
+		if o.Progress == Arrived {
+			r.Message += " The parcel has arrived already; the new address is used for a replacement or a return."
+		}
+		return r, nil
+	})
+}
+
+// ProfileArgs change the given fields and leave the rest.
+type ProfileArgs struct {
+	UserID   string `json:"user_id"`
+	Name     string `json:"name,omitempty"`
+	Email    string `json:"email,omitempty"`
+	Phone    string `json:"phone,omitempty"`
+	Language string `json:"language,omitempty"`
+	Status   string `json:"status,omitempty"` // active or deactivated
+}
+
+// ProfileResult is the profile as it is now.
+type ProfileResult struct {
+	UserID   string   `json:"user_id"`
+	Name     string   `json:"name"`
+	Email    string   `json:"email"`
+	Phone    string   `json:"phone"`
+	Language string   `json:"language"`
+	Status   Standing `json:"status_of_account"`
+	Changed  []string `json:"changed"`
+	Message  string   `json:"message"`
+}
+
+// UpdateProfile changes a customer's details, or deactivates or reactivates the account.
+func (s *Shop) UpdateProfile(ctx context.Context, key string, a ProfileArgs) (ProfileResult, error) {
+	return once(ctx, s, key, "update_profile", a, func(c *change) (ProfileResult, error) {
+		customer, err := c.account(a.UserID)
+		if err != nil {
+			return ProfileResult{}, err
+		}
+		if customer.Standing == Cancelled {
+			return ProfileResult{}, problem(ErrRefused, "The account %s is cancelled for good, so its profile can't be changed.", customer.ID)
+		}
+		if err := c.checkProfile(customer, a); err != nil {
+			return ProfileResult{}, err
+		}
+		changed := []string{}
+		set := func(field, value string, into *string) {
+			if value != "" && value != *into {
+				*into = value
+				changed = append(changed, field)
+			}
+		}
+		standing := string(customer.Standing)
+		set("name", a.Name, &customer.Name)
+		set("email", a.Email, &customer.Email)
+		set("phone", a.Phone, &customer.Phone)
+		set("language", a.Language, &customer.Language)
+		set("status", a.Status, &standing)
+		customer.Standing = Standing(standing)
+		switch {
+		case len(changed) == 0:
+			return ProfileResult{}, problem(ErrRefused, "The profile of %s is like that already; nothing was changed.", customer.ID)
+		case slices.Equal(changed, []string{"status"}) && customer.Standing == Deactivated:
+			c.summary = fmt.Sprintf("Deactivated the account %s of %s; it can be activated again", customer.ID, customer.Name)
+		case slices.Equal(changed, []string{"status"}):
+			c.summary = fmt.Sprintf("Activated the account %s of %s again", customer.ID, customer.Name)
+		default:
+			c.summary = fmt.Sprintf("Changed the profile of %s (%s): %s", customer.ID, customer.Name, strings.Join(changed, ", "))
+		}
+		return ProfileResult{UserID: customer.ID, Name: customer.Name, Email: customer.Email, Phone: customer.Phone, Language: customer.Language,
+			Status: customer.Standing, Changed: changed, Message: c.summary + "."}, nil
+	})
+}
+
+func (s *State) checkProfile(customer *Customer, a ProfileArgs) error {
+	if a.Status != "" && a.Status != string(Active) && a.Status != string(Deactivated) {
+		return problem(ErrInvalid, "status %s is not one of active and deactivated; closing an account for good is cancel_account.", shown(a.Status))
+	}
+	if a.Email == "" {
+		return nil
+	}
+	if !validAddress(a.Email) {
+		return problem(ErrInvalid, "%s is not an e-mail address.", shown(a.Email))
+	}
+	for _, other := range s.Customers {
+		if other.ID != customer.ID && strings.EqualFold(other.Email, a.Email) {
+			return problem(ErrRefused, "The e-mail address %s belongs to the account %s already.", a.Email, other.ID)
+		}
+	}
+	return nil
+}
+
+// CloseArgs name the account that shall be cancelled or deleted.
+type CloseArgs struct {
+	UserID string `json:"user_id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// CloseResult says what became of the account.
+type CloseResult struct {
+	UserID     string    `json:"user_id"`
+	Name       string    `json:"name,omitempty"` // left out once it is deleted
+	Status     Standing  `json:"status_of_account"`
+	At         time.Time `json:"at"`
+	OpenOrders []string  `json:"open_orders"`
+	Message    string    `json:"message"`
+}
+
+// CancelAccount closes an account permanently. Its orders stay, and open orders continue.
+func (s *Shop) CancelAccount(ctx context.Context, key string, a CloseArgs) (CloseResult, error) {
+	return once(ctx, s, key, "cancel_account", a, func(c *change) (CloseResult, error) {
+		customer, err := c.account(a.UserID)
+		if err != nil {
+			return CloseResult{}, err
+		}
+		if customer.Standing == Cancelled {
+			return CloseResult{}, problem(ErrRefused, "The account %s of %s is cancelled already.", customer.ID, customer.Name)
+		}
+		customer.Standing = Cancelled
+		c.summary = fmt.Sprintf("Cancelled the account %s of %s for good", customer.ID, customer.Name)
+		return CloseResult{UserID: customer.ID, Name: customer.Name, Status: Cancelled, At: c.at, OpenOrders: c.openOrders(customer.ID), Message: c.summary + "."}, nil
+	})
+}
+
+// DeleteAccount erases a customer's personal data. Orders stay for accounting, without name and address. An account
+// with open orders can't be deleted.
+func (s *Shop) DeleteAccount(ctx context.Context, key string, a CloseArgs) (CloseResult, error) {
+	return once(ctx, s, key, "delete_account", a, func(c *change) (CloseResult, error) {
+		customer, err := c.account(a.UserID)
+		if err != nil {
+			return CloseResult{}, err
+		}
+		if open := c.openOrders(customer.ID); len(open) > 0 {
+			return CloseResult{}, problem(ErrRefused, "The account %s of %s has open orders (%s): it can be deleted when they have arrived. Deactivating it is possible now.",
+				customer.ID, customer.Name, strings.Join(open, ", "))
+		}
+		email := customer.Email
+		*customer = Customer{ID: customer.ID, Name: "Deleted customer", Standing: Deleted, Since: customer.Since}
+		for i := range c.Orders {
+			if c.Orders[i].Customer == customer.ID {
+				c.Orders[i].Address = "deleted"
+			}
+		}
+		for i := range c.Emails {
+			if strings.EqualFold(c.Emails[i].To, email) {
+				c.Emails[i].To, c.Emails[i].Subject, c.Emails[i].Body = "deleted", "deleted", "deleted"
+			}
+		}
+		c.summary = fmt.Sprintf("Deleted the account %s and its personal data", customer.ID)
+		return CloseResult{UserID: customer.ID, Status: Deleted, At: c.at, OpenOrders: []string{}, Message: c.summary + "."}, nil
+	})
+}
+
+// validAddress accepts a bare address only, not `Jane <jane@example.com>`.
+func validAddress(address string) bool {
+	parsed, err := mail.ParseAddress(address)
+	return err == nil && parsed.Address == address
+}

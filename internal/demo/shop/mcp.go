@@ -1,0 +1,175 @@
+package shop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// MetaKey is the key in a call's _meta that holds the idempotency key. A call that changes something needs one.
+const MetaKey = "countersign/execution"
+
+// idleSession is how long an HTTP session without a request is kept.
+const idleSession = time.Hour
+
+const instructions = "The tools of a small sample shop. A tool that changes something needs an idempotency key in the call's _meta as " +
+	MetaKey + ". The same key is answered with the same result again, and acts once."
+
+// ServeIO serves the tools over a pair of streams with MCP's stdio transport: one JSON-RPC message per line. It ends
+// at the end of the input, or when ctx ends.
+func (s *Shop) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	err := s.mcpServer().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// mcpHandler serves the tools over MCP's streamable HTTP. Pages of other origins can't call it.
+func (s *Shop) mcpHandler() http.Handler {
+	server := s.mcpServer()
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		SessionTimeout: idleSession, PropagateRequestCancellation: true,
+	})
+	return http.NewCrossOriginProtection().Handler(h)
+}
+
+func (s *Shop) mcpServer() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "countersign-shop", Title: "Countersign's sample shop", Version: "1"}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{}, // no logging; tools are added by themselves
+	})
+	for _, t := range s.Tools() {
+		call := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return answer(t.Run(ctx, keyOf(req), req.Params.Arguments)), nil
+		}
+		if t.Name == exportTool {
+			call = s.exportAsked
+		}
+		server.AddTool(&mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.annotations()}, call)
+	}
+	return server
+}
+
+// annotations are what the shop says of a tool's nature. A second call in MCP's sense has the same arguments and no
+// key.
+func (t Tool) annotations() *mcp.ToolAnnotations {
+	destroys, open := t.Destroys, t.Outside
+	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}
+	if !a.ReadOnlyHint {
+		a.DestructiveHint = &destroys
+	}
+	return a
+}
+
+// keyOf is the call's idempotency key, empty where it has none.
+func keyOf(req *mcp.CallToolRequest) string {
+	key, _ := req.Params.Meta[MetaKey].(string)
+	return key
+}
+
+// answer converts a tool's result to MCP: structured, and the same bytes as text. An error is also a result, with its
+// text.
+func answer(result json.RawMessage, err error) *mcp.CallToolResult {
+	r := &mcp.CallToolResult{}
+	if err != nil {
+		r.SetError(err)
+		return r
+	}
+	r.StructuredContent = result
+	r.Content = []mcp.Content{&mcp.TextContent{Text: string(result)}}
+	return r
+}
+
+const (
+	exportTool = "export_customer_data"
+	// asked names the question in the round trips of a call.
+	asked = "sections"
+)
+
+// exportAsked is export_customer_data. If the arguments name no sections and the client can ask, it asks the
+// requester for them. The choice stays within the approved arguments, which allow all sections.
+func (s *Shop) exportAsked(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := arguments[ExportArgs](exportTool, req.Params.Arguments)
+	if err != nil {
+		return answer(nil, err), nil
+	}
+	key := keyOf(req)
+	if len(args.Sections) == 0 && key != "" && canAsk(req.Session) && !s.answered(key) {
+		reply, ok := req.Params.InputResponses[asked].(*mcp.ElicitResult)
+		if !ok {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{asked: sectionsForm(args.UserID)}}, nil
+		}
+		if args.chosen, err = chosen(reply); err != nil {
+			return answer(nil, err), nil
+		}
+	}
+	tell := progress(ctx, req, 2)
+	tell(1, "Collecting the data of "+args.UserID)
+	result, err := s.ExportCustomerData(ctx, key, args)
+	if err != nil {
+		return answer(nil, err), nil
+	}
+	tell(2, "Entered in the ledger as "+result.ExportID)
+	return answer(json.Marshal(result)), nil
+}
+
+// canAsk reports whether the client can show forms to people.
+func canAsk(session *mcp.ServerSession) bool {
+	p := session.InitializeParams()
+	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
+		return false
+	}
+	e := p.Capabilities.Elicitation
+	return e.Form != nil || e.URL == nil // one that says nothing of it can do forms
+}
+
+// sectionsForm asks which sections shall be exported: a box for each, all of them ticked.
+func sectionsForm(user string) *mcp.ElicitParams {
+	var boxes []string // in their order, which a map would lose
+	for _, section := range exportSections {
+		boxes = append(boxes, fmt.Sprintf(`%q:{"type":"boolean","title":%q,"default":true}`, section, strings.ToUpper(section[:1])+section[1:]))
+	}
+	return &mcp.ElicitParams{
+		Message:         "Which of the data of " + shown(user) + " shall be exported? Without an answer all of it is.",
+		RequestedSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(boxes, ",") + `}}`),
+	}
+}
+
+// chosen reads the answer to the form.
+func chosen(reply *mcp.ElicitResult) ([]string, error) {
+	switch reply.Action {
+	case "accept":
+	case "cancel":
+		return nil, nil // no answer: export all sections, as approved
+	default:
+		return nil, problem(ErrRefused, "Whoever asked for the export does not want it any more, so nothing was exported.")
+	}
+	sections := slices.DeleteFunc(slices.Clone(exportSections), func(section string) bool {
+		ticked, answered := reply.Content[section].(bool)
+		return answered && !ticked
+	})
+	if len(sections) == 0 {
+		return nil, problem(ErrRefused, "None of the sections was chosen, so nothing was exported.")
+	}
+	return sections, nil
+}
+
+// progress tells the client how far a call is, if it wants to know.
+func progress(ctx context.Context, req *mcp.CallToolRequest, total float64) func(done float64, text string) {
+	token := req.Params.GetProgressToken()
+	return func(done float64, text string) {
+		if token != nil {
+			// A client that is gone is found out by the answer.
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: text})
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package shop
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is the complete state of the shop, as stored in the file.
+type State struct {
+	Format    int            `json:"format"`
+	Revision  int            `json:"revision"` // grows by one with every write
+	Customers []Customer     `json:"customers"`
+	Orders    []Order        `json:"orders"`
+	Payments  []Payment      `json:"payments"`
+	Refunds   []Refund       `json:"refunds"`
+	Discounts []Discount     `json:"discounts"`
+	Emails    []Email        `json:"emails"`
+	Exports   []Export       `json:"exports"`
+	Ledger    []Entry        `json:"ledger"`
+	Runs      map[string]Run `json:"runs"` // by idempotency key
+}
+
+// Standing is the state of a customer's account.
+type Standing string
+
+// Deactivated accounts can come back; cancelled and deleted ones can't.
+const (
+	Active      Standing = "active"
+	Deactivated Standing = "deactivated"
+	Cancelled   Standing = "cancelled"
+	Deleted     Standing = "deleted"
+)
+
+// Customer is a person with an account.
+type Customer struct {
+	ID       string    `json:"user_id"`
+	Name     string    `json:"name"`
+	Email    string    `json:"email"`
+	Phone    string    `json:"phone"`
+	Language string    `json:"language"`
+	Address  string    `json:"address"`
+	Standing Standing  `json:"status"`
+	Since    time.Time `json:"customer_since"`
+	Card     Card      `json:"card"`
+}
+
+// Card is what a payment is taken from.
+type Card struct {
+	Brand   string    `json:"brand"`
+	Last4   string    `json:"last4"`
+	Expires time.Time `json:"expires"`
+}
+
+// Progress says how far an order got.
+type Progress string
+
+// An order can be changed most easily while it is processing.
+const (
+	Processing Progress = "processing"
+	Shipped    Progress = "shipped"
+	Arrived    Progress = "delivered"
+	CalledOff  Progress = "cancelled"
+)
+
+// Order is what somebody bought.
+type Order struct {
+	ID        string    `json:"order_id"`
+	Customer  string    `json:"user_id"`
+	Progress  Progress  `json:"status"`
+	PlacedAt  time.Time `json:"placed_at"`
+	Items     []Item    `json:"items"`
+	Currency  string    `json:"currency"`
+	Total     Amount    `json:"total"` // after discounts
+	Paid      Amount    `json:"paid"`  // ever taken; refunds don't lower it
+	Refunded  Amount    `json:"refunded"`
+	Discount  int       `json:"discount_percent,omitempty"`
+	Address   string    `json:"shipping_address"`
+	Tracking  string    `json:"tracking,omitempty"`
+	Delivered time.Time `json:"delivered_at,omitzero"`
+}
+
+// Refundable returns the amount that can still be refunded.
+func (o *Order) Refundable() Amount { return o.Paid - o.Refunded }
+
+// Due returns the amount still to be paid.
+func (o *Order) Due() Amount {
+	if o.Progress == CalledOff {
+		return 0
+	}
+	return max(0, o.Total-o.Paid)
+}
+
+// Item is one line of an order.
+type Item struct {
+	Name     string `json:"name"`
+	Quantity int    `json:"quantity"`
+	Price    Amount `json:"price"` // for one
+}
+
+// Payment is money taken.
+type Payment struct {
+	ID       string    `json:"payment_id"`
+	Order    string    `json:"order_id"`
+	Amount   Amount    `json:"amount"`
+	Currency string    `json:"currency"`
+	Method   string    `json:"method"`
+	At       time.Time `json:"at"`
+}
+
+// Refund is money given back.
+type Refund struct {
+	ID       string    `json:"refund_id"`
+	Order    string    `json:"order_id"`
+	Amount   Amount    `json:"amount"`
+	Currency string    `json:"currency"`
+	Reason   string    `json:"reason"`
+	At       time.Time `json:"at"`
+}
+
+// Discount is a price lowered, or a voucher for the customer's next order when
+// the order itself is paid.
+type Discount struct {
+	Code     string    `json:"code"`
+	Order    string    `json:"order_id"`
+	Customer string    `json:"user_id"`
+	Percent  int       `json:"percent"`
+	Voucher  bool      `json:"voucher"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// Email is a message that left the shop.
+type Email struct {
+	ID      string    `json:"email_id"`
+	To      string    `json:"to"`
+	Subject string    `json:"subject"`
+	Body    string    `json:"body"`
+	At      time.Time `json:"at"`
+}
+
+// Export is a copy of a customer's data that was handed out.
+type Export struct {
+	ID       string    `json:"export_id"`
+	Customer string    `json:"user_id"`
+	Sections []string  `json:"sections"`
+	At       time.Time `json:"at"`
+}
+
+// Entry is one effect in the ledger. Repeats counts the repeated calls with its key.
+type Entry struct {
+	Number  int       `json:"number"`
+	At      time.Time `json:"at"`
+	Tool    string    `json:"tool"`
+	Key     string    `json:"key"`
+	Summary string    `json:"summary"`
+	Repeats int       `json:"repeats"`
+}
+
+// Run is the first use of a key, and its answer.
+type Run struct {
+	Tool   string          `json:"tool"`
+	Digest string          `json:"digest"` // of tool and arguments
+	Entry  int             `json:"entry"`
+	Result json.RawMessage `json:"result"`
+}

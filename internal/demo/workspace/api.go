@@ -1,0 +1,182 @@
+package workspace
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tier is a method's rate limit: calls a minute, for the app in the workspace.
+type tier int
+
+const (
+	tier2   tier = 20
+	tier3   tier = 50
+	tier4   tier = 100
+	special tier = 600
+)
+
+// method is one Web API method. Its handler runs with the server's lock held.
+type method struct {
+	run   func(s *Server, c *call) (object, *apiError)
+	scope string // needed; alternatives are separated by |
+	tier  tier
+	app   bool // requires the app-level token instead of the bot's
+	open  bool // runs without the lock (it takes it itself) and without a token
+}
+
+// call is one call of a method.
+type call struct {
+	arguments
+	base          string // the URL by which the caller reaches this server
+	lostEphemeral bool   // a fault: the ephemeral is accepted but never shown
+}
+
+var methods = map[string]method{
+	"api.test":  {run: apiTest, tier: special, open: true},
+	"auth.test": {run: (*Server).authTest, tier: special},
+	"team.info": {run: (*Server).teamInfo, scope: "team:read", tier: tier3},
+	"bots.info": {run: (*Server).botsInfo, scope: "users:read", tier: tier3},
+
+	"apps.connections.open": {run: (*Server).connectionsOpen, tier: tier2, app: true},
+
+	"chat.postMessage":   {run: (*Server).postMessage, scope: "chat:write", tier: special},
+	"chat.postEphemeral": {run: (*Server).postEphemeral, scope: "chat:write", tier: tier4},
+	"chat.update":        {run: (*Server).updateMessage, scope: "chat:write", tier: tier3},
+	"chat.delete":        {run: (*Server).deleteMessage, scope: "chat:write", tier: tier3},
+	"chat.getPermalink":  {run: (*Server).getPermalink, tier: special},
+	"chat.startStream":   {run: (*Server).startStream, scope: "chat:write", tier: tier2},
+	"chat.appendStream":  {run: (*Server).appendStream, scope: "chat:write", tier: tier4},
+	"chat.stopStream":    {run: (*Server).stopStream, scope: "chat:write", tier: tier2},
+
+	"conversations.open":    {run: (*Server).conversationsOpen, scope: "im:write|mpim:write", tier: tier3},
+	"conversations.info":    {run: (*Server).conversationsInfo, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
+	"conversations.list":    {run: (*Server).conversationsList, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier2},
+	"conversations.members": {run: (*Server).conversationsMembers, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier4},
+	"conversations.history": {run: (*Server).conversationsHistory, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
+	"conversations.replies": {run: (*Server).conversationsReplies, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
+	"conversations.join":    {run: (*Server).conversationsJoin, scope: "channels:join", tier: tier3},
+	"users.conversations":   {run: (*Server).usersConversations, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
+
+	"users.info":            {run: (*Server).usersInfo, scope: "users:read", tier: tier4},
+	"users.list":            {run: (*Server).usersList, scope: "users:read", tier: tier2},
+	"users.lookupByEmail":   {run: (*Server).usersLookupByEmail, scope: "users:read.email", tier: tier3},
+	"users.getPresence":     {run: (*Server).usersGetPresence, scope: "users:read", tier: tier3},
+	"usergroups.list":       {run: (*Server).usergroupsList, scope: "usergroups:read", tier: tier2},
+	"usergroups.users.list": {run: (*Server).usergroupsUsersList, scope: "usergroups:read", tier: tier2},
+	"dnd.info":              {run: (*Server).dndInfo, scope: "dnd:read", tier: tier3},
+	"dnd.teamInfo":          {run: (*Server).dndTeamInfo, scope: "dnd:read", tier: tier2},
+
+	"views.open":    {run: (*Server).viewsOpen, tier: tier4},
+	"views.push":    {run: (*Server).viewsPush, tier: tier4},
+	"views.update":  {run: (*Server).viewsUpdate, tier: tier4},
+	"views.publish": {run: (*Server).viewsPublish, tier: tier4},
+
+	"assistant.threads.setStatus":           {run: (*Server).setStatus, scope: "assistant:write|chat:write", tier: special},
+	"assistant.threads.setTitle":            {run: (*Server).setTitle, scope: "assistant:write|chat:write", tier: special},
+	"assistant.threads.setSuggestedPrompts": {run: (*Server).setSuggestedPrompts, scope: "assistant:write|chat:write", tier: special},
+
+	"reactions.add":    {run: (*Server).reactionsAdd, scope: "reactions:write", tier: tier3},
+	"reactions.remove": {run: (*Server).reactionsRemove, scope: "reactions:write", tier: tier2},
+	"reactions.get":    {run: (*Server).reactionsGet, scope: "reactions:read", tier: tier3},
+
+	"files.getUploadURLExternal":   {run: (*Server).filesGetUploadURL, scope: "files:write", tier: tier4},
+	"files.completeUploadExternal": {run: (*Server).filesCompleteUpload, scope: "files:write", tier: tier4},
+	"files.info":                   {run: (*Server).filesInfo, scope: "files:read", tier: tier4},
+}
+
+// serveAPI answers one Web API call. It applies faults first, then checks the token, the scope and the rate, and then
+// runs the method.
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	name := r.PathValue("method")
+	fault, faulty := s.faults.take(name)
+	if faulty && s.faults.failBefore(w, r, fault) {
+		return
+	}
+	body, failed := s.call(w, r, name, fault)
+	if faulty && fault.Fault == FaultLostResponse {
+		// The method did its work, but the caller gets no answer.
+		panic(http.ErrAbortHandler)
+	}
+	switch {
+	case failed != nil && failed.code == "ratelimited":
+		w.Header().Set("Retry-After", strconv.Itoa(failed.extra["retry_after"].(int)))
+		writeJSON(w, http.StatusTooManyRequests, object{"ok": false, "error": "ratelimited"})
+	case failed != nil:
+		writeJSON(w, http.StatusOK, failed.body())
+	default:
+		body["ok"] = true
+		writeJSON(w, http.StatusOK, body)
+	}
+}
+
+func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault Fault) (object, *apiError) {
+	m, known := methods[name]
+	if !known {
+		return nil, &apiError{code: "unknown_method", extra: object{"req_method": name}}
+	}
+	args, failed := readArguments(r)
+	if failed != nil {
+		return nil, failed
+	}
+	c := &call{arguments: args, base: s.base(r)}
+	if m.open {
+		return m.run(s, c)
+	}
+	if failed := s.authorize(m, args.token); failed != nil {
+		return nil, failed
+	}
+	if !m.app {
+		w.Header().Set("X-OAuth-Scopes", strings.Join(s.app.Scopes, ","))
+		if m.scope != "" {
+			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
+		}
+	}
+	if wait := s.rates.wait(name, m.tier, args.text("channel"), s.cfg.Now()); wait > 0 {
+		return nil, &apiError{code: "ratelimited", extra: object{"retry_after": wait}}
+	}
+	if fault.Fault == FaultError {
+		return nil, refuse(fault.Error)
+	}
+	c.lostEphemeral = fault.Fault == FaultLostEphemeral
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.botHost = c.base
+	if needed := s.kindsMissing(m, c); needed != "" {
+		return nil, s.missingScope(needed)
+	}
+	body, failed := m.run(s, c)
+	if failed == nil {
+		s.saver.touch()
+	}
+	return body, failed
+}
+
+// authorize checks that the token belongs to the app, has the kind that the method requires, and has the scope.
+func (s *Server) authorize(m method, token string) *apiError {
+	isBot, isApp := slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
+	switch {
+	case token == "":
+		return refuse("not_authed")
+	case !isBot && !isApp:
+		return refuse("invalid_auth")
+	case m.app != isApp:
+		return refuse("not_allowed_token_type")
+	case isApp || m.scope == "" || len(s.app.Scopes) == 0:
+		return nil
+	}
+	for _, alternative := range strings.Split(m.scope, "|") {
+		if slices.Contains(s.app.Scopes, alternative) {
+			return nil
+		}
+	}
+	needed, _, _ := strings.Cut(m.scope, "|")
+	return s.missingScope(needed)
+}
+
+func (s *Server) missingScope(needed string) *apiError {
+	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.app.Scopes, ",")}}
+}

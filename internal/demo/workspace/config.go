@@ -1,0 +1,98 @@
+package workspace
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// Config configures a workspace. Every field except Seed has a default.
+type Config struct {
+	// Seed is the initial content of the workspace. It must be valid (ReadSeed and DemoSeed return valid ones).
+	Seed Seed
+
+	// DataFile is where the workspace stores its state between runs; empty: nowhere. An existing file takes
+	// precedence over Seed, except for tokens and the app's settings.
+	DataFile string
+
+	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If it is empty, each request's Host is
+	// used.
+	BaseURL string
+
+	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. It may
+	// run ahead of the machine's clock, for example in a scenario that plays days in seconds. Short deadlines of the
+	// app always use the machine's clock: acknowledgements, retries, triggers and tickets.
+	Now func() time.Time
+
+	// Log receives messages for the operator; message text is never logged.
+	Log *slog.Logger
+
+	// AckTimeout is how long the app may take to acknowledge (Slack: 3 s).
+	AckTimeout time.Duration
+	// RetryDelays are the waits before an unacknowledged event is sent again
+	// (Slack: nearly at once, one minute, five minutes).
+	RetryDelays []time.Duration
+	// TriggerTTL is the lifetime of a trigger_id (Slack: 3 s).
+	TriggerTTL time.Duration
+	// PingInterval is the time between two pings on a socket; one is sent at once.
+	PingInterval time.Duration
+	// StatusTTL is how long an assistant status is shown (Slack: 2 minutes).
+	StatusTTL time.Duration
+	// StreamIdle is how long a streamed message may go without an append (Slack ends
+	// such a stream; the exact time is not documented).
+	StreamIdle time.Duration
+
+	// Mishaps decides the fate of each delivery attempt; nil: it arrives. It must return at once, and must not call
+	// the workspace.
+	Mishaps func(Attempt) Mishap
+
+	// App receives deliveries in place of sockets and request URLs.
+	App App
+
+	// HTTP is the client for the app's request URLs; nil: a default one. Redirects are followed as Slack follows
+	// them.
+	HTTP *http.Client
+
+	// Pick chooses one of n sockets for an envelope (Slack: any of them).
+	Pick func(n int) int
+
+	machine func() time.Time // the machine's own clock; tests stop it
+
+	// RealRates turns Slack's rate limits on from the start (see Server.SetRealRates).
+	RealRates bool
+}
+
+func (c Config) withDefaults() Config {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.machine == nil {
+		c.machine = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.AckTimeout == 0 {
+		c.AckTimeout = 3 * time.Second
+	}
+	if c.RetryDelays == nil {
+		c.RetryDelays = []time.Duration{0, time.Minute, 5 * time.Minute}
+	}
+	if c.TriggerTTL == 0 {
+		c.TriggerTTL = 3 * time.Second
+	}
+	if c.PingInterval == 0 {
+		c.PingInterval = 10 * time.Second
+	}
+	if c.StatusTTL == 0 {
+		c.StatusTTL = 2 * time.Minute
+	}
+	if c.StreamIdle == 0 {
+		c.StreamIdle = 5 * time.Minute
+	}
+	if c.Pick == nil {
+		c.Pick = rand.IntN
+	}
+	return c
+}

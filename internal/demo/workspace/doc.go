@@ -1,0 +1,20 @@
+// Package workspace is a local Slack workspace: Slack's Web API for one bot, with Socket Mode or Slack's requests
+// over HTTP, and an HTTP API and a web page for the people in it. A bot that works with this workspace works with
+// Slack, and the other way round.
+//
+//   - A Slack client needs no changes: errors are Slack's codes in HTTP 200 answers, limits count characters, and calls
+//     that Slack refuses are refused here.
+//   - Times are Slack's: an event that is not acknowledged within the ack timeout is sent again, an interaction fails for
+//     the person who clicked, a trigger works once and for three seconds, a response URL five times and for thirty
+//     minutes.
+//   - People see only what they may see, and nobody can act as a deactivated account or a bot.
+//   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same data
+//     file.
+//   - Faults are switched on by name and counted: rate limits, lost answers, duplicate and late deliveries, dropped
+//     sockets (see Fault).
+//
+// The workspace has no authentication of people: anyone who can reach it can act as any of them. Serve it on
+// loopback.
+//
+// docs/workspace.md describes the HTTP API.
+package workspace

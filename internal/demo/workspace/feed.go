@@ -1,0 +1,130 @@
+package workspace
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// feedQueue limits the changes that wait for one browser. A browser that is further behind is disconnected; it
+// reconnects and reads the state again.
+const feedQueue = 512
+
+// change tells a browser that something changed and should be read again.
+type change struct {
+	Type     string `json:"type"`
+	User     string `json:"user,omitempty"`
+	Channel  string `json:"channel,omitempty"`
+	TS       string `json:"ts,omitempty"`
+	ThreadTS string `json:"thread_ts,omitempty"`
+
+	only []string // who may hear it; nil is everybody
+}
+
+// feed sends changes to the connected browsers.
+type feed struct {
+	mu     sync.Mutex
+	closed bool
+	subs   map[*subscriber]bool
+}
+
+type subscriber struct {
+	user string // "" hears everything
+	out  chan change
+}
+
+func newFeed() *feed { return &feed{subs: map[*subscriber]bool{}} }
+
+func (f *feed) send(c change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for sub := range f.subs {
+		if sub.user != "" && c.only != nil && !slices.Contains(c.only, sub.user) {
+			continue
+		}
+		select {
+		case sub.out <- c:
+		default:
+			delete(f.subs, sub)
+			close(sub.out)
+		}
+	}
+}
+
+func (f *feed) listen(user string) (*subscriber, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, false
+	}
+	sub := &subscriber{user: user, out: make(chan change, feedQueue)}
+	f.subs[sub] = true
+	return sub, true
+}
+
+func (f *feed) leave(sub *subscriber) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.subs[sub] {
+		delete(f.subs, sub)
+		close(sub.out)
+	}
+}
+
+func (f *feed) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for sub := range f.subs {
+		delete(f.subs, sub)
+		close(sub.out)
+	}
+}
+
+// serveEvents is GET /events: server-sent events until the browser goes away.
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	user := ""
+	if name := r.URL.Query().Get("user"); name != "" {
+		s.mu.Lock()
+		u, failed := s.anyone(name)
+		s.mu.Unlock()
+		if failed != nil {
+			writePeople(w, nil, failed)
+			return
+		}
+		user = u.ID
+	}
+	sub, ok := s.feed.listen(user)
+	if !ok {
+		writeJSON(w, http.StatusServiceUnavailable, object{"ok": false, "error": "closing"})
+		return
+	}
+	defer s.feed.leave(sub)
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprint(w, "retry: 500\n\n: listening\n\n")
+	if out.Flush() != nil {
+		return
+	}
+	alive := time.NewTicker(15 * time.Second)
+	defer alive.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-alive.C:
+			fmt.Fprint(w, ": alive\n\n")
+		case c, open := <-sub.out:
+			if !open {
+				return
+			}
+			fmt.Fprintf(w, "data: %s\n\n", encode(c))
+		}
+		if out.Flush() != nil {
+			return
+		}
+	}
+}

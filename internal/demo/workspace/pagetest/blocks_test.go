@@ -1,0 +1,195 @@
+package pagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+)
+
+// TestEveryBlockIsDrawn sends one of every block and of every element that slack-go knows, and looks for its words on
+// the page. One that slack-go learns with a new version fails the test until it is here, too.
+func TestEveryBlockIsDrawn(t *testing.T) {
+	b := openBrowser(openOffice(t))
+	samples := messageSamples()
+	b.alert()
+	seen := kinds{}
+	seen.add(b, slack.NewAlertBlock(plain("x")))
+	seen.add(b, slack.NewFileBlock("", "x", "remote")) // refused in a message: below
+	for _, element := range inputs() {
+		seen.add(b, element)
+	}
+	for _, s := range samples {
+		seen.add(b, s.block)
+	}
+	for name, kind := range constants(t, "MessageBlockType", "MessageElementType", "RichTextElementType", "RichTextSectionElementType") {
+		if !seen[kind] && received[kind] == "" {
+			t.Errorf("slack-go's %s (%q) is in no sample", name, kind)
+		}
+	}
+	for _, theme := range themes() {
+		b.become("U0001", "C0001")
+		b.until("the theme is "+theme, `(document.documentElement.dataset.theme = "`+theme+`") !== ""`)
+		for i, s := range samples {
+			if theme == "light" {
+				if _, _, err := b.api.PostMessage("C0001", slack.MsgOptionText(string(s.block.BlockType()), false), slack.MsgOptionBlocks(s.block)); err != nil {
+					t.Fatalf("%s: %v", s.block.BlockType(), err)
+				}
+			}
+			b.drawn(s)
+			if i%3 == 2 || i == len(samples)-1 {
+				b.shot(fmt.Sprintf("blocks-%s-%02d", theme, i/3))
+			}
+		}
+	}
+	_, _, err := b.api.PostMessage("C0001", slack.MsgOptionBlocks(slack.NewFileBlock("", "x", "remote")))
+	if err == nil || err.Error() != "invalid_blocks" {
+		t.Errorf("a file block, which only Slack itself posts: %v", err)
+	}
+}
+
+// received are kinds that come in messages of Slack's own, or that stand for what isn't known; apps can't send them.
+var received = map[string]string{
+	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
+	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",
+	"list_record": "Slack's clients", "message_mention": "Slack's clients", "salesforce_data_field": "Slack's clients", "tag": "Slack's clients",
+	"work_object_mention": "Slack's clients", "workflow_mention": "Slack's clients",
+}
+
+// drawn checks the last message's block.
+func (b *browser) drawn(s sample) {
+	b.Helper()
+	kind := string(s.block.BlockType())
+	block := messages + ` [data-block-type=` + kind + `]`
+	b.until(kind+" is drawn", `(() => { const e = [...document.querySelectorAll("`+block+`")].at(-1); e?.scrollIntoView({block: "center"}); for (const d of e?.querySelectorAll("details.task") ?? []) d.open = true; return e !== undefined && e.checkVisibility() && !e.querySelector(".fallback"); })()`)
+	for _, text := range s.shows {
+		b.sees(block, text)
+	}
+}
+
+// alert opens a modal with the blocks that only stand there: an alert and every kind of input.
+func (b *browser) alert() {
+	b.Helper()
+	var blocks []slack.Block
+	for _, level := range []slack.AlertLevel{slack.AlertLevelDefault, slack.AlertLevelInfo, slack.AlertLevelSuccess, slack.AlertLevelWarning, slack.AlertLevelError} {
+		blocks = append(blocks, slack.NewAlertBlock(plain("Alert: "+string(level)), slack.AlertBlockOptionLevel(level)))
+	}
+	var fields []string
+	for i, element := range inputs() {
+		label := fmt.Sprintf("Field %d: %s", i, element.ElementType())
+		fields = append(fields, label)
+		blocks = append(blocks, slack.NewInputBlock("", plain(label), nil, element).WithOptional(true))
+	}
+	b.opens.Blocks.BlockSet = blocks
+	for _, theme := range themes() {
+		b.become("U0001", "C0001")
+		b.until("the theme is "+theme, `(document.documentElement.dataset.theme = "`+theme+`") !== ""`)
+		b.focus("[data-testid=composer]")
+		b.keys("/countersign form")
+		b.press("Enter")
+		b.sees(modal+" .alert", "Alert: error")
+		b.shot("alerts-" + theme)
+		for i, label := range fields {
+			b.sees(modal+" [data-block-type=input]", label)
+			b.until(label+" has its control", fmt.Sprintf("(() => { const e = [...document.querySelectorAll(%q)][%d]; e?.scrollIntoView({block: 'center'}); return e?.querySelector('input, textarea, [data-testid=file_input], [data-testid]') !== null; })()", modal+" [data-block-type=input]", i))
+			if i%6 == 5 {
+				b.shot(fmt.Sprintf("inputs-%s-%d", theme, i/6))
+			}
+		}
+		b.until("everything in the form is drawn", `![...document.querySelectorAll("`+modal+` .fallback")].some((e) => e.dataset.testid !== "file_input")`)
+		b.until("the form is closed", `(() => { document.querySelector("`+modal+` [data-testid=modal-close]")?.click(); return !document.querySelector("`+modal+`"); })()`)
+		b.next()
+	}
+}
+
+// themes are those that are drawn: the dark one, which only colours tell apart, where somebody looks at the pictures.
+func themes() []string {
+	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
+		return []string{"light"}
+	}
+	return []string{"light", "dark"}
+}
+
+// kinds are the types that samples have.
+type kinds map[string]bool
+
+func (k kinds) add(b *browser, v any) {
+	b.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var decoded any
+	if err := json.Unmarshal(raw, &decoded); err != nil {
+		b.Fatal(err)
+	}
+	k.collect(decoded)
+}
+
+func (k kinds) collect(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			k.collect(item)
+		}
+	case map[string]any:
+		if kind, ok := v["type"].(string); ok {
+			k[kind] = true
+		}
+		for _, item := range v {
+			k.collect(item)
+		}
+	}
+}
+
+// constants are slack-go's constants of the types, by name.
+func constants(t *testing.T, types ...string) map[string]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/slack-go/slack").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "block*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("slack-go's source was not found: %v", err)
+	}
+	found := map[string]string{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			kind, _ := spec.Type.(*ast.Ident)
+			for i, value := range spec.Values {
+				literal, isLiteral := value.(*ast.BasicLit)
+				choice := strings.HasPrefix(strings.TrimPrefix(spec.Names[i].Name, "Multi"), "OptType") // select menus, whose type is string
+				if kind == nil || !isLiteral || !choice && !slices.Contains(types, kind.Name) {
+					continue
+				}
+				if text, err := strconv.Unquote(literal.Value); err == nil {
+					found[spec.Names[i].Name] = text
+				}
+			}
+			return true
+		})
+	}
+	if len(found) < 60 {
+		t.Fatalf("only %d kinds were found in slack-go's source", len(found))
+	}
+	return found
+}

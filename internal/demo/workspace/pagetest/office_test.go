@@ -1,0 +1,148 @@
+package pagetest
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+
+	"countersign/internal/demo/workspace"
+)
+
+// office is a workspace with an app in it: its command shows a list, or opens a form.
+type office struct {
+	*testing.T
+	http  *httptest.Server
+	api   *slack.Client
+	heard chan socketmode.Event  // commands and interactions
+	opens slack.ModalViewRequest // the form
+}
+
+func openOffice(t *testing.T) *office {
+	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &office{T: t, http: httptest.NewServer(s.Handler()), heard: make(chan socketmode.Event, 100), opens: form()}
+	t.Cleanup(o.http.Close)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o.api = slack.New(workspace.DemoBotToken, slack.OptionAppLevelToken(workspace.DemoAppToken), slack.OptionAPIURL(o.http.URL+"/api/"))
+	client := socketmode.New(o.api)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := client.RunContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("socket mode: %v", err)
+		}
+	})
+	running.Go(func() { o.serve(ctx, client, sync.OnceFunc(func() { close(ready) })) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	select {
+	case <-ready:
+	case <-time.After(time.Minute):
+		t.Fatal("the app does not connect")
+	}
+	return o
+}
+
+// serve acknowledges everything, a command with its answer.
+func (o *office) serve(ctx context.Context, client *socketmode.Client, ready func()) {
+	for {
+		var e socketmode.Event
+		select {
+		case <-ctx.Done():
+			return
+		case e = <-client.Events:
+		}
+		if e.Type == socketmode.EventTypeHello {
+			ready()
+		}
+		if e.Request == nil || e.Request.EnvelopeID == "" {
+			continue
+		}
+		var answer any
+		command, isCommand := e.Data.(slack.SlashCommand)
+		if isCommand && command.Text != "form" {
+			answer = slack.Msg{ResponseType: slack.ResponseTypeEphemeral, Text: "You wrote: " + command.Text}
+		}
+		if err := client.Ack(*e.Request, answer); err != nil {
+			o.Error(err)
+		}
+		if isCommand && command.Text == "form" {
+			if _, err := o.api.OpenView(command.TriggerID, o.opens); err != nil {
+				o.Error(err)
+			}
+		}
+		if e.Type != socketmode.EventTypeEventsAPI {
+			o.heard <- e
+		}
+	}
+}
+
+// next is the command or interaction that the app hears next.
+func (o *office) next() socketmode.Event {
+	o.Helper()
+	select {
+	case e := <-o.heard:
+		return e
+	case <-time.After(time.Minute):
+		o.Fatal("the app heard nothing")
+		return socketmode.Event{}
+	}
+}
+
+func plain(text string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.PlainTextType, text, false, false)
+}
+
+func option(value, text, description string) *slack.OptionBlockObject {
+	if description == "" {
+		return slack.NewOptionBlockObject(value, plain(text), nil)
+	}
+	return slack.NewOptionBlockObject(value, plain(text), plain(description))
+}
+
+// form is a modal with one of each kind of field.
+func form() slack.ModalViewRequest {
+	input := func(block, label, hint string, element slack.BlockElement) *slack.InputBlock {
+		out := slack.NewInputBlock(block, plain(label), nil, element)
+		if hint != "" {
+			out.Hint = plain(hint)
+		}
+		return out
+	}
+	optional := func(block *slack.InputBlock) *slack.InputBlock { return block.WithOptional(true) }
+	number := slack.NewNumberInputBlockElement(nil, "hours", true)
+	number.InitialValue = "8"
+	day := slack.NewDatePickerBlockElement("until")
+	day.InitialDate = "2026-03-09"
+	why := slack.NewPlainTextInputBlockElement(plain("In a sentence"), "why")
+	why.Multiline = true
+	reach := slack.NewRadioButtonsBlockElement("reach", option("yes", "Yes, in an emergency", "By telephone only"), option("no", "No", ""))
+	reach.InitialOption = reach.Options[0]
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, Title: plain("You are away"), Submit: plain("Save"), Close: plain("Cancel"), CallbackID: "away",
+		Blocks: slack.Blocks{BlockSet: []slack.Block{
+			slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, "While you are away, *somebody else* decides for you.", false, false), nil,
+				slack.NewAccessory(slack.NewOverflowBlockElement("more", option("help", "Help", ""), option("rules", "The rules", "What a delegate may do")))),
+			input("delegate", "Who decides for you?", "Somebody with the same authority.", slack.NewOptionsSelectBlockElement(slack.OptTypeUser, plain("Choose a person"), "delegate")),
+			optional(input("tell", "Who is told?", "", slack.NewOptionsMultiSelectBlockElement(slack.MultiOptTypeUser, plain("Choose people"), "tell"))),
+			input("reach", "Can you be reached?", "", reach),
+			optional(input("what", "What is handed over?", "", slack.NewCheckboxGroupsBlockElement("what", option("refunds", "Refunds", ""), option("accounts", "Accounts", "Deleting and cancelling")))),
+			input("kind", "Why?", "", slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plain("Choose a reason"), "kind", option("holiday", "Holiday", ""), option("ill", "Illness", ""))),
+			input("until", "Until", "", day),
+			input("hours", "Hours a day", "", number),
+			optional(input("why", "Anything else?", "", why)),
+		}},
+	}
+}

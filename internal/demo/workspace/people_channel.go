@@ -1,0 +1,94 @@
+package workspace
+
+import "slices"
+
+// archiveAs is POST /people/{user}/archive: nobody writes in the channel any more.
+func (s *Server) archiveAs(p *personCall) (object, *apiError) {
+	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
+		if ch.Archived {
+			return refuse("already_archived")
+		}
+		ch.Archived = true
+		s.tellOfChannel(ch, "archive", object{"user": u.ID, "is_moved": 0})
+		return nil
+	})
+}
+
+// unarchiveAs is POST /people/{user}/unarchive. The people of a public channel have to come anew, the app has to be
+// invited again; those of a private one are in it as before. Both as in Slack.
+func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
+	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
+		if !ch.Archived {
+			return refuse("not_archived")
+		}
+		if ch.Archived = false; !ch.Private {
+			ch.Members = []string{u.ID}
+		}
+		by := "user"
+		if ch.Private { // Slack names them in two ways
+			by = "actor_id"
+		}
+		s.tellOfChannel(ch, "unarchive", object{by: u.ID})
+		return nil
+	})
+}
+
+// deleteChannelAs is POST /people/{user}/delete_channel, which only an admin can.
+func (s *Server) deleteChannelAs(p *personCall) (object, *apiError) {
+	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
+		if !u.Admin {
+			return refuse("not_an_admin")
+		}
+		delete(s.channels, ch.ID)
+		s.chanIDs = slices.DeleteFunc(slices.Clone(s.chanIDs), func(id string) bool { return id == ch.ID })
+		s.tellOfChannel(ch, "deleted", object{})
+		return nil
+	})
+}
+
+func (s *Server) changeChannel(p *personCall, change func(*user, *channel) *apiError) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, failed := s.inChannelToChange(p, "cant_archive_general")
+	if failed != nil {
+		return nil, failed
+	}
+	if failed := change(u, ch); failed != nil {
+		return nil, failed
+	}
+	return object{"channel": ch.ID}, nil
+}
+
+// inGroup is who acts and the channel that they are in, which is no direct message. general is why the channel that
+// everybody is in is refused, if it is.
+func (s *Server) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
+	u, ch, failed := s.inChannel(p)
+	switch {
+	case failed != nil:
+		return nil, nil, failed
+	case ch.IM || ch.MPIM:
+		return nil, nil, refuse("method_not_supported_for_channel_type")
+	case ch.General && general != "":
+		return nil, nil, refuse(general)
+	}
+	return u, ch, nil
+}
+
+// inChannelToChange is the same for what guests can't do.
+func (s *Server) inChannelToChange(p *personCall, general string) (*user, *channel, *apiError) {
+	u, ch, failed := s.inGroup(p, general)
+	if failed == nil && u.Restricted {
+		return nil, nil, refuse("user_is_restricted")
+	}
+	return u, ch, failed
+}
+
+// tellOfChannel tells the app and the people of an event on a channel as a whole.
+func (s *Server) tellOfChannel(ch *channel, what string, event object) {
+	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})
+	if ch.Private && !ch.has(s.botUser.ID) {
+		return
+	}
+	event["type"], event["channel"] = ch.eventNamed(what), ch.ID
+	s.emit(ch.eventNamed(what), event)
+}

@@ -1,0 +1,56 @@
+package workspace
+
+import "time"
+
+// quiet is a person's do-not-disturb time, in Unix seconds: a daily schedule, and a pause.
+type quiet struct {
+	Enabled     bool  `json:"enabled"` // the daily time
+	NextStart   int64 `json:"next_start"`
+	NextEnd     int64 `json:"next_end"`
+	SnoozeFrom  int64 `json:"snooze_from"`
+	SnoozeUntil int64 `json:"snooze_until"`
+}
+
+// snoozed reports whether the person has paused notifications.
+func (q quiet) snoozed(now time.Time) bool { return now.Unix() < q.SnoozeUntil }
+
+// window returns the current or next quiet time. Other people see a pause only as such a time: the snooze_*
+// properties are visible only to the person.
+func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, end int64) {
+	if q.snoozed(now) {
+		return true, q.SnoozeFrom, q.SnoozeUntil
+	}
+	if !q.Enabled {
+		return false, 1, 1 // Slack's answer without a schedule
+	}
+	from, until := time.Unix(q.NextStart, 0).In(zone), time.Unix(q.NextEnd, 0).In(zone)
+	if gone := now.Sub(until); gone >= 0 {
+		days := int(gone / (24 * time.Hour)) // approximate; the clock may change in between
+		from, until = from.AddDate(0, 0, days), until.AddDate(0, 0, days)
+	}
+	for !now.Before(until) {
+		from, until = from.AddDate(0, 0, 1), until.AddDate(0, 0, 1)
+	}
+	return true, from.Unix(), until.Unix()
+}
+
+// dndStatus returns a person's quiet time as shown to others.
+func (s *Server) dndStatus(u *user) object {
+	enabled, start, end := u.DND.window(s.cfg.Now(), u.zone())
+	return object{"dnd_enabled": enabled, "next_dnd_start_ts": start, "next_dnd_end_ts": end}
+}
+
+// tellQuiet notifies the app and the page that somebody's quiet time changed.
+func (s *Server) tellQuiet(u *user) {
+	s.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
+	s.feed.send(change{Type: "people", User: u.ID})
+}
+
+// snooze pauses a person's notifications until a time, or ends the pause with one that is past.
+func (s *Server) snooze(u *user, until int64) {
+	before := u.DND
+	u.DND.SnoozeFrom, u.DND.SnoozeUntil = s.cfg.Now().Unix(), until
+	if before.snoozed(s.cfg.Now()) && u.DND.snoozed(s.cfg.Now()) {
+		u.DND.SnoozeFrom = before.SnoozeFrom // the pause continues
+	}
+}

@@ -1,0 +1,76 @@
+package workspace
+
+import (
+	"sync"
+	"time"
+)
+
+// Slack allows one post a second in a channel, with short bursts. It documents neither their length nor its limit of
+// "several hundred" posts a minute in a workspace: these values are ours.
+const (
+	postEvery   = time.Second
+	postBurst   = 5
+	postsMinute = 300
+)
+
+// rates enforces Slack's published limits if enabled: calls of a method per minute, and for chat.postMessage also one
+// per second and channel.
+type rates struct {
+	mu    sync.Mutex
+	on    bool
+	calls map[string][]time.Time // calls of the last minute, by method
+	posts map[string]time.Time   // by channel: the time when its posts would fit the limit of one per second
+}
+
+func newRates(on bool) *rates {
+	return &rates{on: on, calls: map[string][]time.Time{}, posts: map[string]time.Time{}}
+}
+
+func (r *rates) set(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.on = on
+	clear(r.calls)
+	clear(r.posts)
+}
+
+// wait returns the seconds a call has to wait; 0 accepts and counts it.
+func (r *rates) wait(method string, limit tier, channel string, now time.Time) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.on {
+		return 0
+	}
+	paid := r.posts[channel]
+	if method == "chat.postMessage" {
+		if paid.Before(now) {
+			paid = now
+		}
+		if ahead := paid.Sub(now) - (postBurst-1)*postEvery; ahead > 0 {
+			return seconds(ahead)
+		}
+		limit = postsMinute
+	}
+	recent := r.calls[method]
+	for len(recent) > 0 && now.Sub(recent[0]) >= time.Minute {
+		recent = recent[1:]
+	}
+	r.calls[method] = recent
+	if len(recent) >= int(limit) {
+		return seconds(time.Minute - now.Sub(recent[0]))
+	}
+	r.calls[method] = append(recent, now)
+	if method == "chat.postMessage" {
+		r.posts[channel] = paid.Add(postEvery)
+	}
+	return 0
+}
+
+// seconds returns whole seconds for Retry-After.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+func (r *rates) active() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.on
+}

@@ -1,0 +1,148 @@
+package workspace
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// responseURL lets the app answer one person's action in a channel a few times.
+type responseURL struct {
+	user, channel string
+	ts            string // the message that was acted on; "" for commands
+	threadTS      string
+	uses          int
+	expires       time.Time
+}
+
+// newResponseURL makes one and returns its URL.
+func (s *Server) newResponseURL(base string, u responseURL) string {
+	now := s.cfg.Now()
+	u.expires = now.Add(responseURLLives * time.Second)
+	id := newSecret()
+	s.replyTo.put(id, &u, u.expires, now)
+	return base + "/response/" + id
+}
+
+// serveResponseURL receives the app's answer to an action.
+func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	args, failed := readArguments(r)
+	if failed == nil && args.has("payload") { // the form that old clients send
+		var inner object
+		if json.Unmarshal([]byte(args.text("payload")), &inner) == nil {
+			args.values = inner
+		}
+	}
+	if failed == nil {
+		s.mu.Lock()
+		failed = s.respond(r.PathValue("id"), args)
+		s.mu.Unlock()
+	}
+	switch {
+	case failed == nil:
+		writeJSON(w, http.StatusOK, object{"ok": true})
+	case failed.code == "expired_url" || failed.code == "used_url" || failed.code == "invalid_url":
+		writeJSON(w, http.StatusNotFound, failed.body())
+	default:
+		writeJSON(w, http.StatusBadRequest, failed.body())
+	}
+}
+
+// respond applies the answer. Only an accepted answer counts as a use.
+func (s *Server) respond(id string, args arguments) *apiError {
+	u := s.replyTo.byName[id]
+	switch {
+	case u == nil:
+		return refuse("invalid_url")
+	case s.cfg.Now().After(u.expires):
+		return refuse("expired_url")
+	case u.uses >= responseURLUses:
+		return refuse("used_url")
+	}
+	what, failed := s.readContent(args, maxPostText, true)
+	if failed != nil {
+		return failed
+	}
+	ch := s.channels[u.channel]
+	original, ephemeral := s.original(ch, u)
+	switch {
+	case args.flag("delete_original"):
+		if !what.empty() {
+			return refuse("invalid_arguments", "delete_original must be the only attribute [json-pointer:/delete_original]")
+		}
+		if original == nil {
+			return refuse("message_not_found")
+		}
+		if ephemeral {
+			s.removeEphemeral(ch, original)
+		} else {
+			s.erase(ch, original)
+		}
+	case what.empty():
+		return refuse("no_text")
+	case args.flag("replace_original") && original != nil:
+		s.replaceOriginal(ch, original, ephemeral, what)
+	default:
+		failed = s.answerAct(ch, u, what, args)
+	}
+	if failed == nil {
+		u.uses++
+		s.saver.touch()
+	}
+	return failed
+}
+
+// original finds the message that was acted on, if it still exists.
+func (s *Server) original(ch *channel, u *responseURL) (m *message, ephemeral bool) {
+	for _, m := range ch.ephemerals {
+		if m.TS == u.ts && m.EphemeralTo == u.user {
+			return m, true
+		}
+	}
+	if m := ch.byTS[u.ts]; m != nil && m.BotID == s.app.BotID {
+		return m, false
+	}
+	return nil, false
+}
+
+func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what content) {
+	before := *m
+	m.Text, m.Blocks, m.Attachments = what.text, what.blocks, what.attachments
+	if ephemeral {
+		s.feed.send(change{Type: "ephemeral", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
+		return
+	}
+	if what.hasMetadata {
+		m.Metadata = what.metadata
+	}
+	s.changed(ch, &before, m)
+}
+
+// answerAct posts a new message: for the person only, or for everyone with in_channel.
+func (s *Server) answerAct(ch *channel, u *responseURL, what content, args arguments) *apiError {
+	m := s.botMessage(what)
+	thread := args.text("thread_ts")
+	if thread == "" && args.text("response_type") != "in_channel" {
+		thread = u.threadTS // an ephemeral answer appears where the person is looking
+	}
+	if failed := s.placeInThread(ch, m, thread, args.flag("reply_broadcast")); failed != nil {
+		return failed
+	}
+	if args.text("response_type") == "in_channel" {
+		s.publish(ch, m)
+	} else {
+		s.showEphemeral(ch, m, u.user)
+	}
+	return nil
+}
+
+func (s *Server) removeEphemeral(ch *channel, m *message) {
+	for i, other := range ch.ephemerals {
+		if other == m {
+			ch.ephemerals = append(ch.ephemerals[:i:i], ch.ephemerals[i+1:]...)
+			break
+		}
+	}
+	s.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
+}

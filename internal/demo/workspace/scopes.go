@@ -1,0 +1,53 @@
+package workspace
+
+import (
+	"slices"
+	"strings"
+)
+
+// kindScope is the scope family of each kind of channel, as in channels:read and groups:history.
+var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
+
+// kindsMissing returns the scope that a call lacks for its kind of channel: if a method accepts several scopes, each
+// covers its own kind.
+func (s *Server) kindsMissing(m method, c *call) string {
+	if len(s.app.Scopes) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
+		return ""
+	}
+	first, _, _ := strings.Cut(m.scope, "|")
+	_, what, _ := strings.Cut(first, ":")
+	var kinds []string
+	if ch := s.channels[c.text("channel")]; ch != nil {
+		kinds = []string{ch.kind()}
+	}
+	for _, t := range c.words("types") {
+		kinds = append(kinds, channelTypes[t])
+	}
+	for _, kind := range kinds {
+		if scope := kindScope[kind] + ":" + what; kindScope[kind] != "" && !slices.Contains(s.app.Scopes, scope) {
+			return scope
+		}
+	}
+	return ""
+}
+
+// eventScopes are the scopes required for events, by prefix of the event's name; | separates alternatives. Other
+// events require none.
+var eventScopes = []struct{ name, scope string }{
+	{"message.channels", "channels:history"}, {"message.groups", "groups:history"}, {"message.im", "im:history"}, {"message.mpim", "mpim:history"},
+	{"app_mention", "app_mentions:read"}, {"channel_", "channels:read"}, {"group_", "groups:read"}, {"member_", "channels:read|groups:read"},
+	{"user_", "users:read"}, {"team_join", "users:read"}, {"subteam_", "usergroups:read"}, {"dnd_", "dnd:read"}, {"reaction_", "reactions:read"},
+}
+
+// hears reports whether the app may get an event.
+func (s *Server) hears(event string) bool {
+	if len(s.app.Scopes) == 0 {
+		return true
+	}
+	for _, e := range eventScopes {
+		if strings.HasPrefix(event, e.name) {
+			return slices.ContainsFunc(strings.Split(e.scope, "|"), func(scope string) bool { return slices.Contains(s.app.Scopes, scope) })
+		}
+	}
+	return true
+}

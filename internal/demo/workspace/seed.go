@@ -1,0 +1,247 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Seed is the initial content of a workspace. A seed file is YAML (or JSON, which is valid YAML) with these names;
+// unknown names are errors.
+type Seed struct {
+	Team     SeedTeam      `yaml:"team" json:"team"`
+	App      SeedApp       `yaml:"app" json:"app"`
+	People   []SeedPerson  `yaml:"people" json:"people"`
+	Groups   []SeedGroup   `yaml:"groups" json:"groups"`
+	Channels []SeedChannel `yaml:"channels" json:"channels"`
+	Hint     SeedHint      `yaml:"hint" json:"hint"`
+}
+
+// SeedHint is the page's hint for new users. Without a title there is none.
+type SeedHint struct {
+	Title   string   `yaml:"title" json:"title"`
+	Lines   []string `yaml:"lines" json:"lines"`     // mrkdwn; text in `code` can be put into the composer with a click
+	User    string   `yaml:"user" json:"user"`       // who a newcomer is first
+	Channel string   `yaml:"channel" json:"channel"` // and where
+}
+
+// SeedTeam is the workspace itself.
+type SeedTeam struct {
+	ID     string `yaml:"id" json:"id"`
+	Name   string `yaml:"name" json:"name"`
+	Domain string `yaml:"domain" json:"domain"`
+}
+
+// SeedApp is the app under test: its bot user, its tokens and the declarations of its manifest.
+type SeedApp struct {
+	ID        string   `yaml:"id" json:"id"`
+	BotID     string   `yaml:"bot_id" json:"bot_id"`
+	BotUser   string   `yaml:"bot_user" json:"bot_user"` // the bot's user id
+	Name      string   `yaml:"name" json:"name"`
+	BotTokens []string `yaml:"bot_tokens" json:"bot_tokens"` // xoxb-…
+	AppTokens []string `yaml:"app_tokens" json:"app_tokens"` // xapp-…
+	// SigningSecret signs requests over HTTP, and RequestURLs are their URLs; without any the app uses Socket Mode.
+	SigningSecret string      `yaml:"signing_secret" json:"signing_secret"`
+	RequestURLs   RequestURLs `yaml:"request_urls" json:"request_urls"`
+	// Scopes of the bot token; empty grants all.
+	Scopes []string `yaml:"scopes" json:"scopes"`
+	// Events are the app's subscriptions, as in a manifest (app_mention, message.channels, …); empty: all events that
+	// this workspace sends.
+	Events    []string       `yaml:"events" json:"events"`
+	Commands  []SeedCommand  `yaml:"commands" json:"commands"`
+	Shortcuts []SeedShortcut `yaml:"shortcuts" json:"shortcuts"`
+}
+
+// SeedCommand is a slash command of the app, with the fields of a manifest.
+type SeedCommand struct {
+	Command     string `yaml:"command" json:"command"`
+	Description string `yaml:"description" json:"description"`
+	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // what may follow it, shown while one types
+	// ShouldEscape is the manifest's "escape channels, users, and links": @kenji reaches the app as <@U0004|kenji>.
+	// Otherwise the text stays as typed.
+	ShouldEscape bool `yaml:"should_escape" json:"should_escape"`
+}
+
+// SeedShortcut is a shortcut of the app; Type is global or message.
+type SeedShortcut struct {
+	Name       string `yaml:"name" json:"name"`
+	CallbackID string `yaml:"callback_id" json:"callback_id"`
+	Type       string `yaml:"type" json:"type"`
+}
+
+// SeedPerson is a member of the workspace, or somebody else who can be met in it.
+type SeedPerson struct {
+	ID          string `yaml:"id" json:"id"`
+	Name        string `yaml:"name" json:"name"`           // the handle: ada
+	RealName    string `yaml:"real_name" json:"real_name"` // Ada Okafor
+	DisplayName string `yaml:"display_name" json:"display_name"`
+	Title       string `yaml:"title" json:"title"`
+	Email       string `yaml:"email" json:"email"`
+	TZ          string `yaml:"tz" json:"tz"` // IANA name; UTC if empty
+	Locale      string `yaml:"locale" json:"locale"`
+	Team        string `yaml:"team" json:"team"` // only for people of another workspace
+	Admin       bool   `yaml:"admin" json:"admin"`
+	Guest       bool   `yaml:"guest" json:"guest"`                               // multi-channel guest
+	SingleGuest bool   `yaml:"single_channel_guest" json:"single_channel_guest"` // single-channel guest
+	Deactivated bool   `yaml:"deactivated" json:"deactivated"`
+	Stranger    bool   `yaml:"stranger" json:"stranger"` // of another organisation, met in a shared channel
+	Bot         bool   `yaml:"bot" json:"bot"`
+}
+
+// SeedGroup is a user group.
+type SeedGroup struct {
+	ID     string   `yaml:"id" json:"id"`
+	Handle string   `yaml:"handle" json:"handle"`
+	Name   string   `yaml:"name" json:"name"`
+	Users  []string `yaml:"users" json:"users"`
+}
+
+// SeedChannel is a channel with its members (user ids).
+type SeedChannel struct {
+	ID       string   `yaml:"id" json:"id"`
+	Name     string   `yaml:"name" json:"name"`
+	Topic    string   `yaml:"topic" json:"topic"`
+	Purpose  string   `yaml:"purpose" json:"purpose"`
+	Private  bool     `yaml:"private" json:"private"`
+	Archived bool     `yaml:"archived" json:"archived"`
+	General  bool     `yaml:"general" json:"general"`
+	Shared   bool     `yaml:"shared" json:"shared"` // with another organisation
+	Members  []string `yaml:"members" json:"members"`
+}
+
+// ReadSeed reads a seed file. Its errors name the line and the fault.
+func ReadSeed(path string) (Seed, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return Seed{}, fmt.Errorf("read seed: %w", err)
+	}
+	var seed Seed
+	if err := yaml.UnmarshalWithOptions(raw, &seed, yaml.Strict()); err != nil {
+		return Seed{}, fmt.Errorf("seed %s: %s", path, yaml.FormatError(err, false, true))
+	}
+	if err := seed.Validate(); err != nil {
+		return Seed{}, fmt.Errorf("seed %s: %w", path, err)
+	}
+	return seed, nil
+}
+
+var (
+	channelName = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]{1,80}$`)
+	handle      = regexp.MustCompile(`^[a-z0-9._-]{1,40}$`)
+)
+
+// Validate reports all faults of the seed at once.
+func (s Seed) Validate() error { //nolint:cyclop // one check for each field
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	needID := func(what, id, prefixes string) {
+		if id == "" || !strings.ContainsRune(prefixes, rune(id[0])) {
+			bad("%s: the id %q must begin with one of %s", what, id, strings.Join(strings.Split(prefixes, ""), ", "))
+		}
+	}
+	needID("team", s.Team.ID, "T")
+	if s.Team.Name == "" {
+		bad("team: name is missing")
+	}
+	needID("app", s.App.ID, "A")
+	needID("app bot_id", s.App.BotID, "B")
+	needID("app bot_user", s.App.BotUser, "UW")
+	if s.App.Name == "" {
+		bad("app: name is missing")
+	}
+	for _, t := range s.App.BotTokens {
+		if !strings.HasPrefix(t, "xoxb-") {
+			bad("app: a bot token must begin with xoxb-")
+		}
+	}
+	for _, t := range s.App.AppTokens {
+		if !strings.HasPrefix(t, "xapp-") {
+			bad("app: an app token must begin with xapp-")
+		}
+	}
+	for _, c := range s.App.Commands {
+		if !strings.HasPrefix(c.Command, "/") || strings.ContainsAny(c.Command, " \t") {
+			bad("command %q must begin with / and have no space", c.Command)
+		}
+	}
+	for _, c := range s.App.Shortcuts {
+		if c.CallbackID == "" || (c.Type != "global" && c.Type != "message") {
+			bad("shortcut %q needs a callback_id and the type global or message", c.Name)
+		}
+	}
+
+	if err := s.App.RequestURLs.validate(); err != nil {
+		bad("app: %w", err)
+	}
+	if s.App.RequestURLs.any() && s.App.SigningSecret == "" {
+		bad("app: requests over HTTP need a signing_secret")
+	}
+	known := map[string]bool{s.App.BotUser: true}
+	names, emails := map[string]string{}, map[string]string{}
+	for _, p := range s.People {
+		needID("person "+p.Name, p.ID, "UW")
+		if known[p.ID] {
+			bad("person %s: the id is used twice", p.ID)
+		}
+		known[p.ID] = true
+		if !handle.MatchString(p.Name) {
+			bad("person %s: the name %q must be lower-case letters, digits, dots, dashes or underscores", p.ID, p.Name)
+		} else if other, taken := names[p.Name]; taken {
+			bad("person %s: the name %q is already %s's", p.ID, p.Name, other)
+		}
+		names[p.Name] = p.ID
+		if p.Email != "" {
+			mail := strings.ToLower(p.Email)
+			if other, taken := emails[mail]; taken {
+				bad("person %s: the e-mail address is already %s's", p.ID, other)
+			}
+			emails[mail] = p.ID
+		}
+		if _, err := loadZone(p.TZ); err != nil {
+			bad("person %s: %q is no time zone (write an IANA name such as Europe/Berlin)", p.ID, p.TZ)
+		}
+	}
+	seen := map[string]bool{}
+	for _, g := range s.Groups {
+		needID("group "+g.Handle, g.ID, "S")
+		if seen[g.ID] || seen["@"+g.Handle] {
+			bad("group %s (%s): the id or handle is used twice", g.ID, g.Handle)
+		}
+		seen[g.ID], seen["@"+g.Handle] = true, true
+		if !handle.MatchString(g.Handle) {
+			bad("group %s: the handle %q must be lower-case letters, digits, dots, dashes or underscores", g.ID, g.Handle)
+		}
+		for _, u := range g.Users {
+			if !known[u] {
+				bad("group %s: there is no person %s", g.Handle, u)
+			}
+		}
+	}
+	for _, c := range s.Channels {
+		needID("channel "+c.Name, c.ID, "CG")
+		if seen[c.ID] || seen["#"+c.Name] {
+			bad("channel %s (%s): the id or name is used twice", c.ID, c.Name)
+		}
+		seen[c.ID], seen["#"+c.Name] = true, true
+		if !channelName.MatchString(c.Name) {
+			bad("channel %s: the name %q must be lower-case, at most 80 characters, without spaces", c.ID, c.Name)
+		}
+		for _, u := range c.Members {
+			if !known[u] {
+				bad("channel %s: there is no person %s", c.Name, u)
+			}
+		}
+	}
+	if s.Hint.User != "" && !known[s.Hint.User] {
+		bad("hint: there is no person %s", s.Hint.User)
+	}
+	if s.Hint.Channel != "" && !seen[s.Hint.Channel] {
+		bad("hint: there is no channel %s", s.Hint.Channel)
+	}
+	return errors.Join(errs...)
+}

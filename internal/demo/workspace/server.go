@@ -1,0 +1,212 @@
+package workspace
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server is one workspace. All of its state is in memory under one lock. Nothing that waits, such as for an
+// acknowledgement or a slow reader, holds the lock.
+type Server struct {
+	cfg Config
+	log *slog.Logger
+
+	mu       sync.Mutex
+	team     SeedTeam
+	app      SeedApp
+	botUser  *user
+	users    map[string]*user
+	userIDs  []string // in the order of the seed
+	groups   []*userGroup
+	channels map[string]*channel
+	chanIDs  []string
+	dms      map[[2]string]string // sorted pair of members → DM
+	lastTS   int64                // microseconds; never goes back
+	files    map[string]*file
+	homes    map[string]*view
+	stacks   map[string][]*view // open modals by person, the top one last
+	triggers *shortLived[*trigger]
+	replyTo  *shortLived[*responseURL]
+	offered  map[string][]object // the options an external select was last given
+	tickets  map[string]time.Time
+	botHost  string // where the app reached this server last
+
+	hub    *hub
+	feed   *feed
+	faults *faults
+	rates  *rates
+	saver  *saver
+	mux    *http.ServeMux
+}
+
+// New starts a workspace. It fails if the seed is invalid or the data file can't be read.
+func New(cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Seed.Validate(); err != nil {
+		return nil, fmt.Errorf("workspace seed: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, log: cfg.Log, team: cfg.Seed.Team, app: cfg.Seed.App,
+		users: map[string]*user{}, channels: map[string]*channel{}, dms: map[[2]string]string{},
+		files: map[string]*file{}, homes: map[string]*view{}, stacks: map[string][]*view{},
+		triggers: newShortLived[*trigger](), replyTo: newShortLived[*responseURL](), offered: map[string][]object{},
+		tickets: map[string]time.Time{},
+		feed:    newFeed(), faults: newFaults(), rates: newRates(cfg.RealRates),
+	}
+	s.hub = newHub(cfg, s.faults)
+	loaded, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if !loaded {
+		s.plant(cfg.Seed)
+	}
+	s.index()
+	s.saver = newSaver(cfg, s.snapshot)
+	s.mux = s.routes()
+	return s, nil
+}
+
+// Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. It returns
+// when all goroutines of the server have ended. Call it before http.Server.Shutdown, which waits for the browsers'
+// streams.
+func (s *Server) Close() error {
+	s.hub.close()
+	s.feed.close()
+	return s.saver.close()
+}
+
+// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. Those
+// that wait to be sent again after a fault are not counted.
+func (s *Server) Delivered() (sent int, all bool) { return s.hub.delivered() }
+
+// Handler serves everything: Slack's API, the sockets, the people's API and the page.
+func (s *Server) Handler() http.Handler { return s.mux }
+
+// plant fills an empty workspace from the seed.
+func (s *Server) plant(seed Seed) {
+	now := s.cfg.Now()
+	for _, p := range seed.People {
+		s.addUser(newUser(p, seed.Team.ID, now))
+	}
+	for _, g := range seed.Groups {
+		s.groups = append(s.groups, &userGroup{ID: g.ID, Handle: g.Handle, Name: g.Name, Users: slices.Clone(g.Users), Updated: now.Unix()})
+	}
+	for _, c := range seed.Channels {
+		ch := &channel{
+			ID: c.ID, Name: c.Name, Topic: c.Topic, Purpose: c.Purpose, Private: c.Private, Archived: c.Archived,
+			General: c.General, Shared: c.Shared, Members: slices.Clone(c.Members), Created: now.Unix(),
+		}
+		if len(ch.Members) > 0 {
+			ch.Creator = ch.Members[0]
+		}
+		s.addChannel(ch)
+	}
+	s.lastTS = now.UnixMicro() - 1
+}
+
+// index derives what isn't stored: the bot user, lookups, the DMs with the bot.
+func (s *Server) index() {
+	now := s.cfg.Now()
+	s.botUser = s.users[s.app.BotUser]
+	if s.botUser == nil {
+		s.botUser = newUser(SeedPerson{ID: s.app.BotUser, Name: strings.ToLower(strings.ReplaceAll(s.app.Name, " ", "")), RealName: s.app.Name, Bot: true}, s.team.ID, now)
+		s.addUser(s.botUser)
+	}
+	s.botUser.Bot, s.botUser.BotID, s.botUser.AppID = true, s.app.BotID, s.app.ID
+	s.botUser.DisplayName, s.botUser.RealName = s.app.Name, s.app.Name
+	for _, c := range s.channels {
+		c.index()
+		for _, m := range c.Messages {
+			if m.BotID == s.app.BotID {
+				m.profile = s.profile()
+			}
+		}
+		if c.IM {
+			s.dms[pair(c.Members[0], c.other(c.Members[0]))] = c.ID
+		}
+	}
+	for _, id := range s.userIDs {
+		if u := s.users[id]; u.person() && !u.Deleted && !u.Stranger {
+			s.openDM(u.ID, s.botUser.ID)
+		}
+	}
+}
+
+func (s *Server) addUser(u *user) {
+	s.users[u.ID] = u
+	s.userIDs = append(s.userIDs, u.ID)
+}
+
+func (s *Server) addChannel(c *channel) {
+	c.index()
+	s.channels[c.ID] = c
+	s.chanIDs = append(s.chanIDs, c.ID)
+}
+
+// openDM returns the DM of two people (or of one with oneself), made when needed.
+func (s *Server) openDM(a, b string) (c *channel, created bool) {
+	key := pair(a, b)
+	if id, ok := s.dms[key]; ok {
+		return s.channels[id], false
+	}
+	members := []string{a, b}
+	if a == b {
+		members = members[:1]
+	}
+	c = &channel{ID: newID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
+	s.addChannel(c)
+	s.dms[key] = c.ID
+	return c, true
+}
+
+func pair(a, b string) [2]string {
+	if a > b {
+		a, b = b, a
+	}
+	return [2]string{a, b}
+}
+
+// nextTS is the next free timestamp: now, or just after the last one given.
+func (s *Server) nextTS() string {
+	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
+	return formatTS(s.lastTS)
+}
+
+// base is how the sender of r reaches this server.
+func (s *Server) base(r *http.Request) string {
+	if s.cfg.BaseURL != "" {
+		return strings.TrimSuffix(s.cfg.BaseURL, "/")
+	}
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+// appBase is how the app reaches this server: as it last did, or as r does.
+func (s *Server) appBase(r *http.Request) string {
+	if s.botHost != "" {
+		return s.botHost
+	}
+	return s.base(r)
+}
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/{method}", s.serveAPI)
+	mux.HandleFunc("GET /link/", s.serveSocket)
+	mux.HandleFunc("POST /response/{id}", s.serveResponseURL)
+	mux.HandleFunc("/upload/{id}", s.serveUpload)
+	mux.HandleFunc("GET /files/{id}/{name}", s.serveFile)
+	mux.HandleFunc("GET /archives/{channel}/{p}", s.servePermalink)
+	s.routePeople(mux)
+	mux.Handle("/", pageHandler())
+	return mux
+}

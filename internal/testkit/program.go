@@ -1,0 +1,39 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// RequireProgram returns the path of a program that a test needs. If the program is missing, the test fails in CI (CI
+// is set). Elsewhere it is skipped with one line that says what was not tested and how to install the program.
+func RequireProgram(t testing.TB, program, untried, install string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path
+	}
+	missing(t, untried, fmt.Sprintf("%s is missing", program), install)
+	return ""
+}
+
+// CI reports whether the tests run in CI, where nothing may be skipped.
+func CI() bool { return os.Getenv("CI") != "" }
+
+// missing fails the test in CI, and skips it elsewhere.
+func missing(t testing.TB, untried, why, remedy string) {
+	t.Helper()
+	if CI() {
+		t.Fatalf("%s: %s", why, remedy)
+	}
+	t.Skipf("SKIPPED: %s not tried, because %s: %s", untried, why, remedy)
+}
+
+// The package to install for each program.
+const (
+	InstallChromium = "install Debian's package chromium"
+	InstallNode     = "install Node.js 20.19 or newer, with npm"
+	InstallStrace   = "install Debian's package strace"
+)

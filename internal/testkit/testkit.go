@@ -1,0 +1,67 @@
+// Package testkit holds helpers of the long tests: their size and their source of randomness. go test runs a short
+// version of each. Environment variables select the long version, and repeat a failed run. docs/campaigns.md lists
+// them.
+package testkit
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+)
+
+// long is set once a test runs in its long form.
+var long atomic.Bool
+
+// Size returns the size of a campaign: the value of the environment variable, or otherwise the size that fits plain
+// go test.
+func Size(t testing.TB, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	long.Store(true)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, and has to be a whole number above 0", variable, text)
+	}
+	return n
+}
+
+// SeedVariable is the environment variable that repeats a campaign.
+const SeedVariable = "COUNTERSIGN_SEED"
+
+// Seed returns the seed of a campaign. The short form always uses the same seed. The long form, selected by Size,
+// uses a new one each time, unless COUNTERSIGN_SEED sets it. Seed logs it, so that a failed run can be repeated.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if long.Load() {
+		seed = rand.Uint64()
+	}
+	if text := os.Getenv(SeedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s is %q, and has to be a seed that a campaign printed", SeedVariable, text)
+		}
+	}
+	t.Logf("%s=%d", SeedVariable, seed)
+	return seed
+}
+
+// Stride returns the distance between the points at which a crash test stops. The long form, selected by
+// COUNTERSIGN_CRASHES, stops at every point.
+func Stride() int {
+	switch {
+	case os.Getenv("COUNTERSIGN_CRASHES") != "":
+		return 1
+	case RaceEnabled:
+		return 11
+	}
+	return 4
+}
+
+// Chance returns a random source for a seed. The streams of one seed are independent of each other.
+func Chance(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

@@ -1,0 +1,75 @@
+package testkit_test
+
+import (
+	"fmt"
+	"testing"
+
+	"countersign/internal/testkit"
+)
+
+// wrong is a test that notes whether it was ended.
+type wrong struct {
+	testing.TB
+	ended   bool
+	skipped string
+}
+
+func (w *wrong) Fatalf(string, ...any)            { w.ended = true }
+func (w *wrong) Skipf(format string, args ...any) { w.skipped = fmt.Sprintf(format, args...) }
+
+func TestComponent(t *testing.T) {
+	const program = "a-program-that-nobody-has"
+	t.Setenv("CI", "true")
+	w := &wrong{TB: t}
+	if testkit.RequireProgram(w, program, "the page", "install it"); !w.ended {
+		t.Error("a missing program does not fail the test where CI runs")
+	}
+	t.Setenv("CI", "")
+	w = &wrong{TB: t}
+	testkit.RequireProgram(w, program, "the page", "install it")
+	if w.ended || w.skipped != "SKIPPED: the page not tried, because "+program+" is missing: install it" {
+		t.Errorf("ended=%v, and it says %q", w.ended, w.skipped)
+	}
+	w = &wrong{TB: t}
+	if path := testkit.RequireProgram(w, "go", "anything", "install Go"); path == "" || w.ended || w.skipped != "" {
+		t.Errorf("the go command is not found: %q, %+v", path, w)
+	}
+}
+
+func TestSize(t *testing.T) {
+	const variable = "COUNTERSIGN_CAMPAIGNS"
+	for text, want := range map[string]int{"": 7, "1": 1, "10000": 10_000} {
+		t.Setenv(variable, text)
+		if got := testkit.Size(t, variable, 7); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	for _, text := range []string{"0", "-1", "many", "1e4"} {
+		t.Setenv(variable, text)
+		w := &wrong{TB: t}
+		if testkit.Size(w, variable, 7); !w.ended {
+			t.Errorf("%q is taken for a size", text)
+		}
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Setenv(testkit.SeedVariable, "")
+	t.Setenv("COUNTERSIGN_CAMPAIGNS", "100")
+	testkit.Size(t, "COUNTERSIGN_CAMPAIGNS", 7)
+	if testkit.Seed(t) == testkit.Seed(t) {
+		t.Error("two long campaigns have one seed")
+	}
+	t.Setenv(testkit.SeedVariable, "18446744073709551615")
+	if got := testkit.Seed(t); got != 1<<64-1 {
+		t.Errorf("the seed is %d", got)
+	}
+	t.Setenv(testkit.SeedVariable, "-1")
+	w := &wrong{TB: t}
+	if testkit.Seed(w); !w.ended {
+		t.Error("-1 is taken for a seed")
+	}
+	if a, b := testkit.Chance(1, 1).Uint64(), testkit.Chance(1, 2).Uint64(); a == b || a != testkit.Chance(1, 1).Uint64() {
+		t.Error("a stream does not repeat, or is another one's")
+	}
+}

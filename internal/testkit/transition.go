@@ -1,0 +1,30 @@
+package testkit
+
+import (
+	"regexp"
+	"runtime"
+)
+
+var transition = regexp.MustCompile(`^countersign/approvers/workflow\.\(\*Workflow\)\.([A-Z]\w*)$`)
+
+// CallingTransition returns the name of the workflow's transition on the call stack, such as "Claim"; empty if there
+// is none. Test stores use it to name their transactions.
+func CallingTransition() string {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		if m := transition.FindStringSubmatch(frame.Function); m != nil {
+			return m[1]
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// The two points in a transition's transaction at which a process can stop.
+const (
+	BeforeCommit = ", before its commit"
+	BehindCommit = ", behind its commit"
+)

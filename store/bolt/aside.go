@@ -1,0 +1,119 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/store"
+)
+
+var (
+	_ store.Inspected = (*Store)(nil)
+	_ store.SetAside  = (*tx)(nil)
+)
+
+// SetAside moves a damaged record, unchanged, to the bucket set_aside, and removes its index rows.
+func (t *tx) SetAside(name, id string) (of []string, done bool, err error) {
+	for in := range recordBuckets {
+		if in.String() == name {
+			return t.setAside(in, []byte(id))
+		}
+	}
+	return nil, false, fmt.Errorf("store: there are no records in a bucket %q", name)
+}
+
+func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) {
+	value, damaged := t.rows.fetch(in, id)
+	if damaged == nil {
+		if value == nil || !t.undecodable(in, string(id)) {
+			return nil, false, nil
+		}
+	}
+	stored, err := t.rows.discard(in, id)
+	if err != nil {
+		return nil, false, err
+	}
+	if stored == nil {
+		stored = []byte{}
+	}
+	key := append(text(nil, in.String()), id...)
+	if _, err := t.rows.discard(setAside, key); err != nil { // of an earlier call
+		return nil, false, err
+	}
+	if err := t.rows.set(setAside, key, nil, stored); err != nil {
+		return nil, false, err
+	}
+	delete(t.rows.known, recordID{in, string(id)})
+	for _, index := range indexesOf[in] {
+		names, err := t.leaveIndex(index, id)
+		if err != nil {
+			return nil, false, err
+		}
+		if index == belongs[in] {
+			of = names
+		}
+	}
+	t.rows.dealt = append(t.rows.dealt, recordID{in, string(id)})
+	return of, true, nil
+}
+
+// undecodable reports whether a record can't be decoded although its checksum is right.
+func (t *tx) undecodable(in bucket, id string) bool {
+	read := reads[in]
+	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)
+}
+
+// leaveIndex removes every row that names a record from an index. The record's header, which lists them, can't be
+// read.
+func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
+	var keys [][]byte
+	for k, v := range t.rows.sound(index, nil, nil) {
+		if string(v) == string(id) {
+			keys = append(keys, k)
+			if name, _, ok := cutText(k); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, k := range keys {
+		if _, err := t.rows.discard(index, k); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// belongs maps buckets to the index whose keys begin with the record's owner.
+var belongs = map[bucket]bucket{
+	conversations: conversationPlace, turns: turnConversation, calls: callTurn, requests: requestConversation, executions: executionConversation,
+	elicitations: elicitationExecution, outboxMessages: outboxRef,
+}
+
+// indexesOf holds the index buckets of each record bucket, and reads a function that tries to read one of its
+// records.
+var indexesOf, reads = map[bucket][]bucket{}, map[bucket]func(*rows, string) error{}
+
+func registerTable[T any](t *table[T]) {
+	indexesOf[t.in] = t.indexes
+	for _, index := range t.indexes {
+		isIndex[index] = true
+	}
+	reads[t.in] = func(r *rows, id string) error {
+		_, err := t.read(r, id)
+		return err
+	}
+}
+
+func init() {
+	registerTable(conversationTable)
+	registerTable(turnTable)
+	registerTable(callTable)
+	registerTable(requestTable)
+	registerTable(executionTable)
+	registerTable(elicitationTable)
+	registerTable(inboxTable)
+	registerTable(outboxTable)
+	registerTable(settingTable)
+	registerTable(grantTable)
+	registerTable(absenceTable)
+}

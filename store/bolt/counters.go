@@ -1,0 +1,106 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"countersign/store"
+)
+
+// A counter has two rows: one by key, for sums, and one by time, for pruning.
+
+func counterKey(key string, at []byte, id string) []byte {
+	return text(append(text(nil, key), at...), id)
+}
+
+func counterTimeKey(at []byte, key, id string) []byte {
+	return text(text(append([]byte(nil), at...), key), id)
+}
+
+// cutCounter splits a key of counters. at is in the encoding of the key.
+func cutCounter(k []byte) (key string, at []byte, id string, ok bool) {
+	key, rest, ok := cutText(k)
+	if !ok || len(rest) < 8 {
+		return "", nil, "", false
+	}
+	at = rest[:8]
+	id, rest, ok = cutText(rest[8:])
+	return key, at, id, ok && len(rest) == 0
+}
+
+// cutCounterTime splits a key of tally_time.
+func cutCounterTime(k []byte) (at []byte, key, id string, ok bool) {
+	if len(k) < 8 {
+		return nil, "", "", false
+	}
+	key, rest, ok := cutText(k[8:])
+	if !ok {
+		return nil, "", "", false
+	}
+	id, rest, ok = cutText(rest)
+	return k[:8], key, id, ok && len(rest) == 0
+}
+
+func (t reader) CounterSum(key string, after time.Time) (int, error) {
+	prefix := text(nil, key)
+	sum := uint64(0)
+	for k, n := range t.rows.scan(counters, prefix, moment(prefix[:len(prefix):len(prefix)], after.Add(time.Microsecond))) {
+		if len(n) != 8 {
+			return 0, fmt.Errorf("store: the row %x of %s is damaged", k, counters)
+		}
+		sum += binary.BigEndian.Uint64(n)
+	}
+	return int(sum), nil
+}
+
+func (t *tx) AddCounter(tally store.Counter) error {
+	if err := keyable("tally's key", tally.Key); err != nil {
+		return err
+	}
+	if err := keyable("tally's id", tally.ID); err != nil {
+		return err
+	}
+	if tally.N < 1 {
+		return fmt.Errorf("store: the tally %q of %q counts for %d: the least is 1", tally.ID, tally.Key, tally.N)
+	}
+	return t.rows.addCounter(tally.Key, moment(nil, tally.At), tally.ID, uint64(tally.N))
+}
+
+func (r *rows) addCounter(key string, at []byte, id string, n uint64) error {
+	row, byTime := counterKey(key, at, id), counterTimeKey(at, key, id)
+	old := r.get(counters, row)
+	if err := r.set(counters, row, old, number(nil, n)); err != nil || old != nil {
+		return err
+	}
+	return r.set(counterTime, byTime, nil, []byte{})
+}
+
+func (t *tx) PruneCounters(before time.Time, limit int) (int, error) {
+	var old [][]byte
+	bound := moment(nil, before)
+	for k := range t.rows.scan(counterTime, nil, nil) {
+		if len(old) >= limit || bytes.Compare(k, bound) >= 0 {
+			break
+		}
+		old = append(old, bytes.Clone(k))
+	}
+	for i, k := range old {
+		if err := t.rows.forgetCounter(k); err != nil {
+			return i, err
+		}
+	}
+	return len(old), nil
+}
+
+func (r *rows) forgetCounter(byTime []byte) error {
+	at, key, id, ok := cutCounterTime(byTime)
+	if !ok {
+		return fmt.Errorf("store: the key %x of %s is damaged", byTime, counterTime)
+	}
+	if err := r.remove(counterTime, byTime, []byte{}); err != nil {
+		return err
+	}
+	return r.drop(counters, counterKey(key, at, id))
+}

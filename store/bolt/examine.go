@@ -1,0 +1,502 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	berrors "go.etcd.io/bbolt/errors"
+
+	"countersign/store"
+)
+
+// examination checks a file's pages without bbolt, which does not validate them. It verifies the position of each
+// element on its page, the order of the keys, that every page is either used once or free, and the checksum of every
+// row. It detects any changed bit that matters.
+type examination struct {
+	ctx  context.Context
+	file io.ReaderAt
+	size uint64 // of a page
+	meta meta
+	use  []pageUse // by page
+	leaf []byte    // memory for the current leaf
+
+	sequences [bucketEnd]uint64
+	births    [bucketEnd]uint64 // the highest birth number in each bucket
+	root      map[string][]byte // rows of the root bucket
+	faults    []pageFault
+	unknown   int // number of damaged rows that are not marked
+
+	row func(in bucket, k, v []byte, state rowState) // called with every row; must copy what it keeps
+}
+
+// meta is a meta page.
+type meta struct{ root, freelist, pages, tx uint64 }
+
+func (f pageFault) bucket() string {
+	if f.in == 0 || f.in == bucketEnd {
+		return "file"
+	}
+	return f.in.String()
+}
+
+// pageUse says what a page is used for.
+type pageUse byte
+
+const (
+	pageUnseen pageUse = iota
+	pageReached
+	pageFree
+	pageOfFreelist
+)
+
+// pageFault is a fault of the pages of a bucket; of all pages for the zero bucket.
+type pageFault struct {
+	in  bucket
+	why string
+}
+
+// rowState says whether a row matches its checksum.
+type rowState byte
+
+const (
+	rowSound   rowState = iota
+	rowMarked           // known to be damaged: see mark
+	rowDamaged          // its checksum does not match
+)
+
+// mark returns the value under which a damaged row stays in its place: its checksum is inverted, so that reads fail
+// and the next examination recognizes it.
+func mark(in bucket, key, stored []byte) []byte {
+	value := stored[:max(0, len(stored)-checksumSize)]
+	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], ^checksum(in, key, value))
+}
+
+// stateOf checks a row against its checksum.
+func stateOf(in bucket, key, stored []byte) rowState {
+	n := len(stored) - checksumSize
+	if n < 0 {
+		return rowDamaged
+	}
+	switch sum := checksum(in, key, stored[:n]); binary.BigEndian.Uint32(stored[n:]) {
+	case sum:
+		return rowSound
+	case ^sum:
+		return rowMarked
+	}
+	return rowDamaged
+}
+
+// Offsets of the numbers on a meta page.
+const (
+	metaMagic    = 16
+	metaPageSize = 24
+	metaRoot     = 32
+	metaFreelist = 48
+	metaPages    = 56
+	metaTx       = 64
+	metaSum      = 72
+	metaEnd      = 80
+	magicNumber  = 0xED0CDAED
+)
+
+// readMeta reads a meta page; ok is false for one that is damaged.
+func readMeta(page []byte) (m meta, ok bool) {
+	n := func(at int) uint64 { return binary.LittleEndian.Uint64(page[at:]) }
+	sum := fnv.New64a()
+	_, _ = sum.Write(page[metaMagic:metaSum])
+	if binary.LittleEndian.Uint32(page[metaMagic:]) != magicNumber || n(metaSum) != sum.Sum64() {
+		return m, false
+	}
+	return meta{root: n(metaRoot), freelist: n(metaFreelist), pages: n(metaPages), tx: n(metaTx)}, true
+}
+
+// metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently falls back to
+// the older one, which undoes the last commit: a call that was recorded as started would run again.
+func metas(file io.ReaderAt, pageSize int) (meta, error) {
+	var both [2]meta
+	page := make([]byte, metaEnd)
+	for i := range both {
+		ok := false
+		if _, err := file.ReadAt(page, int64(i*pageSize)); err != nil && !errors.Is(err, io.EOF) {
+			return meta{}, err
+		}
+		if both[i], ok = readMeta(page); !ok {
+			return meta{}, fmt.Errorf("%w: one of the two pages that name the last commit can't be read, so that it may be lost. Put a backup in its place", store.ErrDamaged)
+		}
+	}
+	if both[0].tx > both[1].tx {
+		return both[0], nil
+	}
+	return both[1], nil
+}
+
+func (x *examination) fault(in bucket, format string, args ...any) {
+	x.faults = append(x.faults, pageFault{in, fmt.Sprintf(format, args...)})
+}
+
+// all examines everything. It returns an error if a page that names the buckets is damaged: that can't be repaired.
+func (x *examination) all() error {
+	if x.meta.pages > math.MaxInt32*8 {
+		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)
+	}
+	x.use, x.root = make([]pageUse, x.meta.pages), map[string][]byte{}
+	top := tree{x: x, element: x.bucketElement, nested: true}
+	if err := top.page(x.meta.root, nil, nil, 0); err != nil {
+		return err
+	}
+	if len(x.faults) > 0 && x.faults[0].in == 0 {
+		return fmt.Errorf("%w: %s, and what is in the file is named there. Put a backup in its place", store.ErrDamaged, x.faults[0].why)
+	}
+	x.free()
+	for b := range allBuckets {
+		if x.births[b] > x.sequences[b] {
+			x.fault(b, "it has numbered %d records, and there is one with number %d", x.sequences[b], x.births[b])
+		}
+	}
+	return x.ctx.Err()
+}
+
+// bucketElement examines a bucket, which is an element of the top page.
+func (x *examination) bucketElement(k, v []byte, flags uint32) error {
+	var in bucket
+	for b := range allBuckets {
+		if bucketNames[b] == string(k) {
+			in = b
+		}
+	}
+	isRoot := bytes.Equal(k, rootBucket)
+	if flags != leafBucket || in == 0 && !isRoot && !bytes.Equal(k, runsBucket) || len(v) < pageHeader {
+		x.fault(0, "there is a bucket %s, which no store has", shownKey(k))
+		return nil
+	}
+	root, sequence := binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:])
+	below := tree{x: x, in: in, element: func(k, v []byte, flags uint32) error { return x.rowElement(in, isRoot, k, v, flags) }}
+	if !isRoot {
+		x.sequences[in] = sequence
+	}
+	if root != 0 {
+		if len(v) > pageHeader {
+			x.fault(in, "its place in the file is not as it was written")
+		}
+		return below.page(root, nil, nil, 1)
+	}
+	inline := v[pageHeader:]
+	if len(inline) < pageHeader || binary.LittleEndian.Uint64(inline) != 0 || binary.LittleEndian.Uint32(inline[12:]) != 0 {
+		x.fault(in, "its place in the file is not as it was written")
+		return nil
+	}
+	return below.elements("its small page", inline, uint64(len(inline)), nil, nil, 1)
+}
+
+// rowElement examines one row.
+func (x *examination) rowElement(in bucket, isRoot bool, k, v []byte, flags uint32) error {
+	if flags != 0 {
+		x.fault(in, "the row %s is marked as a bucket", shownKey(k))
+	}
+	if isRoot {
+		x.root[string(k)] = bytes.Clone(v)
+		return nil
+	}
+	if in == 0 {
+		return nil
+	}
+	state := stateOf(in, k, v)
+	if state == rowDamaged {
+		x.unknown++
+	}
+	if state == rowSound && len(indexesOf[in]) > 0 {
+		if h, _, err := cutHeader(v[:len(v)-checksumSize]); err == nil {
+			x.births[in] = max(x.births[in], h.birth)
+		}
+	}
+	if x.row != nil {
+		x.row(in, k, v, state)
+	}
+	return nil
+}
+
+// tree is one tree of pages.
+type tree struct {
+	x       *examination
+	in      bucket
+	element func(k, v []byte, flags uint32) error
+	nested  bool   // element may read other pages
+	last    []byte // the previous key
+}
+
+// page examines a page and the pages below it. All keys must be at or above low and below high; nil: no such bound.
+func (t *tree) page(id uint64, low, high []byte, depth int) error {
+	x := t.x
+	if err := x.ctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case id < 2 || id >= x.meta.pages:
+		x.fault(t.in, "page %d is not in the file", id)
+		return nil
+	case x.use[id] != pageUnseen:
+		x.fault(t.in, "page %d is there twice", id)
+		return nil
+	case depth > maxDepth:
+		x.fault(t.in, "page %d is too far down", id)
+		return nil
+	}
+	body, err := x.read(id, 1, &x.leaf)
+	if err != nil {
+		return err
+	}
+	x.use[id] = pageReached
+	overflow := uint64(binary.LittleEndian.Uint32(body[12:]))
+	if stored := binary.LittleEndian.Uint64(body); stored != id || overflow >= x.meta.pages-id {
+		x.fault(t.in, "page %d says that it is page %d, with %d more", id, stored, overflow)
+		overflow = 0
+	}
+	for i := range overflow {
+		if x.use[id+1+i] != pageUnseen {
+			x.fault(t.in, "page %d is there twice", id+1+i)
+			overflow = i
+			break
+		}
+		x.use[id+1+i] = pageReached
+	}
+	if overflow > 0 {
+		if body, err = x.read(id, 1+overflow, &x.leaf); err != nil {
+			return err
+		}
+	}
+	if t.nested || binary.LittleEndian.Uint16(body[8:]) == pageBranch {
+		body = bytes.Clone(body) // the memory is reused for the pages below
+	}
+	return t.elements(fmt.Sprintf("page %d", id), body, 0, low, high, depth)
+}
+
+// read reads pages into reusable memory.
+func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
+	n := int(pages * x.size)
+	if cap(*memory) < n {
+		*memory = make([]byte, n)
+	}
+	b := (*memory)[:n]
+	if _, err := x.file.ReadAt(b, int64(id*x.size)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b, nil
+}
+
+// elements examines the contents of a page. size is the expected length; 0: as many whole pages as needed.
+func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
+	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
+	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
+		t.x.fault(t.in, "%s is of kind %#x with %d elements", name, flags, count)
+		return nil
+	}
+	data := pageHeader + count*pageElement // where the next data must start
+	faults := len(t.x.faults)
+	var keys [][]byte
+	var below []uint64
+	for i := range count {
+		at := pageHeader + i*pageElement
+		if at+pageElement > uint64(len(page)) {
+			t.x.fault(t.in, "element %d of %s is not on it", i, name)
+			break
+		}
+		n := func(i uint64) uint64 { return uint64(binary.LittleEndian.Uint32(page[at+i:])) }
+		from, key, value := at+n(4), n(8), n(12)
+		if flags == pageBranch {
+			from, key, value = at+n(0), n(4), 0
+		}
+		end := from + key + value
+		if from != data || key == 0 {
+			t.x.faultOnce(faults, t.in, "element %d of %s does not lie where it should", i, name)
+		}
+		data = end
+		if key == 0 || end > uint64(len(page)) {
+			t.x.faultOnce(faults, t.in, "element %d of %s is not on it", i, name)
+			continue
+		}
+		k := page[from : from+key]
+		if t.last != nil && bytes.Compare(k, t.last) < 0 || t.last != nil && bytes.Equal(k, t.last) && flags == pageLeaf ||
+			low != nil && bytes.Compare(k, low) < 0 || high != nil && bytes.Compare(k, high) >= 0 {
+			t.x.faultOnce(faults, t.in, "the keys of %s are out of order", name)
+		}
+		if flags == pageBranch {
+			keys, below = append(keys, k), append(below, binary.LittleEndian.Uint64(page[at+8:]))
+			continue
+		}
+		t.last = append(t.last[:0], k...)
+		if err := t.element(k, page[from+key:end], uint32(n(0))); err != nil {
+			return err
+		}
+	}
+	if want := size; want > 0 && data != want || want == 0 && (data+t.x.size-1)/t.x.size != uint64(len(page))/t.x.size {
+		t.x.faultOnce(faults, t.in, "%s is not as long as what is on it", name)
+	}
+	for i, id := range below {
+		to := high
+		if i+1 < len(keys) {
+			to = keys[i+1]
+		}
+		from := keys[i]
+		if i == 0 && low == nil {
+			from = nil
+		}
+		if err := t.page(id, from, to, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// faultOnce records a fault of a page, unless there are already more faults than the given count.
+func (x *examination) faultOnce(since int, in bucket, format string, args ...any) {
+	if len(x.faults) == since {
+		x.fault(in, format, args...)
+	}
+}
+
+// The flags of the page with the list of free pages, and the offset of its numbers.
+const (
+	pageFreelist  = 0x10
+	manyFreePages = 0xFFFF
+)
+
+// free checks the list of free pages against the used pages: a used page in that list would be overwritten.
+func (x *examination) free() {
+	if x.meta.freelist == math.MaxUint64 {
+		return // the file has none
+	}
+	wrong := func(format string, args ...any) {
+		x.faults = append(x.faults, pageFault{bucketEnd, "the list of free pages: " + fmt.Sprintf(format, args...)})
+	}
+	id := x.meta.freelist
+	if id < 2 || id >= x.meta.pages || x.use[id] != pageUnseen {
+		wrong("page %d is not its place", id)
+		return
+	}
+	head, err := x.read(id, 1, &x.leaf)
+	if err != nil {
+		wrong("%v", err)
+		return
+	}
+	overflow := uint64(binary.LittleEndian.Uint32(head[12:]))
+	if binary.LittleEndian.Uint64(head) != id || binary.LittleEndian.Uint16(head[8:]) != pageFreelist || overflow >= x.meta.pages-id {
+		wrong("page %d is of another kind", id)
+		return
+	}
+	page, err := x.read(id, 1+overflow, &x.leaf)
+	if err != nil {
+		wrong("%v", err)
+		return
+	}
+	count, at := uint64(binary.LittleEndian.Uint16(page[10:])), uint64(pageHeader)
+	if count == manyFreePages {
+		count, at = binary.LittleEndian.Uint64(page[at:]), at+8
+	}
+	if count > uint64(len(page))/8 || at+8*count > uint64(len(page)) {
+		wrong("%d pages don't fit on it", count)
+		return
+	}
+	for i := range overflow + 1 {
+		if x.use[id+i] != pageUnseen {
+			wrong("page %d is in use", id+i)
+			return
+		}
+		x.use[id+i] = pageOfFreelist
+	}
+	for i := range count {
+		n := binary.LittleEndian.Uint64(page[at+8*i:])
+		if n < 2 || n >= x.meta.pages || x.use[n] != pageUnseen {
+			wrong("it names page %d, which is not free", n)
+			return
+		}
+		x.use[n] = pageFree
+	}
+	if len(x.faults) > 0 {
+		return // the unreachable pages are below a damaged one
+	}
+	for n := uint64(2); n < x.meta.pages; n++ {
+		if x.use[n] == pageUnseen {
+			wrong("page %d is neither free nor in use", n)
+			return
+		}
+	}
+}
+
+// An inspection pauses for inspectPause after a number of bytes, to leave disk and CPU to the store's callers.
+const (
+	inspectPause = 2 * time.Millisecond
+	inspectStep  = 1 << 20
+)
+
+// Inspect examines the whole file while it is in use, and records damage. Space that is freed meanwhile is reused
+// only afterwards. The next start repairs damaged pages.
+func (s *Store) Inspect(ctx context.Context) error {
+	if err := s.writer.broken(); err != nil {
+		return err
+	}
+	btx, err := s.begin()
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		return store.ErrClosed
+	}
+	if err != nil {
+		return fmt.Errorf("store: begin an inspection: %w", within{err})
+	}
+	defer func() { _ = btx.Rollback() }() // rolling back a read transaction can't fail
+	file, err := os.Open(s.db.Path())
+	if err != nil {
+		return fmt.Errorf("store: inspect: %w", err)
+	}
+	defer file.Close()
+	size := s.db.Info().PageSize
+	x := &examination{
+		ctx: ctx, file: &paced{ctx: ctx, from: file}, size: uint64(size),
+		meta: meta{root: uint64(btx.Cursor().Bucket().Root()), freelist: math.MaxUint64, pages: uint64(btx.Size()) / uint64(size)},
+	}
+	x.row = func(in bucket, k, _ []byte, state rowState) {
+		if state != rowSound {
+			s.damage.found(damagedRow(in, k, whyChecksum).Damage)
+		}
+	}
+	err = Guard(x.all)
+	for _, f := range x.faults {
+		s.damage.found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start again: what can be mended is mended then"})
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		s.damage.failed(err)
+		err = nil
+	}
+	if err != nil || len(x.faults) == 0 && x.unknown == 0 {
+		return err
+	}
+	return s.Update(ctx, func(t store.Tx) error { // the next start examines the file, whatever its size
+		r := t.(*tx).rows
+		r.written = true
+		return r.tx.Bucket(rootBucket).Put(examineKey, []byte("1"))
+	})
+}
+
+// paced reads with pauses.
+type paced struct {
+	ctx  context.Context
+	from io.ReaderAt
+	n    int
+}
+
+func (p *paced) ReadAt(b []byte, at int64) (int, error) {
+	if p.n += len(b); p.n >= inspectStep {
+		p.n = 0
+		select {
+		case <-p.ctx.Done():
+		case <-time.After(inspectPause):
+		}
+	}
+	return p.from.ReadAt(b, at)
+}

@@ -1,0 +1,210 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/store"
+)
+
+// identity identifies the file that a store was opened from. It detects that the file is no longer at its path, and
+// that another program wrote to it. The check takes about five microseconds, so it runs before every commit.
+type identity struct {
+	path   string
+	opened fs.FileInfo
+	file   *os.File                    // a separate handle for reading: it refers to the file even after the path changes
+	stat   func() (fs.FileInfo, error) // of file
+	page   int64                       // bytes
+
+	size atomic.Int64 // the minimum size of the file
+
+	away     atomic.Bool                  // the file was not at its path, and is not accepted again yet
+	returned atomic.Pointer[func() error] // called when the file is back: see OnReturn
+
+	mu    sync.Mutex // held during a commit
+	metas [2]metaPage
+}
+
+// metaPage holds the used part of one of bbolt's first two pages. The transaction with the id n writes the page n
+// modulo 2.
+type metaPage [80]byte
+
+// txid returns the transaction that wrote the page.
+func (m metaPage) txid() uint64 { return binary.NativeEndian.Uint64(m[64:]) }
+
+// identify records the identity of a database that was just opened.
+func identify(db *bbolt.DB, path string) (*identity, error) {
+	path, err := filepath.Abs(path) // absolute, because the process's working directory may be renamed too
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	id := &identity{path: path, file: file, stat: file.Stat, page: int64(db.Info().PageSize)}
+	if id.opened, err = file.Stat(); err == nil {
+		id.size.Store(id.opened.Size())
+		id.metas, err = id.read()
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return id, nil
+}
+
+func (id *identity) read() (metas [2]metaPage, err error) {
+	for i := range metas {
+		if _, err := id.file.ReadAt(metas[i][:], int64(i)*id.page); err != nil {
+			return metas, err
+		}
+	}
+	return metas, nil
+}
+
+// inPlace returns ErrMoved if the file is not at its path, or ErrDamaged if another program has written to it. The
+// caller makes sure that there is no commit meanwhile.
+func (id *identity) inPlace() error {
+	if err := id.atPath(); err != nil {
+		return err
+	}
+	return id.untouched()
+}
+
+// atPath returns an error if the file is not at its path.
+func (id *identity) atPath() error {
+	info, err := os.Stat(id.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return id.moved("it was removed or renamed")
+	case err != nil:
+		return id.moved(fmt.Sprintf("it can't be looked at (%v)", err))
+	case !os.SameFile(info, id.opened):
+		return id.moved("another file was put in its place")
+	}
+	return id.letBack()
+}
+
+// letBack checks whether a file that is back at its path may be written to.
+func (id *identity) letBack() error {
+	if !id.away.Load() {
+		return nil
+	}
+	if asked := id.returned.Load(); asked != nil {
+		if err := (*asked)(); err != nil {
+			return fmt.Errorf("%w: %s is back at its path, and nothing is written to it: %w", store.ErrMoved, id.path, err)
+		}
+	}
+	id.away.Store(false)
+	return nil
+}
+
+// OnReturn registers a function that is called before the first write to a file that is back at its path, because
+// another process may have used a copy meanwhile. If fn fails, writes stay refused. fn may read the store.
+func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
+
+func (id *identity) moved(how string) error {
+	id.away.Store(true)
+	from := ""
+	if runtime.GOOS == "linux" {
+		from = fmt.Sprintf(", or, where the bot does not answer, cp /proc/%d/fd/%d FILE", os.Getpid(), id.file.Fd())
+	}
+	return fmt.Errorf("%w: %s: %s. Nothing is written until that very file is back. If it can't be brought back, save what this process still holds: "+
+		"countersign backup FILE%s. Then stop it, move FILE to %s, and start again", store.ErrMoved, id.path, how, from, id.path)
+}
+
+// whole returns an error if the file was truncated. Reading a mapped part that is missing faults while bbolt holds
+// locks that every other transaction needs, so each transaction checks this first.
+func (id *identity) whole() error {
+	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
+	info, err := id.stat()
+	if err != nil {
+		return id.unread(err)
+	}
+	if info.Size() < least {
+		return id.overwritten(fmt.Sprintf("it has %d bytes of at least %d", info.Size(), least))
+	}
+	return nil
+}
+
+// untouched returns an error if another program has written to the file, that is, if the first two pages are not as
+// this process left them.
+func (id *identity) untouched() error {
+	if err := id.whole(); err != nil {
+		return err
+	}
+	now, err := id.read()
+	if err != nil {
+		return id.unread(err)
+	}
+	for i := range now {
+		if !bytes.Equal(now[i][:], id.metas[i][:]) {
+			return id.overwritten(fmt.Sprintf("its first pages are of transaction %d, and this process wrote %d last",
+				max(now[0].txid(), now[1].txid()), max(id.metas[0].txid(), id.metas[1].txid())))
+		}
+	}
+	return nil
+}
+
+// unread returns the error for a failed check of the file itself.
+func (id *identity) unread(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return store.ErrClosed
+	}
+	return id.overwritten(err.Error())
+}
+
+func (id *identity) overwritten(how string) error {
+	return fmt.Errorf("%w: %s was overwritten or cut off while it was open: %s. Nothing more is written to it. "+
+		"Put a backup in its place", store.ErrDamaged, id.path, how)
+}
+
+// committed records the pages after a commit. It returns an error if another program wrote meanwhile.
+func (id *identity) committed(tx int) error {
+	now, err := id.read()
+	if err != nil {
+		return id.unread(err)
+	}
+	ours := tx % 2
+	if now[ours].txid() != uint64(tx) || now[1-ours] != id.metas[1-ours] {
+		return id.overwritten(fmt.Sprintf("its first pages are of transactions %d and %d after this process wrote %d", now[0].txid(), now[1].txid(), tx))
+	}
+	info, err := id.stat()
+	if err != nil {
+		return id.unread(err)
+	}
+	id.metas = now
+	id.size.Store(max(id.size.Load(), info.Size()))
+	return nil
+}
+
+func (id *identity) close() error { return id.file.Close() }
+
+// InPlace checks that the file at the store's path is the open one, and is as this process left it. ErrMoved: the
+// path has no file, or another one. ErrDamaged: another program has written to the file.
+func (s *Store) InPlace() error {
+	if err := s.writer.broken(); err != nil {
+		return err
+	}
+	if !s.identity.mu.TryLock() { // a commit is running: it changes the pages, and checked them first
+		return s.identity.atPath()
+	}
+	defer s.identity.mu.Unlock()
+	return s.writer.inPlace()
+}
+
+// Holds reports whether the file at a path is the one that the store has open, even if that was moved.
+func (s *Store) Holds(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && os.SameFile(info, s.identity.opened)
+}

@@ -1,0 +1,602 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// mostAtOpen is the largest file that is examined before use. That takes about a second for each GiB in the page
+// cache. A larger file is examined while it is in use, and at the next start if damage was found.
+const mostAtOpen = 256 << 20
+
+// looked is the result of examining a file.
+type looked struct {
+	damage []store.Damage
+	kept   string // path of the damaged file, if it was rebuilt
+}
+
+// look examines the file of an open store, and rebuilds it if something is damaged.
+func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return found, err
+	}
+	defer file.Close()
+	m, err := metas(file, db.Info().PageSize)
+	if err != nil {
+		return found, err
+	}
+	whole := false
+	err = db.View(func(tx *bbolt.Tx) error {
+		whole = tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
+		return nil
+	})
+	if err != nil || whole {
+		return found, err
+	}
+	x := &examination{ctx: context.Background(), file: file, size: uint64(db.Info().PageSize), meta: m}
+	marked := func(in bucket, k, _ []byte, state rowState) {
+		if state == rowMarked || opts.AsIs && state == rowDamaged {
+			found.damage = append(found.damage, damagedRow(in, k, whyChecksum).Damage)
+		}
+	}
+	x.row = marked
+	if err := x.all(); err != nil {
+		return found, err
+	}
+	old := string(x.root[string(schemaKey)]) != fmt.Sprint(schema) || x.root[string(upgradingKey)] != nil
+	switch {
+	case old && len(x.faults) > 0:
+		return found, fmt.Errorf("%w: %s. Put a backup in its place, or open it once with the version that wrote it", store.ErrDamaged, x.faults[0].why)
+	case old || len(x.faults) == 0 && x.unknown == 0:
+		if old {
+			found.damage = nil
+		}
+		return found, nil
+	case opts.AsIs:
+		for _, f := range x.faults {
+			found.damage = append(found.damage, store.Damage{Bucket: f.bucket(), Why: f.why})
+		}
+		return found, nil
+	}
+	s := &salvage{rows: map[bucket]map[string]salvaged{}, set: map[bucket]map[string][]byte{}}
+	again := &examination{ctx: x.ctx, file: file, size: x.size, meta: m, row: s.take}
+	if err := again.all(); err != nil {
+		return found, err
+	}
+	s.strays(again)
+	s.put(again.faults)
+	found.damage = s.damage
+	found.kept, err = s.write(db, path, opts, again)
+	return found, err
+}
+
+// examineKey is set in the root bucket of a large store if damage was found while it was in use: the next start
+// examines the file.
+var examineKey = []byte("examine")
+
+// salvaged is a row as found in the damaged file.
+type salvaged struct {
+	stored []byte
+	state  rowState
+}
+
+// salvage builds a valid store from what can be read of a damaged one. Indexes, the times of timers and the journal
+// are rebuilt from other buckets with the same data. A record that is lost or damaged is marked in its place, so that
+// reading it fails.
+type salvage struct {
+	rows   map[bucket]map[string]salvaged
+	set    map[bucket]map[string][]byte // rows of the new file, with checksums
+	damage []store.Damage
+}
+
+// take adds a row of the damaged file.
+func (s *salvage) take(in bucket, k, v []byte, state rowState) {
+	if s.rows[in] == nil {
+		s.rows[in] = map[string]salvaged{}
+	}
+	if had, twice := s.rows[in][string(k)]; twice && had.state == rowSound {
+		return
+	}
+	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
+}
+
+// strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a
+// row tells which bucket it belongs to.
+func (s *salvage) strays(x *examination) {
+	for id := uint64(2); id < x.meta.pages; id++ {
+		if x.use[id] != pageUnseen {
+			continue
+		}
+		page, err := x.read(id, 1, &x.leaf)
+		if err != nil || binary.LittleEndian.Uint64(page) != id || binary.LittleEndian.Uint16(page[8:]) != pageLeaf {
+			continue
+		}
+		overflow := uint64(binary.LittleEndian.Uint32(page[12:]))
+		if overflow >= x.meta.pages-id {
+			continue
+		}
+		if page, err = x.read(id, 1+overflow, &x.leaf); err != nil {
+			continue
+		}
+		stray := examination{ctx: x.ctx}
+		t := tree{x: &stray, element: func(k, v []byte, flags uint32) error {
+			for b := range allBuckets {
+				if stateOf(b, k, v) == rowSound && !s.has(b, string(k)) {
+					s.take(b, k, v, rowSound)
+				}
+			}
+			return nil
+		}}
+		stray.size = x.size
+		_ = t.elements("a page", page, 0, nil, nil, 1)
+	}
+}
+
+// value returns a sound row's value without its checksum; nil: there is none.
+func (s *salvage) value(in bucket, k string) []byte {
+	row, there := s.rows[in][k]
+	if !there || row.state != rowSound {
+		return nil
+	}
+	n := len(row.stored) - checksumSize
+	return row.stored[:n:n]
+}
+
+func (s *salvage) has(in bucket, k string) bool {
+	row, there := s.rows[in][k]
+	return there && row.state == rowSound
+}
+
+// sound iterates over the sound rows of a bucket.
+func (s *salvage) sound(in bucket, yield func(k string, v []byte)) {
+	for k, row := range s.rows[in] {
+		if row.state == rowSound {
+			yield(k, s.value(in, k))
+		}
+	}
+}
+
+// keep puts a row into the new file.
+func (s *salvage) keep(in bucket, k string, value []byte) {
+	s.stored(in, k, withChecksum(in, []byte(k), value))
+}
+
+func (s *salvage) stored(in bucket, k string, stored []byte) {
+	if s.set[in] == nil {
+		s.set[in] = map[string][]byte{}
+	}
+	s.set[in][k] = stored
+}
+
+// lost marks a missing or damaged row under the key that other rows refer to.
+func (s *salvage) lost(in bucket, k string) {
+	if _, there := s.set[in][k]; there {
+		return
+	}
+	row, there := s.rows[in][k]
+	why := whyChecksum
+	if !there {
+		why = "it is missing: the page on which it was is damaged"
+	}
+	s.stored(in, k, mark(in, []byte(k), row.stored))
+	s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
+}
+
+// mended records that something was rebuilt.
+func (s *salvage) mended(in bucket, why string) {
+	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Why: why, Mended: true})
+}
+
+// put selects the rows of the new file.
+func (s *salvage) put(faults []pageFault) {
+	for in, rows := range s.rows {
+		if isIndex[in] || in == timers || in == timerRef || in == counterTime {
+			continue // rebuilt
+		}
+		for k, row := range rows {
+			if row.state == rowSound {
+				s.stored(in, k, row.stored)
+			}
+		}
+	}
+	for in, indexes := range indexesOf {
+		s.records(in, indexes)
+	}
+	s.timers()
+	s.tallies()
+	s.files()
+	s.messages()
+	s.history()
+	s.rest()
+	torn := map[bucket]bool{}
+	for _, f := range faults {
+		if f.in == bucketEnd {
+			s.damage = append(s.damage, store.Damage{Bucket: "file", Why: f.why + ": it was made anew", Mended: true})
+			continue
+		}
+		if !torn[f.in] {
+			torn[f.in] = true
+			s.damage = append(s.damage, store.Damage{Bucket: f.in.String(), Why: f.why + s.afterFault(f.in), Mended: derived[f.in]})
+		}
+	}
+	if torn[settings] && s.set[settings][string(store.SettingPause)] == nil {
+		s.lost(settings, string(store.SettingPause)) // unknown whether everything is paused: nothing runs
+	}
+}
+
+// derived are the buckets whose rows can all be rebuilt from other buckets, or whose keys are named by others.
+var derived = map[bucket]bool{
+	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
+	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,
+}
+
+// isIndex are the index buckets of records.
+var isIndex = map[bucket]bool{}
+
+// afterFault says what happened to the rows of a bucket with a damaged page.
+func (s *salvage) afterFault(in bucket) string {
+	if derived[in] || isIndex[in] {
+		return ". Each row of it was read, made anew, or is named by itself as missing"
+	}
+	return ". Rows of it may be lost that nothing else names"
+}
+
+// records keeps the records of a table and rebuilds their indexes.
+func (s *salvage) records(in bucket, indexes []bucket) {
+	want := map[bucket]map[string]bool{}
+	for _, index := range indexes {
+		want[index] = map[string]bool{}
+	}
+	s.sound(in, func(id string, v []byte) {
+		h, _, err := cutHeader(v)
+		if err != nil {
+			return
+		}
+		for _, row := range h.index {
+			if want[row.in] == nil {
+				continue
+			}
+			want[row.in][string(row.key)] = true
+			if !s.has(row.in, string(row.key)) {
+				s.mended(row.in, fmt.Sprintf("its row %s was missing or damaged, and was made anew", shownKey(row.key)))
+			}
+			s.keep(row.in, string(row.key), []byte(id))
+		}
+	})
+	for _, index := range indexes {
+		s.sound(index, func(k string, id []byte) {
+			if want[index][k] || s.has(in, string(id)) {
+				return
+			}
+			s.keep(index, k, bytes.Clone(id)) // readers of the index then find the damaged record
+			s.lost(in, string(id))
+		})
+	}
+	for k, row := range s.rows[in] {
+		if row.state == rowSound || s.set[in][k] != nil {
+			continue
+		}
+		if len(indexes) == 0 || in == grants || row.state == rowMarked {
+			s.lost(in, k)
+			continue
+		}
+		s.aside(in, k, row, "its key is of no record")
+	}
+}
+
+// aside moves a row with a damaged key to a place that nothing reads.
+func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
+	s.keep(setAside, string(append(text(nil, in.String()), k...)), row.stored)
+	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
+}
+
+// timers writes both rows of each timer that has at least one.
+func (s *salvage) timers() {
+	s.sound(timers, func(k string, v []byte) {
+		var t store.Timer
+		if decode(v, &t) != nil {
+			return
+		}
+		s.keep(timers, k, v)
+		ref := string(timerKindRef(t.Kind, t.Ref))
+		if !s.has(timerRef, ref) {
+			s.mended(timerRef, fmt.Sprintf("the row of %s %q was missing or damaged, and was made anew", t.Kind, t.Ref))
+		}
+		s.keep(timerRef, ref, moment(nil, t.Due))
+	})
+	s.sound(timerRef, func(k string, due []byte) {
+		if s.set[timerRef][k] != nil {
+			return
+		}
+		kind, rest, ok := cutText([]byte(k))
+		ref, _, ok2 := cutText(rest)
+		if !ok || !ok2 || len(due) != 8 {
+			return
+		}
+		t := store.Timer{Kind: store.TimerKind(kind), Ref: ref, Due: readMoment(due)}
+		v, err := encode(nil, &t)
+		if err != nil {
+			return
+		}
+		s.keep(timerRef, k, due)
+		s.keep(timers, string(timerKey(t.Kind, due, ref)), v)
+		s.mended(timers, fmt.Sprintf("the timer %s of %q was missing or damaged, and was made anew", kind, ref))
+	})
+}
+
+func (s *salvage) tallies() {
+	s.sound(counters, func(k string, _ []byte) {
+		if key, at, id, ok := cutCounter([]byte(k)); ok {
+			byTime := string(counterTimeKey(at, key, id))
+			if !s.has(counterTime, byTime) {
+				s.mended(counterTime, "a row of it was missing or damaged, and was made anew")
+			}
+			s.keep(counterTime, byTime, []byte{})
+		}
+	})
+	s.sound(counterTime, func(k string, v []byte) {
+		at, key, id, ok := cutCounterTime([]byte(k))
+		if ok && !s.has(counters, string(counterKey(key, at, id))) {
+			s.keep(counterTime, k, v)
+			s.lost(counters, string(counterKey(key, at, id)))
+		}
+	})
+}
+
+func (s *salvage) files() {
+	for _, pair := range [][2]bucket{{files, fileData}, {fileData, files}} {
+		s.sound(pair[0], func(k string, _ []byte) {
+			if !s.has(pair[1], k) {
+				s.lost(pair[1], k)
+			}
+		})
+	}
+}
+
+// messages marks missing messages: a conversation numbers them without gaps.
+func (s *salvage) messages() {
+	s.sound(conversations, func(id string, v []byte) {
+		var c store.Conversation
+		_, js, err := cutHeader(v)
+		if err != nil || decode(js, &c) != nil {
+			return
+		}
+		for seq := uint64(1); seq <= c.Messages; seq++ {
+			if k := string(number(text(nil, id), seq)); !s.has(messages, k) {
+				s.lost(messages, k)
+			}
+		}
+	})
+}
+
+// history rebuilds the journal from the records, and marks records that are missing but named by the journal. Pruned
+// chains have no rows.
+func (s *salvage) history() {
+	s.misplaced()
+	first, pruned := map[string]uint64{}, map[string]bool{} // first leaf of each existing chain
+	s.sound(audit, func(k string, v []byte) {
+		x := auditRow([]byte(k), v)
+		if x.Chain == approvers.InstallationChain {
+			if a, err := approvers.ParseAuditRecord(x.Record); err == nil && a.Kind == approvers.AuditPruned {
+				pruned[a.Facts["chain"]] = true
+			}
+		}
+		leaf := string(number(nil, x.Leaf))
+		if !s.has(auditJournal, leaf) {
+			s.keep(auditJournal, leaf, append(number(text(nil, x.Chain), x.Seq), x.Sum[:]...))
+			s.mended(auditJournal, fmt.Sprintf("leaf %d was missing or damaged, and was made anew from its record", x.Leaf))
+		}
+		if before, there := first[x.Chain]; !there || x.Leaf < before {
+			first[x.Chain] = x.Leaf
+		}
+	})
+	last := uint64(0)
+	for k := range s.set[auditJournal] {
+		last = max(last, leafOf([]byte(k)))
+	}
+	for leaf := uint64(0); leaf < last; leaf++ { // entries of pruned chains, which only the journal has
+		if s.set[auditJournal][string(number(nil, leaf))] == nil {
+			s.lost(auditJournal, string(number(nil, leaf)))
+		}
+	}
+	s.sound(auditJournal, func(k string, v []byte) {
+		e := entryOf([]byte(k), v)
+		place := string(number(text(nil, e.Chain), e.Seq))
+		if s.has(audit, place) {
+			return
+		}
+		_, lies := s.rows[audit][place]
+		if begun, there := first[e.Chain]; lies || !there && !pruned[e.Chain] || there && begun <= e.Leaf || there && e.Seq < s.firstSeq(e.Chain) {
+			s.lost(audit, place)
+		}
+	})
+}
+
+// misplaced restores intact records with damaged keys: the record contains its own position, and the journal confirms
+// it.
+func (s *salvage) misplaced() {
+	for k, row := range s.rows[audit] {
+		if row.state != rowDamaged || len(row.stored) < checksumSize {
+			continue
+		}
+		value := row.stored[:len(row.stored)-checksumSize]
+		x := auditRow([]byte(k), value)
+		a, err := approvers.ParseAuditRecord(x.Record)
+		if err != nil || approvers.SumOf(x.Record) != x.Sum {
+			continue
+		}
+		place := string(number(text(nil, a.Chain), a.Seq))
+		leaf := string(number(nil, x.Leaf))
+		e := entryOf([]byte(leaf), s.value(auditJournal, leaf))
+		if e.Chain != a.Chain || e.Seq != a.Seq || e.Sum != x.Sum || s.has(audit, place) {
+			continue
+		}
+		if place != k {
+			delete(s.rows[audit], k)
+		}
+		s.take(audit, []byte(place), withChecksum(audit, []byte(place), value), rowSound)
+		s.keep(audit, place, value)
+		s.mended(audit, fmt.Sprintf("record %d of chain %s is whole, and lay under a key that was damaged", a.Seq, a.Chain))
+	}
+}
+
+// firstSeq returns the first existing record of a chain.
+func (s *salvage) firstSeq(chain string) (first uint64) {
+	s.sound(audit, func(k string, _ []byte) {
+		if of, seq, ok := auditKey([]byte(k)); ok && of == chain && (first == 0 || seq < first) {
+			first = seq
+		}
+	})
+	return first
+}
+
+// rest keeps damaged rows that nothing else names in their place.
+func (s *salvage) rest() {
+	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
+		known := s.names(in)
+		for k, row := range s.rows[in] {
+			switch {
+			case row.state == rowSound || s.set[in][k] != nil:
+			case row.state == rowMarked || known([]byte(k)):
+				s.lost(in, k)
+			default:
+				s.aside(in, k, row, whyChecksum+", and its key is none that anything else names")
+			}
+		}
+	}
+	for _, in := range []bucket{timers, timerRef, counterTime} {
+		for k, row := range s.rows[in] {
+			if row.state != rowSound {
+				s.aside(in, k, row, whyChecksum)
+			}
+		}
+	}
+	for index := range isIndex {
+		for k, row := range s.rows[index] {
+			if row.state != rowSound && s.set[index][k] == nil {
+				s.aside(index, k, row, whyChecksum)
+			}
+		}
+	}
+	for k, row := range s.rows[setAside] {
+		if row.state != rowSound {
+			s.lost(setAside, k)
+		}
+	}
+}
+
+// names returns a function that reports whether the key of a damaged row can be right. A wrong key at the end of the
+// journal, for example, would block every later record.
+func (s *salvage) names(in bucket) func(k []byte) bool {
+	names, last := map[string]bool{}, uint64(0)
+	note := func(of bucket) {
+		s.sound(of, func(k string, v []byte) {
+			if name, _, ok := cutText([]byte(k)); ok {
+				names[name] = true
+			}
+			if len(k) == 8 {
+				last = max(last, leafOf([]byte(k)))
+			}
+		})
+	}
+	note(in)
+	ids := map[bucket]bucket{messages: conversations, renderings: outboxMessages, files: executions, fileData: executions}[in]
+	if ids != 0 {
+		s.sound(ids, func(id string, _ []byte) { names[id] = true })
+	}
+	if in == auditPayloads {
+		note(audit)
+	}
+	return func(k []byte) bool {
+		if in == auditJournal || in == auditHeads {
+			return len(k) == 8 && leafOf(k) <= last
+		}
+		if in == counters {
+			_, _, _, ok := cutCounter(k)
+			return ok
+		}
+		name, rest, ok := cutText(k)
+		return ok && len(rest) == 8 && names[name]
+	}
+}
+
+// write writes the new file and replaces the damaged one, which is kept beside it.
+func (s *salvage) write(db *bbolt.DB, path string, opts Options, x *examination) (kept string, err error) {
+	if err := removeLeft(path); err != nil {
+		return "", err
+	}
+	dir := filepath.Dir(path)
+	temp, err := os.CreateTemp(dir, filepath.Base(path)+mendSuffix+"*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(temp.Name())
+	if err := errors.Join(sameOwner(path, temp.Name()), temp.Close()); err != nil {
+		return "", err
+	}
+	if err := fill(temp.Name(), opts); err != nil {
+		return "", err
+	}
+	whole, err := bbolt.Open(temp.Name(), 0o600, &bbolt.Options{Timeout: time.Nanosecond, NoSync: true, FreelistType: bbolt.FreelistMapType, OpenFile: opts.OpenFile})
+	if err != nil {
+		return "", err
+	}
+	err = s.fillIn(whole, x)
+	if err := errors.Join(err, whole.Close()); err != nil {
+		return "", err
+	}
+	if kept, err = exchange(temp.Name(), path, ".damaged-"); err != nil {
+		return "", err
+	}
+	return kept, syncDir(dir)
+}
+
+// mendSuffix is part of the name of a file that is being rebuilt.
+const mendSuffix = ".mended-"
+
+// fillIn writes all rows, in transactions that each fit in memory.
+func (s *salvage) fillIn(db *bbolt.DB, x *examination) error {
+	left := map[bucket][]string{}
+	for in := range allBuckets {
+		left[in] = slices.Sorted(maps.Keys(s.set[in]))
+	}
+	for done := false; !done; {
+		err := db.Update(func(tx *bbolt.Tx) error {
+			room := upgradeMargin
+			for in := range allBuckets {
+				b := tx.Bucket([]byte(bucketNames[in]))
+				b.FillPercent = filled
+				if err := b.SetSequence(max(x.sequences[in], x.births[in])); err != nil {
+					return err
+				}
+				for ; room > 0 && len(left[in]) > 0; left[in] = left[in][1:] {
+					k, v := left[in][0], s.set[in][left[in][0]]
+					if err := b.Put([]byte(k), v); err != nil {
+						return fmt.Errorf("write to %s: %w", in, err)
+					}
+					room -= len(k) + len(v)
+				}
+			}
+			done = room > 0
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return db.Sync()
+}

@@ -1,0 +1,78 @@
+package bolt
+
+import (
+	"bytes"
+	"fmt"
+
+	"countersign/store"
+)
+
+var outboxTable = &table[store.OutboxMessage]{
+	in: outboxMessages, name: "surface",
+	id:      func(s *store.OutboxMessage) (string, *uint64) { return s.ID, &s.Version },
+	indexes: []bucket{outboxRef, outboxSlackMessage},
+	index: func(s *store.OutboxMessage, birth uint64) []row {
+		rows := []row{{outboxRef, number(text(nil, s.Ref), birth)}}
+		if s.Channel != "" && s.TS != "" {
+			rows = append(rows, row{outboxSlackMessage, number(text(text(nil, s.Channel), s.TS), birth)})
+		}
+		return rows
+	},
+}
+
+func (t reader) OutboxMessage(id string) (store.OutboxMessage, error) {
+	return outboxTable.read(t.rows, id)
+}
+
+func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
+	return outboxTable.readable(t.rows, t.rows.sound(outboxRef, text(nil, ref), nil), noLimit)
+}
+
+func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error) {
+	_, id := t.rows.last(outboxSlackMessage, text(text(nil, channel), ts))
+	if id == nil {
+		return store.OutboxMessage{}, fmt.Errorf("surface at %s %s: %w", channel, ts, store.ErrNotFound)
+	}
+	return outboxTable.read(t.rows, string(id))
+}
+
+func (t *tx) PutOutboxMessage(s store.OutboxMessage) error { return outboxTable.write(t.rows, s) }
+
+func (t reader) Rendering(surface string, post uint64) (store.Rendering, error) {
+	var r store.Rendering
+	v, err := t.rows.fetch(renderings, number(text(nil, surface), post))
+	if err != nil {
+		return r, err
+	}
+	if v == nil {
+		return r, fmt.Errorf("rendering %d of surface %q: %w", post, surface, store.ErrNotFound)
+	}
+	return r, decode(v, &r)
+}
+
+func (t reader) Renderings(surface string) ([]store.Rendering, error) {
+	return listSound[store.Rendering](t.rows, renderings, text(nil, surface), noLimit)
+}
+
+func (t *tx) PutRendering(r store.Rendering) error {
+	if err := keyable("rendering's surface", r.OutboxMessage); err != nil {
+		return err
+	}
+	key := number(text(nil, r.OutboxMessage), r.Post)
+	if t.rows.get(renderings, key) != nil {
+		return fmt.Errorf("rendering %d of surface %q is there already: %w", r.Post, r.OutboxMessage, store.ErrConflict)
+	}
+	return put(t.rows, renderings, key, &r)
+}
+
+func (t *tx) EraseRenderings(surface string, below uint64) (int, error) {
+	var keys, values [][]byte
+	end := number(text(nil, surface), below)
+	for k, v := range t.rows.scan(renderings, text(nil, surface), nil) {
+		if below > 0 && bytes.Compare(k, end) >= 0 {
+			break
+		}
+		keys, values = append(keys, k), append(values, v)
+	}
+	return len(keys), t.rows.removeAll(renderings, keys, values)
+}

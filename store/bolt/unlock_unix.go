@@ -1,0 +1,11 @@
+//go:build linux || darwin
+
+package bolt
+
+import (
+	"os"
+	"syscall"
+)
+
+// unlock releases a file's lock. Closing the file does not release it while the file is mapped.
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// Damage is a row, or a part of the file, that does not match what was written.
+type Damage struct {
+	Bucket string // the bucket it is in
+	Key    string // the row's key in readable form; empty: not a single row
+	ID     string // the record's id, if the key is one; for a message, its conversation; for an audit record, its chain
+	Seq    uint64 // for a message or an audit record
+	Why    string
+	Mended bool // it was rebuilt from other stored data
+}
+
+func (d Damage) String() string {
+	if d.Key == "" {
+		return fmt.Sprintf("%s: %s", d.Bucket, d.Why)
+	}
+	return fmt.Sprintf("%s, row %s: %s", d.Bucket, d.Key, d.Why)
+}
+
+// DamagedError is an ErrDamaged about one row. Everything else stays readable.
+type DamagedError struct{ Damage }
+
+func (e *DamagedError) Error() string { return "store: a row is damaged: " + e.String() }
+
+// Unwrap returns ErrDamaged.
+func (e *DamagedError) Unwrap() error { return ErrDamaged }
+
+// Inspected is a backend that detects damage.
+type Inspected interface {
+	// Damage lists known, unresolved damage.
+	Damage() []Damage
+	// Inspect reads everything that is stored and records the damage it finds. It limits its pace so that callers of
+	// the store are not slowed down.
+	Inspect(ctx context.Context) error
+	// OnDamage registers a function that is called with all damage, found earlier or later. fn must not use the
+	// store.
+	OnDamage(fn func(Damage))
+}
+
+// DamageOf lists what is damaged in a store, and what was repaired since it was opened. Both are empty if the backend
+// does not detect damage.
+func DamageOf(s Store) (damaged, mended []Damage) {
+	in, ok := s.(Inspected)
+	if !ok {
+		return nil, nil
+	}
+	for _, x := range in.Damage() {
+		if x.Mended {
+			mended = append(mended, x)
+		} else {
+			damaged = append(damaged, x)
+		}
+	}
+	return damaged, mended
+}
+
+// SetAside is the part of a transaction that moves a damaged row out of the way. Only backends that store rows
+// themselves have it.
+type SetAside interface {
+	// SetAside moves the damaged record with an id, and its index rows, to a place that nothing reads, so that the
+	// record can be written again. A sound or missing record stays as it is; done reports whether the record was
+	// moved. of lists the ids that the indexes had it under: the conversation of a turn, execution or request, the
+	// turn of a call, or the place of a conversation.
+	SetAside(bucket, id string) (of []string, done bool, err error)
+}

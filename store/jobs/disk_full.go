@@ -1,0 +1,106 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/store"
+)
+
+// diskSpace tracks whether the store's disk is full. While it is, the scheduler starts nothing: results could not be
+// stored, so model calls and posts would be repeated in vain. Deliveries are still tried one at a time: a small one
+// may fit.
+type diskSpace struct {
+	mu      sync.Mutex
+	since   time.Time     // when a write first failed; zero: there is space
+	logged  time.Time     // when it was last logged
+	next    time.Time     // when the next probe is due
+	backoff time.Duration // delay of the probe after that
+	freed   time.Time     // when there was space again
+}
+
+const (
+	firstProbe = time.Second
+	lastProbe  = 15 * time.Second
+	probeBytes = 64 << 10 // bytes needed to continue
+)
+
+// Full returns since when the store's disk is full; zero: it is not, as far as known.
+func (r *Runner) Full() time.Time {
+	r.diskSpace.mu.Lock()
+	defer r.diskSpace.mu.Unlock()
+	return r.diskSpace.since
+}
+
+func (d *diskSpace) isFull() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.since.IsZero()
+}
+
+// NoteFull records that a write failed because the disk is full. If the disk had space only briefly, the next probe
+// waits longer.
+func (r *Runner) NoteFull(err error) {
+	d := &r.diskSpace
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := r.Now()
+	if d.since.IsZero() {
+		d.since = now
+		if d.backoff == 0 || now.Sub(d.freed) > time.Minute {
+			d.backoff = firstProbe
+		}
+		d.next = now.Add(d.backoff)
+	}
+	if now.Sub(d.logged) < sayAgain {
+		return
+	}
+	d.logged = now
+	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some; nothing needs to be started again", "since", d.since, "error", err)
+}
+
+// probeDisk tries to write when a probe is due.
+func (r *Runner) probeDisk(ctx context.Context) error {
+	d := &r.diskSpace
+	now := r.Now()
+	d.mu.Lock()
+	look := !d.since.IsZero() && (!now.Before(d.next) || d.next.Sub(now) > lastProbe) // or the clock was set back
+	if look {
+		d.backoff = min(2*d.backoff, lastProbe)
+		d.next = now.Add(d.backoff)
+	}
+	d.mu.Unlock()
+	if !look {
+		return nil
+	}
+	for _, size := range []int{probeBytes, 0} { // the second write frees the space within the file
+		if err := r.writeProbe(ctx, size); err != nil {
+			if errors.Is(err, store.ErrFull) {
+				return nil
+			}
+			return err
+		}
+	}
+	d.mu.Lock()
+	since := d.since
+	d.since, d.logged, d.freed = time.Time{}, time.Time{}, now
+	d.mu.Unlock()
+	r.Log.Info("there is space on the disk again, and everything goes on", "full since", since)
+	r.Wake()
+	return nil
+}
+
+// writeProbe writes an unused setting of the given size.
+func (r *Runner) writeProbe(ctx context.Context, size int) error {
+	return r.Update(ctx, "look for space", func(t store.Tx, _ time.Time) error {
+		s, err := t.Setting(store.SettingDiskSpace)
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		s.Key, s.Value = store.SettingDiskSpace, []byte(`"`+strings.Repeat("-", size)+`"`)
+		return t.PutSetting(s)
+	})
+}

@@ -1,0 +1,16 @@
+// Package jobs runs timers when they fall due. A job is a timer row in the store: its kind, its subject (Ref), its
+// due time, and its lane. A transaction that writes a row schedules work for after the commit. A process may stop at
+// any instruction; the next one reads the rows and continues.
+//
+// A Runner reads the due timers of each kind and passes them to the kind's Worker:
+//
+//   - At most Worker.Concurrency handlers of a kind run at once, one for each timer and one for each lane.
+//   - A handler's own transaction clears the timer or sets it again. A timer that is left unchanged is tried again later,
+//     with back-off. A first failure holds its lane for a while, to keep the order.
+//   - The Runner gives up on a handler that panics repeatedly, or meets a damaged record that can't be closed.
+//   - While the disk is full, no handler starts, and a probe detects when there is space again.
+//   - Setting the clock back does not delay timers that were due at once.
+//
+// The package knows timers and workers, but not their purpose: functions in Options handle pauses, interruptions and
+// abandoned timers.
+package jobs

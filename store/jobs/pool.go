@@ -1,0 +1,256 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"countersign/store"
+)
+
+// workerPool holds the workers of one kind: at most Worker.Concurrency at once, one for each timer and one for each
+// lane.
+type workerPool struct {
+	runner *Runner
+	worker Worker
+	wg     sync.WaitGroup
+	free   chan struct{} // signals that a worker is done
+	stop   context.CancelCauseFunc
+	mu     sync.Mutex
+	refs   map[string]bool
+	lanes  map[string]bool
+	held   map[string]store.Timer // lanes whose first timer failed; the others wait for it
+}
+
+// holds is how often a lane's first timer may fail before the others overtake it. For about ten seconds order matters
+// more than speed; after that, one failing timer must not block the lane.
+const holds = 7
+
+// letGo ends the hold of timers that were cleared or set again.
+func (p *workerPool) letGo(r store.Reader) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for lane, first := range p.held {
+		cur, err := r.Timer(first.Kind, first.Ref)
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil || cur.Tries != first.Tries {
+			delete(p.held, lane)
+		}
+	}
+	return nil
+}
+
+// rest returns the time until the first held lane continues. A lane that is already due is being handled, or waits
+// for a free worker.
+func (p *workerPool) rest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rest := poll
+	for _, first := range p.held {
+		if wait := first.Due.Sub(p.runner.Now()); wait > 0 {
+			rest = min(rest, wait)
+		}
+	}
+	return rest
+}
+
+// full reports whether all workers are busy.
+func (p *workerPool) full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.refs) >= p.worker.Concurrency
+}
+
+// take starts a timer's handler and reports whether it did. It does not if the timer or its lane is being handled,
+// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, or Worth is false.
+func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
+		return false
+	}
+	if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
+		return false
+	}
+	p.refs[t.Ref] = true
+	if t.Lane != "" {
+		p.lanes[t.Lane] = true
+	}
+	p.runner.handling.Add(1)
+	p.wg.Go(func() {
+		defer p.runner.handling.Add(-1)
+		pprof.Do(ctx, pprof.Labels("ref", t.Ref), func(ctx context.Context) { p.handle(ctx, t) })
+		p.mu.Lock()
+		delete(p.refs, t.Ref)
+		delete(p.lanes, t.Lane)
+		p.mu.Unlock()
+		select {
+		case p.free <- struct{}{}:
+		default:
+		}
+	})
+	return true
+}
+
+func (p *workerPool) handle(ctx context.Context, t store.Timer) {
+	stale, err := p.stale(ctx, t)
+	if errors.Is(err, store.ErrDamaged) {
+		p.mend(ctx, t)
+		unhurried(ctx)
+	}
+	if stale || err != nil {
+		return // handled or put off since it was read, or read again soon
+	}
+	cause := p.runner.Around(ctx, t, p.guarded)
+	if errors.Is(cause, ErrKeep) || store.Refused(cause) {
+		return // interrupted, or not storable now: it is tried again later
+	}
+	err = cause
+	switch {
+	case errors.Is(cause, store.ErrCommitUnknown):
+	case hopeless(t, cause):
+		err = p.giveUp(ctx, t, cause)
+	default:
+		err = p.putOff(ctx, t, cause)
+	}
+	if errors.Is(err, store.ErrCommitUnknown) {
+		p.stop(err)
+		return
+	}
+	if err != nil && ctx.Err() == nil && !store.Refused(err) {
+		p.runner.Log.Error("a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
+		unhurried(ctx)
+	}
+}
+
+// unhurried waits before retrying a timer that could not even be put off.
+func unhurried(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(poll):
+	}
+}
+
+// panicked is the error for a handler that panicked.
+type panicked struct{ with any }
+
+func (p panicked) Error() string { return fmt.Sprintf("handling it panicked: %v", p.with) }
+
+// guarded handles a timer and turns a panic into an error.
+func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.runner.Log.Error("handling a timer panicked", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "panic", cause, "stack", string(debug.Stack()))
+			err = panicked{cause}
+		}
+	}()
+	return p.worker.Handle(ctx, t)
+}
+
+// The number of tries after which a timer is given up: tries that panicked, or met a damaged record that could not be
+// closed.
+const (
+	mostPanics = 3
+	mostTorn   = 8
+)
+
+// hopeless reports whether another try is pointless.
+func hopeless(t store.Timer, cause error) bool {
+	var p panicked
+	var row *store.DamagedError
+	return errors.As(cause, &p) && t.Tries+1 >= mostPanics || errors.As(cause, &row) && t.Tries+1 >= mostTorn
+}
+
+// giveUp removes a timer that can't be handled, and logs it. Its subject waits for a person and does not continue by
+// itself.
+func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
+	p.runner.Log.Error("this can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	p.hold(t, false)
+	return p.runner.GiveUp(ctx, t)
+}
+
+// mend rewrites a timer whose other row is damaged.
+func (p *workerPool) mend(ctx context.Context, t store.Timer) {
+	err := p.runner.Update(ctx, "mend a timer", func(tx store.Tx, _ time.Time) error { return tx.SetTimer(t) })
+	if err != nil && ctx.Err() == nil {
+		p.runner.Log.Error("a damaged timer could not be written anew", "kind", string(t.Kind), "ref", t.Ref, "error", err)
+	}
+}
+
+// stale reports whether a timer changed since it was read, or may no longer be handled.
+func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err error) {
+	err = p.runner.Store.View(ctx, func(r store.Reader) (err error) {
+		_, still, err := Reread(r, t)
+		if stale = !still; stale || err != nil {
+			return err
+		}
+		left, err := p.runner.Awake(r, []store.Timer{t})
+		stale = len(left) == 0
+		return err
+	})
+	return stale, err
+}
+
+// putOff schedules another try of a timer whose handler failed, or left it unchanged.
+func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) error {
+	if stale, err := p.stale(ctx, t); stale || err != nil {
+		p.hold(t, false)
+		return err
+	}
+	wait, told := waits(cause)
+	level := slog.LevelWarn
+	if told { // a requested delay, not worth a warning
+		level = slog.LevelDebug
+	}
+	p.runner.Log.Log(ctx, level, "will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	put, again := false, t
+	err := p.runner.Update(ctx, "put off", func(tx store.Tx, now time.Time) (err error) {
+		if again, put, err = Reread(tx, t); err != nil || !put {
+			return err
+		}
+		again.Tries++
+		if !told {
+			wait = backoff(again.Tries)
+		}
+		again.Due, again.PutOff = now.Add(wait), now
+		return tx.SetTimer(again)
+	})
+	order := again.Tries <= holds
+	if told {
+		order = !p.worker.Yields
+	}
+	p.hold(again, put && err == nil && order)
+	return err
+}
+
+// hold makes the rest of a lane wait for a timer that was put off, or ends that wait.
+func (p *workerPool) hold(t store.Timer, keep bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if keep && t.Lane != "" {
+		p.held[t.Lane] = t
+	} else {
+		delete(p.held, t.Lane)
+	}
+}
+
+// waits returns the delay that a cause asks for, if any.
+func waits(cause error) (wait time.Duration, told bool) {
+	var says interface{ After() time.Duration }
+	if errors.As(cause, &says) {
+		return says.After(), true
+	}
+	return 0, false
+}
+
+// backoff doubles from 100 ms to 30 s.
+func backoff(tries int) time.Duration {
+	return min(100*time.Millisecond<<min(tries-1, 20), 30*time.Second)
+}

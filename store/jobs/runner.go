@@ -1,0 +1,204 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/store"
+)
+
+// Handler handles a due timer. Its own transaction clears or replaces the timer. After an error it is called again
+// later; an error with a method After() time.Duration sets the delay, and is not logged as a warning.
+type Handler func(ctx context.Context, t store.Timer) error
+
+// Worker is the handler of a kind of timer, with its concurrency.
+type Worker struct {
+	Handle      Handler
+	Concurrency int
+	Yields      bool // a timer with a requested delay does not hold its lane
+	// Worth reports whether handling due timers can succeed; until then they stay due. Nil: always. After a change to
+	// true, call Wake.
+	Worth func() bool
+}
+
+func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
+
+// ErrKeep leaves a timer unchanged: the handler was interrupted, or may not run now. The timer is handled when it is
+// next read as due.
+var ErrKeep = errors.New("jobs: the timer stays as it is")
+
+// Options configures a Runner. Awake, Ready and Around may be nil.
+type Options struct {
+	Store store.Store
+	Log   *slog.Logger
+	Now   func() time.Time // in the store's precision
+	Kinds []store.TimerKind
+	// Soon are the kinds whose timers are set for now or put off, after a failure or during an operation. They should
+	// run soon, even if the clock is set back.
+	Soon map[store.TimerKind]bool
+	// Update runs a named transaction at the current time. Its SetTimer wakes the kind's worker after the commit.
+	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
+	// Awake filters out the timers of a kind that may not be handled now. Nil: all may.
+	Awake func(r store.Reader, timers []store.Timer) ([]store.Timer, error)
+	// Ready reports whether the store can be used at all. Nil: it can.
+	Ready func() bool
+	// Around wraps the call of a handler. Nil: no wrapper.
+	Around func(ctx context.Context, t store.Timer, handle Handler) error
+	// GiveUp records that a timer can't be handled, and clears it. Its subject waits for a person.
+	GiveUp func(ctx context.Context, t store.Timer) error
+}
+
+// Runner runs timers when they fall due. It is safe for concurrent use.
+type Runner struct {
+	Options
+	wakeups   wakeups
+	handling  atomic.Int64 // number of running handlers
+	diskSpace diskSpace
+	torn      torn
+}
+
+// New makes a runner.
+func New(o Options) *Runner {
+	if o.Awake == nil {
+		o.Awake = func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) { return timers, nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func() bool { return true }
+	}
+	if o.Around == nil {
+		o.Around = func(ctx context.Context, t store.Timer, handle Handler) error { return handle(ctx, t) }
+	}
+	return &Runner{Options: o, wakeups: newWakeups(o.Kinds)}
+}
+
+// poll is the longest sleep of a worker, so that it notices when the clock is set forward.
+const poll = time.Second
+
+// Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry. beside runs
+// alongside; nil: nothing does. Each goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that
+// profiles and goroutine dumps show what is running.
+func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	g, ctx := errgroup.WithContext(ctx)
+	probing := slices.Min(slices.Collect(maps.Keys(workers))) // one worker probes a full disk for all
+	for kind, worker := range workers {
+		g.Go(func() (err error) {
+			pprof.Do(ctx, pprof.Labels("scheduler", string(kind)), func(ctx context.Context) {
+				err = r.attend(ctx, kind, worker, kind == probing, stop)
+			})
+			return err
+		})
+	}
+	if beside != nil {
+		g.Go(func() error { return beside(ctx) })
+	}
+	err := g.Wait()
+	if doubt := context.Cause(ctx); errors.Is(doubt, store.ErrCommitUnknown) {
+		return doubt
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// attend handles one kind of timer. If probe is set, it also probes a full disk. stop ends all work with an error
+// after which the process must stop.
+func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, probe bool, stop context.CancelCauseFunc) error {
+	pool := workerPool{
+		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
+		free: make(chan struct{}, 1), stop: stop,
+	}
+	defer pool.wg.Wait()
+	var watch watch
+	for {
+		if probe {
+			if err := r.probeDisk(ctx); err != nil {
+				return err
+			}
+		}
+		var due []store.Timer
+		var next time.Time
+		err := r.Store.View(ctx, func(reader store.Reader) error {
+			if err := pool.letGo(reader); err != nil {
+				return err
+			}
+			due = nil
+			if !worker.isWorth() {
+				return nil
+			}
+			var err error
+			due, next, err = r.due(reader, kind, &watch)
+			return err
+		})
+		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
+			r.cantRead(kind, err)
+			due, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		sleep := poll
+		if len(due) == 0 && !next.IsZero() {
+			sleep = min(poll, max(0, next.Sub(r.Now())))
+		}
+		if err := r.workOff(ctx, kind, &pool, due, sleep); err != nil {
+			return err
+		}
+	}
+}
+
+// sayAgain is the minimum time between repeated log messages.
+const sayAgain = 5 * time.Minute
+
+// cantRead logs that due timers can't be read, once every few minutes. The next start repairs a damaged page of the
+// store.
+func (r *Runner) cantRead(kind store.TimerKind, err error) {
+	r.torn.mu.Lock()
+	defer r.torn.mu.Unlock()
+	if now := time.Now(); now.Sub(r.torn.said[kind]) >= sayAgain {
+		if r.torn.said == nil {
+			r.torn.said = map[store.TimerKind]time.Time{}
+		}
+		r.torn.said[kind] = now
+		r.Log.Error("what is due can't be read from the store, so it rests; start again, which mends what can be mended", "kind", string(kind), "error", err)
+	}
+}
+
+// torn records when it was last logged that due timers can't be read.
+type torn struct {
+	mu   sync.Mutex
+	said map[store.TimerKind]time.Time
+}
+
+// workOff handles the timers read, until there may be new ones to read and a free worker for them.
+func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
+	alarm := time.NewTimer(min(sleep, pool.rest()))
+	defer alarm.Stop()
+	for news := false; ; news = true {
+		due = slices.DeleteFunc(due, func(t store.Timer) bool { return pool.take(ctx, t) })
+		if news && !pool.full() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.wakeups[kind]:
+		case <-pool.free:
+		case <-alarm.C:
+			return nil
+		}
+		runtime.Gosched() // handlers that shared a commit finish together: one read serves all of them
+	}
+}

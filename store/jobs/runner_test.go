@@ -1,0 +1,171 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/store"
+	"countersign/store/bolt"
+	"countersign/store/jobs"
+)
+
+// fixture is a runner over a real store, in faked time. What is handled is noted.
+type fixture struct {
+	*jobs.Runner
+	t       *testing.T
+	store   store.Store
+	start   time.Time
+	mu      sync.Mutex
+	handled []string // "ref@seconds"
+}
+
+// run sets timers, and runs what falls due for some time.
+func run(t *testing.T, o jobs.Options, handle func(store.Timer) error, lasting time.Duration, timers ...store.Timer) *fixture {
+	t.Helper()
+	return new(fixture).run(t, o, handle, lasting, timers...)
+}
+
+func (f *fixture) run(t *testing.T, o jobs.Options, handle func(store.Timer) error, lasting time.Duration, timers ...store.Timer) *fixture {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	f.t = t
+	synctest.Test(t, func(t *testing.T) {
+		s, err := bolt.Open(path, bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.store, f.start = s, time.Now()
+		o.Store, o.Log, o.Kinds = s, slog.New(slog.DiscardHandler), []store.TimerKind{store.TimerRun}
+		o.Now = func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+		o.Update = func(ctx context.Context, _ string, fn func(store.Tx, time.Time) error) error {
+			return s.Update(ctx, func(tx store.Tx) error { return fn(tx, o.Now()) })
+		}
+		f.Runner = jobs.New(o)
+		for _, timer := range timers {
+			f.set(timer)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), lasting)
+		defer stop()
+		err = f.Run(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
+			f.note(timer.Ref)
+			if err := handle(timer); err != nil {
+				return err
+			}
+			return f.clear(ctx, timer)
+		}}}, nil)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("run: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func (f *fixture) note(ref string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
+}
+
+// set sets a timer, due so long after the start as its Due says after the zero time.
+func (f *fixture) set(timer store.Timer) {
+	f.t.Helper()
+	timer.Kind, timer.Due = store.TimerRun, f.start.UTC().Truncate(time.Microsecond).Add(timer.Due.Sub(time.Time{}))
+	if err := f.store.Update(context.Background(), func(tx store.Tx) error { return tx.SetTimer(timer) }); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) clear(ctx context.Context, timer store.Timer) error {
+	return f.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
+}
+
+func (f *fixture) want(handled ...string) {
+	f.t.Helper()
+	if !slices.Equal(f.handled, handled) {
+		f.t.Errorf("handled %v; want %v", f.handled, handled)
+	}
+}
+
+func at(ref, lane string, after time.Duration) store.Timer {
+	return store.Timer{Ref: ref, Lane: lane, Due: time.Time{}.Add(after)}
+}
+
+func succeeds(store.Timer) error { return nil }
+
+// TestRun handles each timer once, when it is due.
+func TestRun(t *testing.T) {
+	run(t, jobs.Options{}, succeeds, time.Minute, at("later", "", 5*time.Second), at("now", "", 0)).want("now@0.0", "later@5.0")
+}
+
+// TestRetries tries a handler that failed again, with a back-off. The rest of its lane waits.
+func TestRetries(t *testing.T) {
+	fails := func(timer store.Timer) error {
+		if timer.Ref == "a" && timer.Tries < 2 {
+			return errors.New("not yet")
+		}
+		return nil
+	}
+	run(t, jobs.Options{}, fails, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond)).want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
+}
+
+// TestKeep leaves a timer as it is, which is no failure.
+func TestKeep(t *testing.T) {
+	kept := 0
+	f := run(t, jobs.Options{Around: func(ctx context.Context, timer store.Timer, handle jobs.Handler) error {
+		if kept++; kept == 1 {
+			return jobs.ErrKeep
+		}
+		if timer.Tries != 0 {
+			t.Errorf("%d tries", timer.Tries)
+		}
+		return handle(ctx, timer)
+	}}, succeeds, time.Minute, at("a", "", 0))
+	if len(f.handled) != 1 || kept != 2 {
+		t.Errorf("handled %v, after it was kept %d times", f.handled, kept-1)
+	}
+}
+
+// TestAwake handles nothing that may not be handled now.
+func TestAwake(t *testing.T) {
+	f := run(t, jobs.Options{Awake: func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) {
+		return slices.DeleteFunc(timers, func(timer store.Timer) bool { return timer.Ref == "rests" }), nil
+	}}, succeeds, time.Minute, at("rests", "", 0), at("a", "", 0))
+	f.want("a@0.0")
+}
+
+// TestGiveUp gives a timer up whose handler panics each time. Others go on.
+func TestGiveUp(t *testing.T) {
+	var given []string
+	o := jobs.Options{}
+	f := &fixture{}
+	o.GiveUp = func(ctx context.Context, timer store.Timer) error {
+		given = append(given, timer.Ref)
+		return f.clear(ctx, timer)
+	}
+	f.run(t, o, func(timer store.Timer) error {
+		if timer.Ref == "a" {
+			panic("a defect")
+		}
+		return nil
+	}, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond))
+	f.want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
+	if !slices.Equal(given, []string{"a"}) {
+		t.Errorf("gave up %v", given)
+	}
+}
+
+// TestNotReady starts nothing.
+func TestNotReady(t *testing.T) {
+	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
+}

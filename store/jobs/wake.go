@@ -1,0 +1,102 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/store"
+)
+
+// wakeups holds a channel for each kind. A caller that sets a timer sends after the commit; only the kind's worker
+// receives.
+type wakeups map[store.TimerKind]chan struct{}
+
+func newWakeups(kinds []store.TimerKind) wakeups {
+	w := wakeups{}
+	for _, k := range kinds {
+		w[k] = make(chan struct{}, 1)
+	}
+	return w
+}
+
+// Notify wakes the workers of the kinds that got a timer.
+func (r *Runner) Notify(kinds map[store.TimerKind]bool) {
+	for k := range kinds {
+		select {
+		case r.wakeups[k] <- struct{}{}:
+		default: // already signaled
+		}
+	}
+}
+
+// Wake makes every worker read due timers at once. Call it after setting a test clock forward; otherwise workers
+// notice within a second.
+func (r *Runner) Wake() {
+	for kind := range r.wakeups {
+		r.Notify(map[store.TimerKind]bool{kind: true})
+	}
+}
+
+// pendingTries limits how many timers of a kind are read to find one that is being retried, or that may be handled.
+const pendingTries = 1000
+
+// ahead lists a kind's timers that may be handled, due or not.
+func (r *Runner) ahead(reader store.Reader, kind store.TimerKind) ([]store.Timer, error) {
+	timers, err := reader.Timers(kind, pendingTries)
+	if err != nil {
+		return nil, err
+	}
+	return r.Awake(reader, timers)
+}
+
+// NextDue returns the due time of the next timer that may be handled; zero: there is none.
+func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
+	err = r.Store.View(ctx, func(reader store.Reader) error {
+		next = time.Time{}
+		for kind := range r.wakeups {
+			timers, err := r.ahead(reader, kind)
+			if err != nil {
+				return err
+			}
+			if len(timers) > 0 && (next.IsZero() || timers[0].Due.Before(next)) {
+				next = timers[0].Due
+			}
+		}
+		return nil
+	})
+	return next, err
+}
+
+// Idle reports whether all due work is done: no timer that may be handled is due or being retried, and no handler
+// runs. Scenarios and tests wait for this, because then nothing happens without input or the passing of time.
+func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
+	err = r.Store.View(ctx, func(reader store.Reader) error {
+		idle = true
+		for kind := range r.wakeups {
+			timers, err := r.ahead(reader, kind)
+			if err != nil {
+				return err
+			}
+			for _, t := range timers {
+				idle = idle && t.Tries == 0 && t.Due.After(r.Now())
+			}
+		}
+		return nil
+	})
+	// A handler may still report its result after its last transaction, so this is checked second.
+	return idle && r.handling.Load() == 0, err
+}
+
+// Reread reads a timer again. It reports whether the timer still has the same due time.
+func Reread(r store.Reader, t store.Timer) (store.Timer, bool, error) {
+	cur, err := r.Timer(t.Kind, t.Ref)
+	return cur, err == nil && cur.Due.Equal(t.Due), ignoreNotFound(err)
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}

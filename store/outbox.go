@@ -1,0 +1,168 @@
+package store
+
+import "time"
+
+// OutboxKind says what an outbox message shows, and so which function renders it.
+type OutboxKind string
+
+// The kinds of outbox message, and the meaning of Ref for each.
+const (
+	OutboxCard          OutboxKind = "card"       // a request's card for its approvers; Ref: a request
+	OutboxEscalation    OutboxKind = "escalation" // the card for a lead; Ref: a request
+	OutboxStep          OutboxKind = "step"       // a step's tool calls, in the requester's thread; Ref: a turn, with Step
+	OutboxDraft         OutboxKind = "draft"      // the text that the model is writing; a step, an answer or a problem replaces it; Ref: a turn, with Step
+	OutboxAnswer        OutboxKind = "answer"     // the agent's answer, in the thread; Ref: a turn
+	OutboxFile          OutboxKind = "file"       // the full text of an answer that is too long for messages; Ref: a turn, with Step
+	OutboxProblem       OutboxKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
+	OutboxQueued        OutboxKind = "queued"     // tells a sender that their message waits; Ref: a turn
+	OutboxMessageEdit   OutboxKind = "reworded"   // tells requesters that a request waits unchanged although they edited or deleted their message; Ref: a turn, with Step
+	OutboxUnknown       OutboxKind = "unknown"    // asks whether a run took effect; Ref: an execution
+	OutboxBundle        OutboxKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
+	OutboxCardQueue     OutboxKind = "line"       // the number of requests queued behind the open cards of an address; Ref: the card queue, as named by the workflow
+	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. Note says what, and what Step means
+	OutboxQuestion      OutboxKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: the remark
+	OutboxStandIn       OutboxKind = "stand_in"   // tells a stand-in whom they stand in for; Ref: the person who is away, with Step: the version of the absence
+	OutboxGrant         OutboxKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
+	OutboxModelQuestion OutboxKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
+	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
+	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
+	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted as a new message each time; Ref: as named by the workflow, with Step: the last posted head
+	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
+	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
+	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that a pause delays its messages; Ref: a turn
+)
+
+// Note says what a notice is about.
+type Note string
+
+// The kinds of notice.
+const (
+	NoteFallen     Note = "fallen"   // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
+	NoteTurn       Note = "turn"     // it is your turn to decide a card that you already have
+	NoteReminder   Note = "reminder" // this still waits for your decision
+	NoteInvited    Note = "invited"  // a colleague delegated this to you, or you stand in for somebody who is away
+	NoteAnswered   Note = "answered" // the requester answered your question; Step: the remark
+	NoteBreakGlass Note = "glass"    // an operator approved in place of the approvers; Step: the decision, from 1
+)
+
+// OutboxState says whether Slack shows the current version of an outbox message.
+type OutboxState string
+
+// The states of an outbox message.
+const (
+	OutboxWanted      OutboxState = "wanted"      // Slack does not show the wanted version yet
+	OutboxShown       OutboxState = "shown"       // Slack shows it
+	OutboxExpanded    OutboxState = "expanded"    // replaced by one outbox message for each recipient
+	OutboxUnreachable OutboxState = "unreachable" // Slack refused it permanently; LastError says why
+	OutboxRemoved     OutboxState = "gone"        // expired and removed from Slack
+	OutboxLost        OutboxState = "vanished"    // its message was deleted early; posted again on request, or when its deadline nears
+)
+
+// Rank is the priority of an outbox message while Slack limits the rate of calls.
+type Rank string
+
+// The ranks, in order. An outbox message keeps its rank.
+const (
+	RankFirst  Rank = "first"  // urgent: cards for critical calls, escalations, unknown outcomes, break-glass notices
+	RankPlain  Rank = ""       // other cards and questions
+	RankAnswer Rank = "answer" // what a requester waits for: answers, and messages about stopped turns
+	RankLast   Rank = "last"   // information only: steps, notices
+)
+
+// Timer returns the kind of timer that delivers messages of the rank.
+func (r Rank) Timer() TimerKind {
+	switch r {
+	case RankFirst:
+		return TimerShowFirst
+	case RankAnswer:
+		return TimerShowAnswer
+	case RankLast:
+		return TimerShowLast
+	}
+	return TimerShow
+}
+
+// OutboxMessage is one thing that Slack must show. The function of its kind renders it from the stored state.
+type OutboxMessage struct {
+	ID            string      `json:"id"` // random; also in the message's metadata, so that a lost post is found again
+	Version       uint64      `json:"version"`
+	Kind          OutboxKind  `json:"kind"`
+	Ref           string      `json:"ref"`
+	Step          int         `json:"step,omitempty"`
+	Request       string      `json:"request,omitempty"` // the request whose audit chain records its deliveries
+	To            string      `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", "role:NAME" (expands into its members), or "group:NAME" (expands into the members of a user group who belong to the stage)
+	Role          string      `json:"role,omitempty"`    // for OutboxEscalation: the role it was escalated to
+	Bundle        string      `json:"bundle,omitempty"`  // for OutboxBundle: shows the step's requests with the same bundle
+	Note          Note        `json:"note,omitempty"`    // for OutboxNotice
+	Rank          Rank        `json:"rank,omitempty"`
+	State         OutboxState `json:"state"`
+	Revision      uint64      `json:"want"`              // incremented with each change of the content
+	ShownRevision uint64      `json:"shown"`             // the Revision that Slack shows
+	Posts         uint64      `json:"posts"`             // number of posted renderings
+	Hash          string      `json:"hash,omitempty"`    // of the rendering that Slack shows
+	Channel       string      `json:"channel,omitempty"` // where Slack shows it: the real channel id
+	TS            string      `json:"ts,omitempty"`      // of the message, also after it was lost
+	ReplacedTS    string      `json:"old,omitempty"`     // an earlier message that can't be edited any more, to be deleted
+	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
+	RepostIfLost  bool        `json:"insist,omitempty"`  // if it turns out to be lost, post it again at once
+	Drafted       bool        `json:"drafted,omitempty"` // its message may have started as a draft, without identifying metadata
+	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
+	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
+	LastError     string      `json:"last_error,omitempty"`
+	Home          *Home       `json:"home,omitempty"` // for OutboxHome
+	CreatedAt     time.Time   `json:"created_at"`
+	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
+	After         time.Time   `json:"after,omitzero"` // its messages are not older than this by Slack's clock; zero: unknown
+}
+
+// Home is the state of a person's Home tab.
+type Home struct {
+	At       time.Time  `json:"at"`              // last opened
+	Idle     bool       `json:"rests,omitempty"` // opened a while ago: shown without buttons until it is opened again
+	Pages    []HomePage `json:"pages,omitempty"` // the page of each part; missing: the first
+	ViewHash string     `json:"looks,omitempty"` // hash of the shown content, without the references of its buttons
+}
+
+// HomePage is the current page of a part of a Home tab, from 0.
+type HomePage struct {
+	Part string `json:"part"`
+	Page int    `json:"page"`
+}
+
+// Page returns the page of a part.
+func (h Home) Page(part string) int {
+	for _, p := range h.Pages {
+		if p.Part == part {
+			return p.Page
+		}
+	}
+	return 0
+}
+
+// Rendering is one posted version of an outbox message. It is kept so that people can see later what was shown.
+type Rendering struct {
+	OutboxMessage string    `json:"surface"`
+	Post          uint64    `json:"post"`            // from 1, rising
+	Hash          string    `json:"hash"`            // SHA-256 of Body, in hex
+	Shows         []Shown   `json:"shows,omitempty"` // the requests that can be decided from it
+	Body          []byte    `json:"body"`            // text and blocks as JSON, as sent
+	At            time.Time `json:"at"`
+}
+
+// Shown is one request as shown by a rendering.
+type Shown struct {
+	Request string    `json:"request"`
+	Digest  string    `json:"digest"`          // of the shown execution
+	Whole   bool      `json:"whole,omitempty"` // all arguments were shown, so the request can be approved from here
+	Since   time.Time `json:"since,omitzero"`  // when the outbox message first showed this digest
+}
+
+// Of returns how a rendering showed a request; zero if it did not.
+func (r Rendering) Of(request string) Shown {
+	for _, s := range r.Shows {
+		if s.Request == request {
+			return s
+		}
+	}
+	return Shown{}
+}

@@ -1,0 +1,71 @@
+package store
+
+import "time"
+
+// TimerKind says what falls due. All pending work is a timer: a process that starts reads the due timers and
+// continues.
+type TimerKind string
+
+// The kinds of timer, and the meaning of Ref for each.
+const (
+	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
+	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
+	TimerRun           TimerKind = "run"      // claim and run; Ref: an execution. It stays until the run is finished
+	TimerExpire        TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
+	TimerEscalate      TimerKind = "escalate" // notify the next lead; Ref: a request
+	TimerRemind        TimerKind = "remind"   // remind approvers who have not decided; Ref: a request
+	TimerAvailability  TimerKind = "muster"   // check which approvers of a stage are available; Ref: a request
+	TimerAway          TimerKind = "away"     // an absence begins: check availability for the stages that wait; Ref: a person
+	TimerModelQuestion TimerKind = "inquiry"  // end a question from the model that nobody answered; Ref: a call
+	TimerElicit        TimerKind = "elicit"   // end a tool's question that nobody answered; Ref: an elicitation
+	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request
+	TimerLeave         TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
+	TimerGrant         TimerKind = "grant"    // end an expired grant or offer; Ref: a grant
+	TimerPause         TimerKind = "pause"    // update messages after a pause or resume; Ref: SettingPause
+	TimerChannel       TimerKind = "place"    // move open messages out of a channel that the bot lost; Ref: the channel's id or name
+	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
+	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
+	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
+	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
+	// never delay higher ones.
+	TimerShowFirst  TimerKind = "show_first"
+	TimerShow       TimerKind = "show"
+	TimerShowAnswer TimerKind = "show_answer"
+	TimerShowLast   TimerKind = "show_last"
+)
+
+// ShowTimers are the kinds of timer that deliver outbox messages, in order of rank.
+var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerShowLast}
+
+// Timer is a row with a deadline. There is at most one for each Kind and Ref; setting it again replaces it.
+type Timer struct {
+	Kind  TimerKind `json:"kind"`
+	Ref   string    `json:"ref"`
+	Due   time.Time `json:"due"`
+	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
+	Tries int       `json:"tries,omitempty"` // number of failed attempts
+	// PutOff is the time at which the timer was postponed until Due; zero: never.
+	PutOff time.Time `json:"put_off,omitzero"`
+}
+
+// InboxKind is the kind of a delivery from Slack.
+type InboxKind string
+
+// The kinds of inbox rows.
+const (
+	InboxEvent       InboxKind = "event"
+	InboxInteraction InboxKind = "interaction"
+	InboxCommand     InboxKind = "command"
+)
+
+// Inbox is a delivery from Slack. It is durable before Slack gets the acknowledgement, and it is kept after it was
+// handled, so that a redelivery changes nothing.
+type Inbox struct {
+	ID         string    `json:"id"` // Slack's event id, or another id of the delivery
+	Version    uint64    `json:"version"`
+	Kind       InboxKind `json:"kind"`
+	ReceivedAt time.Time `json:"received_at"`
+	Payload    []byte    `json:"payload,omitempty"` // as Slack sent it; dropped once handled
+	HandledAt  time.Time `json:"handled_at,omitzero"`
+	Note       string    `json:"note,omitempty"` // why it was set aside; empty: it was not
+}
