@@ -236,6 +236,33 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	}
 }
 
+// Deliveries come over several connections and overtake each other. What people wrote in a thread before they mentioned
+// the bot is not for it, even if it arrives after the mention.
+func TestOvertakenMessage(t *testing.T) {
+	h := newHarness(t)
+	said := func(ts, text string, mention bool) workflow.IncomingMessage {
+		return workflow.IncomingMessage{
+			Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: ts, Who: alice, Text: text, Start: mention,
+			Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+		}
+	}
+	h.hear(said("200.000005", "help me", true))
+	for _, c := range []struct {
+		u       workflow.IncomingMessage
+		ignored bool
+	}{
+		{said("200.000004", "not for the bot", false), true},
+		{said("199.000009", "nor this", false), true},
+		{said("200.000003", "but this is", true), false},
+		{said("200.000004", "and what follows it is", false), false},
+		{said("201.000001", "and this", false), false},
+	} {
+		if heard := h.hear(c.u); heard.Ignored != c.ignored {
+			t.Errorf("%s %q: ignored %t", c.u.TS, c.u.Text, heard.Ignored)
+		}
+	}
+}
+
 func TestDeliveriesAreHandledOnce(t *testing.T) {
 	h := newHarness(t)
 	row := store.Inbox{ID: "Ev1", Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("x")}

@@ -74,6 +74,10 @@ func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (Messa
 		if err != nil {
 			return err
 		}
+		if !u.Start && writtenBefore(recent, u.TS) {
+			heard.Ignored = true
+			return t.spokenUnder(u.Channel.Channel, u.Thread)
+		}
 		heard.Conversation = conv.ID
 		p, _, err := paused(t)
 		if err != nil {
@@ -90,6 +94,17 @@ func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (Messa
 		return MessageResult{Duplicate: true}, nil
 	}
 	return heard, err
+}
+
+// writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there: they
+// wrote it to each other, and the mention that began the conversation overtook it on another connection to Slack.
+func writtenBefore(conversation []store.Message, ts string) bool {
+	for _, m := range conversation {
+		if m.Role == store.RoleUser && (m.TS == "" || !sentBefore(ts, m.TS)) {
+			return false
+		}
+	}
+	return len(conversation) > 0
 }
 
 // alreadyTold finds out whether a message was heard before it was edited, or is gone by now. Deliveries overtake each

@@ -33,3 +33,11 @@ func sentAt(ts string) time.Time {
 	n, _ := strconv.ParseInt(seconds, 10, 64) // what is no ts was sent long ago
 	return time.Unix(n, 0)
 }
+
+// sentBefore reports whether the message with the first ts was sent before the one with the second.
+func sentBefore(ts, other string) bool {
+	if a, b := sentAt(ts), sentAt(other); !a.Equal(b) {
+		return a.Before(b)
+	}
+	return ts < other
+}
