@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/bot/render"
 	"countersign/store"
 )
@@ -208,4 +211,122 @@ func TestForgedForms(t *testing.T) {
 	if strings.Contains(h.log.String(), "panicked") {
 		t.Error(h.log.String())
 	}
+}
+
+// Slack may show a drawing that the bot never came to record: it was stopped in between, and the state was another when
+// it drew again. A click on that decides nothing, as nobody can say what was shown; but it is no forgery. The person is
+// told so, the message is drawn anew, and the next click counts.
+func TestClickOnWhatWasNeverRecorded(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	m := h.buttonOn("C0002", card, render.ActApprove)
+	message, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unrecorded := m
+	unrecorded.Print = "feedfacefeedface"
+	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
+	h.finds("teo", "#support-approvals", "", "It is drawn again now")
+	h.until("it is drawn anew", func() bool {
+		s, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+		return err == nil && s.Posts > message.Posts
+	})
+	if r, err := h.workflow.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	h.quiet()
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.quiet()
+	s, shown, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unrecorded.Post = shown.Post // the recorded one has no button for the request any more: it is decided
+	h.delivers("once it is decided", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
+	h.until("it is recorded", func() bool { return len(h.denials(m.Ref)) == 2 })
+	for _, d := range h.denials(m.Ref) {
+		if want := string(approvers.DeniedUnrecorded) + " T0001/U0002 C0002 " + card.TS; d != want {
+			t.Errorf("recorded %q, want %q", d, want)
+		}
+	}
+	h.until("it is drawn anew once more", func() bool {
+		now, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+		return err == nil && now.Posts > s.Posts
+	})
+	unrecorded.Ref = "req_none" // what the outbox message never was about is still a forgery
+	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
+	h.finds("teo", "#support-approvals", "", "nothing that I put there")
+}
+
+// From high risk on Slack is asked at each click. Below that an answer of the last minute suffices, unless the policy
+// has changed or arguments are edited.
+func TestWhenSlackIsAskedAnew(t *testing.T) {
+	s := newAttackHarness(t)
+	var asked atomic.Int32
+	s.tap.answering("users.info", func(url.Values) string { asked.Add(1); return "" })
+	times := func(what string, p payload, want bool) {
+		t.Helper()
+		if _, err := s.bot.users.User(t.Context(), p["user"].(payload)["id"].(string), false); err != nil { // now cached
+			t.Fatal(err)
+		}
+		s.quiet()
+		before := asked.Load()
+		s.send(p)
+		s.quiet()
+		if again := asked.Load() > before; again != want {
+			t.Errorf("%s: asked anew: %t, want %t", what, again, want)
+		}
+	}
+	stranger := "U0004" // is refused, so the request stays unchanged
+	times("medium risk", s.address().press(stranger, render.ActApprove), false)
+	times("high risk", s.refund().press(stranger, render.ActApprove), true)
+	address := s.address()
+	times("a change", address.form(stranger, render.ActModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
+	s.changes(func(p *approvers.Policy) { p.Caps.Approver = 500 })
+	times("medium risk, by another policy", address.press(stranger, render.ActApprove), true)
+}
+
+// People rate an answer below it. A second click changes the rating. Guests and strangers are told that theirs does not
+// count.
+func TestRatingAnAnswer(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", "@bot hello")
+	answer := h.finds("sam", "#support", root, "results:")
+	rate := func(user, begins string) {
+		t.Helper()
+		_, rest, ok := strings.Cut(answer.raw, `"value":"`+begins)
+		value, _, _ := strings.Cut(rest, `"`)
+		if !ok {
+			t.Fatalf("no button %s in %s", begins, answer.raw)
+		}
+		out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": "#support", "ts": answer.TS, "action_id": render.ActFeedback, "value": begins + value})
+		if out["ok"] != true {
+			t.Fatalf("%s could not rate it: %v", user, out)
+		}
+	}
+	want := func(good, poor int) {
+		t.Helper()
+		h.until("the ratings are as they should be", func() bool {
+			got, err := h.workflow.Feedback(t.Context())
+			return err == nil && got["support"] == workflow.FeedbackCounts{Good: good, Poor: poor}
+		})
+	}
+	rate("sam", render.FeedbackGood)
+	want(1, 0)
+	rate("sam", render.FeedbackPoor)
+	want(0, 1)
+	h.finds("sam", "#support", root, "Noted, thank you. If something should be done differently")
+	rate("ada", render.FeedbackPoor)
+	want(0, 2)
+	rate("gus", render.FeedbackGood)
+	h.finds("gus", "#support", root, "Only those who may ask the agent can rate its answers.")
+	want(0, 2)
+	h.stop()
+	h.start()
+	rate("sam", render.FeedbackGood)
+	want(1, 1)
 }
