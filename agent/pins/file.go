@@ -118,8 +118,9 @@ func (l Lock) Write(path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("the lock file can't be written: %w", err)
 	}
+	replaced := false
 	defer func() {
-		if err != nil {
+		if err != nil && !replaced {
 			err = fmt.Errorf("the lock file can't be written, and is as it was: %w", errors.Join(err, f.Close(), os.Remove(f.Name())))
 		}
 	}()
@@ -135,7 +136,11 @@ func (l Lock) Write(path string) (err error) {
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), syncDir(dir))
+	replaced = true
+	if err := errors.Join(f.Close(), syncDir(dir)); err != nil {
+		return fmt.Errorf("the lock file is written, but a power cut may undo that: %w", err)
+	}
+	return nil
 }
 
 // syncDir makes a rename survive a power cut.

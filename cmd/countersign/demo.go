@@ -117,13 +117,14 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return errors.Join(err, st.close())
 	}
 	s := demoSetup(st, env, policies, log)
-	err = st.around(ctx, func(ctx context.Context) error {
-		if script != nil {
-			return rehearse(ctx, *script, &playedBot{setup: s, env: st, clock: c, interrupted: cut}, out)
-		}
-		return perform(ctx, s, st, o, out)
+	return unlessHung(ctx, st.store, log, func() error {
+		return st.around(ctx, func(ctx context.Context) error {
+			if script != nil {
+				return rehearse(ctx, *script, &playedBot{setup: s, env: st, clock: c, interrupted: cut}, out)
+			}
+			return perform(ctx, s, st, o, out)
+		})
 	})
-	return errors.Join(err, st.store.Close())
 }
 
 // demoSetup configures the bot for the demo's services.
