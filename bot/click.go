@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"countersign/approvers"
@@ -306,4 +307,75 @@ func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, 
 	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
 	c.Inbox, c.At, c.User = d.id, d.at, r.user
 	return b.Workflow.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
+}
+
+// identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle, with the user groups that
+// can give authority over each of them.
+func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (who approvers.Identity, err error) {
+	var tools, groups []string
+	highest := approvers.Low
+	for _, c := range s.Offered() {
+		highest = max(highest, directory.IdentityRisk(s.Policy, c.Request))
+	}
+	for _, c := range s.Offered() {
+		if slices.Contains(tools, c.Request.Tool) {
+			continue
+		}
+		tools = append(tools, c.Request.Tool)
+		if who, err = b.users.Clicker(ctx, user, s.Policy, c.Request.Tool, highest, c.Request); err != nil {
+			return approvers.Identity{}, err
+		}
+		groups = append(groups, who.Groups...)
+	}
+	if who.ID == "" {
+		return b.users.Who(ctx, user, false)
+	}
+	slices.Sort(groups)
+	who.Groups = slices.Compact(groups)
+	return who, nil
+}
+
+// decideAll decides all calls that the clicked version offered, or none.
+func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
+	inTheWay, err := b.Workflow.DecideAll(ctx, c, s.Shown.Shows)
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	b.replyEphemeral(ctx, r, render.DeniedAll(d, inTheWay, s.Policy))
+	return nil
+}
+
+// feedbackClicked records a rating of an answer, and confirms it.
+func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
+	turn, good := strings.CutPrefix(s.Token.Ref, render.FeedbackGood)
+	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
+	if good == poor {
+		return fmt.Errorf("%w: no opinion in it", errPayload)
+	}
+	c.Turn = turn
+	err := b.Workflow.AddFeedback(ctx, c, good)
+	var d *approvers.Denied
+	switch {
+	case errors.As(err, &d) && (d.Code == approvers.DeniedGuest || d.Code == approvers.DeniedForeign || d.Code == approvers.DeniedBot):
+		b.replyEphemeral(ctx, r, render.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
+		return nil
+	case err != nil:
+		return b.answerClick(ctx, r, nil, s.Policy, err)
+	case poor:
+		b.replyEphemeral(ctx, r, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and whoever runs it sees how its answers are rated."))
+	default:
+		b.replyEphemeral(ctx, r, render.Say("Noted, thank you."))
+	}
+	return nil
+}
+
+// answerReport tells a person why their report about a run changed nothing.
+func (b *Bot) answerReport(ctx context.Context, r ephemeralReply, s render.ClickTarget, err error) error {
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	b.replyEphemeral(ctx, r, render.DeniedReport(d, s))
+	return nil
 }

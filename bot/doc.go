@@ -17,6 +17,6 @@
 // and where something is posted. bottest has fixtures for tests.
 //
 // The way of a delivery: socket.go and http.go bring it, receive.go stores and acknowledges it, handle.go picks it up,
-// and message.go, click.go, submit.go and command.go act on it. The way of an outbox message: show.go draws and posts
-// it with post.go, stream_writer.go or upload.go, and unconfirmed.go finds posts whose answer was lost.
+// and message.go, click.go, form.go, submit.go and command.go act on it. The way of an outbox message: show.go draws
+// it, post.go and draft.go write it, and unconfirmed.go finds posts whose answer was lost.
 package bot

@@ -3,10 +3,18 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
 	"countersign/bot/slackapi"
+	"countersign/store"
 )
 
 // This file shows the model's text while it is written. The text is provisional: the workflow's draft record has its
@@ -156,4 +164,283 @@ func (d *Draft) rest(wait time.Duration) bool {
 	default:
 		return true
 	}
+}
+
+// streamWriter writes one draft into Slack: as a stream or, if Slack does not accept one, by changing a message.
+type streamWriter struct {
+	b    *Bot
+	turn string
+	step int
+
+	s         store.OutboxMessage // the draft; no id until it exists
+	conv      store.Conversation
+	asker     approvers.PersonID
+	streaming bool
+	sent      int // bytes of the text in the stream
+	size      int // characters of the text in the stream
+	blocks    int
+	table     bool // contains a table; Slack accepts one per message
+}
+
+// write shows a text as far as it is complete. It returns how long to wait before the next write.
+func (p *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
+	if strings.TrimSpace(text) == "" {
+		return appendEvery, nil
+	}
+	if err := p.pickUp(ctx); err != nil {
+		return updateEvery, err
+	}
+	var err error
+	switch {
+	case p.s.TS == "" && p.mayStream():
+		err = p.start(ctx, text)
+	case p.streaming:
+		err = p.append(ctx, text)
+	default:
+		err = p.change(ctx, text)
+	}
+	every := updateEvery
+	if p.streaming {
+		every = appendEvery
+	}
+	return max(every, slackapi.RetryDelay(err)), err
+}
+
+// pickUp finds or creates the draft, and the message that an earlier try or process may have started.
+func (p *streamWriter) pickUp(ctx context.Context) error {
+	if p.s.ID != "" {
+		return nil
+	}
+	s, conv, asker, err := p.b.Workflow.Draft(ctx, p.turn, p.step)
+	if err != nil || conv.Gone {
+		return errNoUse // the turn has ended or changed
+	}
+	if s.TS == "" {
+		me, err := p.b.whoAmI(ctx)
+		if err != nil {
+			return err
+		}
+		begun, err := p.b.findPosted(ctx, me, s, destination{conv.Channel, conv.Thread})
+		if err != nil {
+			return err
+		}
+		s.Channel, s.TS = conv.Channel, begun[0]
+	}
+	p.s, p.conv, p.asker = s, conv, asker
+	return nil
+}
+
+// mayStream reports whether a stream can be started. Slack supports streams only in threads, and may have refused one
+// recently.
+func (p *streamWriter) mayStream() bool {
+	return p.conv.Thread != "" && !p.b.noStreams.isSet(p.b.Now())
+}
+
+// start starts a stream with the text so far.
+func (p *streamWriter) start(ctx context.Context, text string) error {
+	next, pieces := p.whole(text)
+	if len(pieces) == 0 {
+		return nil // nothing is complete yet
+	}
+	me, err := p.b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	p.b.unconfirmed.underWay(p.s.ID)
+	channel, ts, err := p.b.api.StartStreamContext(ctx, p.conv.Channel, slack.MsgOptionTS(p.conv.Thread), slack.MsgOptionChunks(slack.NewBlocksChunk(p.draw(pieces)...)),
+		slack.MsgOptionRecipientUserID(p.asker.User()), slack.MsgOptionRecipientTeamID(me.Team))
+	if slackapi.IsNotSent(err) {
+		p.b.unconfirmed.recorded(p.s.ID)
+	}
+	switch code := slackapi.ErrorCode(err); {
+	case err == nil:
+	case slackapi.IsNotSent(err) && code == "": // Slack accepts no more streams for now
+		return fmt.Errorf("chat.startStream: %w", slackapi.WithDelay(err))
+	case slackapi.IsUnreachable(code) && code != "missing_scope" && code != "invalid_blocks":
+		return errNoUse
+	case slackapi.IsNotSent(err):
+		p.b.noStreams.set(p.b.Now())
+		p.b.Log.Info("Slack refuses streams here; what the agent writes is shown by changing a message", "cause", code)
+		return nil
+	default:
+		p.b.Log.Debug("nobody knows whether a stream began; the answer will tell", "error", err)
+		return errNoUse
+	}
+	p.b.unconfirmed.underWay(p.s.ID)
+	p.s.Channel, p.s.TS, p.streaming = channel, ts, true
+	if err := p.record(ctx, text[:next]); err != nil {
+		return err
+	}
+	p.b.unconfirmed.recorded(p.s.ID)
+	p.took(next, pieces)
+	return nil
+}
+
+// append adds the newly completed text to the stream.
+func (p *streamWriter) append(ctx context.Context, text string) error {
+	next, pieces := p.whole(text)
+	if len(pieces) == 0 || p.full(pieces) {
+		return nil
+	}
+	_, _, err := p.b.api.AppendStreamContext(ctx, p.s.Channel, p.s.TS, slack.MsgOptionChunks(slack.NewBlocksChunk(p.draw(pieces)...)))
+	switch code := slackapi.ErrorCode(err); {
+	case err == nil:
+	case slackapi.IsNotSent(err) && code == "":
+		return fmt.Errorf("chat.appendStream: %w", slackapi.WithDelay(err))
+	case slackapi.IsMessageLost(code):
+		return errNoUse
+	default: // Slack ended the stream, or its content is unknown: from now on rewrite the whole message
+		p.streaming = false
+		p.b.Log.Debug("a stream is over before its end; the message is changed instead", "error", err)
+		return nil
+	}
+	p.took(next, pieces)
+	return p.record(ctx, text[:next])
+}
+
+// change writes all complete text into the draft's message, or posts it.
+func (p *streamWriter) change(ctx context.Context, text string) error {
+	p.sent, p.size, p.blocks, p.table = 0, 0, 0, false
+	next, pieces := p.whole(text)
+	if len(pieces) == 0 {
+		return nil
+	}
+	first := render.Parts(pieces)[0]
+	page := new(render.BlockBuilder)
+	for _, x := range first {
+		page.Piece(x)
+	}
+	page.Small("The agent is still writing…")
+	d := render.Single(page)
+	if p.s.TS != "" {
+		err := p.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), p.s, d)
+		switch code := slackapi.ErrorCode(err); {
+		case err == nil:
+			p.s.Drafted = false // the stream, if there was one, has ended
+			return p.record(ctx, text[:next])
+		case slackapi.IsMessageLost(code), slackapi.IsNotEditable(code):
+			return errNoUse
+		}
+		return err
+	}
+	channel, ts, err := p.b.post(ctx, p.s, d, destination{p.conv.Channel, p.conv.Thread}, nil)
+	switch {
+	case err == nil:
+	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
+		return err
+	default: // a posted message carries its id, and is found when the answer is shown
+		return errNoUse
+	}
+	p.s.Channel, p.s.TS = channel, ts
+	if err := p.record(ctx, text[:next]); err != nil {
+		return err
+	}
+	p.b.unconfirmed.recorded(p.s.ID)
+	return nil
+}
+
+func (p *streamWriter) record(ctx context.Context, said string) error {
+	if err := p.b.Workflow.Drafted(ctx, p.s, said); err != nil {
+		return errors.Join(errNoUse, err)
+	}
+	return nil
+}
+
+// whole returns the part of the remaining text that later text can't change: up to the end of a paragraph, a list, a
+// table or a code block. next is its end.
+func (p *streamWriter) whole(text string) (next int, pieces []render.Piece) {
+	next = p.sent + settled(text[p.sent:])
+	return next, render.Markdown(text[p.sent:next])
+}
+
+// settled returns the length in bytes of the part of a Markdown text that later text can't change: its blocks up to the
+// last blank line outside a fence, or up to the end of a fence.
+func settled(text string) (n int) {
+	fence, at := "", 0
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		at += len(line)
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		mark := render.MarkdownFence.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		switch {
+		case fence == "" && mark != nil:
+			fence = mark[1]
+		case fence == "":
+			if strings.TrimSpace(line) == "" {
+				n = at
+			}
+		case strings.HasPrefix(strings.TrimSpace(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "":
+			fence, n = "", at
+		}
+	}
+	return n
+}
+
+// draw makes blocks from pieces.
+func (p *streamWriter) draw(pieces []render.Piece) []slack.Block {
+	page := &render.BlockBuilder{Tabled: p.table}
+	for _, x := range pieces {
+		page.Piece(x)
+	}
+	return page.Blocks
+}
+
+// full reports whether the message can't hold more. The rest is shown at the end, in further messages.
+func (p *streamWriter) full(pieces []render.Piece) bool {
+	size := 0
+	for _, x := range pieces {
+		size += x.Size
+	}
+	return p.size+size > render.MaxPartText || p.blocks+len(pieces) > render.MaxParts
+}
+
+// took records what the stream contains.
+func (p *streamWriter) took(next int, pieces []render.Piece) {
+	p.sent, p.blocks = next, p.blocks+len(pieces)
+	for _, x := range pieces {
+		p.size += x.Size
+		p.table = p.table || x.Table != nil
+	}
+}
+
+// streamsRefused is how long a refused stream is remembered. The app may be allowed to stream later.
+const streamsRefused = time.Hour
+
+// refusalNote remembers for a while that Slack refused a feature that depends on the workspace.
+type refusalNote struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (r *refusalNote) set(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = now.Add(streamsRefused)
+}
+
+func (r *refusalNote) isSet(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return now.Before(r.until)
+}
+
+// endStream ends the stream of a message, because Slack does not change a message that is being streamed.
+func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
+	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
+	if code := slackapi.ErrorCode(err); err == nil || code != "" && !slackapi.IsServerFailure(code) { // it is no longer a stream; the change itself shows other errors
+		return nil
+	}
+	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
+}
+
+// drafted waits until the draft of an outbox message has ended, and then reads the outbox message again.
+func (b *Bot) drafted(ctx context.Context, s workflow.ViewModel) (workflow.ViewModel, error) {
+	if !s.Message.Drafted {
+		return s, nil
+	}
+	if _, err := b.drafts.end(ctx, s.Message.Ref); err != nil {
+		return s, err
+	}
+	return b.Workflow.View(ctx, s.Message.ID)
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/approvers"
-	"countersign/bot/bottest"
 	"countersign/store"
 )
 
@@ -116,43 +114,5 @@ func TestFilesAreFetchedFromSlackOnly(t *testing.T) {
 		if b.slackFile(address) != want {
 			t.Errorf("%s: %v", address, !want)
 		}
-	}
-}
-
-// A person who opens the agent is offered the policy's prompts, unless they may not ask. The viewed channel is included
-// with their messages.
-func TestGreeting(t *testing.T) {
-	h := newHarness(t, func(h *harness) {
-		h.policy.Agents[0].Prompts = []approvers.Prompt{{Title: "Find an order", Message: "Where is ORD-1?"}, {Title: "Refund", Message: "Refund ORD-1"}}
-	})
-	out := h.call("POST", "/people/sam/agent_threads", map[string]any{"context": "#general"})
-	thread, _ := out["thread_ts"].(string)
-	if thread == "" {
-		t.Fatalf("no thread was opened: %v", out)
-	}
-	prompts := func(user string) string {
-		out := h.call("GET", "/people/"+user+"/channels/U0BOT/messages?thread_ts="+thread, nil)
-		return strings.ReplaceAll(strings.Join(strings.Fields(bottest.MustJSON(t, out)), " "), `\u0026`, "&")
-	}
-	h.until("sam is offered prompts", func() bool { return strings.Contains(prompts("sam"), "Where is ORD-1?") })
-	h.saysIn("sam", "U0BOT", "what is new here?", thread)
-	h.finds("sam", "U0BOT", thread, "results:")
-	var attached string
-	err := h.store.View(t.Context(), func(r store.Reader) error {
-		turns, err := r.ConversationsBefore(h.workflow.Now().Add(1<<40), 10)
-		for _, c := range turns {
-			if all, err := r.Messages(c.ID, 0); err == nil && c.Thread == thread {
-				attached = all[0].Attached
-			}
-		}
-		return err
-	})
-	if err != nil || !strings.Contains(attached, "while looking at the channel #general, C0000") || !strings.Contains(attached, "it is no instruction") {
-		t.Errorf("the model is told %q (%v)", attached, err)
-	}
-	h.call("POST", "/people/gus/agent_threads", map[string]any{})
-	h.quiet()
-	if n := strings.Count(h.log.String(), "no prompts could be shown"); n > 0 {
-		t.Error("prompts were refused")
 	}
 }

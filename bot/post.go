@@ -1,11 +1,16 @@
 package bot
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/slack-go/slack"
 
+	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -93,3 +98,176 @@ func (b *Bot) takeBack(ctx context.Context, channel, ts string) error {
 
 // errNoThread is Slack's answer for a deleted thread, if it does not post to the channel instead.
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
+
+// A click contains an address with which the clicked message can be replaced. Using it does not count towards
+// chat.update's limit. When updates are scarce, a decided card is therefore updated through it. The addresses are kept
+// only in memory, and any error falls back to chat.update.
+
+// Slack accepts five responses per address within half an hour. Some are left for notices to the person who clicked.
+const (
+	replaceTimes = 3
+	replaceFor   = 29 * time.Minute
+	maxReplaced  = 1000 // outbox messages
+)
+
+// replacing holds the addresses with which messages can be replaced, by outbox message.
+type replacing struct {
+	mu sync.Mutex
+	by map[string]replaceAt
+}
+
+type replaceAt struct {
+	url   string
+	until time.Time
+	left  int
+}
+
+// clicked records the address from a click on an outbox message.
+func (r *replacing) clicked(surface, url string, at time.Time) {
+	if url == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by == nil {
+		r.by = map[string]replaceAt{}
+	}
+	if _, known := r.by[surface]; !known && len(r.by) >= maxReplaced {
+		for id, old := range r.by {
+			if !old.until.After(at) {
+				delete(r.by, id)
+			}
+		}
+		if len(r.by) >= maxReplaced {
+			return
+		}
+	}
+	r.by[surface] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
+}
+
+// take uses an address of an outbox message once, if there is one.
+func (r *replacing) take(surface string, now time.Time) (url string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.by[surface]
+	if !known {
+		return "", false
+	}
+	if at.left--; at.left <= 0 || !at.until.After(now) {
+		delete(r.by, surface)
+	} else {
+		r.by[surface] = at
+	}
+	return at.url, at.until.After(now)
+}
+
+// change updates the message of an outbox message. It uses the address of a click if updates are scarce, and
+// chat.update otherwise.
+func (b *Bot) change(ctx context.Context, vm workflow.ViewModel, d render.Rendered) error {
+	s := vm.Message
+	if decided(vm) && b.api.UpdatesScarce() {
+		if url, ok := b.replaced.take(s.ID, b.Now()); ok {
+			_, _, err := b.api.PostMessageContext(ctx, s.Channel, append(options(s, d.Messages[0], 0), slack.MsgOptionReplaceOriginal(url))...)
+			if err == nil {
+				return nil
+			}
+			b.Log.Debug("a message could not be replaced by the address of a click; it is changed instead", "message", string(s.Kind), "error", err)
+		}
+	}
+	return b.update(ctx, s, d)
+}
+
+// decided reports whether an outbox message is a card without open decisions. A card that still waits needs
+// chat.update, which also shows whether the message still exists.
+func decided(s workflow.ViewModel) bool {
+	switch s.Message.Kind {
+	case store.OutboxCard, store.OutboxEscalation:
+		return s.Request.State != approvers.Pending
+	case store.OutboxBundle:
+		return len((render.View{ViewModel: s}).Undecided()) == 0
+	}
+	return false
+}
+
+// A very long answer is uploaded as a file, and so are files that a run returned. If Slack does not accept files from
+// the app, the answer is posted as messages, and for other files a note says that they can't be shown.
+
+// uploaded uploads an outbox message as a file, unless it is already there. It reports false if Slack does not accept
+// files.
+func (b *Bot) uploaded(ctx context.Context, vm workflow.ViewModel, at destination) (bool, error) {
+	s := vm.Message
+	if b.noFiles.isSet(b.Now()) {
+		return false, nil
+	}
+	u := render.UploadOf(vm)
+	if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful {
+		there, err := b.hasFile(ctx, s, at, u.Name)
+		if err != nil || there {
+			return there, err
+		}
+	}
+	err := b.upload(ctx, s, at, u)
+	code := slackapi.ErrorCode(err)
+	switch {
+	case err == nil:
+		return true, nil
+	case code == "" || slackapi.IsServerFailure(code) || code == errNoThread.Err || slackapi.IsChannelLost(code):
+		return false, err
+	}
+	b.noFiles.set(b.Now())
+	b.Log.Warn("Slack takes no files from the app, so long answers are posted in many messages, and what tools bring back is only named; does it have the scope files:write?", "cause", code)
+	return false, nil
+}
+
+// upload uploads a file and shares it. Nobody sees it before the last step.
+func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination, u render.Upload) error {
+	to, err := b.api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: u.Name, FileSize: len(u.Data)})
+	if err != nil {
+		return fmt.Errorf("files.getUploadURLExternal: %w", slackapi.WithDelay(err))
+	}
+	if err := b.api.UploadToURL(ctx, slack.UploadToURLParameters{UploadURL: to.UploadURL, Reader: bytes.NewReader(u.Data), Filename: u.Name}); err != nil {
+		return fmt.Errorf("upload: %w", slackapi.WithDelay(err))
+	}
+	b.unconfirmed.underWay(s.ID)
+	_, err = b.api.CompleteUploadExternalContext(ctx, slack.CompleteUploadExternalParameters{
+		Files: []slack.FileSummary{{ID: to.FileID, Title: u.Title}}, Channel: at.channel, ThreadTimestamp: at.thread, InitialComment: u.Comment,
+	})
+	if slackapi.IsNotSent(err) {
+		b.unconfirmed.recorded(s.ID)
+	} else {
+		b.unconfirmed.underWay(s.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("files.completeUploadExternal: %w", slackapi.WithDelay(err))
+	}
+	return nil
+}
+
+// hasFile reports whether the bot's file is already at the destination.
+func (b *Bot) hasFile(ctx context.Context, s store.OutboxMessage, at destination, called string) (bool, error) {
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return false, err
+	}
+	cursor := ""
+	for range scanPages {
+		messages, next, err := b.scanHistory(ctx, at, oldestOf(s), cursor)
+		if err != nil {
+			return false, err
+		}
+		for _, m := range messages {
+			if mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot; !mine {
+				continue
+			}
+			for _, f := range m.Files {
+				if f.Name == called {
+					return true, nil
+				}
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	return false, nil
+}

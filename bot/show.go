@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
@@ -266,4 +268,98 @@ func groupFor(s workflow.ViewModel) *approvers.Request {
 		return s.Calls[0].Request
 	}
 	return nil
+}
+
+// When Slack's limits are tight, an answer includes earlier steps whose messages were not posted yet. One post then
+// replaces up to three calls, because those steps need neither a message nor an update.
+
+// telling adds the postponed steps to an answer. Their messages are locked until done is called.
+func (b *Bot) telling(ctx context.Context, answer workflow.ViewModel) (vm workflow.ViewModel, done func(), err error) {
+	var taken []string
+	done = func() {
+		for _, id := range taken {
+			b.shows.done(id)
+		}
+	}
+	if s := answer.Message; s.Kind != store.OutboxAnswer || s.Posts > 0 {
+		return answer, done, nil
+	}
+	steps, err := b.Workflow.Untold(ctx, answer.Message.Ref)
+	if err != nil || len(steps) == 0 {
+		return answer, done, err
+	}
+	var numbers []int
+	for _, s := range steps {
+		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful || !b.shows.try(s.ID) {
+			continue // it may have been posted already
+		}
+		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
+	}
+	if vm, err = b.Workflow.SeeTelling(ctx, answer.Message.ID, numbers); err != nil {
+		return answer, done, err
+	}
+	vm.Steps = slices.DeleteFunc(vm.Steps, func(s workflow.StepSight) bool { return !render.IsBrief(s) })
+	vm.Steps = vm.Steps[:min(len(vm.Steps), render.MaxStepsTold)]
+	vm.Message.Steps = nil
+	for _, s := range vm.Steps {
+		vm.Message.Steps = append(vm.Message.Steps, s.Step)
+	}
+	return vm, done, nil
+}
+
+// takeAway deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
+// is changed to say so.
+func (b *Bot) takeAway(ctx context.Context, me directory.Self, vm workflow.ViewModel, d render.Rendered) error {
+	s := vm.Message
+	if s.TS == "" {
+		at, err := b.destinationOf(ctx, vm)
+		if err != nil {
+			return err
+		}
+		sent, err := b.findPosted(ctx, me, s, at)
+		if err != nil {
+			return err
+		}
+		s.Channel, s.TS = at.channel, sent[0]
+	}
+	if s.TS == "" {
+		return b.Workflow.Removed(ctx, s)
+	}
+	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)
+	switch code := slackapi.ErrorCode(err); {
+	case err == nil, slackapi.IsMessageLost(code), slackapi.IsUnreachable(code):
+	case code == "":
+		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
+	default:
+		b.Log.Info("a message can't be deleted, so it says that it is over", "message", string(s.Kind), "cause", code)
+		if err := b.update(ctx, s, d); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) && !slackapi.IsNotEditable(slackapi.ErrorCode(err)) {
+			return err
+		}
+	}
+	return b.Workflow.Removed(ctx, s)
+}
+
+// rankPriority maps the rank of an outbox message to the priority of its calls.
+var rankPriority = map[store.Rank]slackapi.Priority{
+	store.RankFirst: slackapi.PriorityFirst, store.RankPlain: slackapi.PriorityNormal, store.RankAnswer: slackapi.PriorityReply, store.RankLast: slackapi.PriorityLast,
+}
+
+// dueFor sets the priority of the calls for a due timer.
+func dueFor(ctx context.Context, p slackapi.Priority, t store.Timer) context.Context {
+	return slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: p, Retry: t.Tries > 0})
+}
+
+// toShow sets the priority of the calls that show an outbox message.
+func toShow(ctx context.Context, s workflow.ViewModel, t store.Timer) context.Context {
+	e := slackapi.CallPriority{Priority: rankPriority[s.Message.Rank], Retry: t.Tries > 0}
+	if s.Message.Kind == store.OutboxStep && !s.Message.Drafted {
+		open := s.Turn.State == approvers.TurnWaiting && s.Turn.Step == s.Message.Step
+		e.WillChange = open && s.Message.TS == ""
+		e.UsesReserved = !open && s.Message.TS != ""
+		if open && s.Message.TS != "" {
+			e.Priority = max(e.Priority, slackapi.PriorityTransient)
+		}
+	}
+	e.UsesReserved = e.UsesReserved || s.Message.Drafted
+	return slackapi.WithCallPriority(ctx, e)
 }

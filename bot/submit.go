@@ -7,132 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/store"
 )
-
-// openForm fills the modal that a click opened.
-func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r ephemeralReply, s render.ClickTarget) error {
-	action := i.Actions[0].ActionID
-	who, unknown := b.authority(ctx, r.user, s, action)
-	if unknown != nil && passes(d, unknown) {
-		return unknown
-	}
-	no := noForm(action, s, who)
-	if unknown == nil {
-		if err := b.noteItem(ctx, s, who); err != nil {
-			return err
-		}
-	}
-	var v slack.ModalViewRequest
-	if unknown != nil {
-		v = render.Refusal(action, render.Unidentified())
-	} else {
-		v = b.form(action, s, who)
-	}
-	b.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
-	err := b.fill(ctx, d.id, v)
-	switch {
-	case err == nil && who.ID != "":
-		if err := errors.Join(b.noteWhole(ctx, s, who, v), b.noteReveal(ctx, s, who, v)); err != nil {
-			return err
-		}
-	case errors.Is(err, errNoForm):
-		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
-		switch {
-		case unknown != nil:
-			b.replyEphemeral(ctx, r, render.Unidentified())
-		case no != nil:
-			b.replyEphemeral(ctx, r, render.Denied(no, s.Request, s.Policy))
-		default:
-			b.replyEphemeral(ctx, r, render.Say("The form could not be opened in time. Please click again."))
-		}
-	case err != nil && d.tries < clickTries:
-		return err
-	case err != nil:
-		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
-		b.replyEphemeral(ctx, r, render.Say("The form could not be opened, because Slack did not take it. Please click again."))
-	}
-	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
-	switch {
-	case unknown != nil:
-		return b.refuseUnknown(ctx, d, r, c, s, unknown)
-	case no != nil:
-		return b.Workflow.Refuse(ctx, c, no, "", s.Token.Ref)
-	}
-	return b.Workflow.Done(ctx, c.Inbox, "")
-}
-
-// noForm returns the reason why a person gets no form, if it is their authority or the request's state. The attempt is
-// then recorded.
-func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
-	if s.Elicitation != nil {
-		return s.Elicitation.Answerable(who, s.Now)
-	}
-	if s.Request == nil {
-		return nil
-	}
-	switch action {
-	case render.ActTyped, render.ActReject, render.ActModify, render.ActReveal:
-		return render.Precheck(*s.Request, s, who)
-	}
-	if !directory.Barred(who) {
-		return nil
-	}
-	_, d := s.Request.Authority(s.Policy, who)
-	return d
-}
-
-// form draws the modal of an action. If the person can't perform the action, the modal says why.
-func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
-	if action == render.ActHappened {
-		return render.ReportForm(s)
-	}
-	switch action {
-	case render.ActRejectAll:
-		return render.RejectAllForm(s, who)
-	case render.ActWithdrawSome:
-		return render.WithdrawForm(s)
-	case render.ActAway:
-		return render.AwayForm(s)
-	case render.ActFillIn:
-		if s.Elicitation != nil {
-			return render.ElicitationForm(s, who)
-		}
-	}
-	if draw := render.PeopleForms[action]; draw != nil && s.Request != nil {
-		return draw(s, who)
-	}
-	if s.Request == nil {
-		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, s.Policy))
-	}
-	r := *s.Request
-	if d := render.Precheck(r, s, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
-		return render.Refusal(action, render.Denied(d, &r, s.Policy))
-	}
-	f := render.FormToken{ButtonToken: s.Token, Execution: r.Execution}
-	switch action {
-	case render.ActReveal:
-		return render.RevealForm(r)
-	case render.ActTyped:
-		return render.TypedForm(r, f)
-	case render.ActReject:
-		return render.RejectForm(r, f, s)
-	case render.ActModify:
-		tool, ok := b.Tools.Tool(r.Tool)
-		if !ok {
-			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
-		}
-		return render.ModifyForm(r, f, tool)
-	}
-	_, may := r.Authority(s.Policy, who)
-	return render.ArgumentsForm(r, f, may == nil && r.State == approvers.Pending)
-}
 
 // examine validates a submitted form as far as possible at once. Its faults are shown beside the fields, and the form
 // stays open.
@@ -320,4 +200,99 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 		return errNotRecorded
 	}
 	return b.decide(ctx, w, s, c)
+}
+
+// examineColleague returns an error beside the field if the chosen colleague can't decide. What can't be found out in
+// time is reported later.
+func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
+	user := i.filled(render.FieldColleague)
+	if user == "" {
+		return map[string]string{render.FieldColleague: "Choose a colleague."}
+	}
+	ctx, cancel := context.WithTimeout(ctx, colleagueWait)
+	defer cancel()
+	p := b.Workflow.Policy()
+	to, err := b.users.Clicker(ctx, user, p, r.Tool, approvers.Low, &r)
+	if err != nil {
+		return nil
+	}
+	if _, d := r.Peer(p, to); d != nil {
+		d = &approvers.Denied{Code: approvers.DeniedNotPeer, Role: r.CurrentStage().Title(p)}
+		return map[string]string{render.FieldColleague: render.Clip(render.PlainWords(render.Denied(d, &r, p)), render.MaxErrorText)}
+	}
+	return nil
+}
+
+// submitPeople passes an action other than a decision to the workflow.
+func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+	var r approvers.Request
+	var err error
+	switch i.View.Callback {
+	case render.ActAsk:
+		r, err = b.Workflow.Say(ctx, c, approvers.Question)
+	case render.ActComment:
+		r, err = b.Workflow.Say(ctx, c, approvers.Comment)
+	case render.ActAnswer:
+		r, err = b.Workflow.Reply(ctx, c, s.Message.Step)
+	case render.ActTakeBack:
+		r, err = b.Workflow.Revoke(ctx, c)
+	case render.ActHandOn:
+		to, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
+		if unknown != nil {
+			return b.unknownClicker(ctx, d, w, c, s, unknown)
+		}
+		r, err = b.Workflow.HandOn(ctx, c, to)
+	}
+	return b.answerClick(ctx, w, &r, s.Policy, err)
+}
+
+// colleagueWait is the time limit for looking up a colleague while Slack waits for the form's acknowledgement.
+const colleagueWait = time.Second
+
+// withdrawSome withdraws the selected calls.
+func (b *Bot) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+	r, err := b.Workflow.WithdrawSome(ctx, c, i.chosen(render.FieldCalls))
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	if r.ID == "" {
+		b.replyEphemeral(ctx, w, render.Denied(d, nil, s.Policy))
+		return nil
+	}
+	b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
+	return nil
+}
+
+// chosen returns the selected values of a list.
+func (i interaction) chosen(block string) (values []string) {
+	for _, in := range i.View.State.Values[block] {
+		for _, o := range in.Many {
+			values = append(values, o.Value)
+		}
+	}
+	return values
+}
+
+// examineElicitation returns the errors of a form that a tool asked for, to be shown beside the fields.
+func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
+	q, err := b.Workflow.Elicitation(ctx, f.Ref)
+	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {
+		return nil, nil // the handler tells the person
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, faults := render.ElicitationValues(q, i.View.answers, b.Workflow.Admits)
+	return faults, nil
+}
+
+// submitElicitation passes the values of a form to the waiting run.
+func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+	c.Request, c.Elicitation = "", s.Elicitation.ID
+	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Workflow.Admits)
+	if len(faults) > 0 { // the form was validated against the same schema on submission, so this is not one of the bot's forms
+		values = []byte("{}")
+	}
+	return b.answerClick(ctx, r, nil, s.Policy, b.Workflow.Respond(ctx, c, values))
 }

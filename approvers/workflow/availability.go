@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// StageSnapshot is a request and the people who are away now, by Slack user id. The people of its stage are looked up
-// from it.
+// StageSnapshot holds a request and the people who are away now, by Slack user id. Package bot looks up the people of
+// the request's stage with it.
 type StageSnapshot struct {
 	Request approvers.Request
 	Away    map[string]approvers.Absence

@@ -81,7 +81,7 @@ func without(cards []queuedCard, id string) []queuedCard {
 	return out
 }
 
-// split gives a request of a bundle a card of its own, beside the bundle's. What was open stays open.
+// split gives a request of a bundle its own card. An open card stays open.
 func (l *cardQueue) split(id string) {
 	l.Open, l.Held = apart(l.Open, id), apart(l.Held, id)
 }

@@ -57,7 +57,7 @@ func (t *tx) claim(e *approvers.Execution, givers grantOwners) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if call.Outcome != "" { // it has its result, so nothing of it runs any more
+	if call.Outcome != "" { // a call with a result never runs
 		return false, t.ClearTimer(store.TimerRun, e.ID)
 	}
 	allowed := false

@@ -10,32 +10,33 @@ import (
 	"countersign/approvers"
 )
 
-// Click is one person's act on something shown to them. Nothing in it grants authority: Who is looked up in Slack after
-// the click, and Digest and Rendering come from the stored rendering that was clicked.
+// Click is one person's action on something that Slack shows. Nothing in it grants authority: Who is looked up in Slack
+// after the click, and Digest and Rendering come from the stored rendering that was clicked.
 type Click struct {
-	Inbox       string    // the delivery that it came in; closed in the same transaction
+	Inbox       string    // id of the delivery, closed in the same transaction
 	At          time.Time // when it was received
 	Who         approvers.Identity
-	User        string // the account that Slack delivered it for, which the record names where Slack could not say whose it is
-	Request     string // for Decide, Withdraw, and what people say and do beside deciding
+	User        string // id of the account that clicked; recorded if Slack could not identify the person
+	Request     string // for Decide, Withdraw, and remarks
 	Turn        string // for WithdrawAll and TryAgain
 	Execution   string // for Report
 	Call        string // for Choose
 	Elicitation string // for Respond and Decline
-	Grant       string // for what people do with a grant
+	Grant       string // for actions on a grant
 	Kind        approvers.DecisionKind
 	Reason      string
 	Args        json.RawMessage // for approvers.Modify: the exact new bytes
 	Digest      string          // of the execution that the rendering showed
 	Whole       bool            // the rendering showed the arguments whole
 	Typed       bool            // the required value was typed
-	FirstSeen   time.Time       // when what was clicked first showed these arguments there; zero: not known
+	FirstSeen   time.Time       // when this address first showed these arguments; zero: unknown
 	Rendering   string          // the rendering's hash
 	Channel     string          // where it was clicked
 	MessageTS   string
 }
 
-// click runs one act. It closes the delivery. A denial is returned as an error, after the transaction that recorded it.
+// click runs the transaction of one click, and closes its delivery. A denial is returned as an error, after the
+// transaction that recorded it.
 func (w *Workflow) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
 	var denied *approvers.Denied
 	err := w.update(ctx, what, func(t *tx) error {

@@ -37,8 +37,7 @@ func (w *Workflow) update(ctx context.Context, what string, fn func(*tx) error) 
 	return err
 }
 
-// closeDamaged closes what a damaged record belongs to. It reports whether it could, or somebody else did: then it is
-// worth trying again what met it.
+// closeDamaged closes the subject of a damaged record. If it reports true, the failed work can be tried again.
 func (w *Workflow) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
 	if most == 0 || x.Bucket != "messages" && x.ID == "" {
 		return false
@@ -60,7 +59,7 @@ func (w *Workflow) closeDamaged(ctx context.Context, x store.Damage, most int) b
 	}
 }
 
-// closeDamaged closes one record, and records that.
+// closeDamaged closes the subject of one record, and records that in the audit.
 func (t *tx) closeDamaged(x store.Damage) (done bool, err error) {
 	switch x.Bucket {
 	case "messages":
@@ -83,7 +82,7 @@ func (t *tx) closeDamaged(x store.Damage) (done bool, err error) {
 		if x.ID != store.SettingPause { // see paused
 			done, err = t.aside(x)
 		}
-	default: // an open grant is none any more, a message in Slack is not the bot's any more, an absence is over
+	default: // an open grant no longer applies, a Slack message is no longer the bot's, an absence is over
 		done, err = t.aside(x)
 	}
 	if !done || err != nil {
@@ -112,7 +111,7 @@ func (t *tx) setAsideOf(bucket, id string) (of []string, done bool, err error) {
 	return s.SetAside(bucket, id)
 }
 
-// replaceMessage replaces a damaged message with one that nobody is given.
+// replaceMessage replaces a damaged message with an empty one that is left out of prompts.
 func (t *tx) replaceMessage(x store.Damage) (bool, error) {
 	if x.ID == "" || x.Seq == 0 {
 		return false, nil
@@ -121,9 +120,9 @@ func (t *tx) replaceMessage(x store.Damage) (bool, error) {
 	return true, t.PutMessage(m)
 }
 
-// proposedFacts are the facts of the record with which a chain begins; nil: it can't be read.
+// proposedFacts returns the facts of a chain's first record; nil if it can't be read.
 func (t *tx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
-	all, _ = t.Audit(chain) // what can be read of it
+	all, _ = t.Audit(chain) // the readable part
 	for _, a := range all {
 		if a.Kind == approvers.AuditProposed {
 			return a.Facts, all
@@ -250,7 +249,7 @@ func (t *tx) closeRun(id string) (bool, error) {
 		return false, err
 	}
 	if !found {
-		return true, t.ClearTimer(store.TimerRun, id) // an edit had replaced it, or nothing is known of it
+		return true, t.ClearTimer(store.TimerRun, id) // it was replaced by an edit, or its call is unknown
 	}
 	chain := call.Request
 	if chain == "" {
@@ -297,7 +296,7 @@ func (t *tx) closeRun(id string) (bool, error) {
 	return true, t.endRun(e, r, call)
 }
 
-// endRun writes an execution that nobody runs any more.
+// endRun writes an execution that will not run any more.
 func (t *tx) endRun(e approvers.Execution, r *approvers.Request, call store.Call) error {
 	if e.State == approvers.ExecutionNone {
 		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
@@ -440,7 +439,7 @@ func (t *tx) closeTurn(id string) (bool, error) {
 	return true, t.stop(turn, conv, turn.Halted, false)
 }
 
-// closeOpenCall ends what waits of a call whose turn can't go on. A run that has begun ends as it does.
+// closeOpenCall closes an open call whose turn can't continue. A run that has begun ends by itself.
 func (t *tx) closeOpenCall(c store.Call) error {
 	if c.Execution == "" {
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")

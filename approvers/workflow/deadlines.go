@@ -72,12 +72,12 @@ func (w *Workflow) Escalate(ctx context.Context, timer store.Timer) error {
 			}
 			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: t.notYet(after.EscalateAt)})
 		}
-		return t.apply(after, events) // also when nobody is left to tell: the cards must not promise it
+		return t.apply(after, events) // also if nobody is left to notify, because the cards must not announce an escalation
 	})
 }
 
-// notYet is when to look again at what was not due: at its time, or, where that has passed and the deadline too, soon.
-// It is the expiry's turn then.
+// notYet returns when to check again a timer that is not due yet: at its new time, or, if that has passed, after
+// maxGrace; the expiry ends the request meanwhile.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due

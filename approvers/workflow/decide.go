@@ -90,7 +90,7 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, []approver
 	m := t.move(c)
 	m.Took = decisionTime(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
-		return r, nil, denied // before anything is said of the arguments
+		return r, nil, denied // before the arguments are mentioned
 	}
 	switch c.Kind {
 	case approvers.Approve:

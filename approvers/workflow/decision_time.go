@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// decisionTime is how long people had before them what somebody decided on. A place may have shown it before its stage
-// came up: that does not count.
+// decisionTime returns how long the people of a stage could see a request before somebody decided it. The time before
+// the stage began does not count.
 func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	if shown.IsZero() {
 		return 0
@@ -16,11 +16,11 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	if r.StageAt.After(shown) {
 		shown = r.StageAt
 	}
-	return max(time.Millisecond, decided.Sub(shown)) // a click may come before it is recorded that Slack shows what was clicked
+	return max(time.Millisecond, decided.Sub(shown)) // the click may be recorded before the message that was clicked
 }
 
-// since says of each request that an outbox message shows since when it has shown these arguments: since now, if the
-// version before did not.
+// since sets, for each request that an outbox message shows, the time since when it has shown this digest: the time of
+// the previous version if that showed the same digest, otherwise now.
 func (t *tx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -28,7 +28,7 @@ func (t *tx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, e
 	var before store.Rendering
 	if s.Posts > 0 {
 		var err error
-		if before, err = t.Rendering(s.ID, s.Posts); ignoreNotFound(err) != nil { // a Home's may be erased
+		if before, err = t.Rendering(s.ID, s.Posts); ignoreNotFound(err) != nil { // a Home tab's versions may be erased
 			return nil, err
 		}
 	}

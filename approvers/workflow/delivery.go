@@ -14,11 +14,11 @@ import (
 // SentMessage is one version of an outbox message as it was sent to Slack.
 type SentMessage struct {
 	Body  []byte        // text and blocks as JSON
-	Shows []store.Shown // the requests that it showed; since when is found out here
+	Shows []store.Shown // the requests that it shows; Since is set when it is recorded
 }
 
-// Delivered records that Slack shows an outbox message: s as it was read, with Channel and TS set. Every posted version
-// is kept.
+// Delivered records that Slack shows an outbox message. s is the message as it was read, with Channel and TS set. Every
+// posted version is kept.
 func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	hash := hashOf(p.Body)
 	w.slack.saw(s.TS)
@@ -27,12 +27,12 @@ func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentM
 		if err != nil {
 			return err
 		}
-		lost := cur.Round != s.Round // Slack showed it for a moment: it has vanished since
+		lost := cur.Round != s.Round // the message has been lost since it was posted
 		moved := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
 			cur.Drafted = false
-			cur.Step = s.Step // of the heads: which one
+			cur.Step = s.Step // for OutboxHead: the number of the head
 			cur.Steps = s.Steps
 			if err := errors.Join(t.toldOf(cur), t.countAnswer(cur)); err != nil {
 				return err
@@ -48,7 +48,7 @@ func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentM
 		case cur.Revision == s.Revision:
 			cur.State = store.OutboxShown
 			err = t.shownAsWanted(cur)
-		default: // whatever became of it meanwhile: Slack takes what is meant for it
+		default: // the state changed while it was sent, so it is sent again
 			cur.State = store.OutboxWanted
 			err = t.showNow(cur)
 		}
@@ -64,7 +64,7 @@ func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentM
 		}
 		for _, one := range p.Shows {
 			if one.Request == "" {
-				continue // a run that nobody was asked about
+				continue // an execution without a request
 			}
 			facts := map[string]string{
 				"surface": string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
@@ -75,7 +75,7 @@ func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentM
 			if !moved {
 				continue
 			}
-			if err := t.linkCard(one.Request); err != nil { // the asker's thread and notices link to the card as soon as there is one
+			if err := t.linkCard(one.Request); err != nil { // the requester's thread and notices link to the card
 				return err
 			}
 		}
@@ -88,7 +88,7 @@ func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentM
 	})
 }
 
-// goneBefore finds out whether Slack has told that a message is gone before it was recorded that there is one.
+// goneBefore marks a message as lost if Slack reported its deletion before its delivery was recorded.
 func (t *tx) goneBefore(channel, ts string) error {
 	gone, err := t.deleted(channel, ts)
 	if err != nil || !gone {
@@ -97,17 +97,18 @@ func (t *tx) goneBefore(channel, ts string) error {
 	return t.lost(channel, ts)
 }
 
-// hashOf names one version of an outbox message.
+// hashOf returns the hash that identifies one version of an outbox message.
 func hashOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// Same reports whether Slack shows exactly this of an outbox message already. What has buttons is never the same: they
-// name their version.
+// Same reports whether Slack already shows exactly this body. It is never true for a message with buttons, because
+// buttons name their version.
 func Same(s store.OutboxMessage, body []byte) bool { return s.Hash != "" && s.Hash == hashOf(body) }
 
-// Unchanged records that nothing of what an outbox message shows has changed: s as it was read.
+// Unchanged records that an outbox message needs no edit, because it would look the same. s is the message as it was
+// read.
 func (w *Workflow) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -115,14 +116,14 @@ func (w *Workflow) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 			return err
 		}
 		if cur.Round != s.Round {
-			return nil // it has vanished since
+			return nil // the message has been lost since
 		}
 		cur.ShownRevision = s.Revision
 		return t.settled(cur, s.Revision)
 	})
 }
 
-// linkCard has the step of a request and what people were told of it shown again, if it still waits.
+// linkCard refreshes the step and the notices of a pending request, so that they link to its card.
 func (t *tx) linkCard(request string) error {
 	r, err := t.Request(request)
 	if err != nil || r.State != approvers.Pending {
@@ -150,8 +151,8 @@ func (t *tx) linkCard(request string) error {
 	return t.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// Expand turns an outbox message for a role or a group into one for each of its people who is not away, or for all
-// where everybody is. Nobody to show it to counts as unreachable.
+// Expand replaces an outbox message for a role or a group by one message for each member who is present, or for each
+// member if all are away. Without any members the message is unreachable.
 func (w *Workflow) Expand(ctx context.Context, surface string, users []string) error {
 	if len(users) == 0 {
 		return w.Unreachable(ctx, surface, "nobody there can be written to", "")
@@ -165,7 +166,7 @@ func (w *Workflow) Expand(ctx context.Context, surface string, users []string) e
 			return t.shownAsWanted(s)
 		}
 		told := users
-		if s.Note != store.NoteBreakGlass { // of that whoever is away is told too
+		if s.Note != store.NoteBreakGlass { // people who are away are told of break glass, too
 			if told, err = t.present(users); err != nil {
 				return err
 			}
@@ -183,7 +184,7 @@ func (w *Workflow) Expand(ctx context.Context, surface string, users []string) e
 	})
 }
 
-// copyFor makes one person's copy of an outbox message. Somebody in several of a stage's roles gets one card.
+// copyFor creates one person's copy of an outbox message. A person with several of a stage's roles gets one card.
 func (t *tx) copyFor(s store.OutboxMessage, user string) error {
 	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 	messages, err := t.OutboxMessagesOf(s.Ref)
@@ -198,8 +199,8 @@ func (t *tx) copyFor(s store.OutboxMessage, user string) error {
 	return t.newOutboxMessage(one)
 }
 
-// Removed records that an outbox message whose time is over is not shown any more: s as it was read. One that has
-// something to show since is posted anew.
+// Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If it has
+// changed since, it is posted again.
 func (w *Workflow) Removed(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "removed", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -224,9 +225,9 @@ func (w *Workflow) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Unreachable gives an outbox message up that Slack refused for good. It is shown elsewhere where that helps, and the
-// operator is told. lost is the place that the bot lost, if that is the cause; empty: it is another. Of a place the
-// operator is told once, until the bot is back.
+// Unreachable gives up an outbox message that Slack refused permanently. Where possible it is sent to other addresses,
+// and the operator is told. lost names the channel if the cause is that the bot lost it; the operator is then told once
+// per channel, until the bot is back in it.
 func (w *Workflow) Unreachable(ctx context.Context, surface, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(surface)
@@ -245,7 +246,7 @@ func (w *Workflow) Unreachable(ctx context.Context, surface, cause, lost string)
 			if s.ReplacedTS == "" {
 				return t.shownAsWanted(s)
 			}
-			s.ReplacedTS = "" // it is deleted, or stays
+			s.ReplacedTS = "" // the deletion of the replaced message was tried
 			return errors.Join(t.PutOutboxMessage(s), t.shownAsWanted(s))
 		}
 		if lost != "" {

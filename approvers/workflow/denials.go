@@ -13,13 +13,13 @@ import (
 // denialsKept is how many denials of one person, for one reason and in one chain, have a record each.
 const denialsKept = 5
 
-// factTimes is the fact of a denial that stands for several: how many they were at least.
+// factTimes is the fact of a denial record that stands for several attempts: their number so far.
 const factTimes = "times"
 
 // denial is a kind of denied attempt.
 type denial struct{ chain, actor, user, what, code string }
 
-// denials count attempts since the process began. The history has what came before.
+// denials counts attempts since the process started. The history has the earlier ones.
 type denials struct {
 	mu    sync.Mutex
 	times map[denial]int
@@ -35,7 +35,7 @@ func (d *denials) known(x denial) (int, bool) {
 	return n, known
 }
 
-// came counts committed attempts.
+// came stores the counts of committed attempts.
 func (d *denials) came(all map[denial]int) {
 	if len(all) == 0 {
 		return
@@ -73,7 +73,7 @@ func powerOfTen(n int) bool {
 	return n == 1
 }
 
-// denialsIn is how many attempts of a kind a chain knows of.
+// denialsIn counts the attempts of a kind that a chain records.
 func (t *tx) denialsIn(x denial) (int, error) {
 	records, err := t.Audit(x.chain)
 	if err != nil {

@@ -2,55 +2,55 @@
 // transaction of the store: state, audit records, timers and outbox messages change together or not at all.
 //
 // The callers are clicks and messages from Slack (package bot), the model (package agent), timers (package store/jobs)
-// and the command line. The package knows neither Slack nor a model. It promises the invariants of the design: nothing
-// is lost after Receive, two clicks have one winner, a tool with effects runs at most once, every tool call gets exactly
-// one result, and the audit is complete. It never waits: what is to be done later is a timer, and a process may stop at
+// and the command line. The package knows neither Slack nor a model. It guarantees the invariants of the design:
+// nothing is lost after Receive, two clicks have one winner, a tool with effects runs at most once, every tool call gets
+// exactly one result, and the audit is complete. It never waits: work for later is a timer, and a process may stop at
 // any instruction.
 //
 // # Concepts
 //
-// A conversation is one Slack thread. A message in it starts a turn, or waits until the turn under way ends. A turn
-// consists of steps: the model is called, and what it asks for are the step's calls. Each call has an execution, the
-// exact bytes that may run. A call that people must allow also has a request, which goes through the stages of its plan.
-// What Slack must show of all that is an outbox message, rendered from the state when it is posted.
+// A conversation is one Slack thread. A message in it starts a turn, or waits until the current turn ends. A turn
+// consists of steps: in each the model is called, and the tools that it requests are the step's calls. Each call has an
+// execution, the exact bytes that may run. A call that people must approve also has a request, which goes through the
+// stages of its plan. Everything that Slack must show is an outbox message, rendered from the state when it is posted.
 //
 // # Keys
 //
 //   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own (id.go). A
 //     record names the one that it belongs to: a call its turn, a request and an execution their call.
-//   - An audit chain has the id of its request, or of the execution or the call where nobody is asked. A grant's chain
-//     is "grant:" and its id; what concerns everything is in approvers.InstallationChain.
+//   - An audit chain has the id of its request, or of the execution or the call if nobody is asked. A grant's chain is
+//     "grant:" and its id. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is named by its kind and its Ref, one of these ids. See store.TimerKind.
 //   - An outbox message is addressed to a place: "conversation:", "channel:", "user:", "role:" or "group:" and a name
 //     (outbox.go).
-//   - An inbox row has the id of Slack's delivery, so that a delivery that comes again changes nothing.
+//   - An inbox row has the id of Slack's delivery, so that a repeated delivery changes nothing.
 //
 // # The life of a call
 //
 //	Receive         the delivery is durable; Slack is acknowledged after that
 //	ReceiveMessage  the message starts a turn, or waits
-//	Begin           a model call is due; Propose writes what the model asks for, Answer ends the turn
-//	Propose         plans each call: it may run (a timer), people must allow it (a request), or it is refused
-//	Decide          one person's decision: a transition of approvers, and what follows from its events
+//	Begin           a model call is due; Propose stores the calls of its answer, or Answer ends the turn
+//	Propose         plans each call: it may run (a timer), people must approve it (a request), or it is refused
+//	Decide          one person's decision: a transition of approvers, and the consequences of its events
 //	Claim           consumes the approval and makes executing durable, before the tool is called
 //	Finish          records the result; when all calls of a step have one, the model is called again
 //
-// Escalate, Remind, ResolveAvailability and Expire are the same for silence. Withdraw, Revoke, Overrule and Halt end
-// things early. Recover, LeaveUnknown, Report and RetryUnknown deal with runs whose process stopped.
+// If nobody decides, Remind, Escalate, ResolveAvailability and Expire act instead. Withdraw, Revoke, Overrule and Halt
+// end a call early. Recover, LeaveUnknown, Report and RetryUnknown handle runs whose process stopped.
 //
-// # What follows from a transition
+// # Consequences of a transition
 //
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and hands
 // the events on, in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit (apply_audit.go),
-// counters (apply_counts.go), messages and cards (apply_outbox.go), and at last the turn, which may go on with the
+// counters (apply_counts.go), messages and cards (apply_outbox.go), and at last the turn, which may continue with the
 // call's result. To add a consequence, add it to one of these; TestWhatFollowsFromAnEvent lists them for each event.
 //
 // # Transactions
 //
-// A use case runs in update, with a tx: the store's transaction with the time and the policy that hold for all of it.
-// The store may run it more than once, so it does no I/O and writes to nothing outside of the tx. What must happen with
-// the commit and not before is collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
+// A use case runs in update, with a tx: the store's transaction with one time and one policy. The store may run it more
+// than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
+// collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
 //
-// What only reads is a view (view*.go, home.go, pending_items.go, report.go): it returns plain values from one snapshot
-// of the store.
+// Code that only reads is a view (view*.go, home.go, pending_items.go, report.go): it returns plain values from one
+// snapshot of the store.
 package workflow

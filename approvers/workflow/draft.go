@@ -8,10 +8,10 @@ import (
 	"countersign/store"
 )
 
-// Draft is what Slack may show of a step while the model still writes it. It is no state: nothing waits for it, it has
-// no timer, and what stands in it counts for nothing. It is made before anything is posted, so that whatever becomes of
-// the process its message is found again; and what the step becomes takes it over: its answer, its calls, or the
-// sentence with which the turn stops. ErrNotDue: the turn is not at the step any more.
+// Draft returns the outbox message in which Slack may show a step while the model still writes it, and creates it if
+// necessary. A draft is not state: it has no timer, nothing waits for it, and its text has no effect. It is stored
+// before anything is posted, so that its message is found again after a crash. The outcome of the step takes it over:
+// the answer, the calls, or the sentence with which the turn stops. ErrNotDue means that the turn has left the step.
 func (w *Workflow) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c
@@ -38,7 +38,8 @@ func (w *Workflow) Draft(ctx context.Context, turn string, step int) (s store.Ou
 	return s, conv, who, err
 }
 
-// Drafted records where Slack shows a draft, and what of it: s as it was read, with Channel and TS set.
+// Drafted records where Slack shows a draft, and the text that it shows. s is the message as it was read, with Channel
+// and TS set.
 func (w *Workflow) Drafted(ctx context.Context, s store.OutboxMessage, said string) error {
 	w.slack.saw(s.TS)
 	return w.update(ctx, "drafted", func(t *tx) error {
@@ -49,7 +50,7 @@ func (w *Workflow) Drafted(ctx context.Context, s store.OutboxMessage, said stri
 		posted := cur.TS == ""
 		cur.Channel, cur.TS = s.Channel, s.TS
 		if cur.DraftText = said; cur.Kind == store.OutboxAnswer || cur.Kind == store.OutboxStep {
-			cur.DraftText = "" // its words are the message's by now
+			cur.DraftText = "" // the message itself has the text now
 		}
 		if err := t.PutOutboxMessage(cur); err != nil || !posted {
 			return err
@@ -69,7 +70,7 @@ func (t *tx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	return store.OutboxMessage{}, false, err
 }
 
-// wantDrafted has something shown that a step became: in place of its draft, where there is one.
+// wantDrafted shows the outcome of a step, in place of the step's draft if there is one.
 func (t *tx) wantDrafted(s store.OutboxMessage) error {
 	draft, there, err := t.draftOf(s.Ref)
 	if err != nil {

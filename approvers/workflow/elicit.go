@@ -29,11 +29,11 @@ var (
 // Elicitation is a run's question to the person who asked.
 type Elicitation struct {
 	From, Text string
-	Schema     json.RawMessage // of the form; nil: there is an address to visit
+	Schema     json.RawMessage // of the form; nil: the person visits URL instead
 	URL        string
 }
 
-// elicitationsUnderWay are the runs of this process that wait for answers, by elicitation.
+// elicitationsUnderWay holds the runs of this process that wait for answers, by elicitation.
 type elicitationsUnderWay struct {
 	mu sync.Mutex
 	by map[string]chan struct{}
@@ -54,7 +54,7 @@ func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) 
 	return done, true
 }
 
-// end wakes the runs that wait for some of them, or have given up.
+// end ends the wait of the named elicitations, if a run waits for them.
 func (w *elicitationsUnderWay) end(ids ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,8 @@ func (t *tx) elicit(id, execution string, ask Elicitation) error {
 	return t.changedStep(e)
 }
 
-// lease says until when a run that is under way counts as one: its own timeout begins after what it waits for.
+// lease sets how long a run that waits for something counts as under way: until from, plus the tool's timeout and the
+// lease.
 func (t *tx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
@@ -156,8 +157,7 @@ func (t *tx) lease(e approvers.Execution, from time.Time) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now})
 }
 
-// Respond is the answer to an elicitation by the person who was asked: with the values of its form, or none for an
-// address that they visited.
+// Respond records the answer of the person who was asked: the values of the form, or none if they visited an address.
 func (w *Workflow) Respond(ctx context.Context, c Click, values json.RawMessage) error {
 	return w.reply(ctx, "answer elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		if q.Schema != nil {
@@ -171,7 +171,7 @@ func (w *Workflow) Respond(ctx context.Context, c Click, values json.RawMessage)
 	})
 }
 
-// Decline is the refusal of the person who was asked to answer an elicitation.
+// Decline records that the person who was asked refuses to answer.
 func (w *Workflow) Decline(ctx context.Context, c Click) error {
 	return w.reply(ctx, "decline elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		return q.Decline(c.Who, c.At, t.now)
@@ -192,7 +192,7 @@ func (w *Workflow) reply(ctx context.Context, what string, c Click, move func(*t
 		if err != nil {
 			return nil, err
 		}
-		if q.State == approvers.ElicitationOpen && q.Owner != w.owner { // nobody waits for it: its process has stopped
+		if q.State == approvers.ElicitationOpen && q.Owner != w.owner { // nobody waits for it, because its process has stopped
 			cancelled := q.Cancel(whyStopped, t.now)
 			if err := t.endElicitation(q, cancelled); err != nil {
 				return nil, err
@@ -222,8 +222,7 @@ const (
 	whyHalted  = "the agent was stopped"
 )
 
-// endElicitation writes an elicitation that ended, with everything that follows from it. One that had ended before
-// stays as it was.
+// endElicitation writes an elicitation that ended, and the consequences. One that had ended before stays unchanged.
 func (t *tx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
 	if before.State != approvers.ElicitationOpen || after.State == before.State {
 		return nil
@@ -260,7 +259,7 @@ func (t *tx) endElicitation(before, after approvers.Elicitation, by ...approvers
 	return t.changedStep(e)
 }
 
-// cancelElicitations ends what a run asked and nobody has answered.
+// cancelElicitations cancels the open elicitations of a run.
 func (t *tx) cancelElicitations(execution, why string) error {
 	list, err := t.Elicitations(execution)
 	if err != nil {
@@ -274,7 +273,7 @@ func (t *tx) cancelElicitations(execution, why string) error {
 	return nil
 }
 
-// cancelAll ends everything that runs have asked and nobody has answered.
+// cancelAll cancels all open elicitations.
 func (t *tx) cancelAll(why string) error {
 	timers, err := t.Timers(store.TimerElicit, mostRuns)
 	if err != nil {
@@ -292,8 +291,8 @@ func (t *tx) cancelAll(why string) error {
 	return nil
 }
 
-// LapseElicitation gives up on what a run asked and nobody answered in time. Answers that were received before the
-// deadline are handled first.
+// LapseElicitation expires an elicitation that nobody answered in time. Answers received before the deadline are
+// handled first.
 func (w *Workflow) LapseElicitation(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse elicitation", func(t *tx) error {
 		q, err := t.Elicitation(timer.Ref)

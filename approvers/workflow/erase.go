@@ -10,21 +10,22 @@ import (
 	"countersign/store"
 )
 
-// ErrNotOver says that something of what should be erased is still under way.
+// ErrNotOver means that a part of what is to be erased is still under way.
 var ErrNotOver = errors.New("it is not over yet")
 
-// Erased says what was erased.
+// Erased counts what was erased.
 type Erased struct {
-	Payloads   int // texts that belonged to audit records
+	Payloads   int // texts of audit records
 	Renderings int // posted versions of cards
-	Files      int // that its runs brought back
-	Chains     int // of the history that had something of it
+	Files      int // files of its runs
+	Chains     int // audit chains that had texts of it
 }
 
-// Erase erases what people and the model wrote about a call, and what people were shown of it: the texts beside its
-// chain's records, the posted versions of its cards, and what the request, its executions and the call hold. Who
-// decided what, when, and over which digest stays. The chain is a request's, or an execution's or a call's where nobody
-// was asked. Whatever was shown together with it must be over, too. The messages of its conversation stay.
+// Erase erases what people and the model wrote about a call, and what people were shown of it: the texts of its chain's
+// records, the posted versions of its cards, and the texts in the request, its executions and the call. Who decided,
+// what they decided, when, and over which digest, stays. The chain is that of a request, or of an execution or a call
+// if nobody was asked. Requests that were shown together with it must be over, too. The messages of its conversation
+// stay.
 func (w *Workflow) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -38,7 +39,7 @@ func (w *Workflow) Erase(ctx context.Context, chain string, who approvers.Person
 	return done, err
 }
 
-// erasing is what belongs to a call, as far as it is still there.
+// erasing holds the records of a call, as far as they still exist.
 type erasing struct {
 	*tx
 	chain, reason string
@@ -46,12 +47,12 @@ type erasing struct {
 	request       *approvers.Request
 	runs          []approvers.Execution
 	call          *store.Call
-	hashes        map[string]bool // of the renderings that showed it
-	beside        map[string]bool // requests that were shown with it
+	hashes        map[string]bool // hashes of the renderings that showed it
+	beside        map[string]bool // requests that were shown together with it
 	done          Erased
 }
 
-// find reads what the chain is about, and makes sure that it is over.
+// find reads the records of the chain, and checks that they are over.
 func (e *erasing) find() error {
 	if _, err := e.AuditHead(e.chain); err != nil {
 		return err
@@ -69,7 +70,7 @@ func (e *erasing) find() error {
 	}
 	c, err := e.Call(call)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // its conversation was erased before, or it is a chain of another kind
+		return nil // its conversation was erased before, or the chain is of another kind
 	}
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (e *erasing) find() error {
 	return e.over()
 }
 
-// over makes sure that nothing of it is under way.
+// over checks that nothing of the call is under way.
 func (e *erasing) over() error {
 	conversation, err := e.Conversation(e.call.Conversation)
 	switch {
@@ -122,7 +123,8 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// homes erases what Home tabs showed of it, which is what they all showed: people see at once what they show now.
+// homes erases the versions of all Home tabs, because any of them may have shown the call. The tabs are rendered anew
+// at once.
 func (e *erasing) homes() error {
 	return e.eachHome(func(s store.OutboxMessage) error {
 		n, err := e.EraseRenderings(s.ID, 0)
@@ -137,7 +139,7 @@ func (e *erasing) homes() error {
 	})
 }
 
-// outboxMessages erases the posted versions of everything that showed it.
+// outboxMessages erases the posted versions of every message that showed the call.
 func (e *erasing) outboxMessages() error {
 	refs := []string{e.chain}
 	if e.call != nil {
@@ -160,7 +162,7 @@ func (e *erasing) outboxMessages() error {
 		}
 		for _, s := range list {
 			if e.call != nil && ref == e.call.Turn && s.Step != e.call.Step && !slices.Contains(s.Steps, e.call.Step) {
-				continue // another step of the turn, or its answer, which does not tell of it
+				continue // another step of the turn, or an answer that does not describe the call
 			}
 			if err := e.outboxMessage(s); err != nil {
 				return err
@@ -202,7 +204,7 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases texts beside a chain's records, all or those of some, and records it there.
+// payloads erases the texts of a chain's records, all or only some, and records the erasure in the chain.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
 	if err != nil || len(seqs) == 0 {
@@ -217,7 +219,7 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
 }
 
-// shownBeside erases, from the chain of a request that was on the same cards, what those cards showed.
+// shownBeside erases, from the chain of another request on the same cards, the texts of those cards.
 func (e *erasing) shownBeside(chain string) error {
 	records, err := e.Audit(chain)
 	if err != nil {
@@ -235,7 +237,7 @@ func (e *erasing) shownBeside(chain string) error {
 	return e.payloads(chain, seqs)
 }
 
-// records takes the words out of the records themselves.
+// records erases the texts in the request, the executions and the call.
 func (e *erasing) records() error {
 	if e.request != nil {
 		if err := e.PutRequest(e.request.Erase()); err != nil {
@@ -261,10 +263,10 @@ func (e *erasing) records() error {
 	return e.PutCall(c)
 }
 
-// erasedResult is what the model is given from then on, where it is given the conversation so far.
+// erasedResult is the call's result in later prompts to the model.
 const erasedResult = `{"status":"erased"}`
 
-// attachments erases what a run brought back beside its text, and what it asked and was told meanwhile.
+// attachments erases the files of a run, and its elicitations with their answers.
 func (e *erasing) attachments(execution string) error {
 	n, err := e.EraseFiles(execution)
 	if err != nil {

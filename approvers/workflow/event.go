@@ -7,29 +7,28 @@ import (
 	"countersign/store"
 )
 
-// Event is something that became true, for whoever counts such things. Exactly one of Decision, Ended, Ran and Answer
-// is set.
+// Event is something that happened, for metrics. Exactly one of Decision, Ended, Ran and Answer is set.
 type Event struct {
 	Tool     string
 	Decision *approvers.Decision      // somebody decided
-	Ended    approvers.State          // a request came to an end
-	Ran      approvers.ExecutionState // a run came to an end: succeeded, failed, or unknown
+	Ended    approvers.State          // a request ended
+	Ran      approvers.ExecutionState // a run ended: succeeded, failed, or unknown
 	Answer   *AnswerShown             // Slack shows an answer, or the sentence with which a turn stopped
 }
 
-// AnswerShown is how long those who asked waited for what became of it.
+// AnswerShown is how long the requesters waited for an answer.
 type AnswerShown struct {
-	SinceEnd time.Duration // since the turn ended, which is how long Slack took
-	SinceRun time.Duration // since the turn's last run was recorded; zero: it ran nothing
+	SinceEnd time.Duration // since the turn ended: the time that Slack took
+	SinceRun time.Duration // since the turn's last run was recorded; zero: it had no runs
 }
 
-// countAnswer notes that Slack shows an answer for the first time.
+// countAnswer counts an answer that Slack shows for the first time.
 func (t *tx) countAnswer(s store.OutboxMessage) error {
 	if s.Kind != store.OutboxAnswer && s.Kind != store.OutboxProblem || s.Posts > 0 {
 		return nil
 	}
 	turn, err := t.Turn(s.Ref)
-	if err != nil || turn.EndedAt.IsZero() { // it is tried again by now
+	if err != nil || turn.EndedAt.IsZero() { // it was tried again meanwhile
 		return err
 	}
 	calls, err := t.Calls(turn.ID)
@@ -54,12 +53,12 @@ func (t *tx) countAnswer(s store.OutboxMessage) error {
 	return nil
 }
 
-// countRun notes that a run came to an end.
+// countRun counts a run that ended.
 func (t *tx) countRun(e approvers.Execution) {
 	t.events = append(t.events, Event{Tool: e.Tool, Ran: e.State})
 }
 
-// tell hands a transaction's events on, when they are true.
+// tell passes the events of a committed transaction to the counters.
 func (w *Workflow) tell(events []Event) {
 	if w.Count == nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"countersign/store"
 )
 
-// FeedbackCounts count what people thought of an agent's answers: of each person's opinion of an answer the last one.
+// FeedbackCounts counts people's opinions of an agent's answers. Each person has one opinion of an answer: the last.
 type FeedbackCounts struct {
 	Good int `json:"good"`
 	Poor int `json:"poor"`
 }
 
-// AddFeedback records what a person thought of the answer that ended a turn. Whoever may ask the agent can say so, and
-// change their mind.
+// AddFeedback records a person's opinion of the answer that ended a turn. Everyone who may use the agent can give one,
+// and change it.
 func (w *Workflow) AddFeedback(ctx context.Context, c Click, good bool) error {
 	return w.click(ctx, "rate", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.askersTurn(c)
@@ -32,7 +32,7 @@ func (w *Workflow) AddFeedback(ctx context.Context, c Click, good bool) error {
 		case !ok:
 			return &approvers.Denied{Code: approvers.DeniedFull}, nil
 		case before != nil && *before == good:
-			return nil, nil // a click that comes twice
+			return nil, nil // a repeated click
 		}
 		if err := t.PutTurn(rated); err != nil {
 			return nil, err
@@ -41,7 +41,7 @@ func (w *Workflow) AddFeedback(ctx context.Context, c Click, good bool) error {
 	})
 }
 
-// countFeedback counts an opinion in place of the one before it.
+// countFeedback counts an opinion in place of the person's earlier one.
 func (t *tx) countFeedback(agent string, before *bool, good bool) error {
 	r, s, err := feedbackKey(t, agent)
 	if err != nil {
@@ -75,7 +75,7 @@ func feedbackKey(r store.Reader, agent string) (out FeedbackCounts, s store.Sett
 	return out, s, json.Unmarshal(s.Value, &out)
 }
 
-// Feedback reads what people thought of the answers of the policy's agents, by the agent's name.
+// Feedback returns the opinions of the answers of the policy's agents, by the agent's name.
 func (w *Workflow) Feedback(ctx context.Context) (map[string]FeedbackCounts, error) {
 	out := map[string]FeedbackCounts{}
 	err := w.Store.View(ctx, func(r store.Reader) error {

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Finish records what a tool answered, and hands it to the model. Files are kept with it, and shown to the people in
-// the thread; so is a result that its card can't show whole.
+// Finish records a tool's result, and gives it to the model. Its files are stored and shown in the thread. A result
+// that is too long for its card becomes a file, too.
 func (w *Workflow) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -35,7 +35,7 @@ func (w *Workflow) Finish(ctx context.Context, execution string, ok bool, result
 	})
 }
 
-// Unrun records that an execution was not run after all, and why: nothing was done.
+// Unrun records that a claimed execution did not run, and why. Nothing was done.
 func (w *Workflow) Unrun(ctx context.Context, execution, why string) error {
 	return w.update(ctx, "unrun", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -49,7 +49,7 @@ func (w *Workflow) Unrun(ctx context.Context, execution, why string) error {
 	})
 }
 
-// finished writes an execution that ended, with everything that follows from it.
+// finished writes an execution that ended, and the consequences.
 func (t *tx) finished(e approvers.Execution) error {
 	if err := t.cancelElicitations(e.ID, whyOver); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (t *tx) finished(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// returnResult hands the outcome of a run to the model and has it shown.
+// returnResult gives the outcome of a run to the model, and refreshes what shows it.
 func (t *tx) returnResult(e approvers.Execution) error {
 	var request *approvers.Request
 	if e.Request != "" {
@@ -91,7 +91,7 @@ func (t *tx) returnResult(e approvers.Execution) error {
 	return t.giveResult(call, outcome, text)
 }
 
-// changedStep has everything that shows an execution shown again.
+// changedStep refreshes every message that shows an execution.
 func (t *tx) changedStep(e approvers.Execution) error {
 	call, err := t.Call(e.Call)
 	if err != nil {

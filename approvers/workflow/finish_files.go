@@ -10,21 +10,21 @@ import (
 	"countersign/store"
 )
 
-// File is something that a run brought back beside what the model is told.
+// File is a part of a run's result that is kept beside the text for the model.
 type File struct {
 	Name  string // as people should read it
 	Type  string // the media type
 	Data  []byte
-	Whole bool // it is the whole of the result, of which the model is given the beginning
+	Whole bool // it holds the whole result; the model gets only its beginning
 }
 
-// CardResult is how many characters of a result a card shows.
+// CardResult is the number of a result's characters that a card shows.
 const CardResult = 600
 
-// cutOnCard reports whether a card shows a part of a result only.
+// cutOnCard reports whether a result is too long for its card.
 func cutOnCard(result string) bool { return utf8.RuneCountInString(result) > CardResult }
 
-// WholeName is what the file with the whole of a tool's result is called.
+// WholeName returns the name of the file that holds a tool's whole result.
 func WholeName(tool, result string) string {
 	if json.Valid([]byte(result)) {
 		return tool + "-result.json"
@@ -32,8 +32,7 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named are files as they are stored, each with its hash. It is done before the transaction, which may run more than
-// once.
+// named converts files to rows with hashes. It runs before the transaction, because that may run more than once.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {
@@ -45,8 +44,7 @@ func named(execution string, files []File) []store.File {
 	return out
 }
 
-// keepFiles writes what a run brought back, and has it shown to the people in its thread. A result that its card can't
-// show whole is one of them.
+// keepFiles stores the files of a run, and shows them in its thread.
 func (t *tx) keepFiles(e approvers.Execution, rows []store.File, files []File) error {
 	for i, row := range rows {
 		row.At = t.now

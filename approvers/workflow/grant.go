@@ -11,8 +11,7 @@ import (
 	"countersign/store"
 )
 
-// GrantMore approves a request and allows more calls like it, in one transaction and by one decision over what was
-// shown.
+// GrantMore approves a request and grants more calls like it, by one decision and in one transaction.
 func (w *Workflow) GrantMore(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
@@ -31,8 +30,8 @@ func (w *Workflow) GrantMore(ctx context.Context, c Click, a approvers.Allowance
 	})
 }
 
-// give puts a grant into force that was given on a card. Everybody in the conversation sees it, and its giver has a
-// copy to take it back from.
+// give puts a grant into force that was given on a card. The conversation sees it, and its owner gets a copy with a
+// button to revoke it.
 func (t *tx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -50,7 +49,7 @@ func (t *tx) give(g approvers.Grant) error {
 	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: toUser + g.By.User()})
 }
 
-// replaceLike ends the grants whose place a new one takes.
+// replaceLike ends the grants that a new one replaces.
 func (t *tx) replaceLike(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {
@@ -68,8 +67,8 @@ func (t *tx) replaceLike(g approvers.Grant) error {
 	return nil
 }
 
-// applyGrant writes a grant that moved, and everything that follows from it: its timer, the record in its own chain,
-// and what Slack shows of it. Every change of a grant goes through here.
+// applyGrant writes a changed grant, and the consequences: its timer, the record in its own chain, and what Slack shows
+// of it. Every change of a grant goes through applyGrant.
 func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, more map[string]string) error {
 	if err := t.PutGrant(g); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, 
 	}
 	maps.Copy(facts, more)
 	var body any
-	if g.Version == 0 { // what it is, once: a grant's bounds never change
+	if g.Version == 0 { // once, because a grant's bounds never change
 		body = map[string]any{"bounds": g.Bounds, "args": g.Args}
 	}
 	if err := t.audit(grantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {
@@ -99,11 +98,11 @@ func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, 
 	return t.changedRef(g.ID)
 }
 
-// grantChain names the audit chain of a grant.
+// grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant runs one person's act on a grant: move returns the grant as it is afterwards, or why it was denied. A denial
-// is recorded in the grant's chain. It returns the grant as it is then.
+// onGrant handles one person's click on a grant. move returns the grant after it, or why it was denied. A denial is
+// recorded in the grant's chain. onGrant returns the grant as it is afterwards.
 func (w *Workflow) onGrant(ctx context.Context, what string, c Click, move func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -125,14 +124,14 @@ func (w *Workflow) onGrant(ctx context.Context, what string, c Click, move func(
 	return out, err
 }
 
-// RevokeGrant takes a grant back. What is running already is not stopped.
+// RevokeGrant ends a grant. It does not stop a run that has begun.
 func (w *Workflow) RevokeGrant(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "revoked", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Revoke(t.deciding(), c.Who)
 	})
 }
 
-// AcceptGrant takes up a grant that the bot offered. DeclineGrant ends the offer.
+// AcceptGrant puts a grant into force that the bot offered.
 func (w *Workflow) AcceptGrant(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Accept(t.deciding(), t.move(c), t.hash(g.Tool))
@@ -146,7 +145,7 @@ func (w *Workflow) DeclineGrant(ctx context.Context, c Click) (approvers.Grant, 
 	})
 }
 
-// hash is that of a tool's definition as it is now; "" for a tool that there is no more, or that nobody may call.
+// hash returns the hash of a tool's current definition; "" if the tool does not exist any more, or is blocked.
 func (t *tx) hash(tool string) string { return t.w.hash(tool) }
 
 func (w *Workflow) hash(tool string) string {
@@ -157,7 +156,7 @@ func (w *Workflow) hash(tool string) string {
 	return known.Hash
 }
 
-// LapseGrant ends a grant, or an offer of one, whose time is over. Answers to an offer that were received before that
+// LapseGrant ends a grant, or the offer of one, when its time is over. Answers to an offer that were received in time
 // are handled first.
 func (w *Workflow) LapseGrant(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {

@@ -8,11 +8,12 @@ import (
 	"countersign/store"
 )
 
-// grantOwners are those who gave grants, as Slack knows them now, by grant.
+// grantOwners holds, by grant, the people who gave it, as Slack knows them now.
 type grantOwners map[string]approvers.Identity
 
-// grantOwners asks Slack about those whose grants an execution could use, before the transaction that uses one.
-// Somebody about whom Slack can't be asked is left out: their grants admit nothing then, and people are asked.
+// grantOwners asks Slack about the owners of the grants that an execution could use, before the transaction that uses
+// one. If Slack can't be asked about an owner, the owner is left out: their grants allow nothing then, and people are
+// asked.
 func (w *Workflow) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -42,8 +43,8 @@ func (w *Workflow) grantOwners(ctx context.Context, execution string) (grantOwne
 	return known, err
 }
 
-// expectGrant finds the grant that a call may run under, where people would be asked otherwise; "" for none. It is
-// looked at again when the call is to run: only then is a use of it taken.
+// expectGrant finds a grant that allows a call for which people would be asked otherwise; "" if there is none. The
+// grant is checked again, and used, only when the call is about to run.
 func (t *tx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -57,8 +58,8 @@ func (t *tx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers
 	return "", nil
 }
 
-// useGrant takes a use of a grant for a call about which people would be asked, if there is one that admits it now and
-// whose giver still stands behind it. It reports false where people have to be asked.
+// useGrant uses a grant for a call, if one allows it now and its owner still has the authority. It returns false if
+// people have to be asked.
 func (t *tx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil || len(open) == 0 {
@@ -86,8 +87,8 @@ func (t *tx) useGrant(e *approvers.Execution, r approvers.Request, args map[stri
 	return false, nil
 }
 
-// aboveCap reports whether approving one more request of somebody who asks would take a typed value. A grant does not
-// stand for that: so many requests are looked at one by one.
+// aboveCap reports whether one more request of these requesters would exceed the policy's cap, so that approving it
+// needs a typed value. Grants are not used then: people look at each of so many requests.
 func (t *tx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {

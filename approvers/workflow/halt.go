@@ -8,8 +8,8 @@ import (
 )
 
 // halt ends the contexts of handlers when everything is paused, and those of one turn when somebody stops it. A handler
-// has its context before it claims anything: whatever it began before that was committed is ended by it, and whatever
-// it begins later finds the pause or the stop in its own transaction.
+// enters before it claims anything. So either it began before the pause or the stop was committed, and its context
+// ends, or its own transaction finds the pause or the stop.
 type halt struct {
 	mu    sync.Mutex
 	n     int
@@ -28,20 +28,20 @@ type handled struct {
 	ref  string
 }
 
-// halted are the kinds of timer whose handlers a pause ends.
+// halted has the kinds of timer whose handlers a pause ends.
 var halted = map[store.TimerKind]bool{store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true}
 
-// interruption is why a context was ended from outside, once it was.
+// interruption says whether a context was interrupted, and why.
 type interruption struct {
 	done  chan struct{}
 	cause error
 }
 
-// interruptionKey is the key of the interruption that Interruptible's contexts have.
+// interruptionKey is the context key of an interruption.
 type interruptionKey struct{}
 
-// Interruptible makes a context that can be ended with a cause: ErrPaused, or ErrStopped. done has to be called when
-// nothing is done with it any more.
+// Interruptible returns a context that can be ended with a cause: ErrPaused or ErrStopped. done must be called when the
+// context is no longer used.
 func Interruptible(ctx context.Context) (inner context.Context, interrupt func(cause error), done func()) {
 	i := &interruption{done: make(chan struct{})}
 	inner, cancel := context.WithCancelCause(context.WithValue(ctx, interruptionKey{}, i))
@@ -55,8 +55,8 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 	}, func() { cancel(nil) }
 }
 
-// Interrupted is closed by the interruption of a context that Interruptible made, also when the context had ended
-// before: a tool that is given some time while the process stops has to hear of it, too. It is nil for any other
+// Interrupted returns a channel that is closed when a context of Interruptible is interrupted, even if the context had
+// already ended: while the process stops, a tool that is given more time must still notice. It is nil for any other
 // context.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
@@ -65,7 +65,7 @@ func Interrupted(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// InterruptedBy is the cause with which a context was interrupted; nil if it was not.
+// InterruptedBy returns the cause of a context's interruption; nil if it was not interrupted.
 func InterruptedBy(ctx context.Context) error {
 	i, ok := ctx.Value(interruptionKey{}).(*interruption)
 	if !ok {
@@ -79,7 +79,7 @@ func InterruptedBy(ctx context.Context) error {
 	}
 }
 
-// enter makes the context of a handler. leave has to be called when it is done.
+// enter creates the context of a handler. leave must be called when the handler returns.
 func (h *halt) enter(ctx context.Context, t store.Timer) (inner context.Context, leave func()) {
 	if !halted[t.Kind] {
 		return ctx, func() {}
@@ -98,7 +98,7 @@ func (h *halt) enter(ctx context.Context, t store.Timer) (inner context.Context,
 	}
 }
 
-// now ends everything that is under way.
+// now interrupts all handlers.
 func (h *halt) now() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *halt) now() {
 	}
 }
 
-// these ends the handlers of some timers.
+// these interrupts the handlers of some timers.
 func (h *halt) these(what map[handled]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

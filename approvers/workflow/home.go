@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// homeWatched is how long a Home tab follows what changes after somebody looked at it. Then it is shown without
-	// buttons: nobody looks, and no button of what is over may stay there.
+	// homeWatched is how long a Home tab follows changes after somebody looked at it. Then it is shown without buttons,
+	// because nobody looks and a button for something that is over must not stay.
 	homeWatched = 30 * time.Minute
-	// homeInterval is how often Home tabs follow what changes, at most; whatever changes meanwhile is shown together.
+	// homeInterval is the shortest time between two updates of the Home tabs. Changes within it are shown together.
 	homeInterval = time.Second
-	// homeShare is added to it for each Home tab that is looked at, so that drawing them never takes more than a part of
-	// the time.
+	// homeShare is added to homeInterval for each watched Home tab, so that rendering them takes only a part of the
+	// time.
 	homeShare = 50 * time.Millisecond
-	mostHomes = 10_000 // are followed at once
-	// homeKept is how many versions of a Home tab are kept: somebody may click on one that is just being replaced.
+	mostHomes = 10_000 // limits the Home tabs that are watched at once
+	// homeKept is how many versions of a Home tab are kept, because somebody may click on one that is just being
+	// replaced.
 	homeKept = 8
 )
 
-// homeRef is what the outbox message of a person's Home tab refers to.
+// homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// OpenHome has somebody's Home tab shown as it is now, because they look at it. part and page say what they turned to,
-// if anything; user is Slack's id.
+// OpenHome shows a person's Home tab as it is now, because they look at it. If they turned a page, part and page say
+// which. user is Slack's id.
 func (w *Workflow) OpenHome(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -39,7 +40,7 @@ func (w *Workflow) OpenHome(ctx context.Context, inbox, user, part string, page 
 			return err
 		}
 		next := store.Home{At: t.now, ViewHash: s.Home.ViewHash}
-		if part != "" { // who opens it anew begins on the first pages
+		if part != "" { // a tab that is opened anew begins on its first pages
 			others := slices.DeleteFunc(slices.Clone(s.Home.Pages), func(p store.HomePage) bool { return p.Part == part })
 			next.Pages = append(others, store.HomePage{Part: part, Page: page})
 		}
@@ -55,7 +56,7 @@ func (w *Workflow) OpenHome(ctx context.Context, inbox, user, part string, page 
 	})
 }
 
-// homeOf reads the outbox message of somebody's Home tab, or makes it.
+// homeOf reads the outbox message of a person's Home tab, or creates it.
 func (t *tx) homeOf(user string) (store.OutboxMessage, error) {
 	list, err := t.OutboxMessagesOf(homeRef(user))
 	if err != nil || len(list) > 0 {
@@ -69,7 +70,7 @@ func (t *tx) homeOf(user string) (store.OutboxMessage, error) {
 	return append(list, store.OutboxMessage{})[0], err
 }
 
-// followedByHomes has the Home tabs that people look at follow what a transaction changed, a moment later.
+// followedByHomes schedules an update of the watched Home tabs if the transaction changed something that they show.
 func (t *tx) followedByHomes() error {
 	if !t.homes {
 		return nil
@@ -79,7 +80,7 @@ func (t *tx) followedByHomes() error {
 		return err
 	}
 	if _, err := t.Timer(store.TimerHomes, store.SettingHomes); err == nil {
-		return nil // it is about to
+		return nil // it is scheduled already
 	} else if ignoreNotFound(err) != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (t *tx) followedByHomes() error {
 	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after)})
 }
 
-// The changes that Home tabs show.
+// These changes are shown on Home tabs.
 
 func (t *tx) PutRequest(r approvers.Request) error {
 	t.homes = true
@@ -114,8 +115,7 @@ func (t *tx) PutSetting(s store.Setting) error {
 	return t.Tx.PutSetting(s)
 }
 
-// RefreshHomes has the Home tabs that people look at shown as things are now. One that would look the same is not sent
-// to Slack again.
+// RefreshHomes updates the watched Home tabs. A tab that would look the same is not sent to Slack.
 func (w *Workflow) RefreshHomes(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "refresh homes", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
@@ -128,7 +128,7 @@ func (w *Workflow) RefreshHomes(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// eachHome goes through the Home tabs that people look at.
+// eachHome calls do for each watched Home tab.
 func (t *tx) eachHome(do func(store.OutboxMessage) error) error {
 	live, err := t.Timers(store.TimerHome, mostHomes)
 	if err != nil {
@@ -146,11 +146,11 @@ func (t *tx) eachHome(do func(store.OutboxMessage) error) error {
 	return nil
 }
 
-// IdleHome takes the buttons off a Home tab that nobody has looked at for a while.
+// IdleHome removes the buttons of a Home tab that nobody has looked at for homeWatched.
 func (w *Workflow) IdleHome(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // they have looked again
+			return err // somebody has looked again
 		}
 		s, err := t.OutboxMessage(timer.Ref)
 		if err != nil {
@@ -170,8 +170,8 @@ func (w *Workflow) IdleHome(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// HomeShown records that Slack shows a Home tab: s as it was read, with the view as TS. looks is the hash of how it
-// looks.
+// HomeShown records that Slack shows a Home tab. s is the message as it was read, with the view's id as TS. looks is
+// the hash of the visible content.
 func (w *Workflow) HomeShown(ctx context.Context, s store.OutboxMessage, p SentMessage, looks string) error {
 	return w.update(ctx, "home shown", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -191,7 +191,7 @@ func (w *Workflow) HomeShown(ctx context.Context, s store.OutboxMessage, p SentM
 		}
 		keep := uint64(homeKept)
 		if s.Home.Idle {
-			keep = 1 // there is nothing left to click
+			keep = 1 // nothing is left to click
 		}
 		if cur.Posts > keep {
 			if _, err := t.EraseRenderings(cur.ID, cur.Posts-keep+1); err != nil {
@@ -202,7 +202,8 @@ func (w *Workflow) HomeShown(ctx context.Context, s store.OutboxMessage, p SentM
 	})
 }
 
-// HomeUnchanged records that a Home tab would look as Slack shows it already: s as it was read.
+// HomeUnchanged records that a Home tab needs no update, because it would look the same. s is the message as it was
+// read.
 func (w *Workflow) HomeUnchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "home unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -214,8 +215,7 @@ func (w *Workflow) HomeUnchanged(ctx context.Context, s store.OutboxMessage) err
 	})
 }
 
-// settled ends the showing of an outbox message as it was wanted then, or has it go on where something changed
-// meanwhile.
+// settled completes the delivery of a revision, or schedules the next if something changed meanwhile.
 func (t *tx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted
@@ -231,7 +231,8 @@ func (t *tx) settled(cur store.OutboxMessage, want uint64) error {
 	return t.PutOutboxMessage(cur)
 }
 
-// HomeRefused records that Slack will not show somebody's Home tab: s as it was read. It is tried again when they look.
+// HomeRefused records that Slack refused to show a Home tab. s is the message as it was read. The next attempt is made
+// when the person looks again.
 func (w *Workflow) HomeRefused(ctx context.Context, s store.OutboxMessage, why string) error {
 	return w.update(ctx, "home refused", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)

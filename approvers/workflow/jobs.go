@@ -17,17 +17,17 @@ var kinds = append([]store.TimerKind{
 	store.TimerHome, store.TimerHomes, store.TimerPreview,
 }, store.ShowTimers...)
 
-// soon are the kinds that are set for now. See jobs.Options.
+// soon has the kinds whose timers are usually due when they are set. See jobs.Options.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true,
 }
 
-// deadlineWorkers is how many deadlines are handled side by side. Each is one short transaction, and those that run
-// together share a commit.
+// deadlineWorkers is how many deadlines are handled concurrently. Each is one short transaction, and concurrent
+// transactions share a commit.
 const deadlineWorkers = 64
 
-// newRunner makes what runs the workflow's timers.
+// newRunner returns the runner of the workflow's timers.
 func (w *Workflow) newRunner() *jobs.Runner {
 	return jobs.New(jobs.Options{
 		Store: w.Store, Log: w.Log, Now: w.now, Kinds: kinds, Soon: soon,
@@ -41,7 +41,8 @@ func (w *Workflow) newRunner() *jobs.Runner {
 	})
 }
 
-// Work runs what falls due until ctx ends, and waits for what it started. The workflow's own workers need not be given.
+// Work handles due timers until ctx ends, and then waits for the handlers that run. workers adds to the workflow's own
+// workers.
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
 	all := map[store.TimerKind]jobs.Worker{
 		store.TimerExpire:        {Handle: w.Expire, Concurrency: deadlineWorkers},
@@ -62,8 +63,8 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 	return w.jobs.Run(ctx, all, w.WatchPlace)
 }
 
-// handle calls a timer's handler, so that a pause or a stop can interrupt it. What a damaged record belongs to is
-// closed, and the handler finds it closed then.
+// handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged
+// record, handle closes that record and calls the handler again.
 func (w *Workflow) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.halt.enter(ctx, t)
 	defer leave()
@@ -74,14 +75,15 @@ func (w *Workflow) handle(ctx context.Context, t store.Timer, handler jobs.Handl
 	}
 	switch {
 	case inner.Err() != nil && err != nil, errors.Is(err, ErrPaused):
-		return jobs.ErrKeep // the next process takes it up, or this one when it goes on
+		return jobs.ErrKeep // it is handled by the next process, or by this one after the pause
 	case errors.Is(err, ErrNotDue) && !store.Refused(err):
 		return nil
 	}
 	return err
 }
 
-// giveUp records a timer that can't be handled. A turn is stopped, and its people are told.
+// giveUp records a timer that can't be handled, and clears it. If it belongs to a turn, the turn stops, and its
+// requesters are told.
 func (w *Workflow) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
 		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
@@ -99,15 +101,16 @@ func (w *Workflow) giveUp(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Wake has every worker look at once what is due. Whoever sets the clock forward calls it; otherwise workers notice
-// within a second.
+// Wake makes all workers look for due timers at once. A caller that sets the clock forward needs it; otherwise workers
+// notice within a second.
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
-// NextDue is when the next thing falls due; zero: nothing will by itself. What waits for the end of a pause does not.
+// NextDue returns when the next timer falls due; zero if there is none. Timers that wait for the end of a pause don't
+// count.
 func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jobs.NextDue(ctx) }
 
-// Idle reports whether all is done that was due. See jobs.Runner.
+// Idle reports whether everything that was due is done. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// Full says since when the disk below the store is full, as far as it is known; zero: it is not.
+// Full returns since when the disk of the store is known to be full; zero if it is not.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }

@@ -9,11 +9,11 @@ import (
 	"countersign/store"
 )
 
-// maxTries bounds how often a tool that may be run again is run again after a process stopped.
+// maxTries limits the runs of one execution whose process stopped each time.
 const maxTries = 5
 
-// recover takes up an execution whose process stopped while it ran. One whose second run would act again is never
-// run blindly: its outcome is unknown, and people are asked.
+// recover handles an execution whose process stopped during its run. If a second run could act a second time, the
+// execution is not run again: its outcome is unknown, and people are asked.
 func (t *tx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -21,7 +21,7 @@ func (t *tx) recover(e *approvers.Execution) (bool, error) {
 	if halted, err := t.isHalted(*e); halted || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
-	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // of another definition nobody knows that it acts once for each key
+	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // a changed definition may no longer be idempotent
 	if repeatable(*e) && same {
 		return t.start(e, approvers.Execution.Retry)
 	}
@@ -33,8 +33,8 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks runs as lost that a stopped process was at and that nobody may run again, as Claim does with
-// each when a bot starts. It is for who holds the store alone and runs nothing: nothing is written where there is none.
+// MarkInterrupted marks interrupted, non-repeatable runs as unknown, as Claim does when a bot starts. It is for
+// commands that have the store to themselves and run nothing. If there are no such runs, it writes nothing.
 func (w *Workflow) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -56,7 +56,7 @@ func (w *Workflow) MarkInterrupted(ctx context.Context) error {
 	})
 }
 
-// cutRuns are runs under way that nobody may run again.
+// cutRuns returns interrupted runs that must not be run again.
 func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	timers, err := r.Timers(store.TimerRun, mostRuns)
 	if err != nil {
@@ -74,8 +74,8 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	return cut, nil
 }
 
-// MarkUnknown records that a run ended without anybody knowing whether it acted: its tool could not tell. People are
-// asked.
+// MarkUnknown records that a run ended with an unknown outcome, because its tool could not tell whether it acted.
+// People are asked.
 func (w *Workflow) MarkUnknown(ctx context.Context, execution string) error {
 	return w.update(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -123,7 +123,7 @@ func (t *tx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	return t.askWhatHappened(lost)
 }
 
-// PutBack leaves a run that a pause interrupted, and that may be run again, until everything goes on.
+// PutBack schedules a repeatable run again that a pause interrupted. It waits until the pause ends.
 func (w *Workflow) PutBack(ctx context.Context, execution string) error {
 	return w.update(ctx, "put back", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -140,12 +140,12 @@ func (w *Workflow) PutBack(ctx context.Context, execution string) error {
 	})
 }
 
-// mostRuns bounds how many runs are looked at that an earlier process was at. It is far above what can be under way at
-// once; a run beyond it is taken up when its lease ends.
+// mostRuns limits the runs of earlier processes that one transaction reads. It is far above the number that can be
+// under way at once; a run beyond it is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called once at the start: executions that an earlier process left running, and previews that it left half
-// made, fall due at once.
+// Recover is called once at the start. Executions that an earlier process left running, and its unfinished tool
+// previews, fall due at once.
 func (w *Workflow) Recover(ctx context.Context) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.Timers(store.TimerRun, mostRuns)

@@ -5,8 +5,8 @@ import (
 	"countersign/store"
 )
 
-// mask adds to the arguments of a request and its call that are masked those which the policy names since they were
-// proposed. A preview made before is left out then: it may tell them. Both may be nil.
+// mask also masks the arguments that the policy has declared secret since the call was proposed. Previews made before
+// that are removed, because they may contain them. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {

@@ -10,28 +10,28 @@ import (
 	"countersign/store"
 )
 
-// lateEdit is how old a message may be that the workflow hears of first by its edit: the event on the message itself is
-// late then, or was lost. An edit of an older one that never was for the bot begins nothing.
+// lateEdit limits the age of a message of which the workflow learns first by an edit, because the message event is late
+// or was lost. The edit of an older message starts nothing.
 const lateEdit = time.Hour
 
-// DeletionID names the delivery of a message's deletion. There is one for each message however often it is told, and
-// its row in the inbox says that the message is gone to whoever hears of the message after it.
+// DeletionID returns the id of the inbox row for a message's deletion. A message has one such row, however often Slack
+// reports the deletion. The row also says that the message is gone when its other events arrive later.
 func DeletionID(channel, ts string) string { return "deleted:" + channel + "/" + ts }
 
-// Deletion is a message that Slack does not show any more: a person's, or the bot's own.
+// Deletion is a message that was deleted in Slack: a person's, or one of the bot's.
 type Deletion struct {
-	Inbox   string // the delivery that it came in; closed in the same transaction
+	Inbox   string // id of the delivery, closed in the same transaction
 	At      time.Time
 	Team    string
 	Channel approvers.ChannelRef
 	Thread  string // ts of the thread's root; empty at the top level of a direct message
 	TS      string // the message's own ts
-	Rest    bool   // it began a thread that goes on without it
+	Rest    bool   // it was the root of a thread whose replies remain
 }
 
-// Deleted takes in that a message was deleted, by its author or by an admin. One that waited is dropped. What the model
-// has read it has read: who decides on what waits because of it is told, and so are those who asked. A deletion
-// withdraws nothing.
+// Deleted handles the deletion of a message by its author or an admin. A message that waited is dropped. If the model
+// has read it, the deletion withdraws nothing; the requesters, and the people who decide on requests that wait because
+// of it, are told.
 func (w *Workflow) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
@@ -52,7 +52,7 @@ func (w *Workflow) Deleted(ctx context.Context, x Deletion) error {
 	return err
 }
 
-// lost notes that a message is gone if it was one of the bot's own that showed an outbox message.
+// lost marks an outbox message as lost if the deleted message showed it.
 func (t *tx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *tx) lost(channel, ts string) error {
 	return t.markLost(s)
 }
 
-// threadGone notes that there is no thread any more to write in: it went with its only message.
+// threadGone marks a conversation whose thread was deleted with its only message.
 func (t *tx) threadGone(x Deletion) error {
 	if x.Rest || x.Thread != x.TS {
 		return nil
@@ -92,13 +92,13 @@ func (w *Workflow) ThreadGone(ctx context.Context, conversation string) error {
 	})
 }
 
-// deleted reports whether Slack has told that a message is gone.
+// deleted reports whether Slack has reported the deletion of a message.
 func (t *tx) deleted(channel, ts string) (bool, error) {
 	_, err := t.Inbox(DeletionID(channel, ts))
 	return err == nil, ignoreNotFound(err)
 }
 
-// editMessage takes in what became of a message since it was heard. It reports whether the message was heard at all.
+// editMessage applies an edit or a deletion to a stored message. It reports whether the message is stored.
 func (t *tx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(channelOf(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *tx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool
 	return true, t.editReadMessage(turn, m, w)
 }
 
-// editUnreadMessage puts the new words in place of those that the model was not given yet, or drops the message.
+// editUnreadMessage replaces the text of a message that the model has not read, or drops the message.
 func (t *tx) editUnreadMessage(conv store.Conversation, m store.Message, w approvers.MessageEdit) error {
 	if !w.Deleted && w.Text != "" {
 		m.Text, m.Edited = w.Text, w.Edit
@@ -137,13 +137,13 @@ func (t *tx) editUnreadMessage(conv store.Conversation, m store.Message, w appro
 	if err := t.PutMessage(m); err != nil {
 		return err
 	}
-	if was == "" { // it waited behind the turn under way
+	if was == "" { // it waited for the current turn to end
 		return t.changedTurn(conv.Turn, store.OutboxQueued, 0)
 	}
 	return t.endUnasked(conv, was)
 }
 
-// endUnasked ends a turn that has nothing left to think about.
+// endUnasked ends a turn that has no messages left.
 func (t *tx) endUnasked(conv store.Conversation, id string) error {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil || slices.ContainsFunc(messages, func(m store.Message) bool { return m.Turn == id && m.Role == store.RoleUser }) {
@@ -159,14 +159,14 @@ func (t *tx) endUnasked(conv store.Conversation, id string) error {
 	return t.end(turn, conv)
 }
 
-// editReadMessage notes what became of a message that the model was given, and tells those who decide on what waits
-// because of it.
+// editReadMessage records the edit of a message that the model has read, and tells the people who decide on requests
+// that wait because of it.
 func (t *tx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
 	}
 	if w.Text == "" {
-		w.Deleted = true // what is left of it are no words
+		w.Deleted = true // an edit to an empty text counts as a deletion
 	}
 	m.MessageEdit = &w
 	if err := t.PutMessage(m); err != nil {
@@ -203,8 +203,8 @@ func (t *tx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.M
 	return t.tellMessageEdit(turn)
 }
 
-// tellMessageEdit tells those who asked that what they edited or deleted since still waits as it was, and how to take
-// it back.
+// tellMessageEdit tells the requesters that a request still waits unchanged although they edited or deleted its
+// message, and how to withdraw it.
 func (t *tx) tellMessageEdit(turn approvers.Turn) error {
 	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: toConversation + turn.Conversation})
 }

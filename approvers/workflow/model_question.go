@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// askPeople puts a question of the model's to the people who asked, and waits for their answer.
+// askPeople asks the requesters a question of the model, and waits for their answer.
 func (t *tx) askPeople(call store.Call, args map[string]any) error {
 	p, _ := t.policy.Tool(call.Tool, "")
 	q := &approvers.ModelQuestion{Options: []string{"Yes", "No"}, ExpiresAt: t.now.Add(p.ExpiresAfter)}
@@ -37,7 +37,7 @@ func (t *tx) askPeople(call store.Call, args map[string]any) error {
 	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: toConversation + call.Conversation})
 }
 
-// AnswerModelQuestion answers a question of the model's by one of its options. Those who asked can.
+// AnswerModelQuestion answers a question of the model with one of its options. Only a requester can.
 func (w *Workflow) AnswerModelQuestion(ctx context.Context, c Click, option int) error {
 	return w.click(ctx, "choose", c, func(t *tx) (*approvers.Denied, error) {
 		call, err := t.Call(c.Call)
@@ -63,8 +63,8 @@ func (w *Workflow) AnswerModelQuestion(ctx context.Context, c Click, option int)
 	})
 }
 
-// answerByWriting takes a message for the answer to the model's question, where the question is all that the turn waits
-// for and the writer is one of those who were asked.
+// answerByWriting takes a message as the answer to the model's question, if the turn waits only for the question and
+// the author is a requester.
 func (t *tx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -89,7 +89,7 @@ func (t *tx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMes
 	return true, t.answered(open[0], u.Who, u.Text)
 }
 
-// answered gives the model a person's answer.
+// answered gives a person's answer to the model.
 func (t *tx) answered(call store.Call, who approvers.Identity, answer string) error {
 	q := *call.ModelQuestion
 	q.Answer, q.By, q.Name, q.At = answer, who.ID, who.Name, t.now
@@ -105,8 +105,8 @@ func (t *tx) answered(call store.Call, who approvers.Identity, answer string) er
 	return t.settleModelQuestion(call, approvers.OutcomeExecuted, string(text))
 }
 
-// ExpireModelQuestion gives up on a question that nobody answered in time. Answers that were received before the
-// deadline are handled first.
+// ExpireModelQuestion expires a question that nobody answered in time. Answers received before the deadline are handled
+// first.
 func (w *Workflow) ExpireModelQuestion(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		call, err := t.Call(timer.Ref)

@@ -9,25 +9,25 @@ import (
 	"countersign/store"
 )
 
-// placed is a store in a file that can be taken away from under it.
+// placed is implemented by a store whose file can be moved or replaced by other programs.
 type placed interface {
-	// InPlace is store.ErrMoved where the file is not at its path any more, and store.ErrDamaged where another program
+	// InPlace returns store.ErrMoved if the file is no longer at its path, and store.ErrDamaged if another program
 	// wrote to it.
 	InPlace() error
 }
 
-// fileState notes that the store's file is not where it was opened. As long as it is not the scheduler rests, as it
-// does while the disk is full.
+// fileState says whether the store's file is at its path. While it is not, the scheduler rests, as it does while the
+// disk is full.
 type fileState struct {
 	mu    sync.Mutex
-	since time.Time // zero: the file is in its place
+	since time.Time // zero: the file is at its path
 }
 
-// lookEvery is how often it is looked whether the store's file is in its place. Each commit looks, too.
+// lookEvery is how often the store's file is checked. Each commit checks it, too.
 const lookEvery = 500 * time.Millisecond
 
-// InPlace says why the store's file is not where it was opened: store.ErrMoved, or store.ErrDamaged where another
-// program wrote to it. Nil: it is, or this kind of store has no file.
+// InPlace returns store.ErrMoved if the store's file is no longer at its path, and store.ErrDamaged if another program
+// wrote to it. It returns nil if the file is in order, or if the store has none.
 func (w *Workflow) InPlace() error {
 	p, ok := w.Store.(placed)
 	if !ok {
@@ -44,7 +44,7 @@ func (f *fileState) away() bool {
 	return !f.since.IsZero()
 }
 
-// noteMoved takes in what a look, or a write, said. The log says it once.
+// noteMoved records the result of a check or a write. Each change is logged once.
 func (w *Workflow) noteMoved(err error) {
 	f := &w.file
 	f.mu.Lock()
@@ -60,7 +60,7 @@ func (w *Workflow) noteMoved(err error) {
 	}
 }
 
-// WatchPlace looks after the store's file until ctx ends, or at once for a store that has none. Its error says that the
+// WatchPlace checks the store's file until ctx ends. It returns at once for a store without a file. After an error the
 // process must stop.
 func (w *Workflow) WatchPlace(ctx context.Context) error {
 	if _, ok := w.Store.(placed); !ok {

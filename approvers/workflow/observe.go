@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// observe ends a call that the policy only observes: it is not run and nobody is asked. The model and the people are
-// told what would have been.
+// observe ends a call that the policy only observes: it does not run, and nobody is asked. The model and the people are
+// told what would have happened.
 func (t *tx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (t *tx) observe(call store.Call, e approvers.Execution, plan approvers.Plan
 	return t.changedStep(e)
 }
 
-// wouldHave says what would have become of a call without the observe mode.
+// wouldHave says what would have happened to a call without observe mode.
 func (t *tx) wouldHave(plan approvers.Plan) string {
 	switch plan.Would {
 	case approvers.Ask:

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// BreakGlass has the operator at the command line allow a call for all stages that remain, where the policy in force
-// allows that. Everybody who was passed over, and their leads, are told.
+// BreakGlass lets the operator at the command line approve a call for all remaining stages, if the policy in force
+// allows it. Everybody who was passed over, and their leads, are told.
 func (w *Workflow) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.move(c))
@@ -28,7 +28,7 @@ func (w *Workflow) BreakGlass(ctx context.Context, c Click) (approvers.Request, 
 	return r, err
 }
 
-// Overrule has the operator at the command line stop a call, as long as its run has not begun.
+// Overrule lets the operator at the command line stop a call whose run has not begun.
 func (w *Workflow) Overrule(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "overrule", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Overrule(t.deciding(), t.move(c))
@@ -43,13 +43,13 @@ func (w *Workflow) Overrule(ctx context.Context, c Click) (approvers.Request, er
 	return r, err
 }
 
-// auditOperator records what an operator decided, over which arguments.
+// auditOperator records an operator's decision, and the digest of the arguments.
 func (t *tx) auditOperator(r approvers.Request, c Click, facts map[string]string) error {
 	facts["kind"], facts["digest"] = string(c.Kind), r.Digest
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, map[string]string{"reason": c.Reason})
 }
 
-// tellBroken tells everybody concerned that an operator allowed a call.
+// tellBroken tells everybody concerned that an operator approved a call.
 func (t *tx) tellBroken(r approvers.Request) error {
 	for _, role := range r.Concerned(t.policy) {
 		s := store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: len(r.Decisions), To: toRole + role, Note: store.NoteBreakGlass}

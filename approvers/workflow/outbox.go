@@ -19,7 +19,7 @@ const (
 	toGroup        = "group:"
 )
 
-// newOutboxMessage makes a new outbox message and has it shown.
+// newOutboxMessage stores a new outbox message and schedules its delivery.
 func (t *tx) newOutboxMessage(s store.OutboxMessage) error {
 	rank, err := t.rank(s)
 	if err != nil {
@@ -34,12 +34,12 @@ func (t *tx) newOutboxMessage(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// Made reports whether it was this process that made an outbox message. What another made may be posted already without
-// anybody having recorded it.
+// Made reports whether this process created an outbox message. One of another process may have been posted without a
+// record of it.
 func (w *Workflow) Made(s store.OutboxMessage) bool { return s.Process == w.owner }
 
-// refresh is something that a transaction has shown again: an outbox message, all outbox messages of a ref, or those of
-// one kind and step, or of a bundle. What changes later in the transaction is shown with it.
+// refresh identifies what a transaction has scheduled to be shown again: an outbox message, all outbox messages of a
+// ref, those of one kind and step, or those of a bundle. Later changes in the same transaction are shown with it.
 type refresh struct {
 	ref    string
 	kind   store.OutboxKind
@@ -47,7 +47,7 @@ type refresh struct {
 	bundle string
 }
 
-// markRefreshed notes what is shown again. It reports whether it was noted before.
+// markRefreshed records a refresh. It reports whether it was recorded before.
 func (t *tx) markRefreshed(what refresh) bool {
 	before := t.refreshed[what]
 	t.refreshed[what] = true
@@ -57,18 +57,18 @@ func (t *tx) markRefreshed(what refresh) bool {
 func (t *tx) showNow(s store.OutboxMessage) error {
 	due := t.now
 	if cur, err := t.Timer(s.Rank.Timer(), s.ID); err == nil && cur.Due.Equal(due) {
-		due = due.Add(time.Microsecond) // another one than the one that is being handled
+		due = due.Add(time.Microsecond) // differs from the timer that is being handled
 	} else if ignoreNotFound(err) != nil {
 		return err
 	}
 	return t.SetTimer(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Due: due, Lane: s.To})
 }
 
-// shownAsWanted clears the timer of an outbox message that needs nothing of Slack any more.
+// shownAsWanted clears the delivery timer of an outbox message that is up to date.
 func (t *tx) shownAsWanted(s store.OutboxMessage) error { return t.ClearTimer(s.Rank.Timer(), s.ID) }
 
-// changed has an outbox message shown again because what it shows has changed. One that waits to be shown keeps its
-// turn: what is shown then is how it is then, so that any number of changes are one message.
+// changed schedules an outbox message to be shown again, because its content has changed. One that waits for delivery
+// already keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
 func (t *tx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
@@ -84,19 +84,19 @@ func (t *tx) changed(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// changedRef has every outbox message of something shown again.
+// changedRef refreshes every outbox message of a ref.
 func (t *tx) changedRef(ref string) error {
 	return t.changedThose(refresh{ref: ref}, func(store.OutboxMessage) bool { return true })
 }
 
-// changedTurn has a turn's outbox messages of one kind shown again; step 0 means every step.
+// changedTurn refreshes a turn's outbox messages of one kind; step 0 means every step.
 func (t *tx) changedTurn(turn string, kind store.OutboxKind, step int) error {
 	return t.changedThose(refresh{ref: turn, kind: kind, step: step}, func(s store.OutboxMessage) bool {
 		return s.Kind == kind && (step == 0 || s.Step == step)
 	})
 }
 
-// changedThose has some outbox messages of something shown again.
+// changedThose refreshes some outbox messages of a ref.
 func (t *tx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
@@ -116,8 +116,8 @@ func (t *tx) changedThose(those refresh, among func(store.OutboxMessage) bool) e
 	return nil
 }
 
-// wantCard has the card of a request shown where the people of its stage read their cards. A place that has the card
-// already only shows its new state.
+// wantCard shows a request's card where the people of its stage read their cards. An address that has the card already
+// only shows its new state.
 func (t *tx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
@@ -127,8 +127,8 @@ func (t *tx) wantCard(r approvers.Request) error {
 	return nil
 }
 
-// addresses are where the people of a request's stage read their cards, each place once: where each of its roles does,
-// or by direct message where a user group says who of them it is.
+// addresses returns where the people of a request's stage read their cards, each address once: that of each role, or
+// the direct messages of a user group's members.
 func (t *tx) addresses(r approvers.Request) []string { return addresses(t.policy, r) }
 
 func addresses(p *approvers.Policy, r approvers.Request) []string {
@@ -148,7 +148,7 @@ func addresses(p *approvers.Policy, r approvers.Request) []string {
 	return out
 }
 
-// cardAddress is where a role's cards go: its channel, or each member's direct messages.
+// cardAddress returns where a role's cards go: its channel, or each member's direct messages.
 func (t *tx) cardAddress(name string) string { return cardAddress(t.policy, name) }
 
 func cardAddress(p *approvers.Policy, name string) string {
@@ -163,7 +163,7 @@ func (t *tx) wantAt(r approvers.Request, kind store.OutboxKind, to, role string)
 	return t.wantOnce(store.OutboxMessage{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
-// wantOnce makes an outbox message unless there is one like it at the address.
+// wantOnce creates an outbox message unless the address has one like it.
 func (t *tx) wantOnce(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -177,8 +177,7 @@ func (t *tx) wantOnce(s store.OutboxMessage) error {
 	return t.newOutboxMessage(s)
 }
 
-// wantCurrent has something shown that is taken away when its time is over, or brings it up to date wherever it still
-// is there.
+// wantCurrent refreshes a message wherever it is still shown. If it is nowhere, wantCurrent creates it.
 func (t *tx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -200,12 +199,12 @@ func (t *tx) wantCurrent(s store.OutboxMessage) error {
 	return t.newOutboxMessage(s)
 }
 
-// alike reports whether two kinds show the same: a card and an escalation both are the request's card.
+// alike reports whether two kinds show the same: a card and an escalation are both the request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || isCard(a) && isCard(b) }
 
 func isCard(k store.OutboxKind) bool { return k == store.OutboxCard || k == store.OutboxEscalation }
 
-// elsewhere shows what Slack refused at one address at others, where there are any.
+// elsewhere sends a message that Slack refused to other addresses, if there are any.
 func (t *tx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {
@@ -220,8 +219,8 @@ func (t *tx) elsewhere(s store.OutboxMessage) error {
 	return nil
 }
 
-// otherPlaces are each member of the roles for what was to be in a channel or at a group's members, and each requester
-// for what was to be in the conversation.
+// otherPlaces returns the roles of a request for a message to a channel or a group, and each requester for a message to
+// the conversation.
 func (t *tx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
 	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, toUser):
@@ -255,7 +254,7 @@ func (t *tx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	return places, nil
 }
 
-// turnOf names the turn that an outbox message in a conversation belongs to.
+// turnOf returns the turn of an outbox message in a conversation.
 func (t *tx) turnOf(s store.OutboxMessage) (string, error) {
 	switch s.Kind {
 	case store.OutboxUnknown, store.OutboxAttachment:

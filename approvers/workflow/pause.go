@@ -12,21 +12,21 @@ import (
 	"countersign/store"
 )
 
-// ErrPaused says that everything is paused: no tool is started and no model called until somebody lets it go on. It is
-// also the cause with which the contexts of those end that were under way.
+// ErrPaused means that everything is paused: no tool is started and no model is called until somebody resumes. It is
+// also the cause with which the contexts of running handlers end.
 var ErrPaused = errors.New("workflow: everything is paused")
 
-// Pause says whether everything is stopped: no tool runs and no model is called. It survives a restart. People may
-// decide meanwhile, and the clocks of what waits run on: silence rejects, paused or not.
+// Pause says whether everything is paused: no tool runs and no model is called. It survives a restart. People may
+// decide meanwhile, and deadlines pass as usual: a request that nobody decides is rejected, paused or not.
 type Pause struct {
 	On     bool               `json:"on"`
 	By     approvers.PersonID `json:"by"` // who changed it last
 	At     time.Time          `json:"at"`
 	Reason string             `json:"reason,omitempty"`
-	Round  int                `json:"round,omitempty"` // rises with each change
+	Round  int                `json:"round,omitempty"` // increases with each change
 }
 
-// Paused reads whether everything is stopped.
+// Paused returns the current pause.
 func (w *Workflow) Paused(ctx context.Context) (p Pause, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		p, _, err = paused(r)
@@ -40,7 +40,7 @@ func paused(r store.Reader) (p Pause, s store.Setting, err error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return p, store.Setting{Key: store.SettingPause}, nil
 	}
-	if errors.Is(err, store.ErrDamaged) { // nobody knows whether it was paused: nothing runs until somebody says so
+	if errors.Is(err, store.ErrDamaged) { // nobody knows whether it was paused, so nothing runs until somebody resumes
 		return Pause{On: true, By: approvers.Operator(damagedPause), Reason: "the record of whether everything is paused is damaged"}, store.Setting{Key: store.SettingPause}, nil
 	}
 	if err != nil {
@@ -49,16 +49,16 @@ func paused(r store.Reader) (p Pause, s store.Setting, err error) {
 	return p, s, json.Unmarshal(s.Value, &p)
 }
 
-// damagedPause stands for who paused where that can't be read any more.
+// damagedPause stands for the unknown person who paused, if the record is damaged.
 const damagedPause = "nobody"
 
-// Pause stops every run and every model call until Resume. Whoever calls it has made sure that who may. Pausing what is
-// paused changes nothing and gives ErrNotDue, as does resuming what runs.
+// Pause stops every run and every model call until Resume. The caller has checked the person's permission. Pausing
+// while paused, and resuming while not paused, change nothing and return ErrNotDue.
 func (w *Workflow) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "pause", Pause{On: true, By: who, Reason: reason})
 }
 
-// Resume lets everything go on.
+// Resume ends a pause.
 func (w *Workflow) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "resume", Pause{By: who, Reason: reason})
 }
@@ -76,12 +76,12 @@ func (w *Workflow) setPause(ctx context.Context, what string, p Pause) error {
 	})
 }
 
-// PauseBy is Pause for somebody in Slack, if the policy lets them.
+// PauseBy is Pause for a person in Slack, if the policy allows it.
 func (w *Workflow) PauseBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "pause", c, Pause{On: true, By: c.Who.ID, Reason: c.Reason})
 }
 
-// ResumeBy is Resume for somebody in Slack, if the policy lets them.
+// ResumeBy is Resume for a person in Slack, if the policy allows it.
 func (w *Workflow) ResumeBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "resume", c, Pause{By: c.Who.ID, Reason: c.Reason})
 }
@@ -106,7 +106,7 @@ func (w *Workflow) clickPause(ctx context.Context, what string, c Click, p Pause
 	})
 }
 
-// setPause makes a pause, or its end, durable, and has it shown to everybody whom it concerns.
+// setPause stores a pause, or its end, and shows it to everybody concerned.
 func (t *tx) setPause(p Pause) error {
 	before, s, err := paused(t)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *tx) setPause(p Pause) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerPause, Ref: store.SettingPause, Due: t.now})
 }
 
-// ifPaused gives ErrPaused while everything is paused.
+// ifPaused returns ErrPaused while everything is paused.
 func ifPaused(r store.Reader) error {
 	p, _, err := paused(r)
 	if err == nil && p.On {
@@ -154,7 +154,7 @@ func ifPaused(r store.Reader) error {
 	return err
 }
 
-// awake leaves out the timers of a kind that rest because everything is paused.
+// awake removes the timers that rest while everything is paused. All timers are of one kind.
 func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	if len(timers) == 0 || !halted[timers[0].Kind] {
 		return timers, nil
@@ -176,7 +176,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// rests reports whether a timer that may be due is left alone while everything is paused.
+// rests reports whether a timer rests while everything is paused.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:
@@ -188,8 +188,8 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 	return false, nil
 }
 
-// pausable reports whether claiming an execution could start its tool. One that a process left running and that can't
-// be run again is asked about at once, paused or not.
+// pausable reports whether claiming an execution could start its tool. An interrupted, non-repeatable run is not
+// started: people are asked about it at once, even while everything is paused.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Ref names what tells people of a pause: by the round in which it began.
+// Ref returns the reference of the messages about a pause: it contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
 // tellPausers tells everybody who may end a pause that it began, with a button to end it, or that it is over.
@@ -24,9 +24,9 @@ func (t *tx) tellPausers(p Pause) error {
 	return nil
 }
 
-// ShowPause has everything shown again that a pause, or its end, changes: the cards and steps of what waits, and for
-// each turn that the model would be called for a word that it is held up. It does so page by page: clicks are handled
-// in between. Its timer stays until all of it is done.
+// ShowPause refreshes everything that a pause, or its end, changes: the cards and steps that wait, and in each turn
+// that waits for the model a message that it is held up. It works page by page, so that clicks are handled in between.
+// Its timer stays until all is done.
 func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
 	p, err := w.Paused(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
 		if err != nil {
 			return err
 		}
-		if now.Round != p.Round { // it changed meanwhile: some were shown what was
+		if now.Round != p.Round { // it changed meanwhile, so some messages show the old state
 			timer.Due = t.now
 			return t.SetTimer(timer)
 		}
@@ -54,7 +54,7 @@ func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// showAgain has everything shown again that shows a request.
+// showAgain refreshes every message that shows a request.
 func (t *tx) showAgain(r approvers.Request) error {
 	if err := t.changedRef(r.ID); err != nil {
 		return err
@@ -69,11 +69,11 @@ func (t *tx) showAgain(r approvers.Request) error {
 	return t.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp bounds how many runs and model calls are looked at for what a pause changes. What comes in while it lasts
-// is told of it at once.
+// mostHeldUp limits the runs and model calls that are read when a pause changes. Work that arrives during the pause is
+// told of it at once.
 const mostHeldUp = 10_000
 
-// showHeldUp tells of what would be run, or thought about, that it is held up or goes on.
+// showHeldUp tells runs or turns that wait that they are held up, or continue.
 func (w *Workflow) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -120,7 +120,7 @@ func (t *tx) showHeldUp(timer store.Timer) error {
 	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }
 
-// standStill tells a conversation that a pause holds up what was said there.
+// standStill tells a conversation that a pause holds up its turn.
 func (t *tx) standStill(turn approvers.Turn) error {
 	if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: toConversation + turn.Conversation}); err != nil {
 		return err
@@ -128,14 +128,14 @@ func (t *tx) standStill(turn approvers.Turn) error {
 	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }
 
-// PauseImpact is what a pause would stop now.
+// PauseImpact counts what a pause would stop now.
 type PauseImpact struct {
 	Runs     int // tools that run
-	Thinking int // turns for which the model is called
+	Thinking int // turns that wait for the model
 	Approved int // calls that are about to start
 }
 
-// PauseImpact counts what a pause would stop, and reads whether there is one.
+// PauseImpact counts what a pause would stop, and reads the current pause.
 func (w *Workflow) PauseImpact(ctx context.Context) (s PauseImpact, p Pause, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		s = PauseImpact{}

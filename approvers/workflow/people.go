@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// Revoke takes an approval back before it ran.
+// Revoke takes an approval back before the call runs.
 func (w *Workflow) Revoke(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "revoke", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Revoke(t.deciding(), t.move(c))
@@ -15,7 +15,7 @@ func (w *Workflow) Revoke(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// Say puts an approver's question to those who asked for the call, or their comment beside the request.
+// Say records an approver's question to the requesters, or a comment on the request.
 func (w *Workflow) Say(ctx context.Context, c Click, kind approvers.RemarkKind) (approvers.Request, error) {
 	return w.onRequest(ctx, string(kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Say(t.deciding(), t.move(c), kind)
@@ -26,7 +26,7 @@ func (w *Workflow) Say(ctx context.Context, c Click, kind approvers.RemarkKind) 
 	})
 }
 
-// Reply answers a question for those who asked for the call. Whoever put it is told.
+// Reply records an answer to a question about a request. The person who asked the question is told.
 func (w *Workflow) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
 	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Reply(t.deciding(), t.move(c), question)
@@ -37,7 +37,7 @@ func (w *Workflow) Reply(ctx context.Context, c Click, question int) (approvers.
 	})
 }
 
-// auditRemarked records what was said last.
+// auditRemarked records the last remark.
 func (t *tx) auditRemarked(r approvers.Request, c Click) error {
 	m := r.Remarks[len(r.Remarks)-1]
 	facts := map[string]string{"kind": string(m.Kind), "role": m.Role, "remark": strconv.Itoa(len(r.Remarks)), "channel": c.Channel, "message": c.MessageTS}
@@ -47,7 +47,8 @@ func (t *tx) auditRemarked(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditRemarked, c.Who.ID, facts, []byte(m.Text))
 }
 
-// HandOn adds a colleague to the current stage, who is asked by direct message. Slack said who they are just now.
+// HandOn adds a colleague to the current stage, and asks them by direct message. Slack has just confirmed their
+// identity.
 func (w *Workflow) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
 	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.HandOn(t.deciding(), t.move(c), to)

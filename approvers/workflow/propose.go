@@ -12,25 +12,25 @@ import (
 	"countersign/store"
 )
 
-// ModelCall is one tool call as the model asked for it.
+// ModelCall is one tool call as the model requested it.
 type ModelCall struct {
 	ID    string
 	Tool  string
 	Args  string // raw; never repaired
-	Fault string // why the model edge knows that it can't be taken, if it does
+	Fault string // why the model edge knows that the call is invalid, if it does
 }
 
-// Proposal is one step of the model: what it said, and the tool calls that it asks for.
+// Proposal is one step of the model: its text, and the tool calls that it requests.
 type Proposal struct {
 	Turn    string
 	Step    int // Brief.Turn.Step
 	Text    string
 	Calls   []ModelCall
-	Authors []approvers.PersonID // of every message that the model was given
-	Tokens  int                  // that the model call cost
+	Authors []approvers.PersonID // of every message in the prompt
+	Tokens  int                  // the cost of the model call
 }
 
-// Propose writes a step down and decides, call by call, whether it runs, waits for people, or is refused.
+// Propose stores a step and decides, call by call, whether it runs, waits for people, or is refused.
 func (w *Workflow) Propose(ctx context.Context, p Proposal) error {
 	if len(p.Calls) == 0 {
 		return errors.New("propose: a step without tool calls would wait for ever; it is an answer")
@@ -90,7 +90,7 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 		calls[i].Version++
 	}
 	waits := false
-	var opened []string // shown when all calls are planned: those for the same people share a card
+	var opened []string // shown when all calls are planned, because those for the same people share a card
 	for i, c := range p.Calls {
 		request, asked, err := t.propose(turn, calls[i], c.Fault, facts)
 		if err != nil {
@@ -115,8 +115,8 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 	return t.tellIfQueued(turn)
 }
 
-// uniqueID keeps the model's call id, unless it is empty or was used in this step before: a history with such ids is
-// invalid.
+// uniqueID keeps the model's call id, unless it is empty or was already used in this step, because a prompt with such
+// ids is invalid.
 func (t *tx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
@@ -125,7 +125,7 @@ func (t *tx) uniqueID(id string, used map[string]bool) string {
 	return id
 }
 
-// askFacts gathers who asked, where, and in which words.
+// askFacts collects who asked, where, and in which words.
 func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
@@ -143,7 +143,7 @@ func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []ap
 	return f, nil
 }
 
-// propose decides one call. It names the request that it opened and that waits, if it did, and reports whether people
+// propose decides one call. It returns the id of the request that it opened, if that waits, and reports whether people
 // were asked at all.
 func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
@@ -202,7 +202,7 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 	return r.ID, true, nil
 }
 
-// admissible holds a call against what can be called at all. Its problem is a sentence for the model, or "".
+// admissible checks whether a call can be made at all. problem is a sentence for the model, or "".
 func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
 	if fault != "" {
 		return Tool{}, nil, fault
@@ -225,19 +225,18 @@ func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[
 	return tool, args, ""
 }
 
-// plainFault is a fault in arguments as the model and people read it.
+// plainFault returns the text of an error in arguments for the model and for people.
 func plainFault(err error) string {
 	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 }
 
-// secrets are the arguments of a tool that are masked: those that its schema marks, and those that the policy names.
+// secrets returns the masked arguments of a tool: those that its schema marks, and those that the policy names.
 func (t *tx) secrets(tool Tool, agent string) []string {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
 }
 
-// preview renders the policy's statement of what a call would do. A preview that fails hides nothing: the arguments are
-// shown either way.
+// preview renders the policy's description of what a call would do. If it fails, the card still shows the arguments.
 func (t *tx) preview(tool, agent string, args map[string]any) (text, fault string) {
 	p, _ := t.policy.Tool(tool, agent)
 	if p.Preview.Render == nil {
@@ -259,7 +258,7 @@ func (t *tx) newExecution(call store.Call, tool Tool, args json.RawMessage) appr
 	return e
 }
 
-// runNow has an execution claimed and run.
+// runNow schedules an execution to be claimed and run.
 func (t *tx) runNow(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now})
 }
@@ -273,8 +272,7 @@ func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) er
 	return t.wantCard(r)
 }
 
-// open opens a request for a call: the rest of r is filled in from the call and its execution. Nothing runs until it is
-// approved.
+// open opens a request for a call, and fills in r from the call and its execution. Nothing runs until it is approved.
 func (t *tx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
 	r.ID = t.newID("req")
 	call.Request, e.Request = r.ID, r.ID
@@ -303,7 +301,7 @@ func (t *tx) open(call store.Call, e approvers.Execution, r approvers.Request) (
 	return r, t.apply(r, events)
 }
 
-// auditProposed records a call, whose words led to it, its digest and its plan.
+// auditProposed records a call, the people whose messages led to it, its digest and its plan.
 func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	facts := map[string]string{
 		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
@@ -319,7 +317,7 @@ func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.P
 	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
 }
 
-// personFacts are people as the audit names them.
+// personFacts lists people as the audit names them.
 func personFacts(people []approvers.PersonID) string {
 	ids := make([]string, len(people))
 	for i, p := range people {

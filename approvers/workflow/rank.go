@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// rank says what a new outbox message goes before, and what before it.
+// rank returns the rank with which a new outbox message is delivered.
 func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {
 	switch s.Kind {
 	case store.OutboxEscalation, store.OutboxUnknown, store.OutboxPause:
@@ -22,9 +22,9 @@ func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {
 		return store.RankPlain, err
 	case store.OutboxNotice:
 		if s.Note == store.NoteBreakGlass {
-			return store.RankFirst, nil // whoever may take it back has until the run
+			return store.RankFirst, nil // the people who may revoke it have only until the run
 		}
-		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // it stands for a card that is there already
+		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice stands for a card that exists already
 			return t.rankOf(s.Ref)
 		}
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
@@ -35,7 +35,7 @@ func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {
 	return store.RankLast, nil
 }
 
-// rankOf is the rank of what asks people about a request.
+// rankOf returns the rank of a message that asks people about a request.
 func (t *tx) rankOf(request string) (store.Rank, error) {
 	r, err := t.Request(request)
 	if err != nil {

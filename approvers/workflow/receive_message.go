@@ -13,9 +13,9 @@ import (
 // silence is how long a direct message's top level may be quiet before the next message begins a new conversation.
 const silence = 8 * time.Hour
 
-// IncomingMessage is what a person said to the bot.
+// IncomingMessage is a message from a person to the bot.
 type IncomingMessage struct {
-	Inbox    string    // the delivery that it came in; closed in the same transaction
+	Inbox    string    // id of the delivery, closed in the same transaction
 	At       time.Time // when it was received
 	Channel  approvers.ChannelRef
 	Team     string
@@ -23,26 +23,27 @@ type IncomingMessage struct {
 	TS       string // the message's own ts
 	Who      approvers.Identity
 	Text     string // as the model should read it
-	Attached string // what came along, for the model only: files, and where it was written
+	Attached string // for the model only: the attached files, and where the message was written
 	Start    bool   // it may begin a conversation: a mention, or a direct message
 	Anew     bool   // it begins a new conversation at the top level of a direct message
-	Halt     bool   // it says to stop: what is under way is stopped, and no turn begins
-	Edited   string // Slack's ts of the edit since which it reads so; empty: it was not edited
+	Halt     bool   // it says to stop: the current turn is stopped, and no turn begins
+	Edited   string // Slack's ts of the last edit; empty: it was not edited
 }
 
-// MessageResult says what became of a message.
+// MessageResult says how a message was handled.
 type MessageResult struct {
 	Conversation string
 	Turn         string
-	Queued       bool // it waits until the turn under way ends
-	Paused       bool // everything is paused: it is kept, and its sender is told so
+	Queued       bool // it waits for the current turn to end
+	Paused       bool // everything is paused: the message is kept, and its author is told
 	Ignored      bool // it was not for the bot
-	Duplicate    bool // it was heard before
+	Duplicate    bool // it was received before
 	Halted       bool // it stopped the turn
 	Denied       *approvers.Denied
 }
 
-// deny notes that the speaker may not ask, if that is so. Only somebody who spoke to the bot is told.
+// deny records that the author may not ask, if denied is not nil. The author is told only if the message was to the
+// bot.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
 		return false
@@ -51,7 +52,7 @@ func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	return true
 }
 
-// ReceiveMessage takes in what a person said: it begins a turn, or waits for the one under way.
+// ReceiveMessage stores a person's message. It starts a turn, or waits for the current turn to end.
 func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (MessageResult, error) {
 	var heard MessageResult
 	w.slack.saw(u.TS)
@@ -96,8 +97,9 @@ func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (Messa
 	return heard, err
 }
 
-// writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there: they
-// wrote it to each other, and the mention that began the conversation overtook it on another connection to Slack.
+// writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there.
+// Such a message was written to other people: the mention that began the conversation arrived first, on another
+// connection to Slack.
 func writtenBefore(conversation []store.Message, ts string) bool {
 	for _, m := range conversation {
 		if m.Role == store.RoleUser && (m.TS == "" || !sentBefore(ts, m.TS)) {
@@ -107,9 +109,8 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// alreadyTold finds out whether a message was heard before it was edited, or is gone by now. Deliveries overtake each
-// other: of a message that is not older than that, the edit may come before the message itself; then it is heard as it
-// reads since.
+// alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out
+// of order: the edit of a recent message may come before the message itself, which is then stored with the edited text.
 func (t *tx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
 	if heard.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || heard.Ignored || u.Edited == "" {
 		return err
@@ -121,10 +122,10 @@ func (t *tx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
 	return nil
 }
 
-// channelOf names the place of a conversation.
+// channelOf returns the key of the place of a conversation.
 func channelOf(team, channel, thread string) string { return team + "/" + channel + "/" + thread }
 
-// conversationFor finds or begins the conversation that a message belongs to, if its speaker may ask there.
+// conversationFor finds or creates the conversation of a message, if its author may ask there.
 func (t *tx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Conversation, error) {
 	place := channelOf(u.Team, u.Channel.Channel, u.Thread)
 	conv, err := t.ConversationAt(place)
@@ -160,7 +161,8 @@ func (t *tx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Con
 	}, nil
 }
 
-// acceptMessage writes the message down, and has the agent think about it unless it must wait its turn.
+// acceptMessage stores the message. It starts a turn, joins one that has not started, stops the current one, answers
+// its question, or waits.
 func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
@@ -184,7 +186,7 @@ func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *Me
 		return err
 	}
 	heard.Turn = turn.ID
-	if err := t.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it says how many messages are kept
+	if err := t.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
 	if u.Halt && turn.Halted == "" {
@@ -204,7 +206,7 @@ func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *Me
 	if answered, err := t.answerByWriting(turn, m, u); answered || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
-	if turn.State == approvers.TurnQueued { // the model was not asked yet: it is part of the question
+	if turn.State == approvers.TurnQueued { // the model was not called yet, so the message joins the turn
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutTurn(turn.Speak(u.Who.ID)); err != nil {
 			return err
@@ -227,7 +229,7 @@ func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *Me
 	return t.tellQueued(turn)
 }
 
-// begin starts a turn on every message that waits. The caller puts the conversation.
+// begin starts a turn with all messages that wait. The caller puts the conversation.
 func (t *tx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
@@ -240,7 +242,7 @@ func (t *tx) begin(conv *store.Conversation) (string, error) {
 	for _, m := range messages {
 		switch {
 		case m.Role == store.RoleAssistant && m.Calls == 0:
-			turn.Requesters = nil // an answer: what was said before it is settled
+			turn.Requesters = nil // an answer settles the messages before it
 		case m.Role == store.RoleUser && m.State == store.MessageTaken:
 			turn = turn.Speak(m.Author)
 		}
@@ -268,7 +270,7 @@ func (t *tx) begin(conv *store.Conversation) (string, error) {
 	return turn.ID, t.think(turn)
 }
 
-// think has the model called for a turn, now. Those who wait for it are told if a pause holds it up.
+// think schedules the model call of a turn. If a pause holds it up, the conversation is told.
 func (t *tx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
 		return err
@@ -280,7 +282,7 @@ func (t *tx) think(turn approvers.Turn) error {
 	return t.standStill(turn)
 }
 
-// tellIfQueued tells those whose messages wait for the turn, if there are any.
+// tellIfQueued shows that messages wait for the turn to end, if there are any.
 func (t *tx) tellIfQueued(turn approvers.Turn) error {
 	queued, err := t.queued(turn.Conversation)
 	if err != nil || len(queued) == 0 {
@@ -289,7 +291,7 @@ func (t *tx) tellIfQueued(turn approvers.Turn) error {
 	return t.tellQueued(turn)
 }
 
-// tellQueued tells those whose messages wait that they do, once a turn, if something waits for a decision.
+// tellQueued shows, once a turn, that messages wait for it to end.
 func (t *tx) tellQueued(turn approvers.Turn) error {
 	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: toConversation + turn.Conversation})
 }

@@ -10,10 +10,10 @@ import (
 	"countersign/store"
 )
 
-// Reevaluate holds everything that waits against the policy and the tools, if they are others than last time: cards
-// show what has to be passed now, and what nobody can allow any more, or whose tool is not what it was, is voided. It
-// runs beside the rest: a decision and a run look at both in any case. What changes meanwhile is looked at next; two at
-// once take turns.
+// Reevaluate checks all pending requests against the policy and the tools, if either has changed since the last time.
+// Cards show the new plan. Requests that nobody can approve any more, or whose tool has changed, are voided. It runs in
+// the background, because every decision and every run checks both anyway. If they change again meanwhile, it starts
+// over. Concurrent calls run one after the other.
 func (w *Workflow) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
@@ -23,8 +23,8 @@ func (w *Workflow) Reevaluate(ctx context.Context) error {
 		if err != nil || known == now {
 			return err
 		}
-		// The first transaction begins after every one that still saw what was before, so that no request slips through that
-		// was being written then.
+		// This transaction begins after all those that still saw the old policy, so that it sees the requests that they
+		// wrote.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.reevaluate(r.ID); err != nil {
 				return err
@@ -43,7 +43,8 @@ func (w *Workflow) Reevaluate(ctx context.Context) error {
 	}
 }
 
-// reevaluatedFor names the policy and the tools that everything was held against last; empty: none yet.
+// reevaluatedFor returns the policy and tools that everything was last checked against; empty if there was no check
+// yet.
 func (w *Workflow) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""
@@ -59,14 +60,14 @@ func (w *Workflow) reevaluatedFor(ctx context.Context) (which string, err error)
 	return which, err
 }
 
-// noteReevaluated notes that everything was held against these, or later ones.
+// noteReevaluated records the policy and tools that everything was checked against.
 func (w *Workflow) noteReevaluated(ctx context.Context, which string) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		p, _, err := paused(t)
 		if err != nil {
 			return err
 		}
-		if p.On { // others may end it now
+		if p.On { // other people may be allowed to end the pause now
 			if err := t.tellPausers(p); err != nil {
 				return err
 			}
@@ -87,7 +88,7 @@ func (t *tx) reevaluate(id string) error {
 	cur, _, err := t.current(id)
 	before, r := cur.stored, cur.now
 	if err != nil || before.State != approvers.Pending && r.State != approvers.Voided {
-		return err // what was approved is held against the policy when it is started
+		return err // an approved request is checked when it is claimed
 	}
 	unchanged := r
 	unchanged.Plan.PolicyHash = before.Plan.PolicyHash
@@ -95,7 +96,7 @@ func (t *tx) reevaluate(id string) error {
 	case !reflect.DeepEqual(before, unchanged):
 		return t.apply(r, cur.events)
 	case r.Plan.PolicyHash != before.Plan.PolicyHash:
-		return t.PutRequest(r) // nobody would see a difference
+		return t.PutRequest(r) // the card would look the same
 	}
 	return nil
 }

@@ -9,10 +9,10 @@ import (
 	"countersign/store"
 )
 
-// Refuse records that somebody clicked what can't be taken for a button of the bot's as it is: a version that was
-// replaced, a copy, a value that was made up. named are the requests, or whatever else, that it names or that the
-// message shows; each of them that exists gets a record, and nothing else changes. anew is a outbox message that is to
-// be drawn again, so that the next click is on what is recorded; empty: none.
+// Refuse records a click that is not valid for any of the bot's current buttons: on a replaced version, a copy, or with
+// a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
+// else changes. anew is an outbox message to render again, so that the next click is on a recorded version; empty:
+// none.
 func (w *Workflow) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -45,8 +45,8 @@ func (w *Workflow) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 	return err
 }
 
-// drawAnew has an outbox message drawn again whatever Slack is believed to show; none for an empty name. Each drawing
-// is kept, so somebody who goes on clicking on what was drawn often enough has no more of them.
+// drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
+// of versions that one person can cause this way is limited.
 func (t *tx) drawAnew(surface string, c Click, denied *approvers.Denied) error {
 	if surface == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// Remind tells those of a stage's people who have not decided that it still waits. people are the stage's, as the
-// roll's request had them.
+// Remind reminds the people of a stage who have not decided. people are those of the stage, as the request of the
+// snapshot had them.
 func (w *Workflow) Remind(ctx context.Context, timer store.Timer, roll StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
 		r, err := t.pendingRequest(timer, roll)
@@ -27,7 +27,7 @@ func (w *Workflow) Remind(ctx context.Context, timer store.Timer, roll StageSnap
 			return err
 		}
 		if unseen {
-			events = nil // nobody is reminded of what they were not shown
+			events = nil // nobody is reminded of a request that they were not shown
 		}
 		return t.apply(after, events)
 	})

@@ -11,16 +11,16 @@ import (
 	"countersign/store"
 )
 
-// Messages of the bot go: an admin deletes one, retention takes one away. What still matters is posted again when
-// somebody asks (a word in its thread, /countersign pending), when people are told again (a reminder, an escalation,
-// other people or other arguments), and in any case before its deadline. The rest stays away. Whoever deleted it did
-// not want it there: it does not come back at once.
+// The bot's messages can disappear, because an admin or a retention rule deletes them. A message that is still relevant
+// is posted again when somebody asks (by a message in its thread, or /countersign pending), when people are notified
+// again (a reminder, an escalation, other people or other arguments), and in any case before its deadline. Other
+// messages stay away. A message is not posted again at once, because somebody deleted it on purpose.
 
-// reposts are the shares of its time that are left when what vanished is posted again by itself: at the first of them
-// that is still to come.
+// reposts are the points at which a lost message is posted again without a cause: when 1/4, 1/8 or 1/16 of its time is
+// left, whichever comes next.
 var reposts = []time.Duration{4, 8, 16}
 
-// MarkLost records that Slack does not show an outbox message any more: s as it was read.
+// MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.
 func (w *Workflow) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -31,8 +31,8 @@ func (w *Workflow) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Replace has an outbox message posted anew whose message Slack does not let the bot change any more: s as it was read.
-// Until the new one is shown it is remembered that the old one is to be deleted, as its buttons do nothing any more.
+// Replace posts an outbox message again, because Slack does not let the bot edit it any more. s is the message as it
+// was read. The old message, whose buttons no longer work, is remembered until the new one is shown, and then deleted.
 func (w *Workflow) Replace(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "replace", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -45,7 +45,7 @@ func (w *Workflow) Replace(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// markLost takes in that the message of an outbox message is gone. What was to be posted again if it is, is so at once.
+// markLost handles the loss of a message. One that was marked with RepostIfLost is posted again at once.
 func (t *tx) markLost(s store.OutboxMessage) error {
 	if s.State != store.OutboxShown && s.State != store.OutboxWanted || s.TS == "" {
 		return nil
@@ -60,7 +60,7 @@ func (t *tx) markLost(s store.OutboxMessage) error {
 	}
 	s.Round++
 	switch {
-	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was taken away: what became of it was not seen yet
+	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was deleted; nobody has seen its outcome
 		return t.repostLost(s)
 	case !life.relevant:
 		s.State, s.TS = store.OutboxRemoved, ""
@@ -75,7 +75,7 @@ func (t *tx) markLost(s store.OutboxMessage) error {
 	return t.setOrClear(store.TimerRepost, s.ID, life.next(t.now))
 }
 
-// repostLost has what vanished posted again.
+// repostLost schedules a lost message to be posted again.
 func (t *tx) repostLost(s store.OutboxMessage) error {
 	s.State, s.TS, s.Hash, s.RepostIfLost, s.Drafted = store.OutboxWanted, "", "", false, false
 	s.Revision++
@@ -88,9 +88,8 @@ func (t *tx) repostLost(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// repost has outbox messages posted again that vanished and still matter. Of those that Slack is believed to show,
-// insist has it found out: they are shown anew in any case, and one that turns out to be gone then is posted again at
-// once.
+// repost posts relevant lost messages again. With insist, messages that wait for an edit in Slack are also posted again
+// at once if that shows that they are lost.
 func (t *tx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // it may have changed in this transaction
@@ -111,7 +110,7 @@ func (t *tx) repost(messages []store.OutboxMessage, insist bool) error {
 	return nil
 }
 
-// repostIfRelevant has an outbox message posted again if it vanished and still matters. It reports whether it did.
+// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it did.
 func (t *tx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	if s.State != store.OutboxLost {
 		return false, nil
@@ -123,7 +122,7 @@ func (t *tx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	return true, t.repostLost(s)
 }
 
-// cardsAgain has the cards of a request posted again that Slack does not show any more.
+// cardsAgain posts the lost cards of a request again.
 func (t *tx) cardsAgain(r approvers.Request) error {
 	messages, err := t.cardsOf(r)
 	if err != nil {
@@ -132,7 +131,7 @@ func (t *tx) cardsAgain(r approvers.Request) error {
 	return t.repost(messages, true)
 }
 
-// cardsOf are the outbox messages on which a request is put before people.
+// cardsOf returns the outbox messages that ask people about a request.
 func (t *tx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err error) {
 	own, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {
@@ -150,8 +149,7 @@ func (t *tx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err erro
 	return cards, nil
 }
 
-// turnAgain has everything posted again that a waiting turn shows to anybody and that vanished: somebody wrote in its
-// thread.
+// turnAgain posts the lost and relevant messages of a waiting turn again, because somebody wrote in its thread.
 func (t *tx) turnAgain(turn approvers.Turn) error {
 	if turn.State != approvers.TurnWaiting {
 		return nil
@@ -181,8 +179,8 @@ func (t *tx) turnAgain(turn approvers.Turn) error {
 	return nil
 }
 
-// spokenUnder has an outbox message posted again in whose thread somebody wrote: Slack keeps a thread whose first
-// message was deleted.
+// spokenUnder posts a lost message again because somebody wrote in its thread: Slack keeps a thread whose first message
+// was deleted.
 func (t *tx) spokenUnder(channel, thread string) error {
 	if thread == "" {
 		return nil
@@ -194,7 +192,7 @@ func (t *tx) spokenUnder(channel, thread string) error {
 	return t.repost([]store.OutboxMessage{s}, false)
 }
 
-// Repost posts again what vanished, because its deadline is near.
+// Repost posts a lost message again, because its deadline is near.
 func (w *Workflow) Repost(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "repost", func(t *tx) error {
 		s, err := t.OutboxMessage(timer.Ref)
@@ -211,27 +209,27 @@ func (w *Workflow) Repost(ctx context.Context, timer store.Timer) error {
 		case !life.relevant:
 			s.State, s.TS = store.OutboxRemoved, ""
 			return errors.Join(t.PutOutboxMessage(s), t.ClearTimer(store.TimerRepost, s.ID))
-		case t.now.Before(life.first()): // the deadline was put off since
+		case t.now.Before(life.first()): // the deadline was postponed since
 			return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: life.first()})
 		}
 		return t.repostLost(s)
 	})
 }
 
-// relevance says whether an outbox message still matters to anybody, and how long it will.
+// relevance says whether and until when an outbox message is relevant.
 type relevance struct {
 	relevant    bool
-	from, until time.Time // until when; zero: until somebody does something
+	from, until time.Time // the period; until is zero if there is no deadline
 }
 
-// first is when it is posted again by itself at the earliest.
+// first returns the earliest time at which the message is posted again without a cause.
 func (l relevance) first() time.Time { return l.at(reposts[0]) }
 
 func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next is when it is posted again by itself after now; zero: not any more.
+// next returns the next such time after now; zero if there is none.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}
@@ -244,8 +242,7 @@ func (l relevance) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// relevance looks up whether an outbox message still matters: people are asked something on it, or could take something
-// back.
+// relevance determines whether a message is relevant: it asks people something, or somebody could undo something on it.
 func (t *tx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
@@ -278,7 +275,7 @@ func (t *tx) relevance(s store.OutboxMessage) (relevance, error) {
 		if err != nil || e.State != approvers.ExecutionUnknown {
 			return relevance{}, err
 		}
-		timer, err := t.Timer(store.TimerLeave, e.ID) // none: the model was told that nobody knows, and people may still report
+		timer, err := t.Timer(store.TimerLeave, e.ID) // without the timer, the model has been told that the outcome is unknown, and people may still report it
 		return relevance{relevant: true, from: e.FinishedAt, until: timer.Due}, ignoreNotFound(err)
 	}
 	return relevance{}, nil
@@ -289,7 +286,7 @@ func (t *tx) relevanceOf(request string) (relevance, error) {
 	return shortest([]approvers.Request{r}), err
 }
 
-// relevanceOfStep is that of what the step waits for.
+// relevanceOfStep returns the relevance of a step: that of the requests that it waits for.
 func (t *tx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
@@ -316,7 +313,7 @@ func (t *tx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	return l, nil
 }
 
-// shortest is the life of what shows several requests: until the first of those that are open falls due.
+// shortest returns the relevance of a message with several requests: it ends at the first deadline of an open request.
 func shortest(requests []approvers.Request) (l relevance) {
 	for _, r := range requests {
 		from, until := r.StageAt, r.ExpiresAt

@@ -10,28 +10,28 @@ import (
 	"countersign/store"
 )
 
-// Restoration is that a store was put back from a backup.
+// Restoration describes how a store came to lack its latest changes.
 type Restoration struct {
-	Who    approvers.PersonID // who did it
-	Backup string             // the file's name, for the record
-	Hash   string             // of the file, SHA-256 in hex
-	Taken  time.Time          // when the backup was made: what is in the store is what was known then
-	Loss   *Loss              // nil: it was put back from a backup. Otherwise it was found to be older than its signed heads
+	Who    approvers.PersonID // the operator
+	Backup string             // name of the backup file, for the record
+	Hash   string             // SHA-256 of the file in hex
+	Taken  time.Time          // when the backup was made: the store has the state of that time
+	Loss   *Loss              // nil: the store was restored from a backup. Otherwise it was found to be older than its signed heads
 }
 
-// Loss is what an operator has accepted to be lost.
+// Loss describes the records that an operator has accepted as lost.
 type Loss struct {
 	Head    uint64    // the number of the newest signed head, which the store lacks
-	Records uint64    // that it covers
-	At      time.Time // when it was signed
-	Hash    string    // over the head, SHA-256 in hex
+	Records uint64    // the number of records that the head covers
+	At      time.Time // when the head was signed
+	Hash    string    // SHA-256 of the head in hex
 	Reason  string
 }
 
-// Restored closes everything in a store that could act, as nobody knows what became of it after the backup was made:
-// requests and calls that have not run are voided, runs under way count as unknown, turns stop, deliveries are set
-// aside, grants end. At last it is recorded. It is called before anything else runs on the store; a process that
-// stopped meanwhile begins again.
+// Restored closes everything in a restored store that could act, because nobody knows what happened after the backup:
+// requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
+// set aside, and grants end. Then it records the restoration. It must be called before anything else runs on the store.
+// After a crash it is called again.
 func (w *Workflow) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -76,8 +76,8 @@ func (w *Workflow) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Unseen lists the runs that Restored leaves for people to find out about: those under way, and those that were asked
-// about already.
+// Unseen lists the runs whose outcome people must find out after Restored: those under way, and those that people were
+// already asked about.
 func (w *Workflow) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		runs = nil
@@ -101,10 +101,10 @@ func (w *Workflow) Unseen(ctx context.Context) (runs []approvers.Execution, err 
 	return runs, err
 }
 
-// lostBatch is how many things one transaction closes.
+// lostBatch limits the records that one transaction closes.
 const lostBatch = 50
 
-// loseRequests voids what waits or was approved.
+// loseRequests voids pending and approved requests.
 func (t *tx) loseRequests(x Restoration) (int, error) {
 	open, err := t.OpenRequests(store.RequestCursor{}, lostBatch)
 	if err != nil {
@@ -125,8 +125,8 @@ func (t *tx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls that were to run without asking, and counts runs under way as unknown, whatever their tool: one
-// that remembers its keys may have forgotten them since. What only reads has failed.
+// loseRuns voids calls that had not begun. A run under way gets an unknown outcome even if its tool is idempotent,
+// because the tool may have forgotten the idempotency key since. A read-only run fails.
 func (t *tx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {
@@ -156,7 +156,7 @@ func (t *tx) loseRuns(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// loseCall gives a call that has not started its result.
+// loseCall gives a call that has not begun its result.
 func (t *tx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (t *tx) loseCall(e approvers.Execution, x Restoration) error {
 	return t.changedStep(e)
 }
 
-// loseModelQuestions ends the model's questions to people.
+// loseModelQuestions closes the model's questions.
 func (t *tx) loseModelQuestions(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerModelQuestion, lostBatch)
 	if err != nil {
@@ -189,8 +189,8 @@ func (t *tx) loseModelQuestions(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// leaveUnknown tells the model of outcomes that nobody has reported on, so that nothing waits for them. People can
-// report all the same.
+// leaveUnknown tells the model about outcomes that nobody has reported, so that nothing waits for them. People can
+// still report.
 func (t *tx) leaveUnknown(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerLeave, lostBatch)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *tx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that were not handled when the backup was made: they were since.
+// setAside closes deliveries that were unhandled when the backup was made, because they were handled later.
 func (t *tx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {
@@ -241,7 +241,7 @@ func (t *tx) loseGrants(x Restoration) (int, error) {
 	return n, nil
 }
 
-// stopTurns stops the model. People can try again when they know what happened.
+// stopTurns stops turns that wait for the model. People can try again when they know what happened.
 func (t *tx) stopTurns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerThink, lostBatch)
 	if err != nil {

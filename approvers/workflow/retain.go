@@ -10,23 +10,23 @@ import (
 	"countersign/store"
 )
 
-// Retained says what was erased because of its age.
+// Retained counts what was erased because of its age.
 type Retained struct {
 	Conversations int
-	Chains        int // of the history
-	Records       int // in those chains
+	Chains        int // audit chains
+	Records       int // records in those chains
 }
 
-// How much is looked at together.
+// Batch sizes.
 const (
-	retainPage  = 100 // conversations, or chains
-	retainBatch = 100 // records that one transaction deletes: everybody else's commits wait for it
+	retainPage  = 100 // conversations or chains in one read
+	retainBatch = 100 // records that one transaction deletes; other commits wait for it
 	retainTexts = 25  // calls whose texts one transaction erases
 )
 
-// Retain erases what is older than the policy keeps it: conversations with everything that was written in them, the
-// audit's texts included, and later the records of the audit. What still waits for somebody is kept. It may be stopped
-// at any moment, and goes on the next time.
+// Retain erases what is older than the policy's retention: conversations with everything that was written in them,
+// including the texts of their audit records, and later the audit records. A conversation or chain that still waits for
+// somebody is kept. Retain may be stopped at any time; the next call continues.
 func (w *Workflow) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -41,7 +41,7 @@ func (w *Workflow) Retain(ctx context.Context) (done Retained, err error) {
 }
 
 func (w *Workflow) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
-	kept := map[string]bool{} // they stay, and come first in each list
+	kept := map[string]bool{} // these stay, and come first in each page
 	for {
 		var page []store.Conversation
 		err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -69,9 +69,10 @@ func (w *Workflow) retainConversations(ctx context.Context, before time.Time) (e
 	}
 }
 
-// retainConversation erases a conversation, a part in each transaction: first the texts beside its history, then what
-// belongs to it. It reports false where something of it still waits. All of it is looked at once, beside the
-// transactions, which others wait for; those make sure that nothing was begun since.
+// retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
+// records. It returns false if something in it still waits. The check reads everything once, outside of the
+// transactions, so that other commits don't wait for it; each transaction then checks that the conversation is
+// unchanged.
 func (w *Workflow) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -105,7 +106,7 @@ func (w *Workflow) retainConversation(ctx context.Context, id string, before tim
 	return gone, err
 }
 
-// isOver reports whether a conversation with these calls is as old as that, and nothing of it waits for somebody.
+// isOver reports whether a conversation has been quiet since before a time, and nothing in it waits.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil
@@ -150,8 +151,8 @@ func callsIn(r store.Reader, id string) (all []store.Call, err error) {
 	return all, nil
 }
 
-// eraseTexts erases what lies beside the history of calls. Each chain says so itself; its records and their hashes
-// stay.
+// eraseTexts erases the texts of the audit records of calls. Each chain records the erasure; its records and their
+// hashes stay.
 func (t *tx) eraseTexts(calls []store.Call) error {
 	for _, call := range calls {
 		for _, chain := range []string{call.Request, call.Execution, call.ID} {
@@ -175,7 +176,7 @@ func (t *tx) eraseTexts(calls []store.Call) error {
 	return nil
 }
 
-// retainChains removes the chains whose last record is as old as that, and counts them.
+// retainChains removes and counts the chains whose last record is older than before.
 func (w *Workflow) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	for after, more := "", true; more; {
 		var old []string
@@ -189,7 +190,7 @@ func (w *Workflow) retainChains(ctx context.Context, before time.Time, done *Ret
 				after = chain
 				head, err := r.AuditHead(chain)
 				if errors.Is(err, store.ErrDamaged) || err == nil && head.At.IsZero() {
-					continue // how old it is can't be read: it stays
+					continue // its age is unreadable, so it stays
 				}
 				if err != nil {
 					return err
@@ -217,8 +218,8 @@ func (w *Workflow) retainChains(ctx context.Context, before time.Time, done *Ret
 	return nil
 }
 
-// prune removes a chain that nothing belongs to any more, and records that in the installation's chain. It says how
-// many records that were; 0: it stays.
+// prune removes a chain that is no longer in use, and records that in the installation's chain. It returns the number
+// of removed records; 0 if the chain stays.
 func (w *Workflow) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0

@@ -8,10 +8,10 @@ import (
 	"countersign/store"
 )
 
-// RetryUnknown asks for a call once more of which nobody knows whether it happened: a new execution with a new request
-// that has all its stages, by the policy as it is now, also where the call would run without asking. The earlier run
-// stays unknown, and can still be reported on. The call's one result is then the new request's; so it can't be done any
-// more once the agent was told how the call ended, and not twice at a time. Those may who may report on it.
+// RetryUnknown asks for a call again whose outcome is unknown. It creates a new execution and a new request with all
+// its stages under the current policy, even if the call would now run without asking. The earlier run stays unknown,
+// and can still be reported. The call's one result will be that of the new request, so RetryUnknown is denied once the
+// model has a result, and while an earlier retry is open. The people who may report the outcome may do it.
 func (w *Workflow) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.reportable(c)
@@ -28,7 +28,7 @@ func (w *Workflow) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution that a click is about, if nobody knows yet how it ended and the person may say so.
+// reportable reads the execution of a click, if its outcome is unknown and the person may report it.
 func (t *tx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {
@@ -98,8 +98,8 @@ func (t *tx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied, er
 	return nil, t.tellIfQueued(turn)
 }
 
-// stillAdmissible holds the arguments of an earlier run against the tool and the policy as they are now. Its problem is
-// a sentence for people, or "".
+// stillAdmissible checks the arguments of an earlier run against the current tool and policy. problem is a sentence for
+// people, or "".
 func (t *tx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[string]any, string) {
 	tool, ok := t.tool(e.Tool)
 	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(e.Tool) {
@@ -119,8 +119,8 @@ func (t *tx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[str
 	return tool, args, ""
 }
 
-// newRetry begins the request by which a call is asked for again: by those who asked for it, with the changes that
-// approvers had made, and beside the card of its step if it had one with others.
+// newRetry returns the request for a retry: with the same requesters and the approvers' edits, and next to the bundle
+// of its step if it was in one.
 func (t *tx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *tx) newRetry(turn approvers.Turn, call store.Call, e approvers.Executio
 	return r, err
 }
 
-// changedEarlier has shown again what tells of the run after which a request asks again.
+// changedEarlier refreshes the messages about the run that a request retries.
 func (t *tx) changedEarlier(r approvers.Request) error {
 	if r.Retry == nil {
 		return nil
@@ -161,9 +161,8 @@ func (t *tx) changedEarlier(r approvers.Request) error {
 	return t.changedRef(e.ID)
 }
 
-// superseded takes in what a person found out about a run after which its call was asked for again. If it happened
-// after all, what still waits of the call ends, and the agent is told what was found; otherwise those who decide about
-// it are told.
+// superseded records a person's report about a run whose call is being retried. If the run succeeded after all, the
+// open retry is voided and the model gets the reported result. Otherwise the people who decide the retry are told.
 func (t *tx) superseded(e approvers.Execution, call store.Call) error {
 	r, err := t.Request(call.Request)
 	if err != nil {

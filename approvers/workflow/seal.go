@@ -10,22 +10,22 @@ import (
 	"countersign/store"
 )
 
-// ErrSeal says that the store does not hold what was sealed, or that the key belongs to another installation. No head
-// is signed over that.
+// ErrSeal means that the store differs from the last signed head, or that the key belongs to another installation. No
+// new head is signed then.
 var ErrSeal = errors.New("the history is not what was signed last; look with: countersign audit verify")
 
-// sealBatch is how many records one head covers more than the one before, at most: its transaction is one among many.
+// sealBatch limits how many records a head adds to the one before, so that its transaction stays short.
 const sealBatch = 1024
 
-// sealed is what the next head is made from. It is written with each head, in the same transaction.
+// sealed is the state from which the next head is made. It is written with each head, in the same transaction.
 type sealed struct {
 	Tree approvers.Tree `json:"tree"`
 	Key  string         `json:"key"` // the public key that signed the last head
 }
 
-// Seal signs a head over what was recorded since the last one, with the first of the keys; where it takes over from one
-// of the others, that one signs, too. It says how many records that were: as many as one head takes, so the caller
-// comes again until there are none.
+// Seal signs a head over the records since the last one, with the first of the keys. If that key replaces one of the
+// others, the other signs too. Seal returns the number of new records, at most sealBatch: the caller repeats it until
+// it returns 0.
 func (w *Workflow) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.update(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -54,7 +54,7 @@ func lastHead(r store.Reader) (store.Head, error) {
 	return last, err
 }
 
-// seal puts the head that follows the last one.
+// seal stores the head that follows the last one.
 func (t *tx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
 	s, now, err := t.sealed(last, keys[0].Origin())
 	if err != nil {
@@ -96,8 +96,7 @@ func (t *tx) seal(last store.Head, entries []approvers.JournalEntry, keys []appr
 	return t.PutSetting(s)
 }
 
-// sealed reads what the next head is made from. Where that is not what the last head says, it is made anew from the
-// journal.
+// sealed reads the state for the next head. If it does not match the last head, it is rebuilt from the journal.
 func (t *tx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
 	s, err = t.Setting(store.SettingSeal)
 	if errors.Is(err, store.ErrNotFound) {
@@ -125,13 +124,13 @@ func (t *tx) sealed(last store.Head, origin string) (s store.Setting, now sealed
 	return s, now, nil
 }
 
-// made reports whether a head was made from this.
+// made reports whether a head was made from this state.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)
 }
 
-// resealed makes what the next head is made from, from everything that the heads so far were made from.
+// resealed rebuilds the state for the next head from the journal and the stored heads.
 func resealed(r store.Reader, size uint64) (now sealed, err error) {
 	for now.Tree.Size < size {
 		entries, err := r.Journal(now.Tree.Size, int(min(sealBatch, size-now.Tree.Size)))

@@ -6,14 +6,13 @@ import (
 	"countersign/store"
 )
 
-// The heads that a channel gets are one outbox message, of which one row and one rendering are stored however many are
-// posted. Each is a message of its own, and so a round of the outbox message. It shows the head that is the newest when
-// it is posted: after an outage only that one comes. Step is the number of the one that was posted last. No record is
-// made of that: it would be sealed, and posted, for ever.
+// The signed heads in a channel are one outbox message, so that one row and one rendering are stored however many are
+// posted. Each head is a new Slack message, and so a new round of the outbox message. It shows the newest head at the
+// time it is posted, so after an outage only one is posted. Step is the number of the head that was posted last.
+// Posting a head leaves no audit record: that would be sealed and posted, and so on for ever.
 const headRef = "heads"
 
-// postHead has the last head posted where the policy says so, once there is a new one and the time since the one before
-// is over.
+// postHead posts the newest head in the policy's channel, if it is new and the policy's interval has passed.
 func (t *tx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {
@@ -41,7 +40,8 @@ func (t *tx) postHead() error {
 	return t.nextHead(s, at)
 }
 
-// headDue reports whether another head is to be posted. One that waits for that shows the newest by itself.
+// headDue reports whether a head must be posted. A head that waits for delivery needs no other, because it will show
+// the newest.
 func (t *tx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil
@@ -51,10 +51,10 @@ func (t *tx) headDue(s store.OutboxMessage, last store.Head, every time.Duration
 	if err == nil {
 		since = shown.At
 	}
-	return since.After(t.now) || !t.now.Before(since.Add(every)), ignoreNotFound(err) // a clock that was set back stops nothing
+	return since.After(t.now) || !t.now.Before(since.Add(every)), ignoreNotFound(err) // the first condition: a clock that was set back must not stop the posts
 }
 
-// nextHead begins another message.
+// nextHead starts a new message.
 func (t *tx) nextHead(s store.OutboxMessage, to string) error {
 	if _, err := t.EraseRenderings(s.ID, 0); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (t *tx) nextHead(s store.OutboxMessage, to string) error {
 	return t.repostLost(s)
 }
 
-// headAgain has a head that Slack refused posted now: the bot is in another channel than before.
+// headAgain posts a head that Slack refused, because the bot has joined a channel since.
 func (t *tx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {

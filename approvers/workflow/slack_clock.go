@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// slackClock is how late it is by Slack's clock at least, as the newest message says that the workflow has seen. Ours
-// may be set by an hour, or be wrong altogether: what is compared with the timestamps of messages goes by theirs.
+// slackClock is the latest time on Slack's clock that the workflow knows, from the newest message that it has seen. The
+// local clock may be wrong by any amount, so times that are compared with message timestamps come from slackClock.
 type slackClock struct{ seconds atomic.Int64 }
 
-// saw takes in the ts of a message that is there.
+// saw records the ts of an existing message.
 func (c *slackClock) saw(ts string) {
 	at := sentAt(ts).Unix()
 	for seen := c.seconds.Load(); at > seen && !c.seconds.CompareAndSwap(seen, at); seen = c.seconds.Load() {
 	}
 }
 
-// time is the latest time seen; zero before the first.
+// time returns the latest known time; zero if there is none yet.
 func (c *slackClock) time() time.Time {
 	seen := c.seconds.Load()
 	if seen == 0 {
@@ -27,10 +27,10 @@ func (c *slackClock) time() time.Time {
 	return time.Unix(seen, 0).UTC()
 }
 
-// sentAt is when Slack took a message, as its ts says.
+// sentAt returns the time in a message's ts.
 func sentAt(ts string) time.Time {
 	seconds, _, _ := strings.Cut(ts, ".")
-	n, _ := strconv.ParseInt(seconds, 10, 64) // what is no ts was sent long ago
+	n, _ := strconv.ParseInt(seconds, 10, 64) // an invalid ts counts as long ago
 	return time.Unix(n, 0)
 }
 

@@ -8,12 +8,12 @@ import (
 	"countersign/store"
 )
 
-// ErrStopped is the cause with which the contexts of a turn's handlers end when somebody stops it.
+// ErrStopped is the cause with which the contexts of a turn's handlers end when somebody stops the turn.
 var ErrStopped = errors.New("workflow: somebody stopped it")
 
-// Halt stops a turn for somebody who may ask its agent. A model call that is under way ends, and nothing is kept of it.
-// Of the calls that have no result yet those that wait, for people or for their turn, are taken back, and those that
-// run are interrupted: each ends as it did, and then the turn stops. Messages that waited for it begin the next one.
+// Halt stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
+// requests and calls that have not begun are withdrawn, and running tools are interrupted. When every call has its
+// result, the turn stops. Messages that waited for it start the next turn.
 func (w *Workflow) Halt(ctx context.Context, c Click) error {
 	return w.click(ctx, "halt", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.askersTurn(c)
@@ -31,7 +31,7 @@ func (w *Workflow) Halt(ctx context.Context, c Click) error {
 	})
 }
 
-// askersTurn is the turn that a click is about. Whoever may not ask its agent is denied.
+// askersTurn returns the turn of a click. A person who may not use its agent is denied.
 func (t *tx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {
@@ -47,7 +47,7 @@ func (t *tx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied,
 	return turn, agent.MayAsk(c.Who), nil
 }
 
-// TurnAt names the turn that is under way at a place; empty: there is none.
+// TurnAt returns the current turn at a place; empty if there is none.
 func (w *Workflow) TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		conv, err := r.ConversationAt(channelOf(team, channel, thread))
@@ -86,15 +86,15 @@ func (t *tx) haltTurn(turn approvers.Turn, conv store.Conversation, c Click) (*a
 			return nil, err
 		}
 	}
-	if err := t.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // its button goes
+	if err := t.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // its stop button is removed
 		return nil, err
 	}
 	return nil, t.changedTurn(turn.ID, store.OutboxQueued, 0)
 }
 
-// cutRun takes a call's run back that has not begun, and has one interrupted that has.
+// cutRun withdraws a call's run that has not begun, and interrupts one that has.
 func (t *tx) cutRun(id string) error {
-	call, err := t.Call(id) // as it is after what was let go
+	call, err := t.Call(id) // withdrawCall may have changed it
 	if err != nil || call.Outcome != "" || call.Execution == "" {
 		return err
 	}
@@ -127,8 +127,8 @@ func (t *tx) isHalted(e approvers.Execution) (bool, error) {
 	return turn.Halted != "" && turn.State == approvers.TurnWaiting, ignoreNotFound(err)
 }
 
-// cutOff ends a run that was interrupted because its turn was stopped. What only reads has failed. Of anything else
-// nobody knows: people are asked, and the turn does not wait for them.
+// cutOff ends a run that was interrupted because its turn was stopped. A read-only run fails. The outcome of any other
+// run is unknown: people are asked, but the turn does not wait for them.
 func (t *tx) cutOff(e approvers.Execution) error {
 	if e.Effect == approvers.ReadOnly {
 		e, err := e.Finish(false, "it was stopped before it answered", t.now)

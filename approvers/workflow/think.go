@@ -10,20 +10,20 @@ import (
 	"countersign/store"
 )
 
-// Brief is what the model edge needs for one model call.
+// Brief is the input of one model call.
 type Brief struct {
 	Turn         approvers.Turn
 	Conversation store.Conversation
 	Agent        approvers.Agent
-	Policy       *approvers.Policy       // as it was then
-	Messages     []store.Message         // what the model may be given: whole turns in order
-	Calls        map[string][]store.Call // by turn, in order of step and index; each has its result
+	Policy       *approvers.Policy       // the policy at that time
+	Messages     []store.Message         // the history for the prompt: whole turns in order
+	Calls        map[string][]store.Call // by turn, ordered by step and index; each has its result
 }
 
-// historyMessages bounds how many messages are read for a model call. The token budget cuts long before it.
+// historyMessages limits the messages that are read for a model call. The token budget is reached long before it.
 const historyMessages = 400
 
-// Begin reads what a due model call needs. A turn that is not to think any more gives ErrNotDue, and any turn ErrPaused
+// Begin reads the input of a due model call. It returns ErrNotDue if the turn must not think any more, and ErrPaused
 // while everything is paused.
 func (w *Workflow) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief
@@ -57,12 +57,12 @@ func (w *Workflow) Begin(ctx context.Context, turn string) (Brief, error) {
 			return t.stop(b.Turn, b.Conversation, spent, true)
 		}
 		b.Agent, b.Policy = agent, t.policy
-		if err := t.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // a pause held it up
+		if err := t.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // shown if a pause held it up
 			return err
 		}
 		return b.read(t)
 	})
-	if err == nil && stopped { // whoever has it tried again begins with a count of their own
+	if err == nil && stopped { // a retry by a person starts a new count
 		w.Crashes.Forget(string(store.TimerThink), turn)
 	}
 	if err == nil && !due {
@@ -71,7 +71,7 @@ func (w *Workflow) Begin(ctx context.Context, turn string) (Brief, error) {
 	return b, err
 }
 
-// thinking moves a queued turn to thinking. It clears the timer of a turn that is past it.
+// thinking moves a queued turn to thinking. If the turn is past that, thinking clears its timer.
 func (t *tx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {
@@ -137,8 +137,8 @@ func inTurns(messages []store.Message) []store.Message {
 	return append(out, byTurn[""]...) // these still wait
 }
 
-// onStep runs fn if the turn is still thinking about the step that the caller was briefed for. Nothing is kept of what
-// a model answers after everything was paused.
+// onStep runs fn if the turn still thinks about the given step. While everything is paused it returns ErrPaused, and
+// the model's output is dropped.
 func (w *Workflow) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := w.update(ctx, what, func(t *tx) error {
@@ -158,7 +158,8 @@ func (w *Workflow) onStep(ctx context.Context, what, turn string, step int, fn f
 	return err
 }
 
-// Answer ends a turn with the agent's answer, which cost so many tokens. Messages that waited begin the next turn.
+// Answer ends a turn with the agent's answer. tokens is the cost of the model call. Messages that waited start the next
+// turn.
 func (w *Workflow) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
 	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		if err := t.spend(tn, tokens); err != nil {
@@ -188,13 +189,14 @@ func (w *Workflow) Answer(ctx context.Context, turn string, step int, text strin
 	})
 }
 
-// longAnswer is how many characters an answer may have that is posted as it is. It takes three messages.
+// longAnswer is the greatest length, in characters, of an answer that is posted as messages. It takes three of them.
 const longAnswer = 24_000
 
-// IsLong reports whether an answer is too long for messages: it begins in one, and is handed over whole as a file.
+// IsLong reports whether an answer is too long for messages. Such an answer begins in a message, and is attached as a
+// file.
 func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
 
-// Stop ends a turn that can't go on, with a sentence for people.
+// Stop ends a turn that can't continue, with a sentence for people.
 func (w *Workflow) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
 	return w.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		return t.stop(tn, conv, problem, canRetry)
@@ -212,7 +214,7 @@ func (t *tx) stop(turn approvers.Turn, conv store.Conversation, problem string, 
 	return t.end(turn, conv)
 }
 
-// end puts an ended turn, and begins the next one if messages wait.
+// end stores an ended turn, and starts the next one if messages wait.
 func (t *tx) end(turn approvers.Turn, conv store.Conversation) error {
 	if err := t.PutTurn(turn); err != nil {
 		return err
@@ -229,7 +231,7 @@ func (t *tx) end(turn approvers.Turn, conv store.Conversation) error {
 	return t.PutConversation(conv)
 }
 
-// Postpone has the model called again later, after a failure that is worth another try.
+// Postpone schedules another model call after a temporary failure.
 func (w *Workflow) Postpone(ctx context.Context, turn string, step int, until time.Time) error {
 	return w.onStep(ctx, "postpone", turn, step, func(t *tx, tn approvers.Turn, _ store.Conversation) error {
 		tn.Failures++
@@ -240,7 +242,7 @@ func (w *Workflow) Postpone(ctx context.Context, turn string, step int, until ti
 	})
 }
 
-// TryAgain takes up a turn that stopped, where it stood.
+// TryAgain resumes a stopped turn at the step where it stopped.
 func (w *Workflow) TryAgain(ctx context.Context, c Click) error {
 	return w.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.askersTurn(c)

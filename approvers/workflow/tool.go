@@ -2,8 +2,8 @@ package workflow
 
 import "countersign/approvers"
 
-// tool finds a tool as it may be called under the policy: one that is blocked because it is not what the operator
-// pinned may be, where the policy counts it as one of which nothing is known.
+// tool finds a tool as the policy lets it be called. A tool that differs from its pinned definition is not blocked if
+// the policy treats it as an unknown tool.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {
@@ -12,8 +12,8 @@ func (t *tx) tool(name string) (Tool, bool) {
 	return tool, ok
 }
 
-// unlike says why what was asked for can't be run any more with the tool as it is now, or "". hash is of the definition
-// that it was asked for with.
+// unlike returns the reason why a call can't run with the tool's current definition, or "". hash is that of the
+// definition for which the call was made.
 func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
 	switch {
@@ -27,12 +27,12 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
-// look says why a blocked tool can't be called, and who can mend that.
+// look returns the reason why a blocked tool can't be called, and who can fix that.
 func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"
 }
 
-// Callable reports whether a tool may be called at all under a policy.
+// Callable reports whether a policy lets the tool be called at all.
 func (t Tool) Callable(p *approvers.Policy) bool {
 	if t.Blocked == "" {
 		return true

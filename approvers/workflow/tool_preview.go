@@ -10,23 +10,23 @@ import (
 	"countersign/store"
 )
 
-// PreviewCall is one try to have a tool say what a call would do.
+// PreviewCall is one attempt to get a preview of a call from a tool.
 type PreviewCall struct {
 	Request, Conversation, Turn string
 	Asker                       approvers.PersonID
-	Digest                      string // of the call that it is about
-	Key                         string // not the execution's, so that nothing is used up by it
-	Tool, ToolHash              string // what is called, and its definition
-	Own                         bool   // the tool's own function for previews
+	Digest                      string // of the call
+	Key                         string // idempotency key; differs from the execution's, so that the preview does not use that up
+	Tool, ToolHash              string // the tool that makes the preview, and its definition
+	Own                         bool   // the tool's own preview function is called
 	Args                        json.RawMessage
 	Within                      time.Duration
 }
 
-// previewLease is how long past its own time a try may take before it counts as lost with its process.
+// previewLease is how long past its time limit an attempt may take before it counts as lost with its process.
 const previewLease = 15 * time.Second
 
-// previewSource says which tool is asked what a call would do: the policy's, or the tool itself where it can say and
-// the policy has no template.
+// previewSource returns the tool that makes the preview: the policy's, or the tool itself if it can and the policy has
+// no template.
 func (t *tx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -43,7 +43,7 @@ func (t *tx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview begins a tool preview for a call that people decide; nil where no tool is asked.
+// requestToolPreview starts a tool preview for a call that people decide; nil if no tool makes one.
 func (t *tx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
@@ -58,8 +58,8 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 	}
 }
 
-// BeginPreview takes up the making of a request's tool preview. It reports false where there is nothing to make: the
-// request is decided, or the tool can't be asked, which the card says then. While everything is paused it gives
+// BeginPreview starts an attempt to make a request's tool preview. It returns false if there is nothing to make: the
+// request is decided, or the tool can't be called, and the card then says why. While everything is paused it returns
 // ErrPaused.
 func (w *Workflow) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
@@ -81,7 +81,7 @@ func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 		return p, false, err
 	}
 	by, tries := t.previewSource(r.Tool, r.Agent), r.ToolPreview.Tries
-	if by.Tool == "" { // the policy asks for none any more
+	if by.Tool == "" { // the policy no longer asks for a preview
 		r.ToolPreview = nil
 		return p, false, t.apply(r, nil)
 	}
@@ -97,7 +97,7 @@ func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 	if err := t.PutRequest(r); err != nil {
 		return p, false, err
 	}
-	if r.ToolPreview.Dry { // what is called is the tool itself: that is recorded before it is
+	if r.ToolPreview.Dry { // a dry run calls the tool itself, so it is recorded first
 		if err := t.auditToolPreview(r, "asked", nil); err != nil {
 			return p, false, err
 		}
@@ -105,8 +105,8 @@ func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 	return p, true, t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now.Add(by.Within + previewLease), PutOff: t.now})
 }
 
-// previewing says how a tool preview is made, or why it can't be. A companion has to be one that runs without asking
-// anybody, and takes the very same arguments.
+// previewing returns the call that makes a tool preview, or why it can't be made. A companion tool must run without
+// approval, and take the same arguments.
 func (t *tx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
@@ -141,7 +141,7 @@ func (t *tx) previewing(r approvers.Request, by approvers.PreviewSource) (p Prev
 	return p, ""
 }
 
-// mayPreview says why a companion may not be called with a request's arguments, or "".
+// mayPreview returns the reason why a companion tool may not be called with a request's arguments, or "".
 func (t *tx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"
@@ -158,8 +158,8 @@ func (t *tx) mayPreview(r approvers.Request, companion Tool) string {
 	return ""
 }
 
-// EndPreview takes in what the tool said, or why it said nothing. What is about other arguments than the request has
-// now, or comes after it was decided, changes nothing.
+// EndPreview records the result of a tool preview. A result is ignored if the arguments have changed or the request was
+// decided since.
 func (w *Workflow) EndPreview(ctx context.Context, p PreviewCall, text, fault string) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
@@ -173,8 +173,7 @@ func (w *Workflow) EndPreview(ctx context.Context, p PreviewCall, text, fault st
 	})
 }
 
-// PutBackPreview leaves the making of a tool preview that a pause, or the end of the process, interrupted: it is begun
-// again when everything goes on.
+// PutBackPreview schedules a tool preview again that a pause or the end of the process interrupted.
 func (w *Workflow) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	return w.update(ctx, "put back preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
@@ -191,7 +190,8 @@ func (w *Workflow) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	})
 }
 
-// recoverPreviews has tool previews begun again that an earlier process was at: making one changes nothing.
+// recoverPreviews schedules the tool previews again that an earlier process had begun; making a preview changes
+// nothing.
 func (t *tx) recoverPreviews() error {
 	timers, err := t.Timers(store.TimerPreview, mostRuns)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *tx) recoverPreviews() error {
 	return nil
 }
 
-// storeToolPreview writes what became of a tool preview, and has it shown.
+// storeToolPreview records the result of a tool preview, and shows it.
 func (t *tx) storeToolPreview(r approvers.Request, text, fault string) error {
 	r, events, changed := r.RecordToolPreview(r.Digest, text, fault, t.now)
 	if !changed {

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// extendStreak counts a run that went well for the row of its tool's calls, or ends the row. When the row is complete,
-// a grant is offered; it is never given by itself.
+// extendStreak adds a successful run to the row of approved calls of its tool, or ends the row. When the row is
+// complete, a grant is offered; it takes effect only when somebody accepts it.
 func (t *tx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)
@@ -35,7 +35,7 @@ func (t *tx) extendStreak(e approvers.Execution) error {
 	return t.offer(offer)
 }
 
-// resetStreakOfTool ends the row of a tool's calls after a run that did not go well.
+// resetStreakOfTool ends the row of a tool's calls after an unsuccessful run.
 func (t *tx) resetStreakOfTool(e approvers.Execution) error {
 	turn, err := t.Turn(e.Turn)
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *tx) resetStreakOfTool(e approvers.Execution) error {
 	return t.resetStreak(turn.Agent, e.Tool)
 }
 
-// resetStreak ends the row of a tool's calls that were approved as they were.
+// resetStreak ends the row of a tool's calls that were approved unchanged.
 func (t *tx) resetStreak(agent, tool string) error {
 	trust, s, err := t.trust(agent, tool)
 	if err != nil || trust.Row == 0 {
@@ -72,7 +72,7 @@ func (t *tx) putTrust(s store.Setting, trust approvers.Trust) error {
 	return t.PutSetting(s)
 }
 
-// offer proposes a grant to the people of the role that may take it up, unless there is one for such calls already.
+// offer offers a grant to the people of the role that may accept it, unless such a grant exists already.
 func (t *tx) offer(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// tellTurns tells those who may decide now, and have had the card since before they could, that it is their turn: a
-// message that only changes tells nobody.
+// tellTurns notifies people who may decide now and already had the card before. They need a message of their own,
+// because an edit of a message notifies nobody.
 func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil
@@ -37,12 +37,12 @@ func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	return nil
 }
 
-// moved reports whether it is a person's own move that began their turn: they see what it did.
+// moved reports whether a person's turn began with their own decision, so that they know of it.
 func moved(r approvers.Request, who approvers.PersonID, since time.Time) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address has had the card since before a time, and has been told nothing of it since.
+// stale reports whether an address has had the card since before a time, and has not been notified since.
 func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	old := false
 	for _, s := range messages {

@@ -8,10 +8,10 @@ import (
 	"countersign/store"
 )
 
-// A step's message may come late where Slack is asked for more than it takes. When the turn's answer is posted first,
-// it tells of the step, and the step needs no message of its own any more.
+// The message of a step may be late because of Slack's rate limits. If the turn's answer is posted first, the answer
+// describes the step, and the step needs no message of its own.
 
-// Untold lists the steps of a turn whose first message was put off and is still to be posted.
+// Untold lists the steps of a turn whose first message was postponed and is still to be posted.
 func (w *Workflow) Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		steps = nil
@@ -41,7 +41,7 @@ func untold(s store.OutboxMessage) bool {
 	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
 }
 
-// SeeTelling reads what an answer shows that tells of steps, too: of those that still have no message.
+// SeeTelling reads the view of an answer that also describes those of the steps that still have no message.
 func (w *Workflow) SeeTelling(ctx context.Context, answer string, steps []int) (ViewModel, error) {
 	return w.see(ctx, answer, func(r store.Reader, s *store.OutboxMessage) error {
 		messages, err := r.OutboxMessagesOf(s.Ref)
@@ -58,14 +58,14 @@ func (w *Workflow) SeeTelling(ctx context.Context, answer string, steps []int) (
 	})
 }
 
-// StepSight is a step that an answer tells of.
+// StepSight is a step that an answer describes.
 type StepSight struct {
 	Step  int
-	Text  string // what the model said with it
+	Text  string // the model's text of the step
 	Calls []CallView
 }
 
-// seeSteps reads the steps that an answer tells of.
+// seeSteps reads the steps that an answer describes.
 func (m *ViewModel) seeSteps(r store.Reader, said map[int]string) error {
 	for _, n := range m.Message.Steps {
 		step := ViewModel{Policy: m.Policy, Now: m.Now, Message: store.OutboxMessage{Kind: store.OutboxStep}}
@@ -77,7 +77,7 @@ func (m *ViewModel) seeSteps(r store.Reader, said map[int]string) error {
 	return nil
 }
 
-// toldOf ends the wait of steps that an answer was posted with.
+// toldOf ends the delivery of steps that an answer describes.
 func (t *tx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (t *tx) toldOf(answer store.OutboxMessage) error {
 	return nil
 }
 
-// Settled reports whether nothing of a call will change any more that its step's message would show.
+// Settled reports whether the call's line in the message of its step can no longer change.
 func (c CallView) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }

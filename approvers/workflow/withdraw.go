@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Withdraw takes a request back for one of its requesters.
+// Withdraw withdraws a request for one of its requesters.
 func (w *Workflow) Withdraw(ctx context.Context, c Click) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, "withdraw", c, func(t *tx) (*approvers.Denied, error) {
@@ -30,8 +30,8 @@ func (w *Workflow) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 	return out, err
 }
 
-// WithdrawAll withdraws everything that a turn waits for and hands the messages that wait behind it to the model. A
-// requester can do it, and whoever wrote one of those messages.
+// WithdrawAll withdraws everything that a turn waits for, and gives the messages that wait behind it to the model. A
+// requester or the author of one of those messages can do it.
 func (w *Workflow) WithdrawAll(ctx context.Context, c Click) error {
 	return w.click(ctx, "go on", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)
@@ -83,7 +83,7 @@ func (t *tx) queued(conversation string) ([]store.Message, error) {
 	return slices.DeleteFunc(messages, func(m store.Message) bool { return m.State != store.MessageQueued }), nil
 }
 
-// takeQueued makes messages that wait part of the turn.
+// takeQueued adds messages that wait to the turn.
 func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.Turn, error) {
 	for _, m := range queued {
 		m.State, m.Turn = store.MessageTaken, turn.ID
@@ -99,8 +99,7 @@ func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.
 	return turn, nil
 }
 
-// withdrawCall ends what one call waits for: its request is withdrawn; an unknown outcome is told to the model as it
-// is.
+// withdrawCall ends what one call waits for. Its request is withdrawn. If its outcome is unknown, the model is told so.
 func (t *tx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
@@ -125,11 +124,11 @@ func (t *tx) withdrawCall(call store.Call, c Click, why string) (*approvers.Deni
 	if e.State == approvers.ExecutionUnknown {
 		return nil, t.leave(e)
 	}
-	return nil, t.cancelElicitations(e.ID, why) // where it runs, its result comes by itself, and nobody is asked anything more for it
+	return nil, t.cancelElicitations(e.ID, why) // if it runs, its result will come, and nobody is asked for it
 }
 
-// WithdrawSome takes several requests of one step back for one of its requesters. Those that are over already are left
-// as they are; where no other is left, the denial comes with the last of them.
+// WithdrawSome withdraws several requests of one step for one of its requesters. Requests that are over stay as they
+// are. If all are over, the denial is that of the last one.
 func (w *Workflow) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
 	var last approvers.Request
 	err := w.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {
@@ -142,7 +141,7 @@ func (w *Workflow) WithdrawSome(ctx context.Context, c Click, requests []string)
 				return nil, err
 			}
 			if err != nil || r.Turn != c.Turn {
-				continue // not what the form offered
+				continue // not one of those that the form offered
 			}
 			last = r
 			if !r.State.Open() {
@@ -150,7 +149,7 @@ func (w *Workflow) WithdrawSome(ctx context.Context, c Click, requests []string)
 				continue
 			}
 			after, events, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
-			if denied != nil { // it is the same for all of them
+			if denied != nil { // the same would be denied for all of them
 				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 			}
 			if err := t.apply(after, events); err != nil {

@@ -15,7 +15,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// Errors of the workflow's moves. A person who may not do what they tried gets *approvers.Denied instead.
+// Errors of the use cases. A person who may not do what they tried gets *approvers.Denied instead.
 var (
 	// ErrNotDue means that there is nothing left to do: the state has changed since.
 	ErrNotDue = errors.New("workflow: nothing to do")
@@ -39,11 +39,11 @@ type Tool struct {
 	Hash        string // over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
-	Previews    bool   // it says itself what a call would do
-	Asks        bool   // the people of the conversation answer it, and no function
-	Claims      Claims // what its source says of it
-	Source      string // of the policy file; empty: it is compiled in
-	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it may be called
+	Previews    bool   // it can make previews itself
+	Asks        bool   // people in the conversation answer it; no function is called
+	Claims      Claims // the annotations of its source
+	Source      string // in the policy file; empty: it is compiled in
+	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
 	// Check validates arguments against the schema. Its error is written for the model and for a person's form.
 	Check func(args json.RawMessage) error
 }
@@ -54,8 +54,7 @@ type Claims struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Words are what the source says of the tool's nature, each as a part of a sentence that begins with "it". They don't
-// have the title.
+// Words describes the claims without the title, each as a part of a sentence that begins with "it".
 func (c Claims) Words() []string {
 	var out []string
 	for _, hint := range []struct {
@@ -81,9 +80,9 @@ func (c Claims) Words() []string {
 // Crashes counts how often a process died during some work. It is safe for concurrent use.
 type Crashes interface {
 	Begin(kind, ref string)     // work on something begins
-	End(kind, ref string)       // it ended, however it did
-	Count(kind, ref string) int // how many processes died at it
-	Forget(kind, ref string)    // the count begins anew
+	End(kind, ref string)       // it ended, in whatever way
+	Count(kind, ref string) int // how many processes died during it
+	Forget(kind, ref string)    // resets the count
 }
 
 // Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits and Crashes are required.
@@ -92,7 +91,7 @@ type Config struct {
 	Policy func() *approvers.Policy // the policy in force
 	Tools  Tools
 	Log    *slog.Logger
-	Count  func(Event)      // is told of each event after its commit; nil: nobody counts
+	Count  func(Event)      // called with each event after its commit; nil: events are dropped
 	Now    func() time.Time // nil: time.Now
 	// GrantOwner looks up the giver of a grant in Slack, with the user groups that could give them authority, before a
 	// call runs under the grant. Nil: the giver is unknown, and the call needs approval.
@@ -100,11 +99,11 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
 	// is accepted.
 	Admits func(schema, values json.RawMessage) error
-	// Crashes is told what the workers are at, and knows at what earlier processes died. Nil: nobody knows.
+	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
 	Crashes Crashes
 }
 
-// Workflow changes state. It is safe for use by many goroutines.
+// Workflow changes state. It is safe for concurrent use.
 type Workflow struct {
 	Config
 	owner        string // names this process in executions and outbox messages
@@ -120,7 +119,7 @@ type Workflow struct {
 	reevaluating sync.Mutex
 }
 
-// New makes a workflow.
+// New returns a workflow.
 func New(c Config) *Workflow {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -136,20 +135,20 @@ func New(c Config) *Workflow {
 	return w
 }
 
-// tx is one transaction of the workflow: the store's, with the time and the policy that hold for all of it.
+// tx is one transaction of the workflow: that of the store, with one time and one policy.
 type tx struct {
 	store.Tx
 	w      *Workflow
 	now    time.Time
 	policy *approvers.Policy
 	wakes  map[store.TimerKind]bool // kinds that got a timer
-	events []Event                  // what becomes true with the commit
-	halts  bool                     // everything is paused with the commit
-	stops  map[handled]bool         // what somebody stops with the commit
-	log    []note                   // what the operator is told when it is true
+	events []Event                  // events of the transaction, reported after the commit
+	halts  bool                     // everything is paused by this transaction
+	stops  map[handled]bool         // the handlers that this transaction stops
+	log    []note                   // log lines, written after the commit
 
-	denials map[denial]int // attempts that came to nothing, each with how many of its kind there were with it
-	replied []string       // elicitations that ended: the runs that wait for them are woken
+	denials map[denial]int // denied attempts, with the number of each kind so far
+	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
 
 	refreshed map[refresh]bool
 	homes     bool // something changed that Home tabs show
@@ -159,15 +158,16 @@ func (t *tx) deciding() approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: t.policy, Now: t.now}
 }
 
-// SetTimer notes the kind, so that its worker is woken after the commit.
+// SetTimer also records the timer's kind, so that its worker is woken after the commit.
 func (t *tx) SetTimer(timer store.Timer) error {
 	t.wakes[timer.Kind] = true
 	return t.Tx.SetTimer(timer)
 }
 
-// transact runs fn in a transaction, and then wakes whoever has something to do and tells whoever counts.
+// transact runs fn in a transaction. After the commit it wakes the workers and waiting runs, and reports events and log
+// lines.
 func (w *Workflow) transact(ctx context.Context, what string, fn func(*tx) error) error {
-	var t *tx // of the run that was committed, which is the last
+	var t *tx // that of the last run of the closure, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, stops: map[handled]bool{}, denials: map[denial]int{}}
 		if err := fn(t); err != nil {
@@ -198,22 +198,22 @@ func (w *Workflow) transact(ctx context.Context, what string, fn func(*tx) error
 	return nil
 }
 
-// note is one line of the log.
+// note is one log line.
 type note struct {
 	level slog.Level
 	text  string
 	facts []any
 }
 
-// note tells the operator of something with the commit: a closure may run more than once, or come to nothing.
+// note writes a log line after the commit, because a transaction may run more than once, or fail.
 func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
 
-// now is the time as every backend can store it.
+// now returns the time with the precision that every backend can store.
 func (w *Workflow) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
-// settle closes the inbox row that a move answers. An empty id is a move that came from elsewhere.
+// settle closes the inbox row of a delivery. An empty id means that the use case was not started by a delivery.
 func (t *tx) settle(inbox, note string) error {
 	if inbox == "" {
 		return nil
@@ -232,8 +232,7 @@ func (t *tx) settle(inbox, note string) error {
 	return t.ClearTimer(store.TimerInbox, inbox)
 }
 
-// Receive makes a delivery durable before Slack is told that it was received. It reports false
-// for a delivery that is known already.
+// Receive stores a delivery before Slack is acknowledged. It returns false if the delivery is known already.
 func (w *Workflow) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
 	err = w.update(ctx, "receive", func(t *tx) error {
@@ -253,7 +252,7 @@ func (w *Workflow) Receive(ctx context.Context, row store.Inbox, lane string) (f
 	return fresh, err
 }
 
-// Remember notes a delivery that was answered at once and changed nothing, so that it is known when it comes again.
+// Remember stores a delivery that was answered at once and changed nothing, so that a repetition is recognised.
 func (w *Workflow) Remember(ctx context.Context, row store.Inbox) error {
 	return w.update(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -264,12 +263,12 @@ func (w *Workflow) Remember(ctx context.Context, row store.Inbox) error {
 	})
 }
 
-// Done closes a delivery that changes nothing else. note says why, where that is worth remembering.
+// Done closes a delivery that changes nothing. note gives the reason, if that is worth keeping.
 func (w *Workflow) Done(ctx context.Context, inbox, note string) error {
 	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
 }
 
-// audit writes one record into a chain. Facts hold names, states and digests; body holds what people wrote or were
+// audit writes one record into a chain. facts holds names, states and digests; body holds what people wrote or were
 // shown.
 func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
 	head, err := t.AuditHead(chain)
@@ -287,14 +286,14 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 		}
 	}
 	payload := &approvers.AuditPayload{Chain: chain, Salt: make([]byte, 16), Body: raw}
-	rand.Read(payload.Salt) // never fails: crypto/rand
+	rand.Read(payload.Salt) // crypto/rand never fails
 	rec.PayloadHash = payload.Hash()
 	rec = rec.Link(head)
 	payload.Seq = rec.Seq
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget drops deliveries that were handled longer ago than the given time, and what is not counted any more.
+// Forget deletes deliveries that were handled longer ago than after, and old counters.
 func (w *Workflow) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
@@ -314,5 +313,5 @@ func (w *Workflow) Forget(ctx context.Context, after time.Duration) error {
 	return nil
 }
 
-// forgetBatch bounds how many rows one transaction deletes.
+// forgetBatch limits the rows that one transaction deletes.
 const forgetBatch = 1000

@@ -33,7 +33,7 @@ var slackMutants = []mutant{
 	},
 	{
 		name:  "cards stand in channels that another organisation shares",
-		edits: []edit{{"bot/shared.go", "	if err != nil || !shared || mayShare(vm.Policy, id) {\n", "	if err != nil || shared || !shared {\n"}},
+		edits: []edit{{"bot/channels.go", "	if err != nil || !shared || mayShare(vm.Policy, id) {\n", "	if err != nil || shared || !shared {\n"}},
 		by:    []campaign{edge("^TestSharedChannelThatNobodyToldOf$")},
 	},
 	{

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is a line as the store holds it: the cards that are open at an address, and those held back behind them.
+// CardQueue is a card queue as the store holds it: the open cards at an address, and those that wait behind them.
 type CardQueue struct {
 	Open, Held []struct {
 		Bundle   string
@@ -30,7 +30,7 @@ func (l CardQueue) IDs() (open, held []string) {
 	return open, held
 }
 
-// CardQueueAt reads the line at an address; one that is not there is empty.
+// CardQueueAt reads the card queue of an address. One that does not exist is empty.
 func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	s, err := r.Setting(store.SettingCardQueue + address)
 	if errors.Is(err, store.ErrNotFound) {
@@ -42,8 +42,8 @@ func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// CardQueues finds requests that wait and that nobody is shown: none is lost in a line or on its way out of one. And it
-// holds what requests say of lines against the lines.
+// CardQueues finds pending requests that are shown nowhere and wait in no card queue, and requests and queues that do
+// not agree.
 func CardQueues(r store.Reader) error {
 	open, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {
@@ -97,7 +97,7 @@ func isShown(r store.Reader, req approvers.Request) (bool, error) {
 	}), err
 }
 
-// cardQueueAddsUp holds a line against the requests that say that it counts them.
+// cardQueueAddsUp compares a card queue with the requests that name it.
 func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
 	l, err := CardQueueAt(r, address)
 	if err != nil {

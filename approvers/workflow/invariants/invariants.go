@@ -1,6 +1,6 @@
-// Package books checks what must be true of a store at any moment between two transactions, whatever happened before:
-// everything that has to be done has its timer, no timer is left for what is over, every chain verifies, nothing that
-// waits is hidden from everybody. It is for tests: it reads everything.
+// Package invariants checks conditions that hold for a store between any two transactions: everything that must be done
+// has its timer, no timer is left for anything that is over, every chain verifies, and every pending request is visible
+// to somebody. It is for tests, because it reads everything.
 package invariants
 
 import (
@@ -12,10 +12,11 @@ import (
 	"countersign/store"
 )
 
-// most bounds how many records of a kind are read.
+// most limits the records of a kind that are read.
 const most = 10_000
 
-// Faults says where the books do not add up; nil: nowhere. turns are those whose calls and messages are looked through.
+// Faults returns the violated invariants; nil if there are none. turns are the turns whose calls and messages are
+// checked.
 func Faults(r store.Reader, turns []string) error {
 	faults := []error{chains(r), timersNameSomething(r), requestsHaveTimers(r), CardQueues(r), grantsAddUp(r)}
 	for _, id := range turns {
@@ -65,7 +66,7 @@ func chains(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// erasedOf are the records whose payloads a record of their chain says were erased.
+// erasedOf returns the records whose payloads were erased according to the chain.
 func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	erased := map[uint64]bool{}
 	for _, a := range records {
@@ -83,7 +84,7 @@ func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	return erased, nil
 }
 
-// firstRecord is what a chain begins with that is about one thing.
+// firstRecord returns the kind of a chain's first record. The installation's chain is not included.
 func firstRecord(chain string) approvers.AuditKind {
 	switch {
 	case strings.HasPrefix(chain, "absence:"):

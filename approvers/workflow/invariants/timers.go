@@ -9,7 +9,8 @@ import (
 	"countersign/store"
 )
 
-// timersNameSomething finds timers for what is over. A run's timer may outlive its request: the next claim clears it.
+// timersNameSomething finds timers of things that are over. A run's timer may outlive its request: the next claim
+// clears it.
 func timersNameSomething(r store.Reader) error {
 	wanted := func(ref string) (bool, error) {
 		s, err := r.OutboxMessage(ref)
@@ -105,7 +106,7 @@ func timersNameSomething(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// requestsHaveTimers finds open requests that nothing would ever end, or that an ended turn left behind.
+// requestsHaveTimers finds open requests that would never end, or whose turn has ended.
 func requestsHaveTimers(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// turnIsWhole looks through a turn: each of its calls has its one result, or something that will give it one.
+// turnIsWhole checks a turn: each of its calls has its one result, or something that will give it one.
 func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -67,12 +67,12 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	return errors.Join(faults...)
 }
 
-// moves says why nothing will ever give a call its result, or nil.
+// moves returns the reason why a call will never get a result, or nil.
 func moves(r store.Reader, c store.Call) error {
 	if c.Request != "" {
 		req, err := r.Request(c.Request)
 		if err != nil || req.State.Open() {
-			return err // requestsHaveTimers looks at the rest
+			return err // requestsHaveTimers checks the rest
 		}
 	}
 	if c.ModelQuestion != nil {
@@ -91,7 +91,7 @@ func moves(r store.Reader, c store.Call) error {
 	return err
 }
 
-// returned counts the records of a call's result over all chains that could hold one.
+// returned counts the records of a call's result in all chains that could have one.
 func returned(r store.Reader, c store.Call) (int, error) {
 	n := 0
 	for _, chain := range []string{c.ID, c.Execution, c.Request} {

@@ -1,0 +1,187 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// Events that say that a person opened the agent, and what they view beside it. The app's configuration decides which
+// of them Slack sends: as an assistant with threads of its own, or as an agent.
+const (
+	threadStarted  = "assistant_thread_started"
+	threadContext  = "assistant_thread_context_changed"
+	contextChanged = "app_context_changed"
+	tabMessages    = "messages" // for app_home_opened
+)
+
+// assistantThread is the subject of the events about an assistant's threads.
+type assistantThread struct {
+	User    string `json:"user_id"`
+	Channel string `json:"channel_id"`
+	Thread  string `json:"thread_ts"`
+	Context struct {
+		Channel string `json:"channel_id"`
+	} `json:"context"`
+}
+
+// appContext is what a person views beside the agent, the most relevant first.
+type appContext struct {
+	Entities []struct {
+		Type  string `json:"type"`
+		Value any    `json:"value"`
+	} `json:"entities"`
+}
+
+// channel returns the viewed channel, or "" if there is none.
+func (c appContext) channel() string {
+	for _, e := range c.Entities {
+		if id, ok := e.Value.(string); ok && e.Type == "slack#/types/channel_id" {
+			return id
+		}
+	}
+	return ""
+}
+
+// viewedChannels remembers for a while which channel people view. It is a hint for the model, and exists only in
+// memory.
+type viewedChannels struct {
+	mu sync.Mutex
+	by map[string]viewedChannel // by user
+}
+
+type viewedChannel struct {
+	channel string
+	at      time.Time
+}
+
+// Lifetime and maximum number of remembered channels.
+const (
+	viewedChannelTTL  = 15 * time.Minute
+	maxViewedChannels = 5000
+)
+
+// update records the channel that an event names.
+func (l *viewedChannels) update(e event, now time.Time) {
+	user, channel := e.Assistant.User, e.Assistant.Context.Channel
+	if e.Type == contextChanged || e.Type == "app_home_opened" {
+		user, channel = e.userID(), e.Context.channel()
+	}
+	if user == "" || e.Type != contextChanged && e.Type != threadContext && e.Type != threadStarted && e.Type != "app_home_opened" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil || len(l.by) >= maxViewedChannels {
+		l.by = map[string]viewedChannel{}
+	}
+	l.by[user] = viewedChannel{channel, now}
+}
+
+// of returns the channel that a person views beside the agent.
+func (l *viewedChannels) of(user string, now time.Time) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.by[user]; now.Sub(at.at) < viewedChannelTTL {
+		return at.channel
+	}
+	return ""
+}
+
+// beside returns, for the model, the channel that a message was written beside. Slack sends it with the message or
+// earlier.
+func (b *Bot) beside(ctx context.Context, e event) string {
+	channel := e.AppContext.channel()
+	if channel == "" {
+		channel = b.viewedChannels.of(e.userID(), b.Now())
+	}
+	if channel == "" || !e.dm() || channel == e.channelID() {
+		return ""
+	}
+	called, err := b.channels.Name(ctx, channel)
+	if err != nil || called == "" {
+		return "" // the bot is not a member, so the model does not learn of it
+	}
+	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is no instruction.)", called, channel)
+}
+
+// opened reports whether an event says that a person opened the agent to write to it.
+func (e event) opened() bool {
+	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
+}
+
+// greet shows a person who opened the agent what they can ask for, according to the policy. It is help, not state, and
+// is not retried.
+func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
+	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
+	if e.Type != threadStarted { // an agent's prompts are shown above the input field, in no thread
+		user, channel, thread = e.userID(), e.channelID(), ""
+	}
+	who, err := b.users.Who(ctx, user, false)
+	if err != nil {
+		return err
+	}
+	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil {
+		return err
+	}
+	agent, ok := b.Workflow.Policy().AgentFor(approvers.ChannelRef{Channel: channel, DM: true})
+	if !ok || len(agent.Prompts) == 0 {
+		return nil
+	}
+	if denied := agent.MayAsk(who); denied != nil {
+		return nil //nolint:nilerr // there is nothing that they could be offered
+	}
+	p := slack.AssistantThreadsSetSuggestedPromptsParameters{Title: "Ask in your own words, for example:", ChannelID: channel, ThreadTS: thread}
+	for _, prompt := range agent.Prompts {
+		p.AddPrompt(prompt.Title, prompt.Message)
+	}
+	if err := b.api.SetAssistantThreadsSuggestedPromptsContext(ctx, p); err != nil {
+		b.Log.Info("no prompts could be shown", "error", err)
+	}
+	return nil
+}
+
+// sessionStopped is the event for a click on Slack's own stop button of an agent.
+const sessionStopped = "agent_session_stopped"
+
+// aboutAgent reports whether an event is about the agent's own area in Slack, and not about a message.
+func (e event) aboutAgent() bool {
+	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
+}
+
+// stopSession stops the agent's work in a thread after a click on Slack's stop button there.
+func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := b.users.Who(ctx, e.Event.userID(), false)
+	if err != nil {
+		return err
+	}
+	turn, err := b.Workflow.TurnAt(ctx, me.Team, e.Event.channelID(), e.Event.ThreadTS)
+	if err == nil && turn == "" && e.Event.dm() { // the top level of a direct message is one conversation
+		turn, err = b.Workflow.TurnAt(ctx, me.Team, e.Event.channelID(), "")
+	}
+	if err != nil {
+		return err
+	}
+	err = b.Workflow.Halt(ctx, workflow.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // otherwise it has ended in the meantime
+		b.replyEphemeral(ctx, ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
+	}
+	return nil
+}

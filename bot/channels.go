@@ -1,0 +1,152 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// channelEvent returns the event for the loss of a channel, if that is why Slack refused an outbox message. It names
+// the channel by its id, or as in the policy if Slack does not say more. It is empty for direct messages.
+func (b *Bot) channelEvent(ctx context.Context, vm workflow.ViewModel, code string) string {
+	kind, where, _ := strings.Cut(vm.Message.To, ":")
+	switch {
+	case !slackapi.IsChannelLost(code):
+		return ""
+	case kind == "conversation" && !vm.Conversation.DM:
+		return vm.Conversation.Channel
+	case kind != "channel":
+		return ""
+	}
+	if id, err := b.channels.ID(ctx, where); err == nil {
+		return id
+	}
+	return where
+}
+
+// channelLostEvents and channelRestoredEvents are the events that say that the bot can no longer write in a channel, or
+// can again. A removed member gets channel_left or group_left. After a public channel is unarchived, its members must
+// join again.
+var (
+	channelLostEvents = map[string]string{
+		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",
+		"channel_archive": "it was archived", "group_archive": "it was archived", "channel_deleted": "it was deleted", "group_deleted": "it was deleted",
+	}
+	channelRestoredEvents = map[string]bool{"member_joined_channel": true, "group_unarchive": true}
+)
+
+// aboutChannel reports whether an event says that the bot lost or regained a channel.
+func (b *Bot) aboutChannel(e event) bool {
+	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
+		return e.channelID() != ""
+	}
+	if channelLostEvents[e.Type] == "" && !channelRestoredEvents[e.Type] || e.channelID() == "" {
+		return false
+	}
+	if e.Type != "member_left_channel" && e.Type != "member_joined_channel" {
+		return true
+	}
+	me, known := b.self.known()
+	return !known || e.userID() == me.User
+}
+
+// moveChannel tells the workflow that the bot lost or regained a channel.
+func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
+	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
+		return b.moveShared(ctx, row, e)
+	}
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	channel := e.channelID()
+	switch {
+	case strings.HasPrefix(e.Type, "member_") && e.userID() != me.User:
+		return b.Workflow.Done(ctx, row.ID, "somebody else")
+	case channelRestoredEvents[e.Type]:
+		return b.Workflow.ChannelRestored(ctx, row.ID, channel)
+	}
+	var names []string
+	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
+		names = []string{"#" + name}
+	}
+	return b.Workflow.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
+}
+
+// A Slack Connect channel includes people of other organisations, who must not see what cards contain. Cards are
+// therefore not posted there unless the policy names the channel. Each approver gets theirs by direct message, as if
+// the bot could not write in the channel. A conversation stays in the channel where it began.
+
+// mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the
+// channel's names.
+func mayShare(p *approvers.Policy, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
+}
+
+// amongOurselves checks that a card in a channel is seen only by people of the bot's own organisation. A message that
+// is already there is deleted.
+func (b *Bot) amongOurselves(ctx context.Context, vm workflow.ViewModel) error {
+	s := vm.Message
+	named, inChannel := strings.CutPrefix(s.To, "channel:")
+	if !inChannel || s.Kind == store.OutboxHead || vm.Policy.SharedChannels != nil && mayShare(vm.Policy, named, s.Channel) {
+		return nil
+	}
+	id, err := b.channels.ID(ctx, named)
+	if err != nil {
+		return err
+	}
+	shared, err := b.channels.IsShared(ctx, id, false)
+	if err != nil || !shared || mayShare(vm.Policy, id) {
+		return err
+	}
+	if err := b.Workflow.ChannelShared(ctx, "", id, named); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
+}
+
+// learnPlaces looks up the channels in which the policy posts cards, so that the first critical card does not wait for
+// a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
+func (b *Bot) learnPlaces(ctx context.Context) {
+	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
+	for _, r := range b.Workflow.Policy().Approvers {
+		if r.Cards == "" || r.Cards == approvers.CardsDM {
+			continue
+		}
+		id, err := b.channels.ID(ctx, r.Cards)
+		if err == nil {
+			_, err = b.channels.IsShared(ctx, id, false)
+		}
+		if err != nil {
+			b.Log.Debug("a channel for cards could not be looked at in advance", "channel", r.Cards, "error", err)
+		}
+	}
+}
+
+// moveShared handles an event that says that a channel is now, or is no longer, shared. It asks Slack for the current
+// state: the channel may be shared within the enterprise only, or still with others.
+func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
+	channel := e.channelID()
+	shared, err := b.channels.IsShared(ctx, channel, true)
+	if err != nil {
+		return err
+	}
+	if !shared {
+		return b.Workflow.ChannelRestored(ctx, row.ID, channel)
+	}
+	names := []string{channel}
+	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
+		names = append(names, "#"+name)
+	}
+	if mayShare(b.Workflow.Policy(), names...) {
+		return b.Workflow.Done(ctx, row.ID, "the policy lets cards stand there")
+	}
+	return b.Workflow.ChannelShared(ctx, row.ID, channel, names...)
+}

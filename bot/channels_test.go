@@ -1,0 +1,232 @@
+package bot
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"countersign/bot/bottest"
+	"countersign/bot/render"
+	"countersign/internal/demo/workspace"
+)
+
+// does has a person do something in a channel: remove, invite, archive, …
+func (h *harness) does(user, what, channel string, users ...string) {
+	h.t.Helper()
+	if out := h.call("POST", "/people/"+user+"/"+what, map[string]any{"channel": channel, "users": users}); out["ok"] != true {
+		h.t.Fatalf("%s could not %s: %v", user, what, out)
+	}
+}
+
+// told counts what the operator was told of channels.
+func (h *harness) told() int {
+	return strings.Count(h.log.String(), `level=ERROR msg="the bot can't write in a channel any more`)
+}
+
+// The bot is removed from the channel of the cards: what is open there comes to each approver, and works there. Invited
+// again, it posts there again, and what stands there from before shows how it ended.
+func TestRemovedFromTheCardsChannel(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	old := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	h.does("teo", "remove", "#support-approvals", "U0BOT")
+	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+	h.clicks("teo", "U0BOT", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	other := h.says("sam", "#support", refundCall)
+	h.until("a new card came by direct message", func() bool { return len(botMessages(h, "teo", "U0BOT", "")) == 2 })
+	h.finds("sam", "#support", other, "Waits for")
+	h.quiet()
+	if n := h.told(); n != 1 {
+		t.Errorf("the operator was told %d times", n)
+	}
+	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 1 {
+		t.Errorf("%d cards in the channel", n)
+	}
+	h.does("teo", "invite", "#support-approvals", "U0BOT")
+	if done := h.finds("teo", "#support-approvals", "", "It ran"); done.TS != old.TS || done.has(render.ActApprove) {
+		t.Errorf("the old card: %s", done.raw)
+	}
+	h.says("sam", "#support", refundCall)
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+}
+
+// The conversation's channel is archived while the call waits: what is said comes to whoever asked, by direct message,
+// with the button to take it back.
+func TestArchivedConversation(t *testing.T) {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	h.does("teo", "archive", "#support")
+	step := h.finds("sam", "U0BOT", "", "Waits for")
+	h.clicks("sam", "U0BOT", step, render.ActWithdraw)
+	h.finds("sam", "U0BOT", "", "results: withdrawn")
+	h.finds("teo", "#support-approvals", "", "Withdrawn by")
+}
+
+// Nothing told the bot that it lost a channel: it finds out at its next post there, and moves what else is open.
+func TestLostChannelUnheard(t *testing.T) {
+	slack := &refuser{}
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
+	h.says("sam", "#support", refundCall)
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	slack.refuse(func(method, body string) string {
+		if method == "chat.postMessage" && strings.Contains(body, "channel=C0002") {
+			return "is_archived"
+		}
+		return ""
+	})
+	h.says("sam", "#support", refundCall)
+	h.until("both cards came by direct message", func() bool { return len(botMessages(h, "teo", "U0BOT", "")) == 2 })
+	slack.refuse(nil)
+	h.says("sam", "#support", refundCall) // it is opened again, which nobody tells either
+	h.until("the channel has a card again, and the old one", func() bool { return len(botMessages(h, "teo", "#support-approvals", "")) == 2 })
+	h.quiet()
+	if n := h.told(); n != 1 {
+		t.Errorf("the operator was told %d times", n)
+	}
+}
+
+// Nobody told the bot that the thread went with its only message, and Slack posts what was meant for it to the whole
+// channel: that is taken back, and comes to whoever asked by direct message, as does what follows.
+func TestStrayAnswer(t *testing.T) {
+	t.Run("at once", func(t *testing.T) { strayAnswer(t, nil) })
+	t.Run("when Slack can't do it at first", func(t *testing.T) {
+		strayAnswer(t, &workspace.Fault{Fault: workspace.FaultError, Method: "chat.delete", Error: "internal_error"})
+	})
+	t.Run("when Slack's answer is lost", func(t *testing.T) {
+		strayAnswer(t, &workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage"})
+	})
+}
+
+func strayAnswer(t *testing.T, fault *workspace.Fault) {
+	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
+	root := h.says("sam", "#support", refundCall)
+	h.until("it thinks", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/sam/channels/%23support/messages?thread_ts="+root, nil)["status"]), "thinking")
+	})
+	if err := h.slack.Expire("C0001", root); err != nil {
+		t.Fatal(err)
+	}
+	if fault != nil {
+		if err := h.slack.Inject(*fault); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(h.pause)
+	step := h.finds("sam", "U0BOT", "", "Waits for")
+	h.clicks("sam", "U0BOT", step, render.ActWithdraw)
+	h.finds("sam", "U0BOT", "", "results: withdrawn")
+	h.quiet()
+	for _, p := range h.sees("sam", "#support", "") {
+		if p.User == "U0BOT" {
+			t.Errorf("the whole channel was told: %s", p.Text)
+		}
+	}
+}
+
+// Slack knows no thread any more for an answer: it comes to whoever asked, by direct message.
+func TestThreadNotFound(t *testing.T) {
+	h := newHarness(t)
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postMessage", Error: "thread_not_found"}); err != nil {
+		t.Fatal(err)
+	}
+	h.says("sam", "#support", "@bot hello")
+	h.finds("sam", "U0BOT", "", "results:")
+	h.quiet()
+	if h.told() != 0 || !strings.Contains(h.log.String(), "Slack refused this for good") {
+		t.Error("the operator was not told, or of a channel")
+	}
+}
+
+// stands counts the messages in the approvals channel that have the words.
+func (h *harness) stands(words string) (n int) {
+	h.t.Helper()
+	for _, p := range h.sees("ada", "#support-approvals", "") {
+		if strings.Contains(p.Text, words) {
+			n++
+		}
+	}
+	return n
+}
+
+// A channel that comes to be shared with another organisation loses its cards at once: they go to each person by direct
+// message, and are decided there. What comes later goes there from the start. Once it is shared no more, cards stand in
+// it again.
+func TestCardsLeaveSharedChannel(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	m := h.buttonOn("C0002", card, render.ActApprove)
+	if err := h.slack.ShareChannel("C0002", true); err != nil {
+		t.Fatal(err)
+	}
+	h.until("no card stands in the shared channel", func() bool { return h.stands("ORD-123") == 0 })
+	dm := h.finds("teo", "U0BOT", "", "ORD-123", "Waits for Team Lead")
+	h.delivers("late", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, m.String()})
+	h.until("a click on what was taken away is refused", func() bool { return len(h.denials(m.Ref)) == 1 })
+	if got := h.denials(m.Ref)[0]; !strings.HasPrefix(got, "replaced ") {
+		t.Errorf("recorded as %q", got)
+	}
+	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-9","amount":5}`)
+	h.finds("teo", "U0BOT", "", "ORD-9", "Waits for Team Lead")
+	if n := h.stands("ORD-9"); n != 0 {
+		t.Errorf("%d cards stand in the shared channel", n)
+	}
+	h.quiet()
+	h.clicks("teo", "U0BOT", dm, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	if !strings.Contains(h.log.String(), "shared with another organisation") {
+		t.Error("the operator was not told")
+	}
+	if err := h.slack.ShareChannel("C0002", false); err != nil {
+		t.Fatal(err)
+	}
+	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-77","amount":5}`)
+	h.finds("teo", "#support-approvals", "", "ORD-77", "Waits for Team Lead")
+}
+
+// The bot finds out by itself that a channel is shared, where Slack tells of it late or never; and the policy may let
+// cards stand in such a channel.
+func TestSharedChannelThatNobodyToldOf(t *testing.T) {
+	for name, allowed := range map[string][]string{"not named": nil, "by name": {"#supplier-desk"}, "by id": {"C0004"}} {
+		h := newHarness(t, func(h *harness) {
+			h.policy.SharedChannels = allowed
+			h.policy.Approvers[1].Cards = "#supplier-desk"
+		})
+		if h.says("sam", "#support", refundCall); len(allowed) > 0 {
+			h.finds("ada", "#supplier-desk", "", "ORD-123", "Waits for Team Lead")
+			continue
+		}
+		h.finds("teo", "U0BOT", "", "ORD-123", "Waits for Team Lead")
+		for _, p := range h.sees("ada", "#supplier-desk", "") {
+			if strings.Contains(p.raw, "ORD-123") {
+				t.Errorf("%s: a card stands among strangers: %s", name, p.Text)
+			}
+		}
+	}
+}
+
+// A policy that names the channel while it is shared counts at once, for new cards.
+func TestSharedChannelIsNamedLater(t *testing.T) {
+	h := newHarness(t)
+	if err := h.slack.ShareChannel("C0002", true); err != nil {
+		t.Fatal(err)
+	}
+	h.says("sam", "#support", refundCall)
+	h.finds("teo", "U0BOT", "", "ORD-123")
+	if h.stands("ORD-123") != 0 {
+		t.Error("a card stands in the shared channel")
+	}
+	h.quiet()
+	p := bottest.Policy()
+	p.SharedChannels = []string{"#support-approvals"}
+	h.decree(p)
+	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-9","amount":5}`)
+	h.finds("teo", "#support-approvals", "", "ORD-9")
+}

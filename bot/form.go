@@ -1,0 +1,305 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/directory"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// formOf returns the modal that a click opens.
+func formOf(i interaction) (string, bool) {
+	if i.Type == interactionShortcut {
+		return i.Callback, i.TriggerID != ""
+	}
+	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
+		return "", false
+	}
+	_, ok := render.FormTitles[i.Actions[0].ActionID]
+	return i.Actions[0].ActionID, ok
+}
+
+// openWait is the time limit for opening a loading view. Its trigger expires after three seconds.
+const openWait = 4 * time.Second
+
+// forms tracks loading views, by inbox id.
+type forms struct {
+	mu   sync.Mutex
+	open map[string]*opening
+}
+
+type opening struct {
+	done chan struct{}
+	err  error
+	at   time.Time
+}
+
+// openLoading opens a modal immediately; the handler of the click fills it in. Its external id is the click's id.
+func (b *Bot) openLoading(id, trigger, form string) {
+	o := &opening{done: make(chan struct{}), at: b.Now()}
+	if !b.forms.add(id, o) {
+		return // a duplicate: its trigger has been used
+	}
+	b.side.Go(func() {
+		defer close(o.done)
+		ctx, cancel := context.WithTimeout(slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityUrgent}), openWait)
+		defer cancel()
+		_, o.err = b.api.OpenViewContext(ctx, trigger, render.LoadingView(id, form))
+	})
+}
+
+// add registers a loading view, unless there is one already.
+func (f *forms) add(id string, o *opening) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = map[string]*opening{}
+	}
+	for old, was := range f.open { // clicks delivered twice are handled once
+		if o.at.Sub(was.at) > time.Minute {
+			delete(f.open, old)
+		}
+	}
+	if f.open[id] != nil {
+		return false
+	}
+	f.open[id] = o
+	return true
+}
+
+// errNoForm says that the loading view does not exist: Slack did not open it in time, or the person closed it.
+var errNoForm = errors.New("the form is not open")
+
+// fill replaces the loading view of a click with the form.
+func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) error {
+	b.forms.mu.Lock()
+	o := b.forms.open[id]
+	b.forms.mu.Unlock()
+	if o != nil {
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if o.err != nil {
+			return fmt.Errorf("%w: %w", errNoForm, o.err)
+		}
+	}
+	v.ExternalID = render.ExternalID(id)
+	_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
+	if code := slackapi.ErrorCode(err); code == "not_found" || code == "view_not_found" || code == "expired_trigger_id" {
+		return fmt.Errorf("%w: %w", errNoForm, err)
+	}
+	if err != nil {
+		return fmt.Errorf("views.update: %w", slackapi.WithDelay(err))
+	}
+	b.forms.mu.Lock()
+	delete(b.forms.open, id)
+	b.forms.mu.Unlock()
+	return nil
+}
+
+// openForm fills the modal that a click opened.
+func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r ephemeralReply, s render.ClickTarget) error {
+	action := i.Actions[0].ActionID
+	who, unknown := b.authority(ctx, r.user, s, action)
+	if unknown != nil && passes(d, unknown) {
+		return unknown
+	}
+	no := noForm(action, s, who)
+	if unknown == nil {
+		if err := b.noteItem(ctx, s, who); err != nil {
+			return err
+		}
+	}
+	var v slack.ModalViewRequest
+	if unknown != nil {
+		v = render.Refusal(action, render.Unidentified())
+	} else {
+		v = b.form(action, s, who)
+	}
+	b.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
+	err := b.fill(ctx, d.id, v)
+	switch {
+	case err == nil && who.ID != "":
+		if err := errors.Join(b.noteWhole(ctx, s, who, v), b.noteReveal(ctx, s, who, v)); err != nil {
+			return err
+		}
+	case errors.Is(err, errNoForm):
+		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
+		switch {
+		case unknown != nil:
+			b.replyEphemeral(ctx, r, render.Unidentified())
+		case no != nil:
+			b.replyEphemeral(ctx, r, render.Denied(no, s.Request, s.Policy))
+		default:
+			b.replyEphemeral(ctx, r, render.Say("The form could not be opened in time. Please click again."))
+		}
+	case err != nil && d.tries < clickTries:
+		return err
+	case err != nil:
+		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
+		b.replyEphemeral(ctx, r, render.Say("The form could not be opened, because Slack did not take it. Please click again."))
+	}
+	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
+	switch {
+	case unknown != nil:
+		return b.refuseUnknown(ctx, d, r, c, s, unknown)
+	case no != nil:
+		return b.Workflow.Refuse(ctx, c, no, "", s.Token.Ref)
+	}
+	return b.Workflow.Done(ctx, c.Inbox, "")
+}
+
+// noForm returns the reason why a person gets no form, if it is their authority or the request's state. The attempt is
+// then recorded.
+func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
+	if s.Elicitation != nil {
+		return s.Elicitation.Answerable(who, s.Now)
+	}
+	if s.Request == nil {
+		return nil
+	}
+	switch action {
+	case render.ActTyped, render.ActReject, render.ActModify, render.ActReveal:
+		return render.Precheck(*s.Request, s, who)
+	}
+	if !directory.Barred(who) {
+		return nil
+	}
+	_, d := s.Request.Authority(s.Policy, who)
+	return d
+}
+
+// form draws the modal of an action. If the person can't perform the action, the modal says why.
+func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
+	if action == render.ActHappened {
+		return render.ReportForm(s)
+	}
+	switch action {
+	case render.ActRejectAll:
+		return render.RejectAllForm(s, who)
+	case render.ActWithdrawSome:
+		return render.WithdrawForm(s)
+	case render.ActAway:
+		return render.AwayForm(s)
+	case render.ActFillIn:
+		if s.Elicitation != nil {
+			return render.ElicitationForm(s, who)
+		}
+	}
+	if draw := render.PeopleForms[action]; draw != nil && s.Request != nil {
+		return draw(s, who)
+	}
+	if s.Request == nil {
+		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, s.Policy))
+	}
+	r := *s.Request
+	if d := render.Precheck(r, s, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
+		return render.Refusal(action, render.Denied(d, &r, s.Policy))
+	}
+	f := render.FormToken{ButtonToken: s.Token, Execution: r.Execution}
+	switch action {
+	case render.ActReveal:
+		return render.RevealForm(r)
+	case render.ActTyped:
+		return render.TypedForm(r, f)
+	case render.ActReject:
+		return render.RejectForm(r, f, s)
+	case render.ActModify:
+		tool, ok := b.Tools.Tool(r.Tool)
+		if !ok {
+			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
+		}
+		return render.ModifyForm(r, f, tool)
+	}
+	_, may := r.Authority(s.Policy, who)
+	return render.ArgumentsForm(r, f, may == nil && r.State == approvers.Pending)
+}
+
+// turnPage shows another page of the arguments.
+func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
+	r := ephemeralReply{user: i.User.ID}
+	f, err := render.ParseFormToken(i.View.Metadata)
+	if err != nil {
+		return b.rejectClick(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+	}
+	switch i.Actions[0].Value {
+	case "1":
+		f.Page++
+	case "-1":
+		f.Page = max(0, f.Page-1)
+	default:
+		return fmt.Errorf("%w: no page there", errPayload)
+	}
+	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
+	if err != nil {
+		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
+	}
+	var viewer approvers.Identity
+	v := render.Refusal(render.ActArguments, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))
+	if s.Request != nil && s.Request.Execution == f.Execution {
+		who, err := b.authority(ctx, i.User.ID, s, render.ActArguments)
+		if err != nil {
+			return b.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
+		}
+		viewer = who
+		_, denied := s.Request.Authority(s.Policy, who)
+		v = render.ArgumentsForm(*s.Request, f, denied == nil && s.Request.State == approvers.Pending)
+	}
+	if _, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID); err != nil {
+		if slackapi.ErrorCode(err) == "" && d.tries < clickTries {
+			return slackapi.WithDelay(err)
+		}
+		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
+	} else if err := b.noteWhole(ctx, s, viewer, v); err != nil {
+		return err
+	}
+	if err := b.Workflow.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// noteWhole records that a person has seen all arguments, once the last page is shown. Only then can they approve from
+// the modal.
+func (b *Bot) noteWhole(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+	if v.CallbackID != render.ActArguments || v.Submit == nil {
+		return nil
+	}
+	body, err := render.WholeView(*s.Request)
+	if err != nil {
+		return err
+	}
+	_, err = b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: "view", Body: body})
+	return err
+}
+
+// noteReveal records that a person was shown a request's secrets. The record contains their names; the digest covers
+// their values.
+func (b *Bot) noteReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+	if v.CallbackID != render.ActReveal {
+		return nil
+	}
+	var names []string
+	for _, one := range render.SecretsIn(s.Request.Args, s.Request.Secrets) {
+		names = append(names, one.Path)
+	}
+	body, err := render.Paragraph(render.Say("Revealed, to one person alone: " + strings.Join(names, ", "))).Message().Body()
+	if err != nil {
+		return err
+	}
+	_, err = b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: render.ActReveal, Body: body})
+	return err
+}

@@ -1,0 +1,237 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+func TestReadableText(t *testing.T) {
+	called := func(user string) string { return map[string]string{"U2": "Teo"}[user] }
+	for in, want := range map[string]string{
+		"<@UBOT> refund ORD-1 please":               "refund ORD-1 please",
+		"<@UBOT|countersign> hi":                    "hi",
+		"ask <@U2> and <@U3|kim>":                   "ask @Teo and @kim",
+		"in <#C1|support> or <#C2>":                 "in #support or #C2",
+		"<!here> <!subteam^S1|@support> <!channel>": "@here @support @channel",
+		"1 &lt; 2 &amp;&amp; 3 &gt; 2":              "1 < 2 && 3 > 2",
+		"&lt;@U2&gt; typed, not a mention":          "<@U2> typed, not a mention",
+		"see <https://x.example/a?b=1&amp;c=2>":     "see https://x.example/a?b=1&c=2",
+		"see <https://x.example|x.example>":         "see https://x.example",
+		"see <https://evil.example|bank.example>":   "see bank.example (https://evil.example)",
+		"mail <mailto:a@b.example|a@b.example>":     "mail a@b.example",
+		"on <!date^1^{date}|1 Jan 1970>":            "on 1 Jan 1970",
+		"a < b and c > d":                           "a < b and c > d",
+		"<@UBOT>":                                   "",
+	} {
+		if got := readableText(in, "UBOT", called); got != want {
+			t.Errorf("%q reads %q, want %q", in, got, want)
+		}
+	}
+}
+
+// What people type is read as they typed it: Slack escapes it, and only its own markup is changed.
+func FuzzReadableText(f *testing.F) {
+	for _, s := range []string{"<@UBOT> hi", "<<a|b>|c>", "<!date^", "&lt;@UBOT&gt;", "<|>", "a & b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := readableText("<@UBOT> "+render.Escape(s), "UBOT", strings.ToLower); got != strings.TrimSpace(s) {
+			t.Errorf("typed %q, read %q", s, got)
+		}
+		readableText(s, "UBOT", strings.ToLower)
+	})
+}
+
+func TestStartsAnew(t *testing.T) {
+	for text, want := range map[string]bool{"Start over": true, "start over.": true, "new conversation": true, "don't start over": false, "": false} {
+		if startsAnew(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+// edits changes a person's own message.
+func (h *harness) edits(user, channel, ts, text string) {
+	h.t.Helper()
+	if out := h.call("POST", "/people/"+user+"/edit", map[string]any{"channel": channel, "ts": ts, "text": strings.ReplaceAll(text, "@bot", "<@U0BOT>")}); out["ok"] != true {
+		h.t.Fatalf("%s could not edit it: %v", user, out)
+	}
+}
+
+// deletes takes a message away: one's own, or anybody's for an admin.
+func (h *harness) deletes(user, channel, ts string) {
+	h.t.Helper()
+	if out := h.call("POST", "/people/"+user+"/delete", map[string]any{"channel": channel, "ts": ts}); out["ok"] != true {
+		h.t.Fatalf("%s could not delete it: %v", user, out)
+	}
+}
+
+// unseen waits until a person sees no message of the bot with these words any more.
+func (h *harness) unseen(user, channel, thread, words string) {
+	h.t.Helper()
+	h.until(fmt.Sprintf("%s does not see %q in %s any more", user, words, channel), func() bool {
+		for _, p := range h.sees(user, channel, thread) {
+			if p.User == "U0BOT" && strings.Contains(p.Text, words) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// The asker edits what the agent has read: the card says so, the asker is told and takes it back there. A preview is no
+// edit.
+func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
+
+func testEditedSince(t *testing.T, h *harness) {
+	root := h.says("sam", "#support", refundCall+"\nhttps://example.com")
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	if err := h.slack.Unfurl("C0001", root, "https://example.com"); err != nil {
+		t.Fatal(err)
+	}
+	h.edits("sam", "#support", root, "@bot please <refund> ORD-124 instead")
+	card := h.finds("teo", "#support-approvals", "", "Edited since", "please &lt;refund&gt; ORD-124 instead", "ORD-123")
+	told := h.finds("sam", "#support", root, "<@U0100>, that changes nothing by itself", "Refund for order ORD-123")
+	h.clicks("gus", "#support", told, render.ActWithdraw)
+	h.finds("gus", "#support", root, "only somebody who asked for this can do that")
+	h.clicks("sam", "#support", told, render.ActWithdraw)
+	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>", "Edited since")
+	h.unseen("sam", "#support", root, "changes nothing by itself")
+	h.finds("sam", "#support", root, "results: withdrawn")
+	if n := strings.Count(card.Text, "since"); n != 1 {
+		t.Errorf("the card says %d times what happened since:\n%s", n, card.Text)
+	}
+	h.quiet()
+	if n := len(botMessages(h, "sam", "#support", root)); n != 2 {
+		t.Errorf("%d messages in the thread; an edited mention was answered too", n)
+	}
+}
+
+// An admin deletes the asker's message: the call waits on, the card says so, and the asker is told how to take it back.
+func TestDeletedSince(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.finds("sam", "#support", root, "Waits for")
+	h.quiet()
+	h.deletes("ingrid", "#support", root)
+	card := h.finds("teo", "#support-approvals", "", "Deleted since", "waits until it is decided or withdrawn")
+	h.finds("sam", "#support", root, "The message that asked for this was deleted", "<@U0100>")
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.unseen("sam", "#support", root, "was deleted")
+}
+
+// What waits behind a call reads as it was edited, and goes with its notice when it is deleted.
+func TestQueuedMessageIsReworded(t *testing.T) {
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	ts := h.saysIn("ada", "#support", "thanks", root)
+	h.finds("sam", "#support", root, "1 message waits")
+	h.deletes("ada", "#support", ts)
+	h.unseen("sam", "#support", root, "1 message waits")
+	ts = h.saysIn("ada", "#support", "one more thing", root)
+	h.finds("sam", "#support", root, "1 message waits")
+	h.edits("ada", "#support", ts, "one more: call search_orders {}")
+	h.quiet()
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.until("the edited words were read", func() bool {
+		var texts []string
+		err := h.store.View(context.Background(), func(r store.Reader) error {
+			conv, err := r.ConversationAt("T0001/C0001/" + root)
+			if err != nil {
+				return err
+			}
+			messages, err := r.Messages(conv.ID, 0)
+			for _, m := range messages {
+				if m.Role == store.RoleUser && m.State == store.MessageTaken {
+					texts = append(texts, m.Text)
+				}
+			}
+			return err
+		})
+		return err == nil && len(texts) == 2 && texts[1] == "one more: call search_orders {}"
+	})
+}
+
+// The asker's only message is deleted while the agent thinks: there is no thread any more, so the answer comes by
+// direct message, and nothing is said to the whole channel.
+func TestDeletedRoot(t *testing.T) {
+	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
+	root := h.says("sam", "#support", "@bot hello")
+	h.until("it thinks", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/sam/channels/%23support/messages?thread_ts="+root, nil)["status"]), "thinking")
+	})
+	h.deletes("sam", "#support", root)
+	h.until("the deletion was heard", func() bool {
+		var gone bool
+		err := h.store.View(context.Background(), func(r store.Reader) error {
+			conv, err := r.ConversationAt("T0001/C0001/" + root)
+			gone = conv.Gone
+			return err
+		})
+		return err == nil && gone
+	})
+	close(h.pause)
+	h.finds("sam", "U0BOT", "", "results:")
+	for _, p := range h.sees("sam", "#support", "") {
+		if p.User == "U0BOT" {
+			t.Errorf("the whole channel was told: %s", p.Text)
+		}
+	}
+}
+
+// What Slack sends of messages that others changed or deleted among themselves is not even remembered.
+func TestWhatOthersDoAmongThemselves(t *testing.T) {
+	h := newHarness(t)
+	h.says("sam", "#support", "@bot hello") // the bot knows itself
+	h.quiet()
+	message := func(user, text, more string) string {
+		return fmt.Sprintf(`{"type":"message","user":%q,"text":%q,"ts":"5.1"%s}`, user, text, more)
+	}
+	change := func(subtype, now, was string) string {
+		if now != "" {
+			now = `"message":` + now + ","
+		}
+		return fmt.Sprintf(`{"type":"message","subtype":%q,"channel":"C0001","channel_type":"channel","ts":"6.1","deleted_ts":"5.1",%s"previous_message":%s}`, subtype, now, was)
+	}
+	edited := `,"edited":{"user":"U0100","ts":"6.0"}`
+	for name, c := range map[string]struct {
+		event string
+		kept  bool
+	}{
+		"an edit among people":            {change("message_changed", message("U0100", "b", edited), message("U0100", "a", "")), false},
+		"an edit with a mention":          {change("message_changed", message("U0100", "<@U0BOT> b", edited), message("U0100", "a", "")), true},
+		"an edit that takes it out":       {change("message_changed", message("U0100", "b", edited), message("U0100", "<@U0BOT> a", "")), true},
+		"an edit in a thread":             {change("message_changed", message("U0100", "b", edited+`,"thread_ts":"4.1"`), message("U0100", "a", `,"thread_ts":"4.1"`)), true},
+		"a preview":                       {change("message_changed", message("U0100", "<@U0BOT> a", `,"attachments":[{}]`), message("U0100", "<@U0BOT> a", "")), false},
+		"a preview after an edit":         {change("message_changed", message("U0100", "<@U0BOT> a", edited+`,"attachments":[{}]`), message("U0100", "<@U0BOT> a", edited)), false},
+		"the bot's own update":            {change("message_changed", message("U0BOT", "b", `,"bot_id":"B0001","thread_ts":"4.1"`), message("U0BOT", "a", `,"bot_id":"B0001","thread_ts":"4.1"`)), false},
+		"a deletion among people":         {change("message_deleted", "", message("U0100", "a", "")), false},
+		"a deletion of a mention":         {change("message_deleted", "", message("U0100", "<@U0BOT> a", "")), true},
+		"a deletion of the bot's own":     {change("message_deleted", "", message("U0BOT", "a", `,"bot_id":"B0001"`)), true},
+		"a deletion of nobody knows what": {`{"type":"message","subtype":"message_deleted","channel":"C0001","channel_type":"channel","ts":"6.1","deleted_ts":"5.1"}`, true},
+		"Slackbot":                        {`{"type":"message","user":"USLACKBOT","text":"You have been removed from #support","channel":"D9","channel_type":"im","ts":"7.1"}`, false},
+	} {
+		raw, err := json.Marshal(map[string]any{"type": "event_callback", "event_id": "Ev-" + name, "event": json.RawMessage(c.event)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := readEnvelope(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := e.Event.forUs() && !h.bot.chatter(e.Event); kept != c.kept {
+			t.Errorf("%s: kept is %t", name, kept)
+		}
+	}
+}
