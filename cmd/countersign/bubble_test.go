@@ -42,9 +42,9 @@ type bubble struct {
 	door   *wire                  // where the bot takes Slack's requests over HTTP
 	decide func(apiCall) callFate // what becomes of the bot's calls
 	calls  []apiCall
-	note   func(apiCall)                            // is told of each call instead of remembering it
+	note   func(apiCall)                          // is told of each call instead of remembering it
 	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
-	runs   map[string]int                           // by the argument n
+	runs   map[string]int                         // by the argument n
 
 	requests map[string]string // by the argument n
 }
