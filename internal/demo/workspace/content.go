@@ -131,12 +131,3 @@ func readMetadata(raw any) (object, *apiError) {
 	}
 	return metadata, nil
 }
-
-// known reports whether a user, a channel or a conversation exists (see blockkit.Known).
-func (s *Server) known(what, id string) bool {
-	if what == "user" {
-		return s.users[id] != nil
-	}
-	ch := s.channels[id]
-	return ch != nil && (what == "conversation" || ch.kind() == "channel")
-}

@@ -1,14 +1,17 @@
 package workspace
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/demo/workspace/wire"
 )
 
 // The faults that can be switched on. Each is used up after Times uses.
@@ -183,4 +186,92 @@ func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault)
 		}
 	}
 	return false
+}
+
+// Inject switches a fault on.
+func (s *Server) Inject(f Fault) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	s.faults.add(f)
+	return nil
+}
+
+// ClearFaults forgets every fault that has not happened yet, and the rate limits.
+func (s *Server) ClearFaults() {
+	s.faults.clear()
+	s.rates.set(false)
+}
+
+// SetRealRates turns Slack's published rate limits on or off.
+func (s *Server) SetRealRates(on bool) { s.rates.set(on) }
+
+// DropSockets breaks every socket as a network failure does.
+func (s *Server) DropSockets() { s.hub.Drop() }
+
+// Disconnect asks the app to reconnect, as Slack does every few hours: reason is
+// refresh_requested, warning or link_disabled.
+func (s *Server) Disconnect(reason string) error {
+	if !slices.Contains([]string{"refresh_requested", "warning", "link_disabled"}, reason) {
+		return fmt.Errorf("there is no reason %q to disconnect: use refresh_requested, warning or link_disabled", reason)
+	}
+	s.hub.Disconnect(reason)
+	return nil
+}
+
+// Refresh asks the app to reconnect the socket that it has had for longest, as Slack does with one after the other.
+func (s *Server) Refresh() {
+	s.hub.Refresh()
+}
+
+// Sockets is how many sockets the app has open.
+func (s *Server) Sockets() int { return s.hub.Sockets() }
+
+// getFaults is GET /faults: what will still go wrong.
+func (s *Server) getFaults(*personCall) (object, *apiError) {
+	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.Sockets()}, nil
+}
+
+// postFault is POST /faults: one switch, named by "fault".
+func (s *Server) postFault(p *personCall) (object, *apiError) {
+	var err error
+	switch name := p.text("fault"); name {
+	case "clear":
+		s.ClearFaults()
+	case "real_rates":
+		s.SetRealRates(!p.has("on") || p.flag("on"))
+	case "drop_sockets":
+		s.DropSockets()
+	case "disconnect":
+		reason := p.text("reason")
+		if reason == "" {
+			reason = "refresh_requested"
+		}
+		err = s.Disconnect(reason)
+	case "user":
+		var c UserChange
+		if err = rebind(p.values["set"], &c); err == nil {
+			err = s.ChangeUser(p.text("user"), c)
+		}
+	case "group":
+		err = s.SetGroupUsers(p.text("group"), p.words("users"))
+	case "share":
+		err = s.ShareChannel(p.text("channel"), !p.has("on") || p.flag("on"))
+	default:
+		var f Fault
+		if err = rebind(p.values, &f); err == nil {
+			err = s.Inject(f)
+		}
+	}
+	if err != nil {
+		return nil, refuse("invalid_fault", err.Error())
+	}
+	return s.getFaults(p)
+}
+
+// rebind reads decoded JSON into a struct; names that it doesn't have are errors.
+func rebind(v any, into any) error {
+	dec := json.NewDecoder(strings.NewReader(string(wire.Encode(v))))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }

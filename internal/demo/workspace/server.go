@@ -14,6 +14,9 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
+// object is decoded JSON. A stored object is never changed in place; a changed copy replaces it.
+type object = map[string]any
+
 // Server is one workspace. All of its state is in memory under one lock. Nothing that waits, such as for an
 // acknowledgement or a slow reader, holds the lock.
 type Server struct {
@@ -147,40 +150,6 @@ func (s *Server) index() {
 			s.openDM(u.ID, s.botUser.ID)
 		}
 	}
-}
-
-func (s *Server) addUser(u *user) {
-	s.users[u.ID] = u
-	s.userIDs = append(s.userIDs, u.ID)
-}
-
-func (s *Server) addChannel(c *channel) {
-	c.index()
-	s.channels[c.ID] = c
-	s.chanIDs = append(s.chanIDs, c.ID)
-}
-
-// openDM returns the DM of two people (or of one with oneself), made when needed.
-func (s *Server) openDM(a, b string) (c *channel, created bool) {
-	key := pair(a, b)
-	if id, ok := s.dms[key]; ok {
-		return s.channels[id], false
-	}
-	members := []string{a, b}
-	if a == b {
-		members = members[:1]
-	}
-	c = &channel{ID: wire.NewID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
-	s.addChannel(c)
-	s.dms[key] = c.ID
-	return c, true
-}
-
-func pair(a, b string) [2]string {
-	if a > b {
-		a, b = b, a
-	}
-	return [2]string{a, b}
 }
 
 // nextTS is the next free timestamp: now, or just after the last one given.

@@ -107,3 +107,27 @@ func (s *Server) reactionsGet(c *call) (object, *apiError) {
 	}
 	return object{"type": "message", "channel": ch.ID, "message": ch.threadJSON(m)}, nil
 }
+
+// reaction is one emoji under a message and who put it there.
+type reaction struct {
+	Name  string   `json:"name"`
+	Users []string `json:"users"`
+}
+
+// reactAs is POST /people/{user}/reactions; remove takes the emoji away.
+func (s *Server) reactAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, failed := s.inChannel(p)
+	if failed != nil {
+		return nil, failed
+	}
+	m := ch.byTS[p.text("ts")]
+	switch {
+	case m == nil:
+		return nil, refuse("message_not_found")
+	case p.flag("remove"):
+		return object{}, s.unreact(ch, m, u.ID, p.text("name"))
+	}
+	return object{}, s.react(ch, m, u.ID, p.text("name"))
+}

@@ -1,16 +1,11 @@
 package workspace
 
-import "slices"
+import (
+	"slices"
+	"strings"
 
-// visible finds a channel that the app can see: every public one, and the others it is
-// a member of.
-func (s *Server) visible(id string) (*channel, *apiError) {
-	ch := s.channels[id]
-	if ch == nil || (ch.kind() != "channel" && !ch.has(s.botUser.ID)) {
-		return nil, refuse("channel_not_found")
-	}
-	return ch, nil
-}
+	"countersign/internal/demo/workspace/wire"
+)
 
 // conversationsInfo is conversations.info.
 func (s *Server) conversationsInfo(c *call) (object, *apiError) {
@@ -115,21 +110,80 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 	return object{"channel": ch.json(s.botUser.ID, s.team.ID)}, nil
 }
 
-// join makes somebody a member of a channel and says so.
-func (s *Server) join(ch *channel, u *user, inviter string) {
-	ch.Members = append(ch.Members, u.ID)
-	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})
-	if !ch.has(s.botUser.ID) {
-		return
+// conversationsOpen is conversations.open: one user is a DM, several are a group DM.
+func (s *Server) conversationsOpen(c *call) (object, *apiError) {
+	if id := c.text("channel"); id != "" {
+		ch, failed := s.visible(id)
+		if failed != nil {
+			return nil, failed
+		}
+		if !ch.IM && !ch.MPIM {
+			return nil, refuse("method_not_supported_for_channel_type")
+		}
+		return s.opened(c, ch, true), nil
 	}
-	kind := "C"
-	if ch.Private {
-		kind = "G"
+	ids := c.words("users")
+	if len(ids) == 0 {
+		return nil, refuse("users_list_not_supplied")
 	}
-	event := object{"type": "member_joined_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team}
-	if inviter != "" {
-		event["inviter"] = inviter
+	var people []*user
+	for _, id := range ids {
+		u := s.users[id]
+		if u == nil {
+			return nil, refuse("user_not_found")
+		}
+		people = append(people, u)
 	}
-	s.emit("member_joined_channel", event)
-	s.publish(ch, &message{TS: s.nextTS(), Subtype: "channel_join", User: u.ID, Text: "<@" + u.ID + "> has joined the channel"})
+	if len(people) == 1 {
+		_, existed := s.dms[pair(s.botUser.ID, people[0].ID)]
+		ch, failed := s.dmWith(people[0])
+		if failed != nil {
+			return nil, failed
+		}
+		return s.opened(c, ch, existed), nil
+	}
+	if len(people) > maxGroupPeople {
+		return nil, refuse("too_many_users")
+	}
+	return s.openGroupDM(c, people)
+}
+
+func (s *Server) opened(c *call, ch *channel, existed bool) object {
+	out := object{"channel": object{"id": ch.ID}}
+	if existed {
+		out["no_op"], out["already_open"] = true, true
+	}
+	if c.flag("return_im") {
+		out["channel"] = ch.json(s.botUser.ID, s.team.ID)
+	}
+	return out
+}
+
+func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
+	members := []string{s.botUser.ID}
+	names := []string{s.botUser.Name}
+	for _, u := range people {
+		switch {
+		case u.Deleted:
+			return nil, refuse("user_disabled")
+		case u.Stranger:
+			return nil, refuse("invalid_user_combination")
+		case !slices.Contains(members, u.ID):
+			members, names = append(members, u.ID), append(names, u.Name)
+		}
+	}
+	slices.Sort(members)
+	for _, id := range s.chanIDs {
+		ch := s.channels[id]
+		if ch.MPIM && slices.Equal(slices.Sorted(slices.Values(ch.Members)), members) {
+			return s.opened(c, ch, true), nil
+		}
+	}
+	ch := &channel{
+		ID: wire.NewID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", MPIM: true, Private: true, Members: members,
+		Creator: s.botUser.ID, Created: s.cfg.Now().Unix(),
+	}
+	s.addChannel(ch)
+	s.feed.send(change{Type: "channel", Channel: ch.ID, only: members})
+	return s.opened(c, ch, false), nil
 }

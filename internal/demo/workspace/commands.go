@@ -84,3 +84,50 @@ func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*m
 	}
 	return m, nil
 }
+
+// runShortcut is POST /people/{user}/shortcuts.
+func (s *Server) runShortcut(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payload, trigger, failed := s.shortcutPayload(p)
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	if _, failed := s.askApp("interactive", payload); failed != nil {
+		return nil, failed
+	}
+	return object{"trigger_id": trigger}, nil
+}
+
+func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, "", failed
+	}
+	kind := "global"
+	if p.text("ts") != "" {
+		kind = "message"
+	}
+	callback := p.text("callback_id")
+	if !slices.ContainsFunc(s.app.Shortcuts, func(c SeedShortcut) bool { return c.CallbackID == callback && c.Type == kind }) {
+		return nil, "", refuse("unknown_shortcut")
+	}
+	trigger := s.newTrigger(u.ID, "")
+	out := s.interaction("shortcut", u)
+	if kind == "message" {
+		ch, failed := s.memberChannel(u, p.text("channel"))
+		if failed != nil {
+			return nil, "", failed
+		}
+		m := ch.byTS[p.text("ts")]
+		if m == nil {
+			return nil, "", refuse("message_not_found")
+		}
+		s.onMessagePayload(p.r, out, u, ch, m)
+		delete(out, "container")
+		out["type"], out["message_ts"] = "message_action", m.TS
+	}
+	delete(out, "api_app_id") // which Slack tells of with every other interaction
+	out["callback_id"], out["trigger_id"], out["action_ts"] = callback, trigger, s.nextTS()
+	return wire.Encode(out), trigger, nil
+}

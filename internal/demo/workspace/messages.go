@@ -32,12 +32,6 @@ type message struct {
 	profile object // of the app that wrote it
 }
 
-// reaction is one emoji under a message and who put it there.
-type reaction struct {
-	Name  string   `json:"name"`
-	Users []string `json:"users"`
-}
-
 // reply tells a message inside a thread that is not its parent.
 func (m *message) reply() bool { return m.ThreadTS != "" && m.ThreadTS != m.TS }
 
@@ -127,4 +121,15 @@ func (c *channel) threadJSON(m *message) object {
 	out["latest_reply"] = replies[len(replies)-1].TS
 	out["is_locked"], out["subscribed"] = false, false
 	return out
+}
+
+// shownMessage finds a message that a person sees, ephemerals included.
+func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
+	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
+		return ch.ephemerals[i], nil
+	}
+	if m := ch.byTS[ts]; m != nil {
+		return m, nil
+	}
+	return nil, refuse("message_not_found")
 }

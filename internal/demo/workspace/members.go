@@ -122,3 +122,22 @@ func (s *Server) part(ch *channel, u *user, actor string) {
 	}
 	s.emit("member_left_channel", object{"type": "member_left_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team})
 }
+
+// join makes somebody a member of a channel and says so.
+func (s *Server) join(ch *channel, u *user, inviter string) {
+	ch.Members = append(ch.Members, u.ID)
+	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})
+	if !ch.has(s.botUser.ID) {
+		return
+	}
+	kind := "C"
+	if ch.Private {
+		kind = "G"
+	}
+	event := object{"type": "member_joined_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team}
+	if inviter != "" {
+		event["inviter"] = inviter
+	}
+	s.emit("member_joined_channel", event)
+	s.publish(ch, &message{TS: s.nextTS(), Subtype: "channel_join", User: u.ID, Text: "<@" + u.ID + "> has joined the channel"})
+}

@@ -1,6 +1,9 @@
 package workspace
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // archiveAs is POST /people/{user}/archive: nobody writes in the channel any more.
 func (s *Server) archiveAs(p *personCall) (object, *apiError) {
@@ -91,4 +94,29 @@ func (s *Server) tellOfChannel(ch *channel, what string, event object) {
 	}
 	event["type"], event["channel"] = ch.eventNamed(what), ch.ID
 	s.emit(ch.eventNamed(what), event)
+}
+
+// ShareChannel shares a channel with another organization, or ends the sharing, and notifies the app (channel_shared,
+// channel_unshared).
+func (s *Server) ShareChannel(id string, shared bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.channels[id]
+	if ch == nil || ch.IM || ch.MPIM {
+		return fmt.Errorf("there is no channel %q", id)
+	}
+	if ch.Shared == shared {
+		return nil
+	}
+	ch.Shared = shared
+	now := s.cfg.Now()
+	event := object{"type": "channel_shared", "connected_team_id": "T0999", "channel": id, "event_ts": fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)}
+	if !shared {
+		event["type"], event["previously_connected_team_id"], event["is_ext_shared"] = "channel_unshared", "T0999", false
+		delete(event, "connected_team_id")
+	}
+	s.emit(event["type"].(string), event)
+	s.feed.send(change{Type: "channel"})
+	s.saver.touch()
+	return nil
 }
