@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// act is POST /people/{user}/actions: a press or a choice in a message, a modal or the
-// App Home. It answers when the app has acknowledged.
+// act is POST /people/{user}/actions: a press or a choice in a message, a modal or the App Home. It returns when the
+// app has acknowledged.
 func (s *Server) act(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, trigger, failed := s.actionPayload(p)
@@ -30,7 +30,7 @@ func (s *Server) act(p *personCall) (object, *apiError) {
 	return object{"trigger_id": trigger}, nil
 }
 
-// askApp sends an interaction and waits for the app, without any lock.
+// askApp sends an interaction and waits for the app. The caller must not hold the lock.
 func (s *Server) askApp(kind string, payload json.RawMessage) (json.RawMessage, *apiError) {
 	answer, err := s.hub.Ask(kind, payload)
 	if errors.Is(err, delivery.ErrNoAnswer) {
@@ -73,8 +73,8 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	return wire.Encode(out), trigger, nil
 }
 
-// choice is what the person pressed or chose, as the action's own fields. What has a
-// state keeps it.
+// choice checks what the person pressed or chose, stores it if the element has a state, and returns the fields that the
+// action gets.
 func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
 	e := target.Element
 	value, given := p.values["value"]
@@ -129,7 +129,7 @@ func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockki
 	}}
 }
 
-// acted is what a person acted on: a view, or a message in a channel.
+// acted is the view or the message in which a person acted.
 type acted struct {
 	blocks  []any
 	view    *view
@@ -185,7 +185,7 @@ func (s *Server) messageState(where acted, user string) blockkit.State {
 	return blockkit.NewState(where.blocks, where.channel.chosen[where.message.TS+"|"+user])
 }
 
-// interaction begins the payload of anything that a person does with the app.
+// interaction returns the fields that all interaction payloads share.
 func (s *Server) interaction(kind string, u *user) object {
 	return object{
 		"type": kind, "api_app_id": s.app.ID, "token": "local-workspace", "enterprise": nil, "is_enterprise_install": false,
@@ -194,7 +194,7 @@ func (s *Server) interaction(kind string, u *user) object {
 	}
 }
 
-// channelRef is how interactions name a channel.
+// channelRef returns a channel as interactions name it.
 func channelRef(ch *channel) object {
 	name := ch.Name
 	switch {
@@ -206,8 +206,8 @@ func channelRef(ch *channel) object {
 	return object{"id": ch.ID, "name": name}
 }
 
-// onMessagePayload fills in what an interaction with a message has: where it is, the
-// message itself (not for ephemerals, which Slack doesn't keep), and a response URL.
+// onMessagePayload adds the fields of an interaction with a message: its place, the message (not if it is ephemeral:
+// Slack doesn't keep those), and a response URL.
 func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channel, m *message) {
 	container := object{"type": "message", "message_ts": m.TS, "channel_id": ch.ID, "is_ephemeral": m.EphemeralTo != ""}
 	if m.ThreadTS != "" {
@@ -224,13 +224,13 @@ func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channe
 	p["response_url"] = s.newResponseURL(s.appBase(r), responseURL{user: u.ID, channel: ch.ID, ts: m.TS, threadTS: thread})
 }
 
-// inViewPayload fills in what an interaction with a view has.
+// inViewPayload adds the fields of an interaction with a view.
 func (s *Server) inViewPayload(p object, v *view) {
 	p["container"] = object{"type": "view", "view_id": v.ID}
 	p["view"] = v.json(s)
 }
 
-// pressed is the action of a block_actions payload.
+// pressed returns the action of a block_actions payload.
 func pressed(p blockkit.Placed, state object, ts string) object {
 	out := object{"action_id": p.Element["action_id"], "block_id": p.BlockID, "type": p.Element["type"], "action_ts": ts}
 	for _, key := range []string{"text", "value", "style", "placeholder", "initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation", "confirm", "icon"} {
@@ -244,7 +244,7 @@ func pressed(p blockkit.Placed, state object, ts string) object {
 	return out
 }
 
-// offerKey is the key of the options that an external select last got for a person.
+// offerKey returns the key under which the options of an external select are stored for a person.
 func offerKey(user string, where acted, target blockkit.Placed) string {
 	if where.view != nil {
 		return user + "|" + where.view.ID + "|" + target.BlockID + "|" + target.ActionID()
@@ -252,7 +252,7 @@ func offerKey(user string, where acted, target blockkit.Placed) string {
 	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.BlockID + "|" + target.ActionID()
 }
 
-// suggest is POST /people/{user}/options: the options of an external select for a typed text.
+// suggest is POST /people/{user}/options: the app's options of an external select for a typed text.
 func (s *Server) suggest(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, key, failed := s.suggestionPayload(p)

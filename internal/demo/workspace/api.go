@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tier is a method's rate limit: calls a minute, for the app in the workspace.
+// tier is a method's rate limit, in calls per minute.
 type tier int
 
 const (
@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. Its handler runs with the server's lock held.
+// method is one Web API method. run is called with the server's lock, unless the method is open.
 type method struct {
 	run   func(s *Server, c *call) (object, *apiError)
 	scope string // needed; alternatives are separated by |
@@ -155,8 +155,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	return body, failed
 }
 
-// apiError is a refusal with Slack's code for it. Details are the sentences that Slack
-// puts beside codes such as invalid_blocks.
+// apiError is a refusal with Slack's code. Details are the messages that Slack adds to codes such as invalid_blocks.
 type apiError struct {
 	code    string
 	details []string
@@ -169,7 +168,7 @@ func refuse(code string, details ...string) *apiError {
 	return &apiError{code: code, details: details}
 }
 
-// body is the answer Slack gives for the refusal.
+// body returns Slack's answer for the refusal.
 func (e *apiError) body() object {
 	out := object{"ok": false, "error": e.code}
 	for k, v := range e.extra {
@@ -192,6 +191,6 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	// The only errors left are the reader's: it has gone away.
+	// An error means that the client has gone away.
 	_ = enc.Encode(body)
 }

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// archiveAs is POST /people/{user}/archive: nobody writes in the channel any more.
+// archiveAs is POST /people/{user}/archive.
 func (s *Server) archiveAs(p *personCall) (object, *apiError) {
 	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if ch.Archived {
 			return refuse("already_archived")
 		}
 		ch.Archived = true
-		s.tellOfChannel(ch, "archive", object{"user": u.ID, "is_moved": 0})
+		s.sendChannelEvent(ch, "archive", object{"user": u.ID, "is_moved": 0})
 		return nil
 	})
 }
 
-// unarchiveAs is POST /people/{user}/unarchive. The people of a public channel have to come anew, the app has to be
-// invited again; those of a private one are in it as before. Both as in Slack.
+// unarchiveAs is POST /people/{user}/unarchive. As in Slack, a public channel has lost its members, and the app must be
+// invited again; a private channel keeps its members.
 func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !ch.Archived {
@@ -31,12 +31,12 @@ func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 		if ch.Private { // Slack names them in two ways
 			by = "actor_id"
 		}
-		s.tellOfChannel(ch, "unarchive", object{by: u.ID})
+		s.sendChannelEvent(ch, "unarchive", object{by: u.ID})
 		return nil
 	})
 }
 
-// deleteChannelAs is POST /people/{user}/delete_channel, which only an admin can.
+// deleteChannelAs is POST /people/{user}/delete_channel, for admins only.
 func (s *Server) deleteChannelAs(p *personCall) (object, *apiError) {
 	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !u.Admin {
@@ -44,7 +44,7 @@ func (s *Server) deleteChannelAs(p *personCall) (object, *apiError) {
 		}
 		delete(s.channels, ch.ID)
 		s.chanIDs = slices.DeleteFunc(slices.Clone(s.chanIDs), func(id string) bool { return id == ch.ID })
-		s.tellOfChannel(ch, "deleted", object{})
+		s.sendChannelEvent(ch, "deleted", object{})
 		return nil
 	})
 }
@@ -62,8 +62,8 @@ func (s *Server) changeChannel(p *personCall, change func(*user, *channel) *apiE
 	return object{"channel": ch.ID}, nil
 }
 
-// inGroup is who acts and the channel that they are in, which is no direct message. general is why the channel that
-// everybody is in is refused, if it is.
+// inGroup returns the person and a channel that they are in; direct messages are refused. general is the error code for
+// the general channel; "" allows it.
 func (s *Server) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := s.inChannel(p)
 	switch {
@@ -77,7 +77,7 @@ func (s *Server) inGroup(p *personCall, general string) (*user, *channel, *apiEr
 	return u, ch, nil
 }
 
-// inChannelToChange is the same for what guests can't do.
+// inChannelToChange is inGroup for actions that guests may not do.
 func (s *Server) inChannelToChange(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := s.inGroup(p, general)
 	if failed == nil && u.Restricted {
@@ -86,8 +86,8 @@ func (s *Server) inChannelToChange(p *personCall, general string) (*user, *chann
 	return u, ch, failed
 }
 
-// tellOfChannel tells the app and the people of an event on a channel as a whole.
-func (s *Server) tellOfChannel(ch *channel, what string, event object) {
+// sendChannelEvent notifies the app and the people of an event that concerns the channel as a whole.
+func (s *Server) sendChannelEvent(ch *channel, what string, event object) {
 	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})
 	if ch.Private && !ch.has(s.botUser.ID) {
 		return

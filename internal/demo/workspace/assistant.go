@@ -5,7 +5,17 @@ import (
 	"strings"
 )
 
-// assistantThread finds the thread that an assistant.threads method is about.
+// threadInfo is the data set by assistant.threads.*. Status expires after a short time.
+type threadInfo struct {
+	Title       string   `json:"title,omitempty"`
+	PromptTitle string   `json:"prompt_title,omitempty"`
+	Prompts     []object `json:"prompts,omitempty"`
+	status      string
+	loading     []string
+	statusUntil int64 // microseconds
+}
+
+// assistantThread returns the thread of an assistant.threads call.
 func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
 	ch, failed := s.readable(c.text("channel_id"))
 	if failed != nil {
@@ -29,8 +39,8 @@ func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
 	return ch, info, nil
 }
 
-// setStatus is assistant.threads.setStatus. The status goes by itself after a while, or
-// when the app answers; an empty one clears it.
+// setStatus is assistant.threads.setStatus. The status ends after StatusTTL, or when the app answers. An empty status
+// clears it.
 func (s *Server) setStatus(c *call) (object, *apiError) {
 	if !c.has("status") {
 		return nil, refuse("invalid_arguments", "missing required field: status [json-pointer:/status]")
@@ -49,7 +59,7 @@ func (s *Server) setStatus(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// statuses are the statuses shown in a channel, by thread.
+// statuses returns the current statuses of a channel, by thread.
 func (s *Server) statuses(ch *channel) object {
 	out := object{}
 	now := s.cfg.Now().UnixMicro()
@@ -108,7 +118,7 @@ func (s *Server) setSuggestedPrompts(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// startThread is POST /people/{user}/agent_threads: a new thread with the app as an agent. {"context"} is the channel
+// startThread is POST /people/{user}/agent_threads: a new thread with the app as an agent. "context" is the channel
 // that the person looks at.
 func (s *Server) startThread(p *personCall) (object, *apiError) {
 	s.mu.Lock()
@@ -129,8 +139,8 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
-// look is POST /people/{user}/looks: the person looks at another channel while the app is open beside it: with a
-// thread_ts in that thread with the app.
+// look is POST /people/{user}/looks: the person looks at another channel while the app is open beside it. thread_ts is
+// a thread with the app.
 func (s *Server) look(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +168,7 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// lookingAt is the person and the channel that they look at, if they look at any.
+// lookingAt returns the person, and the channel that they look at, or nil.
 func (s *Server) lookingAt(p *personCall) (*user, *channel, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil || p.text("context") == "" {
@@ -176,8 +186,7 @@ func (s *Server) threadEvent(kind string, u *user, ch *channel, thread string, v
 	return object{"type": kind, "assistant_thread": object{"user_id": u.ID, "context": context, "channel_id": ch.ID, "thread_ts": thread}}
 }
 
-// stopAgent is POST /people/{user}/stop: the button with which Slack lets people stop what an agent does in a thread.
-// What is being streamed there ends.
+// stopAgent is POST /people/{user}/stop: Slack's button that stops an agent in a thread. It ends the streams there.
 func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,14 +210,4 @@ func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 	}
 	s.emit("agent_session_stopped", object{"type": "agent_session_stopped", "channel": ch.ID, "user": u.ID, "thread_ts": thread, "streaming_message_ts": stopped})
 	return object{"stopped": stopped}, nil
-}
-
-// threadInfo is the data set by assistant.threads.*. Status expires after a short time.
-type threadInfo struct {
-	Title       string   `json:"title,omitempty"`
-	PromptTitle string   `json:"prompt_title,omitempty"`
-	Prompts     []object `json:"prompts,omitempty"`
-	status      string
-	loading     []string
-	statusUntil int64 // microseconds
 }

@@ -131,8 +131,7 @@ func (c *channel) json(viewer, team string) object {
 	return out
 }
 
-// visible finds a channel that the app can see: every public one, and the others it is
-// a member of.
+// visible returns a channel that the app can see: a public one, or one that it is a member of.
 func (s *Server) visible(id string) (*channel, *apiError) {
 	ch := s.channels[id]
 	if ch == nil || (ch.kind() != "channel" && !ch.has(s.botUser.ID)) {
@@ -141,7 +140,7 @@ func (s *Server) visible(id string) (*channel, *apiError) {
 	return ch, nil
 }
 
-// readable is visible for methods that read messages: the app must be a member.
+// readable is visible for methods that read messages, which only members may call.
 func (s *Server) readable(id string) (*channel, *apiError) {
 	ch, failed := s.visible(id)
 	if failed == nil && !ch.has(s.botUser.ID) {
@@ -210,9 +209,8 @@ func (s *Server) channelNamed(name string) *channel {
 	return nil
 }
 
-// channelFor finds a channel as a person names it, if that person may see it: a channel
-// that they are in, a public one unless they are a guest or a stranger, or the DM with
-// somebody.
+// channelFor returns the channel that a person names, if they may see it: a channel that they are in, a public channel
+// (except for guests and strangers), or the DM with another person.
 func (s *Server) channelFor(u *user, name string) (*channel, *apiError) {
 	ch := s.channels[name]
 	if ch == nil {
@@ -244,7 +242,7 @@ func (s *Server) sees(u *user, ch *channel) bool {
 	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
 }
 
-// audience is who may hear of what happens in a channel; nil is everybody.
+// audience returns the people who may get changes of a channel.
 func (s *Server) audience(ch *channel) []string {
 	if ch.kind() != "channel" {
 		return ch.Members
@@ -258,7 +256,7 @@ func (s *Server) audience(ch *channel) []string {
 	return out
 }
 
-// memberChannel is channelFor for those who want to write or click.
+// memberChannel is channelFor for members, who may write and click.
 func (s *Server) memberChannel(u *user, name string) (*channel, *apiError) {
 	ch, failed := s.channelFor(u, name)
 	switch {
@@ -276,7 +274,7 @@ func (s *Server) addChannel(c *channel) {
 	s.chanIDs = append(s.chanIDs, c.ID)
 }
 
-// openDM returns the DM of two people (or of one with oneself), made when needed.
+// openDM returns the DM of two people, or of one person with themselves. It creates the DM if needed.
 func (s *Server) openDM(a, b string) (c *channel, created bool) {
 	key := pair(a, b)
 	if id, ok := s.dms[key]; ok {

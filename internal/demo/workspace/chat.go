@@ -30,7 +30,7 @@ func (s *Server) postMessage(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
 }
 
-// botMessage makes a message by the app with the next timestamp.
+// botMessage returns a message of the app with the next timestamp.
 func (s *Server) botMessage(what content) *message {
 	m := &message{
 		TS: s.nextTS(), User: s.botUser.ID, Team: s.team.ID, BotID: s.app.BotID, AppID: s.app.ID,
@@ -42,7 +42,7 @@ func (s *Server) botMessage(what content) *message {
 	return m
 }
 
-// profile is how the app's messages name it.
+// profile returns the bot_profile of the app's messages.
 func (s *Server) profile() object {
 	return object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
 }
@@ -86,8 +86,8 @@ func (s *Server) publish(ch *channel, m *message) {
 	s.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
 }
 
-// ownMessage finds a message that the app may change. The channel must be given by id: as in Slack, update and delete
-// open no DM and accept no names.
+// ownMessage returns a message that the app may change. Like Slack's, update and delete take a channel's id only: they
+// accept no names and open no DM.
 func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
@@ -179,8 +179,8 @@ func (s *Server) erase(ch *channel, m *message) {
 	}
 }
 
-// postEphemeral is chat.postEphemeral. The message is shown to one person, is no part
-// of the history and is gone after a restart.
+// postEphemeral is chat.postEphemeral. One person sees the message; it is not part of the history, and is lost at a
+// restart.
 func (s *Server) postEphemeral(c *call) (object, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil {
@@ -243,7 +243,7 @@ func permalink(base string, ch *channel, m *message) string {
 	return link
 }
 
-// servePermalink leads a message's link to its thread on the page.
+// servePermalink redirects a message's link to its thread on the page.
 func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
 	p := r.PathValue("p")
 	if len(p) < 8 || p[0] != 'p' {
@@ -264,8 +264,7 @@ func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/#/"+reader+"/"+r.PathValue("channel")+"/"+ts, http.StatusFound)
 }
 
-// readerOf is the first person who can read a message: a link has to be opened as
-// somebody.
+// readerOf returns the first person who can read a message. The page always shows the view of one person.
 func (s *Server) readerOf(channelID, ts string) string {
 	ch := s.channels[channelID]
 	if ch == nil || ch.byTS[ts] == nil {

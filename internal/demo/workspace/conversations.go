@@ -28,8 +28,7 @@ func (s *Server) conversationsList(c *call) (object, *apiError) {
 	return s.listChannels(c, func(ch *channel) bool { return ch.kind() == "channel" || ch.has(s.botUser.ID) })
 }
 
-// usersConversations is users.conversations: the channels that a user (the app itself
-// where none is named) is a member of, as far as the app can see them.
+// usersConversations is users.conversations: the channels of a user that the app can see. The default user is the app.
 func (s *Server) usersConversations(c *call) (object, *apiError) {
 	id := s.botUser.ID
 	if other := c.text("user"); other != "" {
@@ -43,7 +42,7 @@ func (s *Server) usersConversations(c *call) (object, *apiError) {
 	})
 }
 
-// channelTypes are the kinds of channels as calls name them.
+// channelTypes maps the channel types of calls to kinds.
 var channelTypes = map[string]string{"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
 
 func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *apiError) {
@@ -110,7 +109,7 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 	return object{"channel": ch.json(s.botUser.ID, s.team.ID)}, nil
 }
 
-// conversationsOpen is conversations.open: one user is a DM, several are a group DM.
+// conversationsOpen is conversations.open. One user gives a DM, several give a group DM.
 func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 	if id := c.text("channel"); id != "" {
 		ch, failed := s.visible(id)

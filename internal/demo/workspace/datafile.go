@@ -31,9 +31,8 @@ type stored struct {
 
 const storedVersion = 1
 
-// snapshot encodes everything that survives a restart. Modals, ephemerals, triggers and
-// response URLs don't: they don't in Slack either, or not for long. Only the copying is
-// done under the lock.
+// snapshot encodes everything that survives a restart. Modals, ephemerals, triggers and response URLs don't; nor do
+// they for long in Slack. It holds the lock only while it copies.
 func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
 
 func (s *Server) copyState() stored {
@@ -76,7 +75,7 @@ func (s *Server) copyState() stored {
 	return out
 }
 
-// load reads the data file; it reports false when there is none yet.
+// load reads the data file. It returns false if there is none yet.
 func (s *Server) load() (bool, error) {
 	if s.cfg.DataFile == "" {
 		return false, nil
@@ -117,7 +116,7 @@ func (s *Server) load() (bool, error) {
 	return true, nil
 }
 
-// saver writes the data file shortly after a change, and at the end.
+// saver writes the data file shortly after a change, and when the server closes.
 type saver struct {
 	path  string
 	log   *slog.Logger
@@ -129,7 +128,7 @@ type saver struct {
 	last  error
 }
 
-// saveDelay is how long changes are collected before a write.
+// saveDelay is the time for which changes are collected before a write.
 const saveDelay = 200 * time.Millisecond
 
 func newSaver(cfg Config, take func() ([]byte, error)) *saver {

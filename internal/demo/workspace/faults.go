@@ -14,7 +14,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The faults that can be switched on. Each is used up after Times uses.
+// The faults that can be switched on. Each occurs Times times.
 const (
 	// FaultRateLimited answers 429 with Retry-After and does nothing.
 	FaultRateLimited = "rate_limited"
@@ -28,16 +28,16 @@ const (
 	FaultLostRequest = "lost_request"
 	// FaultSlow answers after DelayMS.
 	FaultSlow = "slow"
-	// FaultLostEphemeral accepts an ephemeral message that nobody is ever shown.
+	// FaultLostEphemeral accepts an ephemeral message but does not show it.
 	FaultLostEphemeral = "lost_ephemeral"
 
 	// FaultDuplicateDelivery sends an envelope's payload twice.
 	FaultDuplicateDelivery = "duplicate_delivery"
 	// FaultLateDelivery sends an envelope after DelayMS.
 	FaultLateDelivery = "late_delivery"
-	// FaultLostDelivery sends the first attempt of an envelope nowhere.
+	// FaultLostDelivery loses the first attempt of a delivery.
 	FaultLostDelivery = "lost_delivery"
-	// FaultLostAck doesn't hear an acknowledgement.
+	// FaultLostAck loses an acknowledgement.
 	FaultLostAck = "lost_ack"
 )
 
@@ -46,7 +46,7 @@ var (
 	deliveryFaults = []string{FaultDuplicateDelivery, FaultLateDelivery, FaultLostDelivery}
 )
 
-// Fault is something that goes wrong the next Times times.
+// Fault is a fault that occurs the next Times times.
 type Fault struct {
 	Fault string `json:"fault"`
 	// Method is the Web API method a call fault is for; empty is any.
@@ -62,7 +62,7 @@ type Fault struct {
 	Status int `json:"status,omitempty"`
 	// Error is the code of FaultError, such as edit_window_closed.
 	Error string `json:"error,omitempty"`
-	// DelayMS is for slow and late ones, in milliseconds.
+	// DelayMS is the delay of slow calls and late deliveries, in milliseconds.
 	DelayMS int `json:"delay_ms,omitempty"`
 }
 
@@ -85,7 +85,7 @@ func (f Fault) validate() error {
 	return nil
 }
 
-// faults is what will go wrong, in the order in which it was asked for.
+// faults are the faults that are switched on, in the order of the requests.
 type faults struct {
 	mu   sync.Mutex
 	list []*Fault
@@ -116,7 +116,7 @@ func (f *faults) pending() []Fault {
 	return out
 }
 
-// use takes one use of the first fault that fits.
+// use returns the first matching fault and counts it.
 func (f *faults) use(fits func(*Fault) bool) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (f *faults) take(method string) (Fault, bool) {
 	})
 }
 
-// Delivery and LostAck are delivery.Faults.
+// Delivery and LostAck implement delivery.Faults.
 
 func (f *faults) Delivery(kind string) delivery.Fault {
 	fault, ok := f.use(func(x *Fault) bool {
@@ -159,8 +159,7 @@ func (f *faults) LostAck() bool {
 	return lost
 }
 
-// failBefore applies the faults that come before a method's work; it reports whether
-// the call is answered with that.
+// failBefore applies a fault that comes before the method's work. It returns true if it has answered the call.
 func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault) bool {
 	switch fault.Fault {
 	case FaultRateLimited:
@@ -197,7 +196,7 @@ func (s *Server) Inject(f Fault) error {
 	return nil
 }
 
-// ClearFaults forgets every fault that has not happened yet, and the rate limits.
+// ClearFaults switches off all faults and the rate limits.
 func (s *Server) ClearFaults() {
 	s.faults.clear()
 	s.rates.set(false)
@@ -206,11 +205,11 @@ func (s *Server) ClearFaults() {
 // SetRealRates turns Slack's published rate limits on or off.
 func (s *Server) SetRealRates(on bool) { s.rates.set(on) }
 
-// DropSockets breaks every socket as a network failure does.
+// DropSockets breaks every socket, like a network failure.
 func (s *Server) DropSockets() { s.hub.Drop() }
 
-// Disconnect asks the app to reconnect, as Slack does every few hours: reason is
-// refresh_requested, warning or link_disabled.
+// Disconnect asks the app to reconnect, as Slack does every few hours. reason is refresh_requested, warning or
+// link_disabled.
 func (s *Server) Disconnect(reason string) error {
 	if !slices.Contains([]string{"refresh_requested", "warning", "link_disabled"}, reason) {
 		return fmt.Errorf("there is no reason %q to disconnect: use refresh_requested, warning or link_disabled", reason)
@@ -219,20 +218,20 @@ func (s *Server) Disconnect(reason string) error {
 	return nil
 }
 
-// Refresh asks the app to reconnect the socket that it has had for longest, as Slack does with one after the other.
+// Refresh asks the app to reconnect its oldest socket. Slack does this with one socket after the other.
 func (s *Server) Refresh() {
 	s.hub.Refresh()
 }
 
-// Sockets is how many sockets the app has open.
+// Sockets returns the number of the app's open sockets.
 func (s *Server) Sockets() int { return s.hub.Sockets() }
 
-// getFaults is GET /faults: what will still go wrong.
+// getFaults is GET /faults: the remaining faults.
 func (s *Server) getFaults(*personCall) (object, *apiError) {
 	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.Sockets()}, nil
 }
 
-// postFault is POST /faults: one switch, named by "fault".
+// postFault is POST /faults. "fault" names the fault or the change.
 func (s *Server) postFault(p *personCall) (object, *apiError) {
 	var err error
 	switch name := p.text("fault"); name {
@@ -269,7 +268,7 @@ func (s *Server) postFault(p *personCall) (object, *apiError) {
 	return s.getFaults(p)
 }
 
-// rebind reads decoded JSON into a struct; names that it doesn't have are errors.
+// rebind decodes JSON values into a struct. Unknown names are errors.
 func rebind(v any, into any) error {
 	dec := json.NewDecoder(strings.NewReader(string(wire.Encode(v))))
 	dec.DisallowUnknownFields()

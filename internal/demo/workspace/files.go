@@ -29,7 +29,7 @@ type file struct {
 	sent   bool
 }
 
-// maxUpload bounds a file. Slack takes 1 GB; what is uploaded here is kept in memory.
+// maxUpload limits the size of a file. Slack accepts 1 GB; this workspace keeps files in memory.
 const maxUpload = 32 << 20
 
 // filesGetUploadURL is files.getUploadURLExternal.
@@ -54,7 +54,7 @@ func fileType(name string) string {
 	return ext
 }
 
-// serveUpload takes the content of a file: as a form's file, or as the bare body.
+// serveUpload receives the content of a file, in a multipart form or as the body.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
 		http.Error(w, "send the file with POST or PUT", http.StatusMethodNotAllowed)
@@ -105,8 +105,8 @@ func uploaded(r *http.Request) ([]byte, error) {
 	}
 }
 
-// filesCompleteUpload is files.completeUploadExternal: the files become visible, in a
-// message where a channel is named.
+// filesCompleteUpload is files.completeUploadExternal. It makes the files visible, and posts them if the call names
+// channels.
 func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	raw, _ := c.nested("files")
 	list, ok := raw.([]any)
@@ -172,7 +172,7 @@ func (s *Server) fileJSON(f *file, base string) object {
 	}
 }
 
-// mimeType is what the file is served as: never anything that a browser would run.
+// mimeType returns the content type under which a file is served. It is never one that a browser would run.
 func mimeType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".png":
@@ -198,7 +198,7 @@ func (s *Server) filesInfo(c *call) (object, *apiError) {
 	return object{"file": s.fileJSON(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
 }
 
-// serveFile is a file's url_private. Its id is as good as a key on this machine.
+// serveFile serves a file's url_private. On this machine the unguessable id is enough of a key.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f, ready := s.files[r.PathValue("id")], false
@@ -216,7 +216,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	w.Write(f.Data)
 }
 
-// attach adds the files of a person's message: {"files": [{"name", "content"}]} with the content as text, or {"name",
+// attach adds the files of a person's message: "files" is a list of {"name", "content"} with text, or {"name",
 // "base64"}.
 func (s *Server) attach(p *personCall, m *message) *apiError {
 	if !p.has("files") {
@@ -257,8 +257,8 @@ func (s *Server) attach(p *personCall, m *message) *apiError {
 	return nil
 }
 
-// tellOfFiles sends the additional events that Slack sends for a message with files.
-func (s *Server) tellOfFiles(ch *channel, m *message) {
+// sendFileShared sends the additional events that Slack sends for a message with files.
+func (s *Server) sendFileShared(ch *channel, m *message) {
 	for _, f := range m.Files {
 		s.emit("file_shared", object{"type": "file_shared", "file_id": f["id"], "user_id": m.User, "file": object{"id": f["id"]}, "channel_id": ch.ID})
 	}

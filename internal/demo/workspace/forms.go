@@ -46,7 +46,7 @@ func (s *Server) submitView(p *personCall) (object, *apiError) {
 	return s.submitted(v, answer)
 }
 
-// submission enters the values and builds the payload, unless the modal's own rules refuse the values.
+// submission stores the values and returns the payload, unless the values don't pass the client's own checks.
 func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {
@@ -138,8 +138,8 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 	return out
 }
 
-// submitted applies the app's answer: no answer closes the view, errors keep it open, update and push show another
-// view, clear closes the whole stack.
+// submitted applies the app's answer: nothing closes the view, errors keep it open, update and push show another view,
+// clear closes the whole stack.
 func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
@@ -207,7 +207,7 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 	payloads, failed := s.closePayloads(p)
 	s.mu.Unlock()
 	for _, payload := range payloads {
-		// The view is closed whatever the app says to it.
+		// The view is closed even if the app does not acknowledge.
 		if _, failed := s.askApp("interactive", payload); failed != nil {
 			s.log.Info("the app did not acknowledge view_closed")
 		}
@@ -218,8 +218,8 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// closePayloads closes the view, or the whole stack, and makes a view_closed for each
-// view that asked for it.
+// closePayloads closes the view, or the whole stack. It returns a view_closed payload for each closed view with
+// notify_on_close.
 func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {

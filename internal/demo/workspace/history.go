@@ -37,8 +37,7 @@ func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// conversationsReplies is conversations.replies: the parent, then its replies, oldest
-// first.
+// conversationsReplies is conversations.replies: the parent, then its replies, oldest first.
 func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	ch, failed := s.readable(c.text("channel"))
 	if failed != nil {
@@ -77,7 +76,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// historyJSON leaves metadata out unless it is asked for, as Slack does.
+// historyJSON returns a message, with its metadata only if the call asks for it.
 func (s *Server) historyJSON(c *call, ch *channel, m *message) object {
 	out := ch.threadJSON(m)
 	if !c.flag("include_all_metadata") {
@@ -86,7 +85,7 @@ func (s *Server) historyJSON(c *call, ch *channel, m *message) object {
 	return out
 }
 
-// window is the part of a history that a call asks for.
+// window is the part of a history that a call requests.
 type window struct {
 	oldest, latest string // "" is open
 	inclusive      bool
@@ -124,10 +123,10 @@ func readWindow(c *call, most int) (window, *apiError) {
 	return w, nil
 }
 
-// covers tells whether a newest-first page may show the message.
+// covers reports whether a newest-first page may contain the message.
 func (w window) covers(ts string) bool { return w.inBounds(ts) && (w.before == "" || ts < w.before) }
 
-// coversReply tells whether an oldest-first page may show the reply.
+// coversReply reports whether an oldest-first page may contain the reply.
 func (w window) coversReply(ts string) bool {
 	return w.inBounds(ts) && (w.before == "" || ts > w.before)
 }
@@ -142,9 +141,8 @@ func (w window) inBounds(ts string) bool {
 	return true
 }
 
-// cutPage cuts a list of ids where the caller's cursor points and returns the next cursor.
-// Slack's cursors are opaque; these name the first id of the next page. usual is the
-// size of a page whose size the caller left open.
+// cutPage returns one page of a list of ids and the next cursor. A cursor names the first id of the next page; for
+// clients it is opaque, like Slack's. usual is the default size of a page.
 func cutPage(c *call, ids []string, usual, limitMax int) ([]string, string, *apiError) {
 	limit := c.number("limit", 0)
 	if limit < 0 || limit > limitMax {

@@ -2,7 +2,7 @@ package workspace
 
 import "slices"
 
-// joinAs is POST /people/{user}/join: into a public channel.
+// joinAs is POST /people/{user}/join, for public channels.
 func (s *Server) joinAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *Server) joinAs(p *personCall) (object, *apiError) {
 	return object{"channel": s.channelSummary(u, ch)}, nil
 }
 
-// invite is POST /people/{user}/invite: others, bots too, into a channel that one is in.
+// invite is POST /people/{user}/invite. People and bots can be invited into a channel that the person is in.
 func (s *Server) invite(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Server) leaveAs(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// removeAs is POST /people/{user}/remove: others, bots too, out of a channel that one is in.
+// removeAs is POST /people/{user}/remove. People and bots can be removed from a channel that the person is in.
 func (s *Server) removeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Server) removeAs(p *personCall) (object, *apiError) {
 	return object{"channel": s.channelSummary(u, ch)}, nil
 }
 
-// chosen lists the users of a call that pick accepts.
+// chosen returns the users of a call that pick accepts.
 func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
 	for _, name := range p.words("users") {
 		other, failed := s.anyone(name)
@@ -123,7 +123,7 @@ func (s *Server) part(ch *channel, u *user, actor string) {
 	s.emit("member_left_channel", object{"type": "member_left_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team})
 }
 
-// join makes somebody a member of a channel and says so.
+// join makes somebody a member of a channel, and notifies the app.
 func (s *Server) join(ch *channel, u *user, inviter string) {
 	ch.Members = append(ch.Members, u.ID)
 	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})

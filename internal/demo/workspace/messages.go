@@ -2,9 +2,8 @@ package workspace
 
 import "slices"
 
-// message is one message, as stored. Its nested values (blocks, reactions, the stream)
-// are replaced as a whole, never changed in place, so that a copy of the struct is a
-// copy of the message.
+// message is a stored message. Its nested values (blocks, reactions, the stream) are replaced as a whole and never
+// changed in place, so a copy of the struct is a copy of the message.
 type message struct {
 	TS          string     `json:"ts"`
 	ThreadTS    string     `json:"thread_ts,omitempty"` // also on parents that have replies
@@ -25,21 +24,19 @@ type message struct {
 	ClientMsgID string     `json:"client_msg_id,omitempty"`
 	Stream      *stream    `json:"stream,omitempty"`
 
-	// EphemeralTo is the one person who sees the message; such a message is no part of
-	// the channel's history.
+	// EphemeralTo is the person who sees the message. Such a message is not part of the channel's history.
 	EphemeralTo string `json:"-"`
 
 	profile object // of the app that wrote it
 }
 
-// reply tells a message inside a thread that is not its parent.
+// reply reports whether the message is in a thread and is not its parent.
 func (m *message) reply() bool { return m.ThreadTS != "" && m.ThreadTS != m.TS }
 
-// topLevel tells what the channel itself shows.
+// topLevel reports whether the channel itself shows the message.
 func (m *message) topLevel() bool { return !m.reply() || m.Subtype == "thread_broadcast" }
 
-// json renders the message as Slack's methods and events do, without the counts of a
-// thread parent (see channel.threadJSON).
+// json returns the message as Slack's methods and events do, without the counts of a thread's parent (see threadJSON).
 func (m *message) json() object {
 	out := object{"type": "message", "ts": m.TS, "text": m.Text}
 	put := func(key, value string) {
@@ -94,7 +91,7 @@ func (m *message) json() object {
 	return out
 }
 
-// threadJSON renders a message with what a thread's parent carries.
+// threadJSON returns the message with the fields that replies and parents of threads have in addition.
 func (c *channel) threadJSON(m *message) object {
 	out := m.json()
 	if m.reply() {
@@ -123,7 +120,7 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// shownMessage finds a message that a person sees, ephemerals included.
+// shownMessage returns a message that a person sees, including ephemerals.
 func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil

@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// routePeople is the API of the page, of tests and of scripts: docs/workspace.md.
+// routePeople adds the API for the page, tests and scripts (docs/workspace.md).
 func (s *Server) routePeople(mux *http.ServeMux) {
 	handle := func(pattern string, run func(p *personCall) (object, *apiError)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.servePerson(w, r, run) })
@@ -54,16 +54,16 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// personCall is one request by a person. Its handler takes the lock itself: some wait
-// for the app in between.
+// personCall is a request by a person. Its handler takes the lock itself, because some handlers wait for the app in
+// between.
 type personCall struct {
 	arguments
 	r *http.Request
 }
 
-// foreign tells requests that another web site's page makes. The workspace knows no
-// passwords, so such a page could otherwise act for everybody. A browser must have come
-// by an address or localhost: a name could be another site's that points here.
+// foreign reports whether another website's page makes the request. The workspace has no passwords, so such a page
+// could act as everybody. A browser must use an IP address or localhost: any other name could belong to another website
+// and point here.
 func (s *Server) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
@@ -121,7 +121,7 @@ func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*p
 	writePeople(w, body, failed)
 }
 
-// writePeople answers with 200, or with the status that suits the error.
+// writePeople answers with status 200, or with the status of the error.
 func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	if failed == nil {
 		body["ok"] = true
@@ -145,7 +145,7 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	writeJSON(w, status, out)
 }
 
-// me finds the person who acts: somebody with a working account of their own.
+// me returns the acting person. The account must be active, and not a bot's.
 func (s *Server) me(p *personCall) (*user, *apiError) {
 	u, failed := s.anyone(p.r.PathValue("user"))
 	switch {
@@ -159,7 +159,7 @@ func (s *Server) me(p *personCall) (*user, *apiError) {
 	return u, nil
 }
 
-// inChannel finds the person and the channel of a request that writes.
+// inChannel returns the person and the channel of a request. The person must be a member.
 func (s *Server) inChannel(p *personCall) (*user, *channel, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {

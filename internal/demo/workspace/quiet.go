@@ -43,8 +43,8 @@ func (s *Server) dndStatus(u *user) object {
 	return object{"dnd_enabled": enabled, "next_dnd_start_ts": start, "next_dnd_end_ts": end}
 }
 
-// tellQuiet notifies the app and the page that somebody's quiet time changed.
-func (s *Server) tellQuiet(u *user) {
+// sendQuiet notifies the app and the page that somebody's quiet time has changed.
+func (s *Server) sendQuiet(u *user) {
 	s.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
 	s.feed.send(change{Type: "people", User: u.ID})
 }
@@ -58,7 +58,7 @@ func (s *Server) snooze(u *user, until int64) {
 	}
 }
 
-// dndInfo is dnd.info. The snooze_* properties are for the caller's own account, which is the bot's and never snoozes.
+// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account, which is the bot's.
 func (s *Server) dndInfo(c *call) (object, *apiError) {
 	id := c.text("user")
 	if id == "" || id == s.botUser.ID {
@@ -73,7 +73,7 @@ func (s *Server) dndInfo(c *call) (object, *apiError) {
 	return s.dndStatus(u), nil
 }
 
-// dndTeamInfo is dnd.teamInfo. Ids that are nobody's are left out.
+// dndTeamInfo is dnd.teamInfo. Unknown ids are left out.
 func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 	ids := strings.FieldsFunc(c.text("users"), func(r rune) bool { return r == ',' || r == ' ' })
 	switch {
@@ -94,7 +94,7 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 // longestSnooze is the maximum length of a pause.
 const longestSnooze = 31 * 24 * time.Hour
 
-// snoozeAs is POST /people/{user}/snooze: no notifications for some minutes, or until a time; 0 ends the pause.
+// snoozeAs is POST /people/{user}/snooze: a pause for some minutes, or until a time; 0 ends it.
 func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 		return nil, refuse("invalid_snooze")
 	}
 	s.snooze(u, int64(until))
-	s.tellQuiet(u)
+	s.sendQuiet(u)
 	return object{"dnd": s.quietForPage(u)}, nil
 }
 

@@ -6,6 +6,12 @@ import (
 	"strings"
 )
 
+// reaction is one emoji on a message and the users who added it.
+type reaction struct {
+	Name  string   `json:"name"`
+	Users []string `json:"users"`
+}
+
 var emojiName = regexp.MustCompile(`^[a-z0-9_+'-]+(::skin-tone-[2-6])?$`)
 
 // reactionsAdd is reactions.add.
@@ -32,7 +38,7 @@ func (s *Server) reactable(c *call) (*channel, *message, *apiError) {
 	return ch, m, nil
 }
 
-// react puts one person's emoji under a message.
+// react adds a person's emoji to a message.
 func (s *Server) react(ch *channel, m *message, user, name string) *apiError {
 	name = strings.Trim(name, ":")
 	if !emojiName.MatchString(name) {
@@ -63,7 +69,7 @@ func (s *Server) react(ch *channel, m *message, user, name string) *apiError {
 	return nil
 }
 
-// unreact takes it away.
+// unreact removes a person's emoji from a message.
 func (s *Server) unreact(ch *channel, m *message, user, name string) *apiError {
 	name = strings.Trim(name, ":")
 	i := slices.IndexFunc(m.Reactions, func(r reaction) bool { return r.Name == name && slices.Contains(r.Users, user) })
@@ -108,13 +114,7 @@ func (s *Server) reactionsGet(c *call) (object, *apiError) {
 	return object{"type": "message", "channel": ch.ID, "message": ch.threadJSON(m)}, nil
 }
 
-// reaction is one emoji under a message and who put it there.
-type reaction struct {
-	Name  string   `json:"name"`
-	Users []string `json:"users"`
-}
-
-// reactAs is POST /people/{user}/reactions; remove takes the emoji away.
+// reactAs is POST /people/{user}/reactions. With "remove", the emoji is removed.
 func (s *Server) reactAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	}, nil
 }
 
-// getChannels is GET /people/{user}/channels: where the person is, DMs last.
+// getChannels is GET /people/{user}/channels: the person's channels, then their DMs.
 func (s *Server) getChannels(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
-// written finds the message that a person wants to change or delete.
+// written returns the message that a person wants to change or delete.
 func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
 	u, ch, failed := s.inChannel(p)
 	if failed != nil {
@@ -55,7 +55,7 @@ func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
 	return u, ch, m, nil
 }
 
-// by tells whether a person wrote the message.
+// by reports whether a person wrote the message.
 func (m *message) by(u *user) bool { return m.User == u.ID && m.Subtype != "channel_join" }
 
 // editOwn is POST /people/{user}/edit.
@@ -80,7 +80,7 @@ func (s *Server) editOwn(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
-// deleteAs is POST /people/{user}/delete. An admin of the workspace may delete everybody's messages, the app's too.
+// deleteAs is POST /people/{user}/delete. Admins may delete all messages, including the app's.
 func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// Unfurl shows a link's preview under a message, of which the app hears as of a change: the text stays the same.
+// Unfurl adds a link's preview to a message. The app gets a change event in which the text is the same.
 func (s *Server) Unfurl(channel, ts, url string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Server) Unfurl(channel, ts, url string) error {
 	return nil
 }
 
-// Expire takes a message away as the workspace's retention does. The app hears nothing of it.
+// Expire removes a message as the workspace's retention does: without an event.
 func (s *Server) Expire(channel, ts string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Server) Expire(channel, ts string) error {
 	return nil
 }
 
-// stored finds a message by its channel's id.
+// stored returns a message by the id of its channel and its ts.
 func (s *Server) stored(channel, ts string) (*channel, *message, error) {
 	ch := s.channels[channel]
 	if ch == nil || ch.byTS[ts] == nil {

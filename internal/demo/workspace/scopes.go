@@ -39,8 +39,8 @@ var eventScopes = []struct{ name, scope string }{
 	{"user_", "users:read"}, {"team_join", "users:read"}, {"subteam_", "usergroups:read"}, {"dnd_", "dnd:read"}, {"reaction_", "reactions:read"},
 }
 
-// hears reports whether the app may get an event.
-func (s *Server) hears(event string) bool {
+// mayReceive reports whether the app has the scope for an event.
+func (s *Server) mayReceive(event string) bool {
 	if len(s.app.Scopes) == 0 {
 		return true
 	}

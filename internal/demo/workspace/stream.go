@@ -8,21 +8,20 @@ import (
 	"countersign/internal/demo/workspace/blockkit"
 )
 
-// stream is what a message keeps while it is being streamed, and what it was made of.
-// A part is {"kind":"text","text":…}, {"kind":"task", and the task's fields} or
-// {"kind":"blocks","blocks":[…]}.
+// stream is the state of a streamed message, and the parts that it consists of. A part is {"kind":"text","text":…},
+// {"kind":"task", and the task's fields} or {"kind":"blocks","blocks":[…]}.
 type stream struct {
 	Open  bool     `json:"open"`
 	Mode  string   `json:"mode"` // timeline or plan
 	Parts []object `json:"parts"`
 	Title string   `json:"title,omitempty"` // of the plan
 	Last  int64    `json:"last"`            // microseconds
-	// Stopped says that a person ended it; only chat.stopStream is left then.
+	// Stopped: a person ended it, and only chat.stopStream is still allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with is a copy of the stream with further parts: text joins the text before it, a
-// task replaces the one with its id.
+// with returns a copy of the stream with further parts. Text is appended to the text before it; a task replaces the
+// task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)
@@ -55,8 +54,8 @@ func (old *stream) with(parts []object) *stream {
 	return &st
 }
 
-// render writes the stream's parts as the message's text and blocks: markdown, task
-// cards (or one plan that holds them all), further blocks.
+// render derives the message's text and blocks from the parts: markdown, task cards (or one plan with all tasks),
+// further blocks.
 func (m *message) render() {
 	st := m.Stream
 	m.Text, m.Blocks = "", nil
@@ -93,8 +92,7 @@ func (m *message) render() {
 	blockkit.AssignIDs(m.Blocks)
 }
 
-// taskBlock is a task's card; details and output are given as text and shown as rich
-// text.
+// taskBlock returns the card of a task. Details and output are given as text and shown as rich text.
 func taskBlock(part object) object {
 	title, _ := part["title"].(string)
 	if title == "" {
@@ -145,7 +143,7 @@ func (s *Server) streamParts(c *call) ([]object, *apiError) {
 	return parts, nil
 }
 
-// tooManyBlocks tells whether a stream's chunks hold more blocks than a message may.
+// tooManyBlocks reports whether a stream's chunks contain more blocks than a message may have.
 func tooManyBlocks(parts []object) bool {
 	blocks := 0
 	for _, part := range parts {
@@ -239,8 +237,8 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// openStream finds a message that is being streamed. A stream that had no append for
-// too long is over. One that a person stopped can only be finished.
+// openStream returns a message that is being streamed. A stream without an append for StreamIdle has ended. A stream
+// that a person stopped can only be finished.
 func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
@@ -265,7 +263,7 @@ func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError
 	return ch, m, nil
 }
 
-// appendStream is chat.appendStream. The app hears of the whole text when it stops.
+// appendStream is chat.appendStream. The app gets an event only when the stream stops.
 func (s *Server) appendStream(c *call) (object, *apiError) {
 	ch, m, failed := s.openStream(c, false)
 	if failed != nil {
@@ -289,7 +287,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// stopStream is chat.stopStream. Its blocks stand at the bottom.
+// stopStream is chat.stopStream. Its blocks come last.
 func (s *Server) stopStream(c *call) (object, *apiError) {
 	ch, m, failed := s.openStream(c, true)
 	if failed != nil {

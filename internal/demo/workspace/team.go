@@ -1,6 +1,6 @@
 package workspace
 
-// apiTest is api.test: what came in goes out, and error makes it fail.
+// apiTest is api.test. It returns its arguments, and fails with the code in "error".
 func apiTest(_ *Server, c *call) (object, *apiError) {
 	if code := c.text("error"); code != "" {
 		return nil, &apiError{code: code, extra: object{"args": c.values}}
@@ -27,7 +27,7 @@ func (s *Server) teamInfo(c *call) (object, *apiError) {
 	}}, nil
 }
 
-// botsInfo is bots.info. Without a bot it answers for the caller.
+// botsInfo is bots.info. The default bot is the caller.
 func (s *Server) botsInfo(c *call) (object, *apiError) {
 	id := c.text("bot")
 	if id == "" {

@@ -8,8 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// trigger is what a trigger_id stands for: one person's act, which the app may answer
-// with one modal within three seconds.
+// trigger is one person's act, which the app may answer with one modal within three seconds.
 type trigger struct {
 	user    string
 	viewID  string // the view in which it happened; "" elsewhere
@@ -19,7 +18,7 @@ type trigger struct {
 
 var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
 
-// newTrigger makes a trigger for a person's act.
+// newTrigger stores a trigger and returns its trigger_id.
 func (s *Server) newTrigger(user, viewID string) string {
 	now := s.cfg.machine()
 	s.lastTS++
@@ -29,7 +28,7 @@ func (s *Server) newTrigger(user, viewID string) string {
 	return id
 }
 
-// findTrigger looks a trigger up without using it.
+// findTrigger returns a valid trigger. It does not use it up.
 func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	id := c.text("trigger_id")
 	if !triggerForm.MatchString(id) {
@@ -47,8 +46,8 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	return t, nil
 }
 
-// shortLived keeps things by a secret name until they are long past their time. It
-// remembers them a little beyond their end, so that "too late" can be told from "never".
+// shortLived stores values under secret names. It keeps them for some time after their end, to tell "too late" from
+// "never".
 type shortLived[T any] struct {
 	byName map[string]T
 	order  []ending // oldest first: all live equally long
@@ -63,7 +62,7 @@ const remembered = 10 * time.Minute
 
 func newShortLived[T any]() *shortLived[T] { return &shortLived[T]{byName: map[string]T{}} }
 
-// put adds a thing that ends at the given time, and forgets what ended long ago.
+// put adds a value that ends at the given time, and removes values that ended long ago.
 func (s *shortLived[T]) put(name string, thing T, end, now time.Time) {
 	gone := 0
 	for gone < len(s.order) && now.Sub(s.order[gone].at) > remembered {

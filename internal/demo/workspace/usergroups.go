@@ -61,8 +61,7 @@ func (s *Server) group(id string) *userGroup {
 	return nil
 }
 
-// SetGroupUsers gives a user group (by id or handle) its members and tells the app
-// (subteam_members_changed).
+// SetGroupUsers sets the members of a user group (by id or handle) and notifies the app (subteam_members_changed).
 func (s *Server) SetGroupUsers(group string, users []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	_ "time/tzdata" // people's time zones must resolve on machines without a database
 )
 
-// user is somebody who can be met in the workspace, the bot user included.
+// user is an account in the workspace; the bot user has one too.
 type user struct {
 	ID          string `json:"id"`
 	Team        string `json:"team"`
@@ -53,7 +53,7 @@ func newUser(p SeedPerson, team string, now time.Time) *user {
 	return u
 }
 
-// loadZone resolves an IANA name; empty is UTC. The machine's own zone is no answer.
+// loadZone resolves an IANA name; empty is UTC. The machine's own zone ("Local") is an error.
 func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") {
 		name = "no/such/zone"
@@ -69,7 +69,7 @@ func (u *user) zone() *time.Location {
 	return time.UTC
 }
 
-// shown is the name that people see.
+// shown returns the name that people see.
 func (u *user) shown() string {
 	if u.DisplayName != "" {
 		return u.DisplayName
@@ -77,10 +77,10 @@ func (u *user) shown() string {
 	return u.RealName
 }
 
-// person tells a member of staff or guest from bots.
+// person reports whether the account is a person's; else it is a bot's.
 func (u *user) person() bool { return !u.Bot }
 
-// json renders the user as users.info does at the time now.
+// json returns the user as users.info does at the time now.
 func (u *user) json(now time.Time) object {
 	_, offset := now.In(u.zone()).Zone()
 	profile := object{
@@ -119,8 +119,8 @@ func lastWord(s string) string {
 	return ""
 }
 
-// zoneNames are the names that Slack shows for time zones, by abbreviation; where continents use one abbreviation for
-// different zones, with the continent before it.
+// zoneNames are Slack's names of time zones, by abbreviation. If several continents use an abbreviation for different
+// zones, the continent comes before it.
 var zoneNames = map[string]string{
 	"UTC": "Coordinated Universal Time", "GMT": "Greenwich Mean Time", "BST": "British Summer Time",
 	"WET": "Western European Time", "WEST": "Western European Summer Time", "CET": "Central European Time", "CEST": "Central European Summer Time",
@@ -135,7 +135,7 @@ var zoneNames = map[string]string{
 	"ACDT": "Australian Central Daylight Time", "AWST": "Australian Western Standard Time", "NZST": "New Zealand Standard Time", "NZDT": "New Zealand Daylight Time",
 }
 
-// zoneLabel is the tz_label of a moment in its zone: "Pacific Daylight Time", or GMT+04:00 where the zone has no name.
+// zoneLabel returns the tz_label of a time: "Pacific Daylight Time", or GMT+04:00 if the zone has no name.
 func zoneLabel(t time.Time) string {
 	abbreviation, _ := t.Zone()
 	continent, _, _ := strings.Cut(t.Location().String(), "/")
@@ -160,7 +160,7 @@ func (s *Server) usersInfo(c *call) (object, *apiError) {
 	return object{"user": s.withLocale(c, u)}, nil
 }
 
-// withLocale adds the locale where the call asks for it.
+// withLocale adds the locale if the call asks for it.
 func (s *Server) withLocale(c *call, u *user) object {
 	out := s.userForApp(u)
 	if c.flag("include_locale") {
@@ -169,7 +169,7 @@ func (s *Server) withLocale(c *call, u *user) object {
 	return out
 }
 
-// userForApp leaves out the e-mail address of apps that may not read it.
+// userForApp returns a user without the e-mail address if the app may not read it.
 func (s *Server) userForApp(u *user) object {
 	out := u.json(s.cfg.Now())
 	if len(s.app.Scopes) > 0 && !slices.Contains(s.app.Scopes, "users:read.email") {
@@ -191,8 +191,7 @@ func (s *Server) usersList(c *call) (object, *apiError) {
 	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// usersLookupByEmail is users.lookupByEmail; as in Slack it doesn't find deactivated
-// people.
+// usersLookupByEmail is users.lookupByEmail. As in Slack, it does not find deactivated people.
 func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
 	email := strings.TrimSpace(c.text("email"))
 	for _, id := range s.userIDs {
@@ -215,7 +214,7 @@ func (s *Server) usersGetPresence(c *call) (object, *apiError) {
 	return object{"presence": "active"}, nil
 }
 
-// anyone finds a user by id or name.
+// anyone returns a user by id or name.
 func (s *Server) anyone(name string) (*user, *apiError) {
 	if u := s.users[name]; u != nil {
 		return u, nil
@@ -250,8 +249,8 @@ type UserChange struct {
 	SnoozeUntil *int64 `json:"snooze_until,omitempty"`
 }
 
-// ChangeUser changes a person and tells the app (user_change, dnd_updated_user). A deactivated person
-// leaves the user groups, as in Slack.
+// ChangeUser changes a person and notifies the app (user_change, dnd_updated_user). As in Slack, a deactivated person
+// leaves the user groups.
 func (s *Server) ChangeUser(id string, c UserChange) error {
 	if c.TZ != nil {
 		if _, err := loadZone(*c.TZ); err != nil {
@@ -296,7 +295,7 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 		s.snooze(u, *c.SnoozeUntil)
 	}
 	if u.DND != before.DND {
-		s.tellQuiet(u)
+		s.sendQuiet(u)
 		before.DND = u.DND
 	}
 	if *u != before {

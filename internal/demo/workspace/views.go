@@ -29,7 +29,7 @@ type view struct {
 	errors map[string]string // of the last refused submission, by block_id
 }
 
-// json renders the view as views.open answers it.
+// json returns the view as views.open does.
 func (v *view) json(s *Server) object {
 	out := object{
 		"id": v.ID, "team_id": s.team.ID, "type": v.Type, "blocks": v.Blocks, "private_metadata": v.PrivateMetadata,
@@ -82,7 +82,7 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	return v, nil
 }
 
-// viewsOpen is views.open. It begins a new stack: a modal that was open is gone.
+// viewsOpen is views.open. It starts a new stack; an open modal is replaced.
 func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -94,7 +94,7 @@ func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// viewsPush is views.push: on top of the stack in which the trigger arose.
+// viewsPush is views.push. It adds to the stack in which the trigger was created.
 func (s *Server) viewsPush(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -111,8 +111,7 @@ func (s *Server) viewsPush(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// triggeredView reads what views.open and views.push have in common. Bad arguments
-// don't use the trigger up.
+// triggeredView reads the arguments that views.open and views.push share. Invalid arguments don't use up the trigger.
 func (s *Server) triggeredView(c *call) (*trigger, *view, *apiError) {
 	raw, given := c.nested("view")
 	v, failed := s.readView(raw, given, "modal")
@@ -183,8 +182,8 @@ func (s *Server) viewsUpdate(c *call) (object, *apiError) {
 	return object{"view": old.json(s)}, nil
 }
 
-// replaceView gives an open view a new content. What the person entered stays where the
-// block and the action are still there.
+// replaceView replaces the content of an open view. Values that the person entered stay if the block and the action
+// still exist.
 func (s *Server) replaceView(old, next *view) *apiError {
 	if next.ExternalID != "" {
 		if other := s.viewWithExternalID(next.ExternalID); other != nil && other != old {
@@ -262,8 +261,8 @@ func (s *Server) setStack(user string, stack []*view) {
 	s.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// ownView finds one of the person's views; "home" is the App Home. In a stack of modals
-// only the top one can be touched.
+// ownView returns one of the person's views; "home" is the App Home. Of a stack of modals only the top one is
+// accessible.
 func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil
