@@ -188,7 +188,7 @@ func TestBack(t *testing.T) {
 	if _, err = h.Back(h.ctx(), inbox, lead); err == nil || !contains(err.Error(), workflow.ErrHandled.Error()) {
 		t.Errorf("the same command again: %v", err)
 	}
-	if row := view(h, func(r store.Reader) (store.Inbox, error) { return r.Inbox(inbox) }); row.HandledAt.IsZero() {
+	if row := readStore(h, func(r store.Reader) (store.Inbox, error) { return r.Inbox(inbox) }); row.HandledAt.IsZero() {
 		t.Error("the command stays in the inbox")
 	}
 }

@@ -34,7 +34,7 @@ func (h *harness) asked(n int) []approvers.Request {
 
 func (h *harness) lineAt(address string) invariants.CardQueue {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (invariants.CardQueue, error) { return invariants.CardQueueAt(r, address) })
+	return readStore(h, func(r store.Reader) (invariants.CardQueue, error) { return invariants.CardQueueAt(r, address) })
 }
 
 // line says how many cards are open at the Team Lead's, and which of the requests wait in line.
@@ -343,7 +343,7 @@ func (c *chaos) notRunOrGone(r approvers.Request) {
 }
 
 func (c *chaos) openOnes() []approvers.Request {
-	return view(c.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 1000) })
+	return readStore(c.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 1000) })
 }
 
 func (c *chaos) askSome(t *rapid.T) {

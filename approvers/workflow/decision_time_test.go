@@ -41,7 +41,7 @@ func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
 	var fact string
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(request) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(request) }) {
 		if a.Kind == approvers.AuditDecided {
 			fact = a.Facts["took"]
 		}

@@ -12,7 +12,7 @@ import (
 
 // denialsOf are the records of somebody's denials, each with what it says of how many they were.
 func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string) {
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind == approvers.AuditDenied && a.Actor == who {
 			times = append(times, a.Facts["times"])
 		}

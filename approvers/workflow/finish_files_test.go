@@ -23,7 +23,7 @@ func (h *harness) finish(execution, result string, files ...workflow.File) {
 
 func (h *harness) files(execution string) []store.File {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
+	return readStore(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
 }
 
 // Files are there with the end of the run, each with its record and its outbox message, or not at all.

@@ -47,12 +47,12 @@ func (h *harness) grantMore(who approvers.Identity, request string, uses int, wi
 // grants lists the open grants.
 func (h *harness) grants() []approvers.Grant {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]approvers.Grant, error) { return r.OpenGrants("") })
+	return readStore(h, func(r store.Reader) ([]approvers.Grant, error) { return r.OpenGrants("") })
 }
 
 func (h *harness) grant(id string) approvers.Grant {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
+	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
 // granted has alice get a refund for which lead allows more, and answers the turn.

@@ -37,7 +37,7 @@ func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 
 func (h *harness) conversation(id string) store.Conversation {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
+	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
 // TestRewordedBeforeItWasRead: what the model was not given yet reads as it was edited last, and is not given to it

@@ -34,7 +34,7 @@ func (h *harness) posted(s store.OutboxMessage) workflow.SentMessage {
 
 func (h *harness) surface(id string) store.OutboxMessage {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
+	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
 // only is the one outbox message of a kind.
@@ -268,7 +268,7 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 	h.run(cs[0].Execution, "found")
 	h.ok(h.Report(h.ctx(), workflow.Click{Execution: cs[1].Execution, Who: alice}, workflow.DidNot))
 	h.answer(turn)
-	next := view(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.turn(turn).Conversation) }).Turn
+	next := readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.turn(turn).Conversation) }).Turn
 	h.turns = append(h.turns, next)
 	b := h.begin(next)
 	h.ok(h.Stop(h.ctx(), next, b.Turn.Step, "The model can't be reached.", true))

@@ -53,13 +53,13 @@ func (h *harness) places(request string, kind store.OutboxKind) string {
 // lastFacts are the facts of a chain's last record of a kind, and its payload.
 func (h *harness) lastFacts(chain string, kind approvers.AuditKind) (facts map[string]string, payload string) {
 	h.t.Helper()
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind != kind {
 			continue
 		}
 		facts, payload = a.Facts, ""
 		if a.PayloadHash != "" {
-			p := view(h, func(r store.Reader) (approvers.AuditPayload, error) { return r.AuditPayload(chain, a.Seq) })
+			p := readStore(h, func(r store.Reader) (approvers.AuditPayload, error) { return r.AuditPayload(chain, a.Seq) })
 			payload = string(p.Body)
 		}
 	}

@@ -98,7 +98,7 @@ func TestHeadsArePosted(t *testing.T) {
 		step(24*time.Hour, 0)
 	}
 	o.wants("nothing new", 1, 3)
-	journal := view(o.harness, func(r store.Reader) ([]approvers.JournalEntry, error) { return r.Journal(0, 100) })
+	journal := readStore(o.harness, func(r store.Reader) ([]approvers.JournalEntry, error) { return r.Journal(0, 100) })
 	same(t, "records, of which none is about a head", len(journal), 5)
 	o.reopen()
 	step(time.Second, 1)
@@ -134,7 +134,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	s := o.heads()
 	same(t, "posted", len(o.seen), 31)
 	same(t, "the last", []int{o.seen[30], s.Step}, []int{1031, 1031})
-	kept := view(o.harness, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(s.ID) })
+	kept := readStore(o.harness, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(s.ID) })
 	same(t, "renderings that are stored", len(kept), 1)
 	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
 }
