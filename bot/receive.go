@@ -104,7 +104,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, payload []byte, at time.Ti
 	var answer ack
 	switch i.Type {
 	case interactionForm:
-		before, err := b.Workflow.Inbox(ctx, id)
+		before, err := b.Views.Inbox(ctx, id)
 		if err == nil && before.Note != formRefused {
 			return ack{}, nil // a duplicate of a stored delivery
 		}

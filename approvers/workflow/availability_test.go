@@ -208,7 +208,7 @@ func TestAnotherAbsence(t *testing.T) {
 	if denied := wantDenied(t, err, approvers.DeniedStandIn); denied.Detail != string(approvers.DeniedSelf) {
 		t.Errorf("because of %s", denied.Detail)
 	}
-	if a, err := h.Absence(h.ctx(), lead.ID); err != nil || a.Version != 2 || a.Delegate != deputy.ID {
+	if a, err := h.Views.Absence(h.ctx(), lead.ID); err != nil || a.Version != 2 || a.Delegate != deputy.ID {
 		t.Errorf("%+v, %v", a, err)
 	}
 	_, err = h.Back(h.ctx(), h.command(), lead)

@@ -56,7 +56,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 	h.clock.pass(3 * time.Hour)
 	h.ok(h.Forget(h.ctx(), time.Hour))
 	for _, id := range []string{"click-2", "click-50", "click-100"} { // each click's own row goes, too
-		if _, err := h.Inbox(h.ctx(), id); err == nil {
+		if _, err := h.Views.Inbox(h.ctx(), id); err == nil {
 			t.Errorf("%s is left", id)
 		}
 	}

@@ -84,7 +84,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	if got := h.wanted(r.ID); !contains(got, "card ") || !contains(got, "question ") {
 		t.Errorf("to be shown: %s", got)
 	}
-	if vm, err := h.View(h.ctx(), q.ID); err != nil || vm.Request == nil || len(vm.Cards) != 1 {
+	if vm, err := h.Views.Message(h.ctx(), q.ID); err != nil || vm.Request == nil || len(vm.Cards) != 1 {
 		t.Errorf("the question is drawn from %+v, %v", vm, err)
 	}
 	_, err := h.Reply(h.ctx(), h.words(fin1, r.ID, "because"), 0)

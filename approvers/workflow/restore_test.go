@@ -88,7 +88,7 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
 	b.reopen()
-	unseen, err := b.Unseen(b.ctx())
+	unseen, err := b.Views.Unseen(b.ctx())
 	b.ok(err)
 	var runs []string
 	for _, e := range unseen {

@@ -46,7 +46,7 @@ func (o *headHarness) heads() store.OutboxMessage {
 func (o *headHarness) post() {
 	o.Helper()
 	if s := o.heads(); s.State == store.OutboxWanted {
-		vm, err := o.View(o.ctx(), s.ID)
+		vm, err := o.Views.Message(o.ctx(), s.ID)
 		o.ok(err)
 		if s.Rank != store.RankLast || vm.Message.TS != "" {
 			o.Errorf("it goes before others (%q), or changes the message %q", s.Rank, vm.Message.TS)
@@ -144,7 +144,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
-	vm, err := o.View(o.ctx(), o.heads().ID)
+	vm, err := o.Views.Message(o.ctx(), o.heads().ID)
 	o.ok(err)
 	o.step(time.Hour, 1) // Slack takes its time
 	vm.Message.Channel, vm.Message.TS = "C0008", "200.1"

@@ -2,7 +2,7 @@ package render
 
 import (
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 )
 
 // aftermath adds the outcome of a request and what the agent was told about it.
@@ -44,7 +44,7 @@ func (v View) ran(p *BlockBuilder, e approvers.Execution) {
 	switch e.State {
 	case approvers.ExecutionNone, approvers.ExecutionExecuting:
 		if v.Pause.On {
-			p.Para(v.paused(), v.held(workflow.CallView{Execution: &e}))
+			p.Para(v.paused(), v.held(view.Call{Execution: &e}))
 			return
 		}
 		p.Para(Say("▶️ It is running."))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -36,7 +36,7 @@ func TestOperatorsMovesOnCards(t *testing.T) {
 	stopped.Decisions = []approvers.Decision{{Kind: approvers.Reject, By: anna.ID, Name: anna.Name, Digest: stopped.Digest, Reason: "a flood of refunds", At: stopped.ClosedAt}}
 	taken := broken(approvers.Revoked)
 	taken.ClosedBy, taken.ClosedName, taken.ClosedRole, taken.Reason = ingrid, "Ingrid", "finance-director", "not that customer"
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"card_glass":           bottest.ViewModel(broken(approvers.Approved)),
 		"card_overruled":       bottest.ViewModel(stopped),
 		"card_glass_revoked":   bottest.ViewModel(taken),

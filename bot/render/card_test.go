@@ -11,14 +11,14 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
-func drawn(t *testing.T, s workflow.ViewModel) Rendered {
+func drawn(t *testing.T, s view.Model) Rendered {
 	t.Helper()
-	d, body, err := Draw(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Pays money back to a customer."}})
+	d, body, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Pays money back to a customer."}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCards(t *testing.T) {
 	lost := bottest.ViewModel(ran)
 	lost.Execution.State, lost.Execution.StartedAt = approvers.ExecutionUnknown, bottest.Noon.Add(5*time.Minute)
 
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"card_pending":    bottest.ViewModel(refund),
 		"card_stages":     bottest.ViewModel(staged),
 		"card_edited":     bottest.ViewModel(edited),
@@ -142,7 +142,7 @@ func TestMarksDifferWithContent(t *testing.T) {
 	}
 }
 
-func renderedToken(t *testing.T, s workflow.ViewModel) string {
+func renderedToken(t *testing.T, s view.Model) string {
 	t.Helper()
 	for _, block := range drawn(t, s).Messages[0].Blocks {
 		if row, ok := block.(*slack.ActionBlock); ok {
@@ -182,24 +182,24 @@ func TestSteps(t *testing.T) {
 	}
 	staged := bottest.Closed(bottest.ApprovedBy(bottest.ApprovedBy(two, "U0003", "Ingrid", "finance-director", 1), "U0004", "Kenji", "finance-director", 1), approvers.Consumed, "U0004", "finance-director", "")
 
-	many := make([]workflow.CallView, 40)
+	many := make([]view.Call, 40)
 	for i := range many {
-		many[i] = workflow.CallView{Call: store.Call{ID: fmt.Sprint("call_", i), Tool: "search_orders", Args: `{"query":"x"}`, Outcome: approvers.OutcomeExecuted}}
+		many[i] = view.Call{Call: store.Call{ID: fmt.Sprint("call_", i), Tool: "search_orders", Args: `{"query":"x"}`, Outcome: approvers.OutcomeExecuted}}
 	}
-	many[39] = workflow.CallView{Call: call("call_w", "", ""), Request: &pending}
+	many[39] = view.Call{Call: call("call_w", "", ""), Request: &pending}
 
 	for name, s := range map[string]struct {
 		text  string
-		calls []workflow.CallView
+		calls []view.Call
 	}{
-		"step_waiting": {"I'll ask for the **refund** now.", []workflow.CallView{
+		"step_waiting": {"I'll ask for the **refund** now.", []view.Call{
 			{Call: store.Call{ID: "c1", Tool: "search_orders", Args: `{"query":"ORD-123"}`, Outcome: approvers.OutcomeExecuted}, Execution: state(approvers.ExecutionSucceeded)},
 			{Call: call("c2", "", ""), Request: &pending, Cards: cards},
 			{Call: call("c3", "", ""), Request: &two},
 			{Call: store.Call{ID: "c4", Tool: "lookup", Args: `{}`}, Execution: state(approvers.ExecutionExecuting)},
 			{Call: store.Call{ID: "c5", Tool: "lookup", Args: `{}`}, Execution: state(approvers.ExecutionNone)},
 		}},
-		"step_over": {"", []workflow.CallView{
+		"step_over": {"", []view.Call{
 			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(approved), Execution: state(approvers.ExecutionSucceeded)},
 			{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: over(changed), Execution: state(approvers.ExecutionSucceeded)},
 			{Call: call("c3", approvers.OutcomeRejected, "{}"), Request: over(rejected)},
@@ -211,12 +211,12 @@ func TestSteps(t *testing.T) {
 			{Call: call("c9", approvers.OutcomeRefused, "{}"), Request: over(bottest.Closed(pending, approvers.Refused, "", "", "no approver may"))},
 			{Call: call("c10", "", ""), Request: over(bottest.Closed(pending, approvers.Approved, "U0002", "team-lead", ""))},
 		}},
-		"step_reported": {"", []workflow.CallView{
+		"step_reported": {"", []view.Call{
 			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(staged), Execution: report(approvers.ExecutionSucceeded)},
 			{Call: call("c2", approvers.OutcomeError, "{}"), Execution: report(approvers.ExecutionFailed)},
 			{Call: call("c3", approvers.OutcomeUnknown, "{}"), Request: over(approved), Execution: report(approvers.ExecutionSucceeded)},
 		}},
-		"step_unrun": {"", []workflow.CallView{{Call: call("c1", approvers.OutcomeError, notRun), Request: over(approved), Execution: &approvers.Execution{State: approvers.ExecutionFailed, Unrun: true}}}},
+		"step_unrun": {"", []view.Call{{Call: call("c1", approvers.OutcomeError, notRun), Request: over(approved), Execution: &approvers.Execution{State: approvers.ExecutionFailed, Unrun: true}}}},
 		"step_many":  {"", many},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestTurnSurfaces(t *testing.T) {
 
 	queued.Message.Kind = store.OutboxQueued
 	queued.Queued = []store.Message{{Text: "never mind"}}
-	queued.Calls = []workflow.CallView{{Call: store.Call{Tool: "issue_refund", Preview: pending.Preview}, Request: &pending}}
+	queued.Calls = []view.Call{{Call: store.Call{Tool: "issue_refund", Preview: pending.Preview}, Request: &pending}}
 	taken := queued
 	taken.Queued, taken.Turn.State = nil, approvers.TurnThinking
 
@@ -262,7 +262,7 @@ func TestTurnSurfaces(t *testing.T) {
 	settled.State, settled.ReportedBy, settled.FinishedAt, settled.Result = approvers.ExecutionSucceeded, approvers.Who("T0001", "U0002"), bottest.Noon.Add(time.Hour), "RF-9"
 	reported.Message.Kind, reported.Execution = store.OutboxUnknown, &settled
 
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"problem": problem, "problem_again": again, "queued": queued, "queued_taken": taken, "unknown": unknown, "unknown_reported": reported,
 		"reworded": reworded, "reworded_deleted": deleted,
 	} {
@@ -297,9 +297,9 @@ func TestAnswerWithSteps(t *testing.T) {
 		return store.Call{ID: id, Tool: "issue_refund", Preview: approved.Preview, Args: bottest.RefundArgs, Outcome: outcome, Result: result}
 	}
 	s.Text = "I have *refunded* it."
-	s.Steps = []workflow.StepSight{
-		{Step: 1, Calls: []workflow.CallView{{Call: call("c1", approvers.OutcomeError, `{"status":"error","reason":"no such order"}`), Execution: &approvers.Execution{State: approvers.ExecutionFailed}}}},
-		{Step: 2, Text: "Let me try it once more.", Calls: []workflow.CallView{{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: &approved, Execution: &approvers.Execution{State: approvers.ExecutionSucceeded}}}},
+	s.Steps = []view.Step{
+		{Step: 1, Calls: []view.Call{{Call: call("c1", approvers.OutcomeError, `{"status":"error","reason":"no such order"}`), Execution: &approvers.Execution{State: approvers.ExecutionFailed}}}},
+		{Step: 2, Text: "Let me try it once more.", Calls: []view.Call{{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: &approved, Execution: &approvers.Execution{State: approvers.ExecutionSucceeded}}}},
 	}
 	bottest.Golden(t, "answer_steps", drawn(t, s).Messages[0])
 }

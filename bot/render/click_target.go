@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -16,7 +16,7 @@ import (
 type ClickTarget struct {
 	Token ButtonToken
 	Shown store.Rendering
-	workflow.ViewModel
+	view.Model
 }
 
 // ShownRequest returns how the clicked version showed its request.

@@ -6,7 +6,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -28,7 +28,7 @@ func (s *ClickTarget) SelectRequest() {
 }
 
 // Offered returns the calls that the clicked version of a bundle offered for decision.
-func (s ClickTarget) Offered() (calls []workflow.CallView) {
+func (s ClickTarget) Offered() (calls []view.Call) {
 	for _, c := range s.Calls {
 		if c.Request != nil && slices.ContainsFunc(s.Shown.Shows, func(o store.Shown) bool { return o.Request == c.Request.ID }) {
 			calls = append(calls, c)

@@ -2,7 +2,7 @@ package render
 
 import (
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -22,12 +22,12 @@ const MaxMentions = 8
 
 // MentioningRequest returns the request for which a card mentions people, if it waits. For a bundle it is the first
 // request that is decided there.
-func MentioningRequest(s workflow.ViewModel) (approvers.Request, bool) {
+func MentioningRequest(s view.Model) (approvers.Request, bool) {
 	if s.Message.Kind == store.OutboxCard {
 		return *s.Request, s.Request.State == approvers.Pending
 	}
 	if s.Message.Kind == store.OutboxBundle {
-		if open := (View{ViewModel: s}).Undecided(); len(open) > 0 {
+		if open := (View{Model: s}).Undecided(); len(open) > 0 {
 			return open[0], true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -22,10 +22,10 @@ func (v View) step() *BlockBuilder {
 	}
 	calls := slices.Clone(v.Calls)
 	if len(calls) > MaxStepCalls { // calls that wait for people come first
-		slices.SortStableFunc(calls, func(a, b workflow.CallView) int { return urgency(a) - urgency(b) })
+		slices.SortStableFunc(calls, func(a, b view.Call) int { return urgency(a) - urgency(b) })
 	}
 	v.tasks(p, calls)
-	open := slices.ContainsFunc(calls, func(c workflow.CallView) bool { return c.Call.Outcome == "" })
+	open := slices.ContainsFunc(calls, func(c view.Call) bool { return c.Call.Outcome == "" })
 	if open {
 		p.Para(v.pausedHere())
 	}
@@ -40,7 +40,7 @@ func (v View) step() *BlockBuilder {
 	return p
 }
 
-func urgency(c workflow.CallView) int {
+func urgency(c view.Call) int {
 	if waits(c) {
 		return 0
 	}
@@ -51,12 +51,12 @@ func urgency(c workflow.CallView) int {
 }
 
 // waits reports whether a call waits for a decision.
-func waits(c workflow.CallView) bool {
+func waits(c view.Call) bool {
 	return c.Request != nil && c.Request.State == approvers.Pending
 }
 
 // cardLink returns the address of the card in a channel. Cards in direct messages are accessible only to their owners.
-func (v View) cardLink(c workflow.CallView) string {
+func (v View) cardLink(c view.Call) string {
 	for _, card := range c.Cards {
 		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, "channel:") {
 			return v.permalink(card.Channel, card.TS, "")
@@ -66,7 +66,7 @@ func (v View) cardLink(c workflow.CallView) string {
 }
 
 // state returns the current state of a call.
-func (v View) state(c workflow.CallView) (sign string, line *RichText) {
+func (v View) state(c view.Call) (sign string, line *RichText) {
 	switch {
 	case waits(c):
 		if c.Queued {
@@ -112,7 +112,7 @@ func (v View) waiting(r approvers.Request) *RichText {
 }
 
 // outcome returns the outcome of a call, and who decided.
-func (v View) outcome(c workflow.CallView) (string, *RichText) {
+func (v View) outcome(c view.Call) (string, *RichText) {
 	if c.Execution != nil && c.Execution.ReportedBy != "" {
 		return v.report(c)
 	}
@@ -139,7 +139,7 @@ func (v View) outcome(c workflow.CallView) (string, *RichText) {
 }
 
 // report returns a person's report about a call. The text is the person's, not the tool's.
-func (v View) report(c workflow.CallView) (string, *RichText) {
+func (v View) report(c view.Call) (string, *RichText) {
 	sign := "✅"
 	if c.Execution.State == approvers.ExecutionFailed {
 		sign = "⚠️"
@@ -152,7 +152,7 @@ func (v View) report(c workflow.CallView) (string, *RichText) {
 }
 
 // decided says who allowed a call that needed approval.
-func (v View) decided(c workflow.CallView) *RichText {
+func (v View) decided(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)
 	}
@@ -165,7 +165,7 @@ func (v View) decided(c workflow.CallView) *RichText {
 	return Say("Approved by ").also(v.agreed(*c.Request)).Say(", ").At(c.Request.ClosedAt, clock).Say(". ")
 }
 
-func (v View) edited(c workflow.CallView) *RichText {
+func (v View) edited(c view.Call) *RichText {
 	if c.Request == nil || len(c.Request.Edits) == 0 {
 		return new(RichText)
 	}
@@ -174,7 +174,7 @@ func (v View) edited(c workflow.CallView) *RichText {
 }
 
 // reasonOf returns the reason in a call's result.
-func reasonOf(c workflow.CallView) string {
+func reasonOf(c view.Call) string {
 	var r approvers.Result
 	if json.Unmarshal([]byte(c.Call.Result), &r) == nil && r.Reason != "" {
 		return r.Reason

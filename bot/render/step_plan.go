@@ -8,7 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 )
 
 // This file draws tool calls as Slack's tasks: one as a card, several as a plan. A task's status is only an icon, and
@@ -17,10 +17,10 @@ import (
 
 // tasks draws calls in order, each with its state. If there are many, only the first ones are complete, and those that
 // do not fit are counted.
-func (v View) tasks(p *BlockBuilder, calls []workflow.CallView) {
+func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 	many, numbered := len(calls) > MaxStepCalls, decidedOn(calls) > 1
 	var cards []*slack.TaskCardBlock
-	var rest []workflow.CallView
+	var rest []view.Call
 	size := 0
 	if len(calls) > 1 {
 		p.lines = append(p.lines, planTitle(calls))
@@ -70,7 +70,7 @@ func (v View) tasks(p *BlockBuilder, calls []workflow.CallView) {
 }
 
 // taskStatus returns the status icon that Slack shows beside a call.
-func taskStatus(c workflow.CallView) slack.TaskCardStatus {
+func taskStatus(c view.Call) slack.TaskCardStatus {
 	switch {
 	case waits(c), c.Asks, c.Call.Outcome == "" && c.Call.ModelQuestion != nil, c.Call.Outcome == "" && c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
 		return slack.TaskCardStatusPending
@@ -83,7 +83,7 @@ func taskStatus(c workflow.CallView) slack.TaskCardStatus {
 }
 
 // planTitle counts the calls of a step by progress.
-func planTitle(calls []workflow.CallView) string {
+func planTitle(calls []view.Call) string {
 	over, ran := 0, 0
 	for _, c := range calls {
 		if c.Call.Outcome != "" {
@@ -105,7 +105,7 @@ func planTitle(calls []workflow.CallView) string {
 }
 
 // waiting counts the calls that wait for a decision.
-func waiting(calls []workflow.CallView) (n int) {
+func waiting(calls []view.Call) (n int) {
 	for _, c := range calls {
 		if waits(c) {
 			n++
@@ -115,7 +115,7 @@ func waiting(calls []workflow.CallView) (n int) {
 }
 
 // rest counts the calls that are not drawn individually.
-func (v View) rest(p *BlockBuilder, calls []workflow.CallView) {
+func (v View) rest(p *BlockBuilder, calls []view.Call) {
 	done, waiting := 0, 0
 	for _, c := range calls {
 		switch {
@@ -129,7 +129,7 @@ func (v View) rest(p *BlockBuilder, calls []workflow.CallView) {
 }
 
 // decidedOn counts the calls that needed a decision.
-func decidedOn(calls []workflow.CallView) (n int) {
+func decidedOn(calls []view.Call) (n int) {
 	for _, c := range calls {
 		if c.Request != nil {
 			n++
@@ -140,7 +140,7 @@ func decidedOn(calls []workflow.CallView) (n int) {
 
 // standings adds the state of each call that needs or needed a decision, numbered if there are several, with buttons
 // for the waiting ones. If there are many, it shows the first ones, and a form lists the rest that wait.
-func (v View) standings(p *BlockBuilder, calls []workflow.CallView) {
+func (v View) standings(p *BlockBuilder, calls []view.Call) {
 	drawn, asked := 0, decidedOn(calls)
 	for i, c := range calls {
 		if c.Request == nil {

@@ -15,7 +15,7 @@ import (
 // runs reports a pause on /readyz. The bot stays ready: it receives messages and decisions.
 func runs(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
-		p, err := wf.Paused(ctx)
+		p, err := wf.Views.Paused(ctx)
 		if err != nil || !p.On {
 			return err
 		}
@@ -34,7 +34,7 @@ func (m *metrics) watchPause(wf *workflow.Workflow) {
 	}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		p, err := wf.Paused(ctx)
+		p, err := wf.Views.Paused(ctx)
 		switch {
 		case err != nil:
 			return math.NaN()

@@ -1,12 +1,12 @@
-package workflow
+package view
 
 import (
 	"countersign/approvers"
 	"countersign/store"
 )
 
-// mask also masks the arguments that the policy has declared secret since the call was proposed. Previews made before
-// that are removed, because they may contain them. r and c may be nil.
+// mask adds the arguments that the policy in force masks to those that a request and its call mask already. If it adds
+// any, it removes the preview, which may contain them. Both may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {
