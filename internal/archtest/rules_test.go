@@ -39,6 +39,7 @@ var layers = map[string]int{
 	"bot/render":                  27,
 	"bot":                         30,
 	"agent":                       30,
+	"agent/catalog":               32, // joins agent with its sources
 	"cmd":                         40,
 }
 

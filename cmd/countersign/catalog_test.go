@@ -11,15 +11,35 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/agent/mcp"
 	"countersign/agent/pins"
 	"countersign/config"
 	"countersign/internal/demo/shop"
 )
 
-// boxed are tools that a test registers itself. Nothing else is offered.
-func boxed(r *agent.Registry) *toolbox {
-	return &toolbox{Registry: r, log: slog.New(slog.DiscardHandler), calls: newServerCalls()}
+// catalogOf is a catalog of the tools that a test registers itself. Nothing else is offered.
+func catalogOf(r *agent.Registry) *catalog.Catalog {
+	c, err := catalog.New(catalog.Config{Registry: r})
+	if err != nil {
+		panic(err) // only the built-in tools can fail, and they are not asked for
+	}
+	return c
+}
+
+// openCatalog is a catalog under a policy. begin connects its servers until the test ends.
+func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func()) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	write(t, path, []byte(boxPolicy+policy))
+	c, err := catalog.New(catalog.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	return c, func() { t.Cleanup(c.Begin(t.Context())) }
 }
 
 // shopEntry is what a policy says of the sample shop, as docs/policy.md has it.
@@ -88,7 +108,7 @@ func shopKnown(t testing.TB) *agent.Registry {
 		t.Fatal(err)
 	}
 	pinShop(t, path)
-	tools, err := offline(file, path)
+	tools, err := catalog.Offline(file, path)
 	if err != nil {
 		t.Fatal(err)
 	}

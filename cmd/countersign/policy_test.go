@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"countersign/agent/catalog"
+	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/shop"
 	"countersign/store"
 )
@@ -69,9 +72,9 @@ func TestReload(t *testing.T) {
 		t.Errorf("%s at stage %d after the Team Lead alone", r.State, r.Stage)
 	}
 
-	inForce := h.setup.policies.active.Load().Hash
+	inForce := h.setup.tools.Policy().Hash
 	becomes([]byte("version: 1\ntools:\n  issue_refund: {risk: hihg}\n"))
-	if now := h.setup.policies.active.Load().Hash; now != inForce {
+	if now := h.setup.tools.Policy().Hash; now != inForce {
 		t.Errorf("after a broken file %s is in force, want %s", now, inForce)
 	}
 	if why := h.setup.policies.state(t.Context()); why == nil || !strings.Contains(why.Error(), path+":3:24: ") {
@@ -93,7 +96,7 @@ func TestReload(t *testing.T) {
 
 // A file that changed is taken up when it has stopped changing, and a broken one is told of once.
 func TestPolicyFileWatched(t *testing.T) {
-	tools, err := shopTools(shop.New(time.Now), "http://127.0.0.1:1/", slog.New(slog.DiscardHandler))
+	tools, err := catalog.New(shopCatalog(shop.New(time.Now), "http://127.0.0.1:1/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func TestPolicyFileWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := ps.active.Load().Hash
+	first := ps.tools.Policy().Hash
 	step := func(name string, data []byte, changed, shown bool, lines int) {
 		t.Helper()
 		if data == nil {
@@ -128,7 +131,7 @@ func TestPolicyFileWatched(t *testing.T) {
 	step("half of it is written", stricter[:len(stricter)/2], false, false, 0)
 	step("all of it is written", stricter, false, false, 0)
 	step("it has stopped changing", stricter, true, false, 1)
-	second := ps.active.Load().Hash
+	second := ps.tools.Policy().Hash
 	if first == second {
 		t.Error("the same policy is in force")
 	}
@@ -140,12 +143,16 @@ func TestPolicyFileWatched(t *testing.T) {
 	step("still gone", nil, false, true, 2)
 	step("as gone as before", nil, false, true, 0)
 	step("there again", stricter, false, false, 1)
-	if ps.active.Load().Hash != second {
+	if ps.tools.Policy().Hash != second {
 		t.Error("another policy is in force than the last good one")
 	}
 	write(t, path, demoPolicy)
-	if !ps.look(true) || ps.active.Load().Hash != first {
+	if !ps.look(true) || ps.tools.Policy().Hash != first {
 		t.Error("asked to, it did not take the file up at once")
+	}
+	write(t, pins.Beside(path), []byte("{"))
+	if _, err := openPolicies(path, tools, ps.log); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), pins.FileName) {
+		t.Errorf("with a broken lock file: %v (code %d)", err, cli.Code(err))
 	}
 }
 

@@ -1,7 +1,6 @@
-package main
+package catalog
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/pins"
-	"countersign/cmd/countersign/cli"
 )
 
 // driftReporter logs each tool that differs from its pin, once.
@@ -18,15 +16,17 @@ type driftReporter struct {
 	tools *agent.Registry
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]string // by tool: the reported state
+	mu       sync.Mutex
+	reported map[string]string // by tool: the state that was logged
 }
 
-// toldLines is the maximum number of logged lines of a change. countersign tools show prints all of it.
-const toldLines = 12
+// loggedLines is the maximum number of logged lines of a change. countersign tools show prints all of it.
+const loggedLines = 12
 
-// tell logs new differences.
-func (d *driftReporter) tell() {
+// ReportDrift logs the tools that differ from their pins, if that is new, and those that do so no longer.
+func (c *Catalog) ReportDrift() { c.drift.report() }
+
+func (d *driftReporter) report() {
 	all, _ := d.tools.Status()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,7 +37,7 @@ func (d *driftReporter) tell() {
 		}
 		name := t.Tool.Name
 		now[name] = string(t.State) + " " + string(t.Definition)
-		if d.told[name] == now[name] {
+		if d.reported[name] == now[name] {
 			continue
 		}
 		log := d.log.With("tool", name, "source", t.Tool.Source)
@@ -50,15 +50,15 @@ func (d *driftReporter) tell() {
 			log.Error("the definition of a tool changed to one that can't be used, so it is blocked; what waited for it is voided", "error", t.Fault)
 		default:
 			log.Error("the definition of a tool changed, so it is blocked and what waited for it is voided; look at it with countersign tools show, and pin it with countersign tools pin",
-				"changed", strings.Join(firstOf(pins.Diff(t.Pinned, t.Definition), toldLines), "\n"))
+				"changed", strings.Join(firstOf(pins.Diff(t.Pinned, t.Definition), loggedLines), "\n"))
 		}
 	}
-	for name := range d.told {
+	for name := range d.reported {
 		if _, still := now[name]; !still {
 			d.log.Info("a tool is what was pinned again, or is not there any more", "tool", name)
 		}
 	}
-	d.told = now
+	d.reported = now
 }
 
 // firstOf returns the first lines of a list and the number of omitted ones.
@@ -69,8 +69,8 @@ func firstOf(lines []string, n int) []string {
 	return append(slices.Clone(lines[:n]), fmt.Sprintf("… and %d more lines", len(lines)-n))
 }
 
-// state reports on /readyz which tools are blocked. The bot can work without them.
-func (d *driftReporter) state(context.Context) error {
+// blocked returns an error that names the blocked tools.
+func (d *driftReporter) blocked() error {
 	all, _ := d.tools.Status()
 	var blocked []string
 	for _, t := range all {
@@ -81,5 +81,5 @@ func (d *driftReporter) state(context.Context) error {
 	if len(blocked) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s not as pinned: %s; see countersign tools", cli.Count(len(blocked), "tool"), strings.Join(firstOf(blocked, 10), ", "))
+	return fmt.Errorf("%s not as pinned: %s; see countersign tools", counted(len(blocked), "tool"), strings.Join(firstOf(blocked, 10), ", "))
 }

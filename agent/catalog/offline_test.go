@@ -1,4 +1,4 @@
-package main
+package catalog
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 )
 
 // What can't be a tool is said by check where the policy names the file, and the rest of the file is there.
-func TestSourceFindings(t *testing.T) {
+func TestFindings(t *testing.T) {
 	dir := t.TempDir()
 	api := "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n" +
 		"  /a: {get: {operationId: a, responses: {'200': {description: ok}}}}\n" +
@@ -23,7 +23,7 @@ func TestSourceFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := sourceFindings(file)
+	found := Findings(file)
 	if len(found) != 1 || found[0].Severity != yamldoc.Warning || found[0].Line != 3 || !strings.Contains(found[0].Error(), "POST /b (b) was left out: the body is multipart/form-data") {
 		t.Errorf("%v", found)
 	}

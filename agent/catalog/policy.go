@@ -1,4 +1,4 @@
-package main
+package catalog
 
 import (
 	"strings"
@@ -20,28 +20,36 @@ type overlaidPolicy struct {
 	tools  uint64
 }
 
-// Store puts a policy into force.
-func (f *activePolicy) Store(p *approvers.Policy) {
-	f.at.Store(f.overlay(p))
-}
+// store puts a policy into force.
+func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
 
-// Load returns the policy in force. A caller that has read a tool before gets a policy combined with that version of
-// the tool, or with a later one.
-func (f *activePolicy) Load() *approvers.Policy {
+// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. A caller that has read a tool
+// before gets a policy combined with that version of the tool, or with a later one.
+func (c *Catalog) Policy() *approvers.Policy {
+	a := &c.active
 	for {
-		now := f.at.Load()
-		if now.tools == f.tools.Version() {
+		now := a.at.Load()
+		switch {
+		case now == nil:
+			return nil
+		case now.tools == a.tools.Version():
 			return now.policy
 		}
-		if next := f.overlay(now.policy); f.at.CompareAndSwap(now, next) {
+		if next := a.overlay(now.policy); a.at.CompareAndSwap(now, next) {
 			return next.policy
 		}
 	}
 }
 
-func (f *activePolicy) overlay(p *approvers.Policy) *overlaidPolicy {
-	tools, version := f.tools.Status()
+func (a *activePolicy) overlay(p *approvers.Policy) *overlaidPolicy {
+	tools, version := a.tools.Status()
 	return &overlaidPolicy{p.With(overlay(p, tools)), version}
+}
+
+// WithTools returns a policy combined with the state of tools.
+func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
+	all, _ := tools.Status()
+	return p.With(overlay(p, all))
 }
 
 // overlay returns the tools' additions to a policy: the risks that trusted sources claim for tools that the policy does
@@ -61,7 +69,7 @@ func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 
 // whyPresumed names the source of a presumed risk.
 func whyPresumed(t agent.Status) string {
-	if strings.HasPrefix(t.Tool.Source, apiSource("")) {
+	if strings.HasPrefix(t.Tool.Source, apiPrefix) {
 		if t.Presumed == approvers.Low {
 			return "its OpenAPI file describes it as a request that only reads"
 		}

@@ -10,30 +10,81 @@ import (
 	"sync/atomic"
 	"time"
 
+	"countersign/agent"
+	"countersign/agent/catalog"
+	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/config/check"
+	"countersign/config/yamldoc"
 	"countersign/store"
 )
 
-// policies holds the policy in force and its file. A changed file comes into force without a restart, if it would be
-// accepted at the start; until then the previous policy stays.
+// policyPath returns the policy file of a command: the given one, or that of the environment.
+func policyPath(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	env, err := config.ReadEnv(config.Offline)
+	if err != nil {
+		return "", cli.Misused("the environment can't be used:\n%w", err)
+	}
+	return env.Policy, nil
+}
+
+// readPolicy reads a policy file and its tools, as far as they are known without contacting a server. It accepts only a
+// policy with which the bot would start.
+func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
+	file, err := config.ReadPolicy(path)
+	if err != nil {
+		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
+	}
+	tools, err := catalog.Offline(file, path)
+	if err != nil {
+		return nil, nil, misconfigured(err)
+	}
+	file.Policy = catalog.WithTools(file.Policy, tools)
+	if errs := check.Run(file, catalog.Described(tools)).Errors(); len(errs) > 0 {
+		return nil, nil, cli.Misused("the policy can't be used:\n%w", errs)
+	}
+	return file.Policy, tools, nil
+}
+
+// policyFor reads the policy of a command, as readPolicy does.
+func policyFor(given string) (*approvers.Policy, *agent.Registry, error) {
+	path, err := policyPath(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	return readPolicy(path)
+}
+
+// misconfigured gives faults of the policy's sources and of the lock file the exit code of a wrong configuration.
+func misconfigured(err error) error {
+	var wrong yamldoc.Problems
+	if errors.As(err, &wrong) {
+		return cli.Misused("the policy can't be used:\n%w", wrong)
+	}
+	if lock := new(catalog.LockError); errors.As(err, &lock) {
+		return cli.Misused("%w", err)
+	}
+	return err
+}
+
+// policies watches the policy file. A changed file comes into force without a restart, if it would be accepted at the
+// start; until then the previous policy stays.
 type policies struct {
-	tools  *toolbox
+	tools  *catalog.Catalog // has the policy in force
 	log    *slog.Logger
 	hangup chan os.Signal // signals that the file is complete; nil: no signals
 
-	active        activePolicy
-	driftReporter *driftReporter
-	failure       atomic.Pointer[refusal] // why the file is not in force; nil: it is in force
+	failure atomic.Pointer[refusal] // why the file is not in force; nil: it is in force
 
 	mu      sync.Mutex
-	path    string       // empty: the policy is compiled in
-	seen    string       // the last content read
-	refused string       // the last rejected content, so that it is logged once
-	file    *config.File // of the policy in force
-	lock    lockFile
+	path    string // empty: the policy is compiled in
+	seen    string // the last content read
+	refused string // the last rejected content, so that it is logged once
 }
 
 // refusal is the reason why a policy file did not come into force.
@@ -46,8 +97,8 @@ type refusal struct {
 const policyPoll = 2 * time.Second
 
 // openPolicies reads the policy from a file.
-func openPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, error) {
-	ps := makePolicies(path, tools, log)
+func openPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
+	ps := &policies{tools: tools, log: log, path: path}
 	data, err := config.ReadFile(path)
 	if err == nil {
 		err = ps.begin(path, data)
@@ -59,13 +110,9 @@ func openPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, err
 }
 
 // newPolicies puts a policy without a file into force. name is its name in problems.
-func newPolicies(name string, data []byte, tools *toolbox, log *slog.Logger) (*policies, error) {
-	ps := makePolicies("", tools, log)
+func newPolicies(name string, data []byte, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
+	ps := &policies{tools: tools, log: log}
 	return ps, ps.begin(name, data)
-}
-
-func makePolicies(path string, tools *toolbox, log *slog.Logger) *policies {
-	return &policies{tools: tools, log: log, path: path, active: activePolicy{tools: tools.Registry}, driftReporter: &driftReporter{tools: tools.Registry, log: log}}
 }
 
 // begin puts the first policy into force.
@@ -74,19 +121,7 @@ func (ps *policies) begin(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return ps.adopt(file)
-}
-
-// adopt puts a policy into force and connects its sources.
-func (ps *policies) adopt(file *config.File) error {
-	found := findLock(ps.path)
-	if err := ps.tools.want(file, ps.path); err != nil {
-		return err
-	}
-	ps.active.Store(file.Policy)
-	ps.file = file
-	ps.lock.taken(found)
-	return nil
+	return ps.tools.Adopt(file, ps.path)
 }
 
 // check parses a policy and checks it against the callable tools. Warnings are logged.
@@ -95,7 +130,7 @@ func (ps *policies) check(name string, data []byte) (*config.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := ps.tools.known(file, ps.path)
+	known, err := ps.tools.Known(file, ps.path)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +160,7 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 			}
 			behind = err != nil
 		}
-		ps.driftReporter.tell()
+		ps.tools.ReportDrift()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -147,13 +182,13 @@ func (ps *policies) look(whole bool) (changed bool) {
 	if ps.path == "" {
 		return false
 	}
-	defer func() { changed = ps.lookAtLock(whole) || changed }()
+	defer func() { changed = ps.tools.ReloadLock(whole) || changed }()
 	data, err := config.ReadFile(ps.path)
 	found := config.Hash(data)
 	if err != nil {
 		found = err.Error()
 	}
-	before := ps.active.Load()
+	before := ps.tools.Policy()
 	switch {
 	case found == before.File():
 		ps.stays(whole)
@@ -169,7 +204,7 @@ func (ps *policies) look(whole bool) (changed bool) {
 		file, err = ps.check(ps.path, data)
 	}
 	if err == nil {
-		err = ps.adopt(file)
+		err = ps.tools.Adopt(file, ps.path)
 	}
 	if err != nil {
 		ps.refuse(found, err)
@@ -184,7 +219,7 @@ func (ps *policies) look(whole bool) (changed bool) {
 // stays records that the file equals the policy in force.
 func (ps *policies) stays(asked bool) {
 	if ps.failure.Swap(nil) != nil || asked {
-		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.active.Load().File())
+		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.tools.Policy().File())
 	}
 	ps.refused = ""
 }
@@ -193,7 +228,7 @@ func (ps *policies) stays(asked bool) {
 func (ps *policies) refuse(found string, why error) {
 	ps.refused = found
 	ps.failure.Store(&refusal{at: time.Now(), why: why})
-	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.active.Load().File())
+	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.tools.Policy().File())
 	for _, problem := range cli.Problems(why) {
 		ps.log.Error("policy: " + problem.Error())
 	}
