@@ -4,7 +4,7 @@ import (
 	"net"
 
 	"countersign/cmd/countersign/cli"
-	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
@@ -36,6 +36,6 @@ func (d *demoListener) close() {
 }
 
 // urls returns the bot's URLs for the workspace.
-func (d *demoListener) urls() workspace.RequestURLs {
-	return workspace.URLsAt("http://" + d.addr + "/slack/")
+func (d *demoListener) urls() delivery.RequestURLs {
+	return delivery.URLsAt("http://" + d.addr + "/slack/")
 }

@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"approvers/audit":             21,
 	"bot/slackapi":                25,
 	"bot/bottest":                 25, // what tests of bot and of what lies below it draw from
+	"bot/render/markdown":         26,
 	"bot/directory":               27,
 	"bot/render":                  27,
 	"bot":                         30,
