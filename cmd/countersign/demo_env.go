@@ -139,3 +139,36 @@ func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) er
 	stop()
 	return errors.Join(err, g.Wait())
 }
+
+// demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
+type demoListener struct {
+	addr  string
+	first net.Listener // until it is first used
+}
+
+func openDemoListener() (*demoListener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, cli.CouldNot("the demo's bot can't listen for the workspace's requests: %w", err)
+	}
+	return &demoListener{addr: l.Addr().String(), first: l}, nil
+}
+
+func (d *demoListener) listen() (net.Listener, error) {
+	if l := d.first; l != nil {
+		d.first = nil
+		return l, nil
+	}
+	return net.Listen("tcp", d.addr)
+}
+
+func (d *demoListener) close() {
+	if d != nil && d.first != nil {
+		d.first.Close()
+	}
+}
+
+// urls returns the bot's URLs for the workspace.
+func (d *demoListener) urls() workspace.RequestURLs {
+	return workspace.URLsAt("http://" + d.addr + "/slack/")
+}
