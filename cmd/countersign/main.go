@@ -2,7 +2,7 @@
 //
 // The commands, and the files that have them:
 //
-//	serve               serve.go: opens everything; run.go: wires the parts and runs them; hold.go: a bot that must not begin
+//	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not begin
 //	check, explain      check.go, replay.go (check --replay), explain.go
 //	doctor, manifest    doctor.go, manifest.go: setting up Slack
 //	tools               tools.go (list, show), tools_pin.go
@@ -16,12 +16,12 @@
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// What several commands need: root.go (the tree, usage errors), policy.go (reading and watching the policy file), store.go
-// (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the bot's side of
-// that), seal.go (the keys of the history).
+// What several commands need: root.go (the tree, usage errors), policy.go (reading and watching the policy file),
+// store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the
+// bot's side of that), seal.go (the keys of the history).
 //
-// What a running bot has besides: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage), retain.go
-// (what is forgotten), crashes.go (work that ends the process again and again).
+// What a running bot has besides: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage),
+// retain.go (what is forgotten), crashes.go (work that ends the process again and again).
 package main
 
 import (
