@@ -24,6 +24,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/jobs"
@@ -173,7 +174,7 @@ func (h *harness) start() {
 	})
 	if !h.overHTTP {
 		h.until("two sockets", func() bool { return h.slack.Sockets() == sockets })
-	} else if err := h.slack.SetRequestURLs(ctx, workspace.URLsAt(h.address+"/slack/")); err != nil {
+	} else if err := h.slack.SetRequestURLs(ctx, delivery.URLsAt(h.address+"/slack/")); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/bot/render/markdown"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -21,7 +22,7 @@ import (
 func (v View) step() *BlockBuilder {
 	p := new(BlockBuilder)
 	if words := stepWords(v.Text, v.Calls); words != "" {
-		p.say(Markdown(words), maxStepText, maxStepParts)
+		p.say(markdown.Parse(words), maxStepText, maxStepParts)
 	}
 	calls := slices.Clone(v.Calls)
 	if len(calls) > MaxStepCalls { // calls that wait for people come first

@@ -21,6 +21,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store/bolt"
 )
 
@@ -169,6 +170,6 @@ func (d *demoListener) close() {
 }
 
 // urls returns the bot's URLs for the workspace.
-func (d *demoListener) urls() workspace.RequestURLs {
-	return workspace.URLsAt("http://" + d.addr + "/slack/")
+func (d *demoListener) urls() delivery.RequestURLs {
+	return delivery.URLsAt("http://" + d.addr + "/slack/")
 }

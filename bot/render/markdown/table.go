@@ -1,4 +1,4 @@
-package render
+package markdown
 
 import (
 	"strings"
@@ -34,7 +34,7 @@ func tablePiece(lines []string) []Piece {
 		}
 	}
 	text := inColumns(rows)
-	if len(rows) > maxTableRows || columns > maxTableColumns || utf8.RuneCountInString(text) > maxBlockText {
+	if len(rows) > maxTableRows || columns > maxTableColumns || utf8.RuneCountInString(text) > MaxBlockText {
 		return exactPieces(text)
 	}
 	table := slack.NewTableBlock("")
@@ -70,14 +70,14 @@ func cellsOf(line string) []string {
 // alignments returns the column alignments from the delimiter line.
 func alignments(line string, columns int) []slack.ColumnSetting {
 	out := make([]slack.ColumnSetting, columns)
-	marks := cellsOf(line)
+	cells := cellsOf(line)
 	for i := range out {
 		out[i] = slack.ColumnSetting{Align: slack.ColumnAlignmentLeft, IsWrapped: true}
-		if i >= len(marks) || !strings.HasSuffix(marks[i], ":") {
+		if i >= len(cells) || !strings.HasSuffix(cells[i], ":") {
 			continue
 		}
 		out[i].Align = slack.ColumnAlignmentRight
-		if strings.HasPrefix(marks[i], ":") {
+		if strings.HasPrefix(cells[i], ":") {
 			out[i].Align = slack.ColumnAlignmentCenter
 		}
 	}

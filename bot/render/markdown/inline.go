@@ -1,4 +1,4 @@
-package render
+package markdown
 
 import (
 	"regexp"
@@ -7,8 +7,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// inlineMarks matches Markdown's inline marks. At each position the alternatives are tried in this order.
-var inlineMarks = regexp.MustCompile("(?s)" + strings.Join([]string{
+// inlineSyntax matches Markdown's inline syntax. At each position the alternatives are tried in this order.
+var inlineSyntax = regexp.MustCompile("(?s)" + strings.Join([]string{
 	"(`+)([^`\n]+?)`+",              // 1, 2: code
 	`!?\[([^\]\n]*)\]\(([^)\s]+)\)`, // 3, 4: a link or an image
 	`\*\*([^*]+?)\*\*`,              // 5: bold
@@ -19,18 +19,18 @@ var inlineMarks = regexp.MustCompile("(?s)" + strings.Join([]string{
 	`(https?://[^\s<>\[\]()"'⟨⟩]+)`, // 10: an address
 }, "|"))
 
-// inline parses the inline marks of one paragraph.
+// inline parses the inline syntax of one paragraph.
 func inline(s string) []slack.RichTextSectionElement {
 	return inlineIn(s, nil, 0)
 }
 
-// maxNested is the maximum depth of nested marks.
+// maxNested is the maximum depth of nested styles.
 const maxNested = 3
 
 func inlineIn(s string, style *slack.RichTextSectionTextStyle, depth int) []slack.RichTextSectionElement {
 	var out []slack.RichTextSectionElement
 	for s != "" {
-		m := inlineMarks.FindStringSubmatchIndex(s)
+		m := inlineSyntax.FindStringSubmatchIndex(s)
 		if m == nil || depth > maxNested {
 			return append(out, literal(s, style)...)
 		}
@@ -41,13 +41,13 @@ func inlineIn(s string, style *slack.RichTextSectionTextStyle, depth int) []slac
 			}
 			return s[m[2*n]:m[2*n+1]], true
 		}
-		out = append(out, marked(group, style, depth)...)
+		out = append(out, matched(group, style, depth)...)
 		s = s[m[1]:]
 	}
 	return out
 }
 
-func marked(group func(int) (string, bool), style *slack.RichTextSectionTextStyle, depth int) []slack.RichTextSectionElement {
+func matched(group func(int) (string, bool), style *slack.RichTextSectionTextStyle, depth int) []slack.RichTextSectionElement {
 	if text, ok := group(2); ok {
 		return literal(text, with(style, slack.RichTextSectionTextStyle{Code: true}))
 	}
