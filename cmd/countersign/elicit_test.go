@@ -234,7 +234,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.ok(err)
 		}, "stopped this", "the agent was stopped", approvers.ElicitationCancelled},
 		"everything is paused": {form, func(b *bubble, _ string, _ workspaceclient.Message) {
-			b.ok(b.bot.settings.Pause(b.ctx, "operator:x", ""))
+			b.ok(b.bot.workflow.Pause(b.ctx, "operator:x", ""))
 		},
 			"", "everything was paused", approvers.ElicitationCancelled},
 		"the process stops": {form, func(b *bubble, _ string, _ workspaceclient.Message) { b.restart() },

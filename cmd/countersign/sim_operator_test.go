@@ -43,7 +43,7 @@ func (s *sim) operates() {
 		ctx, who := context.WithoutCancel(labels(p.ctx, "operator")), approvers.Operator("sim")
 		var err error
 		if pause {
-			err = p.settings.Pause(ctx, who, "to have a look")
+			err = p.workflow.Pause(ctx, who, "to have a look")
 		} else {
 			err = p.workflow.Resume(ctx, who, "all is well")
 		}
