@@ -250,7 +250,7 @@ func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
 	}
-	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Listening() }, notice: true}}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Arriving() }, notice: true}}
 }
 
 // remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
