@@ -15,14 +15,14 @@ type Absence struct {
 	Until        time.Time `json:"until"` // the person is back from then on
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // what the delegate could decide in place of each of the person's roles when the absence was set
+	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the delegate could decide when the absence was set
 }
 
-// Cover says what somebody can decide, by their own roles, in place of the people of a role.
+// Cover says which calls of a role a person can decide by their own roles.
 type Cover struct {
 	Role  string   `json:"role"`
-	None  bool     `json:"none,omitempty"`  // calls of none of the role's tools
-	Lacks []string `json:"lacks,omitempty"` // tools of the role that they can't decide about
+	None  bool     `json:"none,omitempty"`  // no calls of the role's tools
+	Lacks []string `json:"lacks,omitempty"` // tools of the role whose calls they can't decide
 }
 
 // maxAway limits how far ahead an absence can end. A later date is probably mistyped.

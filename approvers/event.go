@@ -142,8 +142,7 @@ func HasEvent[E Event](events []Event) bool {
 // NetEvents drops events that later events of the same transaction supersede, so that each consequence happens once:
 //
 //   - Of several started stages the last remains, with the origin of the first. If the request is no longer pending,
-//
-// none remains.
+//     none remains.
 //   - If the arguments were edited, PlanChanged is dropped: the edit has its own plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event

@@ -20,7 +20,7 @@ type Outside string
 // The ways to treat such a request.
 const (
 	OutsideWaits     Outside = "wait"     // the clocks stand still until the role works again
-	OutsideEscalates Outside = "escalate" // the lead is told at once
+	OutsideEscalates Outside = "escalate" // the lead is notified at once
 )
 
 // maxDays limits the search for the next working time. Time that is left then counts without a pause.

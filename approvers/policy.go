@@ -9,7 +9,7 @@ import (
 // Policy is the operator's policy file as plain values, checked and compiled by package config. It is immutable; a
 // reload makes a new one.
 type Policy struct {
-	Hash        string // SHA-256 of the file's bytes, in hex, and of what the tools add to it if they do: names the version in plans and in the audit
+	Hash        string // names the version in plans and in the audit: SHA-256 in hex of the file's bytes, and of the overlay if there is one
 	Mode        Mode   // Observe: for the whole bot
 	Defaults    Defaults
 	Tools       []ToolPolicy // in file order
@@ -79,10 +79,10 @@ type Budgets struct {
 // Defaults apply to tools that set no value of their own.
 type Defaults struct {
 	ExpiresAfter  time.Duration // a request that nobody decided is rejected after this
-	EscalateAfter time.Duration // the lead is told after this
+	EscalateAfter time.Duration // the lead is notified after this
 	RunWithin     time.Duration // an approved call that did not start within this expires
-	RemindAfter   time.Duration // those who have not decided are reminded this often; zero: never
-	Reminders     int           // at most so many times a stage
+	RemindAfter   time.Duration // people who have not decided are reminded at this interval; zero: never
+	Reminders     int           // the greatest number of reminders per stage
 	Repeat        int           // how often the escalation chain is repeated after its end
 	OnExpiry      OnExpiry
 	UnknownTool   ToolPolicy // the policy of tools that the policy file does not name
@@ -94,8 +94,8 @@ type ToolPolicy struct {
 	Name          string
 	Risk          Risk
 	Confirm       bool    // wait for a countersignature
-	WithPreview   bool    // show a preview even where the policy gives no text for it
-	NoPreview     bool    // show none, not even the one that the tool makes
+	WithPreview   bool    // show a preview even if the policy has no template for it
+	NoPreview     bool    // show no preview, not even the tool's own
 	Preview       Preview // zero: none
 	MaxAuto       Limit   // automatic runs allowed per conversation; beyond it the call waits. Zero: no limit
 	Rules         []Rule
@@ -111,8 +111,8 @@ type ToolPolicy struct {
 	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless named
 	Mode          Mode
 	Grants        GrantTerms // zero: no grants
-	Secrets       []string   // arguments that are masked, beside those that the tool's schema marks
-	TrustAfter    int        // propose a grant after so many calls that were approved as they were, in a row; zero: never
+	Secrets       []string   // masked arguments, in addition to those that the tool's schema marks
+	TrustAfter    int        // a grant is offered after this number of consecutive calls that were approved unchanged; zero: never
 }
 
 // OnExpiry says what happens to a stage that nobody decided in time.

@@ -58,10 +58,10 @@ func (r Request) agreed() string {
 	return ""
 }
 
-// Unrecorded says in which way a request is not what its chain records, as a part of a sentence; "": it is. Nothing is
-// to run, and nobody is to decide, by a request that was changed in any other way than by its history. The chain's
-// links and hashes are verified too. Of one that has ended less is compared: what was written may have been erased, and
-// one whose record was damaged is made from its history.
+// Unrecorded returns how a request differs from its chain, as a part of a sentence; "" if it does not. A request that
+// was changed outside of its history must not be decided or run. Unrecorded also verifies the chain's links and hashes.
+// For an ended request it compares less, because its texts may have been erased, and because an ended request may have
+// been rebuilt from its history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()
@@ -190,7 +190,7 @@ func (x *recording) take(a AuditRecord) {
 	}
 }
 
-// Unrecorded says in which way an execution is not what its chain records, as a part of a sentence; "": it is.
+// Unrecorded returns how an execution differs from its chain, as a part of a sentence; "" if it does not.
 func (e Execution) Unrecorded(chain []AuditRecord) string {
 	state, digest := ExecutionNone, ""
 	for _, a := range chain {

@@ -3,8 +3,7 @@ package approvers
 import "time"
 
 // A store that is restored from a backup lacks everything since the backup. Calls that were open then may have been
-// decided and run since. So none of them is decided or run again: they end, and people are told that somebody has to
-// check.
+// decided and run since. So none of them is decided or run again: they end, and people are told to check their outcome.
 
 // LostTrack returns the reason for ending everything that was open when the backup was made.
 func LostTrack(taken time.Time) string {

@@ -155,7 +155,7 @@ func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 		}
 		return false
 	}
-	places := 0 // whoever has as many people as there are places always finds one who is free
+	places := 0 // a place with this many candidates can always be filled
 	for _, s := range stages {
 		places += s.Quorum
 	}

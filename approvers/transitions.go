@@ -360,7 +360,7 @@ func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	return r, nil, false
 }
 
-// Void ends an open request because what it would run has changed.
+// Void ends an open request because the call that it would run has changed.
 func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()

@@ -19,10 +19,10 @@ type DecisionStats struct {
 	Rejected  int
 	Timed     int             // approvals whose decision time is recorded
 	Quick     int             // those that were too quick to have read the card
-	times     []time.Duration // every decision time that is recorded
+	times     []time.Duration // all recorded decision times
 }
 
-// add counts a decision. took is zero where the decision time is not recorded.
+// add counts a decision. took is zero if the decision time is not recorded.
 func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 	p.Decisions++
 	switch kind {
@@ -45,11 +45,11 @@ func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 	}
 }
 
-// QuickShare is the share of quick approvals among those with a recorded time, from 0 to 1.
+// QuickShare returns the share of quick approvals among those with a recorded time, from 0 to 1.
 func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, float64(p.Timed)) }
 
-// Within is the shortest time within which that percentage of the decisions were made. It is false if no decision time
-// is recorded.
+// Within returns the shortest time within which the given percentage of the decisions were made. It returns false if no
+// decision time is recorded.
 func (p *DecisionStats) Within(percent int) (time.Duration, bool) {
 	if len(p.times) == 0 {
 		return 0, false
@@ -86,12 +86,12 @@ func ReadDecisions(ctx context.Context, s store.Store, from time.Time) (Decision
 func (a DecisionReport) add(r approvers.AuditRecord, name string) {
 	ms, err := strconv.ParseInt(r.Facts["took"], 10, 64)
 	if err != nil {
-		ms = 0 // not known
+		ms = 0 // unknown
 	}
 	kind, took := approvers.DecisionKind(r.Facts["kind"]), time.Duration(ms)*time.Millisecond
 	role := r.Facts["role"]
 	if r.Actor.Login() != "" {
-		role = "(operator)" // not what a role can be called
+		role = "(operator)" // can't be the name of a role
 	}
 	statsOf(a.Roles, role).add(kind, took)
 	person := statsOf(a.People, string(r.Actor))
@@ -117,10 +117,10 @@ func namesIn(ctx context.Context, s store.Store, request string) (names map[appr
 	return names, err
 }
 
-// QuickApproval is the time that reading a card takes at least.
+// QuickApproval is the shortest time in which a card can be read.
 const QuickApproval = 3 * time.Second
 
-// IsQuick reports whether somebody approved a card that they can't have read. A quick rejection does no harm.
+// IsQuick reports whether somebody approved a card too quickly to have read it. Quick rejections are harmless.
 func IsQuick(kind approvers.DecisionKind, took time.Duration) bool {
 	return kind == approvers.Approve && took < QuickApproval
 }

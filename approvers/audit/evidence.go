@@ -15,15 +15,15 @@ import (
 	"countersign/store"
 )
 
-// EvidenceOptions name the requests of the page, and the keys whose signatures are trusted.
+// EvidenceOptions selects the requests of the page, and the trusted keys.
 type EvidenceOptions struct {
 	Requests []string `json:"requests"`
 	Keys     []string `json:"keys,omitempty"`
-	Own      bool     `json:"own,omitempty"` // the keys are those of the key's file
+	Own      bool     `json:"own,omitempty"` // the keys come from the key file
 }
 
-// WriteEvidence writes one HTML page with the whole story of each request. faults is how many faults the page shows: it
-// is written all the same.
+// WriteEvidence writes one HTML page with the whole story of each request. faults is the number of faults on the page,
+// which is written in any case.
 func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approvers.PersonID, o EvidenceOptions) (faults int, err error) {
 	page := evidence.Page{MadeAt: time.Now(), MadeBy: who.Login()}
 	for _, chain := range o.Requests {
@@ -57,7 +57,7 @@ func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, da
 		if out.Seal, err = sealOf(r, chain, o); err != nil {
 			return err
 		}
-		if len(damaged) == 0 { // what the chain records is not known otherwise
+		if len(damaged) == 0 { // otherwise the chain's content is not fully known
 			if out.Differs, err = differs(r, chain); err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, da
 		for _, a := range chain {
 			p, there, err := payloadOf(r, a)
 			if _, damaged := damagedRows(err); damaged {
-				there, err = true, nil // and is not what it was
+				there, err = true, nil // it is damaged
 			}
 			if err != nil {
 				return err
@@ -99,7 +99,8 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf are the names of the people of a request, as Slack had them then. There are none if the request was erased.
+// peopleOf returns the names of the people of a request, as Slack had them then. There are none if the request was
+// erased.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}
 	note := func(id approvers.PersonID, name string) {
@@ -131,7 +132,7 @@ func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, erro
 	return names, nil
 }
 
-// printable drops what would move the terminal's cursor.
+// printable removes characters that move the terminal's cursor.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// sealOf is the seal of a chain. Where rows that it needs are damaged it has a fault for each, and no head.
+// sealOf returns the seal of a chain. If rows that it needs are damaged, it has a fault for each, and no head.
 func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out, err := readSeal(r, chain, o)
 	rows, damaged := damagedRows(err)
@@ -28,7 +28,7 @@ func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (e
 }
 
 // readSeal finds the first signed head that covers the records of a chain, and checks the proof for each record. The
-// time of that head is a bound on when the records were made.
+// records existed at the time of that head.
 func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out := evidence.Seal{Named: !o.Own}
 	last, err := r.LastHead()
@@ -78,7 +78,7 @@ func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) 
 	return out, err
 }
 
-// leafOf is the number of a record in the journal. named is false if the journal has another record there.
+// leafOf returns the number of a record in the journal. named is false if the journal has another record there.
 func leafOf(r store.Reader, a approvers.AuditRecord) (leaf uint64, named bool, err error) {
 	row, err := r.AuditRow(a.Chain, a.Seq)
 	if err != nil {
@@ -89,7 +89,7 @@ func leafOf(r store.Reader, a approvers.AuditRecord) (leaf uint64, named bool, e
 	return row.Leaf, named, err
 }
 
-// headOver is the first head that covers a leaf.
+// headOver returns the first head that covers a leaf.
 func headOver(r store.Reader, last store.Head, leaf uint64) (head store.Head, err error) {
 	read := func(number uint64) (h store.Head) {
 		heads, failed := r.Heads(number-1, 1)

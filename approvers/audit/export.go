@@ -17,14 +17,14 @@ import (
 	"countersign/store"
 )
 
-// exporters make the writer of each format.
+// exporters creates the writer of each format.
 var exporters = map[string]func(io.Writer) exporter{
 	"jsonl": func(w io.Writer) exporter { return jsonExport{json.NewEncoder(w)} },
 	"csv":   func(w io.Writer) exporter { return newCSVExport(w) },
 	"cef":   func(w io.Writer) exporter { return cefExport{w} },
 }
 
-// ExportOptions select what is exported, and the format.
+// ExportOptions selects records and a format.
 type ExportOptions struct {
 	Filter   Filter
 	Format   string
@@ -41,8 +41,8 @@ type exporter interface {
 type exported struct {
 	approvers.AuditRecord
 	Payload string `json:"payload,omitempty"`      // as text
-	Binary  []byte `json:"payload_b64,omitempty"`  // where it is no text
-	Salt    []byte `json:"payload_salt,omitempty"` // with it payload_hash can be computed again
+	Binary  []byte `json:"payload_b64,omitempty"`  // if it is not text
+	Salt    []byte `json:"payload_salt,omitempty"` // with it, payload_hash can be computed again
 }
 
 // Export writes the selected records in a format. Texts that people wrote are written only if Payloads is set.
@@ -100,13 +100,13 @@ func (e jsonExport) write(x exported) error { return e.Encode(x) }
 
 func (e jsonExport) end() error { return nil }
 
-// csvExport writes RFC 4180, with a head line.
+// csvExport writes RFC 4180, with a header line.
 type csvExport struct {
 	w      *csv.Writer
 	headed bool
 }
 
-// csvFacts are the facts that have a column of their own; the others are one JSON object.
+// csvFacts are the facts with a column of their own; the others are one JSON object.
 var csvFacts = []string{"tool", "kind", "role", "risk", "state", "digest"}
 
 func newCSVExport(w io.Writer) *csvExport {
@@ -157,7 +157,7 @@ func (e *csvExport) end() error {
 	return e.w.Error()
 }
 
-// text is the payload as one text.
+// text returns the payload as text.
 func (x exported) text() string {
 	if x.Binary != nil {
 		return fmt.Sprintf("%x", x.Binary)
@@ -165,7 +165,7 @@ func (x exported) text() string {
 	return x.Payload
 }
 
-// inert keeps a spreadsheet from taking a cell for a formula.
+// inert prevents a spreadsheet from treating a cell as a formula.
 func inert(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell
@@ -176,7 +176,7 @@ func inert(cell string) string {
 // cefExport writes ArcSight's Common Event Format, version 0, as SIEM systems read it.
 type cefExport struct{ w io.Writer }
 
-// cefSeverity is the severity of a kind of record, from 0 to 10. The default is 3.
+// cefSeverity has the severity of kinds of record, from 0 to 10. The default is 3.
 var cefSeverity = map[approvers.AuditKind]int{
 	approvers.AuditShown: 1, approvers.AuditReturned: 1, approvers.AuditReminded: 1, approvers.AuditDenied: 6, approvers.AuditUnknown: 8,
 	approvers.AuditReopened: 5, approvers.AuditPaused: 7, approvers.AuditErased: 6, approvers.AuditPruned: 6, approvers.AuditRestored: 9,
@@ -223,5 +223,5 @@ func cefHead(s string) string { return cefHeads.Replace(s) }
 
 func cefValue(s string) string { return cefValues.Replace(s) }
 
-// ExportFormats are the names of the formats, in order.
+// ExportFormats returns the sorted names of the formats.
 func ExportFormats() []string { return slices.Sorted(maps.Keys(exporters)) }

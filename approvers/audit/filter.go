@@ -17,13 +17,13 @@ import (
 type Filter struct {
 	Chain string    // a request, or another name of a chain
 	Tool  string    // of chains about this tool
-	Actor string    // who did it: U0002, T0001/U0002, operator:LOGIN, or bot
+	Actor string    // the person: U0002, T0001/U0002, operator:LOGIN, or bot
 	Kinds []string  // decided, executing, …
 	Since time.Time // at or after it
 	Until time.Time // before it
 }
 
-// takes reports whether the filter selects a record of a chain that it selects.
+// takes reports whether the filter selects a record. The caller checks its chain.
 func (f Filter) takes(r approvers.AuditRecord) bool {
 	switch {
 	case len(f.Kinds) > 0 && !slices.Contains(f.Kinds, string(r.Kind)),
@@ -41,8 +41,8 @@ func about(tool string, chain []approvers.AuditRecord) bool {
 	return slices.ContainsFunc(chain, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == tool })
 }
 
-// Records reads the selected records, in order of time. Damaged ones are left out, as nothing tells whether the filter
-// would have selected them.
+// Records reads the selected records in order of time. Damaged ones are left out, because the filter can't be applied
+// to them.
 func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.AuditRecord, left Unread, err error) {
 	take := func(chain []approvers.AuditRecord) error {
 		if f.Tool != "" && !about(f.Tool, chain) {
@@ -71,10 +71,10 @@ func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.Aud
 	return all, left, err
 }
 
-// ErrUnknownChain says that the history has no chain of a name.
+// ErrUnknownChain means that the history has no chain with the given name.
 var ErrUnknownChain = errors.New("the history has no request")
 
-// oneChain reads a chain, without its damaged records. One that is not there is an ErrUnknownChain.
+// oneChain reads a chain without its damaged records. If there is no such chain, it returns ErrUnknownChain.
 func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.AuditRecord, left Unread, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		left = Unread{}
@@ -90,7 +90,7 @@ func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.
 	return chain, left, nil
 }
 
-// payloadOf reads the payload of a record. It is false if there is none.
+// payloadOf reads the payload of a record. It returns false if there is none.
 func payloadOf(r store.Reader, a approvers.AuditRecord) (approvers.AuditPayload, bool, error) {
 	p, err := r.AuditPayload(a.Chain, a.Seq)
 	if errors.Is(err, store.ErrNotFound) {

@@ -18,16 +18,16 @@ type HeadFile string
 
 func (f HeadFile) String() string { return string(f) }
 
-// errAhead says that a file has heads that the store lacks.
+// errAhead means that the file has heads that the store lacks.
 var errAhead = errors.New("it ends with a head that the store does not have, so the store is older than what was signed, or another one. " +
 	"Nothing is added to it. Look with: countersign audit verify")
 
-// aheadError is errAhead with the newest head of each.
+// aheadError is errAhead with the newest head that the store lacks.
 type aheadError struct {
 	file   HeadFile
-	number uint64         // of the file's last head
-	head   approvers.Head // zero: only its beginning is there
-	hash   approvers.Sum  // over what is there
+	number uint64         // of that head
+	head   approvers.Head // zero: the file has only the beginning of it
+	hash   approvers.Sum  // over the text in the file
 	last   uint64         // the number of the store's last head; 0: it has none
 }
 
@@ -35,18 +35,18 @@ func (e *aheadError) Error() string { return fmt.Sprintf("%v (%s)", errAhead, e.
 
 func (e *aheadError) Unwrap() error { return errAhead }
 
-// tail is how much of the end of the file is read. A head has less than 1 KiB.
+// tail is the size of the part at the end of the file that is read. A head has less than 1 KiB.
 const tail = 16 << 10
 
-// fileHead is a head at the end of the file. If it was only begun, nothing but its number is known.
+// fileHead is a head at the end of the file. If only its beginning was written, just the number is known.
 type fileHead struct {
 	approvers.KeptHead
 	number uint64
 	head   approvers.Head
 }
 
-// heads reads the heads at the end of the file, in their order there. Text after the last whole head counts as the
-// beginning of the next one: its writer was stopped.
+// heads reads the heads at the end of the file, in file order. Text after the last whole head counts as the beginning
+// of the next one, whose writer was interrupted.
 func (f HeadFile) heads() (all []fileHead, err error) {
 	text, err := f.end()
 	if err != nil {
@@ -71,7 +71,7 @@ func (f HeadFile) heads() (all []fileHead, err error) {
 	return all, nil
 }
 
-// newestHead is the highest number of a head in the file; 0 if there is none.
+// newestHead returns the highest number of a head in the file; 0 if there is none.
 func (f HeadFile) newestHead() (number uint64, err error) {
 	all, err := f.heads()
 	for _, h := range all {
@@ -80,8 +80,8 @@ func (f HeadFile) newestHead() (number uint64, err error) {
 	return number, err
 }
 
-// Last is the highest number of a whole head in the file. It fails with an aheadError if the store lacks one of the
-// heads at the end of the file, and names the highest of those.
+// Last returns the highest number of a whole head in the file. If the store lacks heads from the end of the file, it
+// returns an aheadError with the newest of those.
 func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err error) {
 	all, err := f.heads()
 	if err != nil {
@@ -117,7 +117,7 @@ func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err err
 	return last, err
 }
 
-// end reads the end of the file, from the start of a head on. It is "" if the file is missing or empty.
+// end returns the end of the file, beginning with a whole head. It is "" if the file is missing or empty.
 func (f HeadFile) end() (string, error) {
 	file, err := os.Open(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,14 +137,14 @@ func (f HeadFile) end() (string, error) {
 		return "", err
 	}
 	text := string(raw)
-	if from > 0 { // it begins in the middle of a head: on with the one after its signatures
+	if from > 0 { // the text begins within a head; continue after that head's signatures
 		_, text, _ = strings.Cut(text, "\n— ")
 		_, text, _ = strings.Cut(text, "\n\n")
 	}
 	return text, nil
 }
 
-// Ship appends heads. A head that a stopped writer has only begun gets an end first.
+// Ship appends heads. A head that was written only in part is terminated first.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
 	before, err := f.end()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // HeadTarget keeps heads outside of the store.
 type HeadTarget interface {
 	String() string
-	// Last is the number of the head that was brought last, so that the next ones follow it.
+	// Last returns the number of the last head that the target has, so that shipping continues with the next one.
 	Last(ctx context.Context, s store.Store) (uint64, error)
 	Ship(ctx context.Context, heads []store.Head) error
 }
@@ -29,15 +29,15 @@ type HeadShipper struct {
 	store  store.Store
 	log    *slog.Logger
 	wake   chan struct{}
-	upTo   atomic.Uint64 // the number of the last head that may be brought
+	upTo   atomic.Uint64 // the number of the last durable head; later ones are not shipped
 
 	mu    sync.Mutex
-	known bool // where it stands
+	known bool // the position in the target is known
 	after uint64
-	err   error // why the last try failed
+	err   error // the error of the last attempt
 }
 
-// NewHeadShipper makes a shipper that may ship every head that the store has.
+// NewHeadShipper returns a shipper that may ship every head that the store has.
 func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper {
 	c := &HeadShipper{Target: to, store: s, log: log, wake: make(chan struct{}, 1)}
 	c.upTo.Store(math.MaxUint64)
@@ -48,17 +48,17 @@ func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper
 // after a power failure the store would lack it, and the target would be ahead of the store.
 func (c *HeadShipper) durable(number uint64) { c.upTo.Store(number) }
 
-// shipRetry is how long a head shipper waits after a failure.
+// shipRetry is the delay after a failure.
 const shipRetry = 10 * time.Second
 
-// shipBatch is how many heads are read at a time.
+// shipBatch is the number of heads in one read.
 const shipBatch = 100
 
-// notify wakes work, as there is a new head.
+// notify wakes work, because there is a new head.
 func (c *HeadShipper) notify() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it was told already
+	default: // it is notified already
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *HeadShipper) work(ctx context.Context) {
 	}
 }
 
-// Ship copies every head that the target lacks. What fails is logged, and returned by Err.
+// Ship copies every head that the target lacks. An error is logged, and returned by Err.
 func (c *HeadShipper) Ship(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *HeadShipper) shipAll(ctx context.Context) error {
 	}
 }
 
-// Err is the failure of the last try; nil if it succeeded.
+// Err returns the error of the last attempt; nil if it succeeded.
 func (c *HeadShipper) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func (c *HeadShipper) Err() error {
 	return fmt.Errorf("%s: %w", c.Target, c.err)
 }
 
-// Waiting is the number of heads that the target lacks.
+// Waiting returns the number of heads that the target lacks.
 func (c *HeadShipper) Waiting(ctx context.Context) (n uint64, err error) {
 	err = c.store.View(ctx, func(r store.Reader) error {
 		last, err := r.LastHead()

@@ -19,8 +19,8 @@ import (
 
 // Syslog sends each head to a syslog server, as an RFC 5424 message. It serves one HeadShipper.
 type Syslog struct {
-	Network, Address string      // udp, tcp, tls or unix, and where; nothing: nowhere
-	TLS              *tls.Config // nil: the system's authorities
+	Network, Address string      // udp, tcp, tls or unix, and the address; empty: no server
+	TLS              *tls.Config // nil: the system's certificate authorities
 	Now              func() time.Time
 
 	conn net.Conn // nil: not connected
@@ -29,14 +29,15 @@ type Syslog struct {
 // auditNotice is the priority: facility log audit (13), severity notice (5).
 const auditNotice = 13*8 + 5
 
-// syslogTimeout bounds how long connecting and sending take.
+// syslogTimeout limits the time for connecting and sending.
 const syslogTimeout = 5 * time.Second
 
 func (s *Syslog) String() string {
 	return config.Syslog{Network: s.Network, Address: s.Address}.String()
 }
 
-// Last is the number before the newest head: a process that starts sends the newest again, which covers all before it.
+// Last returns the number before the newest head, so that a new process sends the newest head again, which covers all
+// earlier ones.
 func (s *Syslog) Last(ctx context.Context, db store.Store) (number uint64, err error) {
 	err = db.View(ctx, func(r store.Reader) error {
 		number = 0
@@ -63,7 +64,7 @@ func (s *Syslog) Ship(ctx context.Context, heads []store.Head) error {
 	return nil
 }
 
-// message writes a head as one message.
+// message formats a head as a syslog message.
 func (s *Syslog) message(h store.Head) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Syslog) message(h store.Head) (string, error) {
 	return m.String()
 }
 
-// send sends one message. A connection that fails is made anew the next time.
+// send sends one message. After an error the next send connects again.
 func (s *Syslog) send(ctx context.Context, text string) (err error) {
 	if s.conn == nil {
 		if s.conn, err = s.dial(ctx); err != nil {
@@ -85,7 +86,7 @@ func (s *Syslog) send(ctx context.Context, text string) (err error) {
 	}
 	switch s.conn.RemoteAddr().Network() {
 	case "tcp", "unix":
-		text = strconv.Itoa(len(text)) + " " + text // RFC 6587: a stream needs borders
+		text = strconv.Itoa(len(text)) + " " + text // RFC 6587: a stream needs message boundaries
 	}
 	err = s.conn.SetWriteDeadline(time.Now().Add(syslogTimeout))
 	if err == nil {

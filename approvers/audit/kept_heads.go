@@ -19,11 +19,11 @@ type keptHead struct {
 // KeptHeads are heads that are kept outside of the store. The zero value has none.
 type KeptHeads struct {
 	heads  []keptHead
-	faults []error // of what is in the texts and is not a head
+	faults []error // texts that are not heads
 }
 
-// Add reads the heads of a text: a file of heads, a log, or messages of a channel. name is what the report calls the
-// text. A text without a head is an error.
+// Add reads the heads of a text: a file of heads, a log, or messages of a channel. name identifies the text in the
+// report. A text without a head is an error.
 func (all *KeptHeads) Add(name, text string) error {
 	kept, faults := approvers.KeptHeads(text)
 	if len(kept) == 0 {

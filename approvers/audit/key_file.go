@@ -19,8 +19,8 @@ import (
 // keyVariable is the environment variable with the path of the key file.
 const keyVariable = "COUNTERSIGN_AUDIT_KEY"
 
-// OpenKeyFile reads the keys that sign heads. The first one signs; the others did before it. If there is no file, a new
-// key is made and written.
+// OpenKeyFile reads the keys that sign heads. The first one signs; the others signed before it. If there is no file, a
+// new key is created and written.
 func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
 	keys, err := ReadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +43,7 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 	return keys.Private, err
 }
 
-// originOf is the origin that the heads of a store carry, or a new one.
+// originOf returns the origin in the heads of a store, or a new one.
 func originOf(ctx context.Context, s store.Store) (origin string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		origin = "countersign-" + strings.ToLower(rand.Text()[:12])
@@ -72,10 +72,10 @@ func writeNew(path, text string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// ErrKeyFile is the error of a key file whose content or mode is wrong. The operator has to correct it.
+// ErrKeyFile means that a key file has wrong content or a wrong mode. The operator must correct it.
 var ErrKeyFile = errors.New("the key file can't be used")
 
-// keyFileError is an ErrKeyFile with a text of its own.
+// keyFileError is an ErrKeyFile with its own text.
 type keyFileError struct{ error }
 
 func (e keyFileError) Is(target error) bool { return target == ErrKeyFile }
@@ -89,11 +89,11 @@ func keyFileErrorf(format string, args ...any) error {
 // KeyFile is the content of a key file.
 type KeyFile struct {
 	Private []approvers.SealKey // the first one signs
-	Public  []string            // of each of them, and of those that were lost
+	Public  []string            // of all private keys, and of lost ones
 }
 
-// ReadKeyFile reads a file with one key per line. A line may also be the public half of a key that was lost: that one
-// is trusted, but can't sign.
+// ReadKeyFile reads a file with one key per line. A line may also be the public half of a lost key, which is trusted
+// but can't sign.
 func ReadKeyFile(path string) (keys KeyFile, err error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,8 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 	return keys, nil
 }
 
-// RenewedKeyFile makes a new key, and returns the content of the key file with that key in front. The caller writes it.
+// RenewedKeyFile creates a new key, and returns the content of the key file with that key in front. The caller writes
+// it.
 func RenewedKeyFile(path string) (string, error) {
 	keys, err := ReadKeyFile(path)
 	if err != nil {

@@ -33,7 +33,7 @@ func List(ctx context.Context, out io.Writer, s store.Store, f Filter) error {
 	return left.Err()
 }
 
-// facts are the facts of a record, in order of their names.
+// facts formats the facts of a record, ordered by name.
 func facts(m map[string]string) string {
 	parts := make([]string, 0, len(m))
 	for k, v := range m {

@@ -10,14 +10,14 @@ import (
 	"countersign/store"
 )
 
-// Observed counts calls of a tool that the observe mode kept from running, by what would have happened to them.
+// Observed counts the calls of a tool that observe mode kept from running, by what would have happened to them.
 type Observed struct {
 	Tool, Would, Stages string
 	N                   int
 	Last                time.Time
 }
 
-// ReadObserved counts the calls that the observe mode has seen from a time on. The most frequent come first.
+// ReadObserved counts the calls that observe mode has seen from a time on. The most frequent come first.
 func ReadObserved(ctx context.Context, s store.Store, from time.Time) ([]Observed, error) {
 	var all []Observed
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {

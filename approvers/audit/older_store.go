@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// OlderStore is the error of a store that lacks the newest of the heads kept beside it: an old copy or another store
-// was put in its place. Going on with it would run again what has run since.
+// OlderStore is the error of a store that lacks the newest of the heads kept beside it: it was replaced by an old copy
+// or another store. The bot would run again what has run since.
 type OlderStore struct {
 	store, file string         // paths
-	Number      uint64         // of the newest head that the store lacks
-	Head        approvers.Head // that one; zero: only its beginning was written
-	Hash        approvers.Sum  // over what is kept of it
-	last        uint64         // the number of the store's own last head; 0: it has none
+	Number      uint64         // number of the newest head that the store lacks
+	Head        approvers.Head // that head; zero: only its beginning was written
+	Hash        approvers.Sum  // over the text of that head
+	last        uint64         // the number of the store's last head; 0: it has none
 }
 
 func (o *OlderStore) Error() string {
@@ -27,7 +27,7 @@ func (o *OlderStore) Error() string {
 		fmt.Sprintf("Is everything lost that this store lacks? Say so, and what could act twice is closed: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
 
-// What describes what was found, without the advice of Error.
+// What describes the difference, without the advice of Error.
 func (o *OlderStore) What() string {
 	kept := fmt.Sprintf("the signed heads in %s end with head %d", o.file, o.Number)
 	if o.Head.Number > 0 {
@@ -43,7 +43,7 @@ func (o *OlderStore) What() string {
 }
 
 // FindOlder compares a store with the file of heads that is kept beside it, or elsewhere on this machine. It returns
-// nil if the store has the newest of them.
+// nil if the store has the newest of these heads.
 func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
 	if heads == "" {
 		return nil, nil
@@ -60,8 +60,8 @@ func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*
 	return nil, nil
 }
 
-// StillNewest returns an error if a store whose file was moved away must not go on: another bot has signed heads on a
-// copy of it meanwhile.
+// StillNewest returns an error if a store whose file was moved away must not be used any more, because another bot has
+// signed heads on a copy of it meanwhile.
 func StillNewest(path string, heads string, s store.Store) error {
 	older, err := FindOlder(context.Background(), path, heads, s)
 	if err != nil || older == nil {
@@ -70,8 +70,8 @@ func StillNewest(path string, heads string, s store.Store) error {
 	return fmt.Errorf("another bot has gone on from a copy of it: %s. Stop this bot and start it again: it does not begin, and says what can be done", older.What())
 }
 
-// MayCreate returns an error if no new store may be made at a path, because the file of heads belongs to one that was
-// there.
+// MayCreate returns an error if no new store may be created at a path, because the file of heads belongs to an earlier
+// store there.
 func MayCreate(path string, heads string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || heads == "" {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"countersign/store"
 )
 
-// How often the history is sealed while there is something to seal, and how long the sealer waits after a failure.
+// The interval of sealing while there are new records, and the delay after a failure.
 const (
 	sealEvery = time.Second
 	sealAgain = time.Minute
 )
 
-// Sealer signs a head over the new records, about once a second, and has the heads shipped. A failure never stops the
-// bot, except ErrCommitUnknown: then nothing is known about the disk.
+// Sealer signs a head over the new records, about once a second, and has the heads shipped. The bot continues after a
+// failure, except after ErrCommitUnknown, because the state of the disk is unknown then.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -30,21 +30,21 @@ type Sealer struct {
 	released uint64 // the number of the last head that is known to be durable
 
 	mu  sync.Mutex
-	err error // why the last try failed
+	err error // the error of the last attempt
 }
 
-// Signer signs a head over the new records and stores it, as workflow.Workflow does. It returns how many records the
-// head covers that no head did before.
+// Signer signs a head over the new records and stores it, as workflow.Workflow does. It returns the number of new
+// records that the head covers.
 type Signer interface {
 	Seal(ctx context.Context, keys ...approvers.SealKey) (int, error)
 }
 
-// NewSealer makes a sealer that signs with the first key, and ships to the targets.
+// NewSealer returns a sealer that signs with the first key, and ships to the targets.
 func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db store.Store, log *slog.Logger) *Sealer {
 	out := &Sealer{workflow: wf, store: db, keys: keys, log: log}
 	for _, to := range targets {
 		c := NewHeadShipper(to, db, log)
-		c.durable(0) // until it is known
+		c.durable(0) // until the durable head is known
 		out.Shippers = append(out.Shippers, c)
 	}
 	return out
@@ -78,9 +78,9 @@ func (s *Sealer) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// seal seals everything that is recorded by now.
+// seal seals all new records.
 func (s *Sealer) seal(ctx context.Context) (err error) {
-	err = s.release(ctx) // what was sealed before this process began
+	err = s.release(ctx) // heads of earlier processes
 	for n := 1; n > 0 && err == nil; {
 		if n, err = s.workflow.Seal(ctx, s.keys...); err == nil {
 			err = s.release(ctx)
@@ -93,14 +93,14 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 	before := s.err
 	s.err = err
 	s.mu.Unlock()
-	if err != nil && before == nil && !errors.Is(err, store.ErrMoved) { // that is said elsewhere
+	if err != nil && before == nil && !errors.Is(err, store.ErrMoved) { // ErrMoved is logged elsewhere
 		s.log.Error("the history can't be sealed", "cause", err)
 	}
 	return err
 }
 
-// release lets the shippers ship what is durable: all that the store has while no head is being signed. The caller sees
-// to that.
+// release lets the shippers ship all heads that the store has. The caller ensures that no head is being signed, so that
+// these are durable.
 func (s *Sealer) release(ctx context.Context) error {
 	var last store.Head
 	err := s.store.View(ctx, func(r store.Reader) (err error) {
@@ -123,21 +123,21 @@ func (s *Sealer) release(ctx context.Context) error {
 // Finish seals the last records, and ships the last heads.
 func (s *Sealer) Finish(ctx context.Context) {
 	if err := s.seal(ctx); err != nil {
-		return // it was logged, and is sealed at the next start
+		return // the error was logged; the next start seals the records
 	}
 	for _, c := range s.Shippers {
 		c.Ship(ctx)
 	}
 }
 
-// Ready is the reason why the history is not being sealed; nil if it is.
+// Ready returns the reason why the history is not being sealed; nil if it is.
 func (s *Sealer) Ready(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// HeadsShipped is the reason why a target lacks heads; nil if none does.
+// HeadsShipped returns the reason why a target lacks heads; nil if none does.
 func (s *Sealer) HeadsShipped(context.Context) error {
 	var errs []error
 	for _, c := range s.Shippers {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// count is a number with its noun: "1 record", "2 records".
+// count formats a number with its noun: "1 record", "2 records".
 func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -13,5 +13,5 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// moment is a time as an operator writes it down.
+// moment formats a time for the operator.
 func moment(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }

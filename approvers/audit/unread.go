@@ -10,11 +10,11 @@ import (
 	"countersign/store"
 )
 
-// Unread lists the damaged rows of the history that a reader left out. As an error it ends what could be read
-// otherwise.
+// Unread lists the damaged rows of the history that a reader left out. It is the error of a read that otherwise
+// succeeded.
 type Unread struct{ Rows []store.Damage }
 
-// Add keeps the damaged rows that an error is about. It returns any other error.
+// Add adds the damaged rows of an error. It returns any other error.
 func (u *Unread) Add(err error) error {
 	rows, ok := damagedRows(err)
 	if !ok {
@@ -24,7 +24,7 @@ func (u *Unread) Add(err error) error {
 	return nil
 }
 
-// Take keeps the rows that EachChain left out. It returns any other error.
+// Take adds the rows that EachChain left out. It returns any other error.
 func (u *Unread) Take(err error) error {
 	var left *Unread
 	if !errors.As(err, &left) {
@@ -34,7 +34,7 @@ func (u *Unread) Take(err error) error {
 	return nil
 }
 
-// Err is u as an error, or nil if nothing was left out.
+// Err returns u as an error, or nil if nothing was left out.
 func (u Unread) Err() error {
 	if len(u.Rows) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (u *Unread) Error() string {
 // Unwrap makes it a store.ErrDamaged.
 func (u *Unread) Unwrap() error { return store.ErrDamaged }
 
-// seqs are the numbers of the records that were left out, of a single chain.
+// seqs returns the numbers of the records that were left out of a single chain.
 func (u Unread) seqs() (seqs []uint64) {
 	for _, x := range u.Rows {
 		if x.Bucket == "audit" {
@@ -75,9 +75,9 @@ func lost(x store.Damage) string {
 	return visible.Line(x.String())
 }
 
-// damagedRows are the rows that an error is about. ok is false if any part of the error is about something else.
+// damagedRows returns the damaged rows of an error. ok is false if a part of the error has another cause.
 func damagedRows(err error) (rows []store.Damage, ok bool) {
-	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // each of them is looked at
+	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // each error is examined
 		for _, e := range all.Unwrap() {
 			more, ok := damagedRows(e)
 			if !ok {

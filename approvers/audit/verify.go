@@ -17,7 +17,7 @@ type Report struct {
 	faults []string
 	more   int // faults beyond those that are printed
 
-	overwritten int // records of the installation in whose place a later one stands
+	overwritten int // records of the installation that were replaced by a later one
 
 	chains, records, payloads, erased int
 	prunings                          map[string][]approvers.Pruning // by chain, in the order in which they were recorded
@@ -26,7 +26,7 @@ type Report struct {
 	keys                              approvers.HeadChain
 }
 
-// Faults is how many faults were found.
+// Faults returns the number of faults.
 func (v *Report) Faults() int { return len(v.faults) + v.more }
 
 // verification is one pass over the whole history, in one snapshot of the store.
@@ -35,7 +35,7 @@ type verification struct {
 	ctx context.Context
 	r   store.Reader
 
-	damaged map[recordAt]bool   // the damaged records that are named
+	damaged map[recordAt]bool   // damaged records at a known place
 	follows map[recordAt]string // the hash of a damaged record, according to the record that follows it
 }
 
@@ -45,7 +45,7 @@ type recordAt struct {
 	seq   uint64
 }
 
-// mostFaults is how many faults a report lists.
+// mostFaults limits the faults that a report lists.
 const mostFaults = 100
 
 func (v *Report) fault(format string, args ...any) {
@@ -56,19 +56,19 @@ func (v *Report) fault(format string, args ...any) {
 	v.faults = append(v.faults, fmt.Sprintf(format, args...))
 }
 
-// VerifyOptions are what the history is compared with.
+// VerifyOptions are the trusted keys and kept heads for the comparison.
 type VerifyOptions struct {
-	Keys   []string  // the public keys that are trusted
-	Own    bool      // they are those of the key file, and were not named by the operator
+	Keys   []string  // trusted public keys
+	Own    bool      // the keys come from the key file, not from the operator
 	Kept   KeptHeads // heads that are kept outside of the store
-	Beside bool      // they are from the file in which the bot keeps them, and were not named by the operator
+	Beside bool      // the heads come from the bot's own file, not from the operator
 
-	// Guard runs work that reads rows outside of a transaction's own calls, and makes an error of a read that fails. A
-	// backend whose rows lie in a mapped file needs it (bolt.Guard); nil runs the work as it is.
+	// Guard runs work that reads rows outside of a transaction's calls, and turns a failed read into an error. A
+	// backend whose rows are in a mapped file needs it (bolt.Guard). Nil: the work runs directly.
 	Guard func(work func() error) error
 }
 
-// Verify verifies the whole history. An error says that the history could not be read; faults are in the report.
+// Verify verifies the whole history. It returns an error if the history can't be read; faults are in the report.
 func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error) {
 	if o.Guard == nil {
 		o.Guard = func(work func() error) error { return work() }
@@ -103,7 +103,7 @@ func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error
 	return &v.Report, nil
 }
 
-// Write prints the faults, and what was verified.
+// Write prints the faults, and the extent of the verification.
 func (v *Report) Write(out io.Writer) {
 	for _, f := range v.faults {
 		fmt.Fprintln(out, f)
@@ -162,7 +162,7 @@ func (v *Report) writeHeads(out io.Writer) {
 	}
 }
 
-// whose says why the key is trusted.
+// whose returns why the key is trusted.
 func (v *Report) whose() string {
 	switch {
 	case len(v.options.Keys) == 0:

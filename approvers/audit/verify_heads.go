@@ -29,7 +29,7 @@ func (j *journalCheck) head(h store.Head) {
 	j.compare(h)
 }
 
-// compare compares a head with the copies that are kept elsewhere.
+// compare compares a head with its kept copies.
 func (j *journalCheck) compare(h store.Head) {
 	for _, k := range j.keptAt(h.Number) {
 		if k.Of(h.Note) {
@@ -43,7 +43,7 @@ func (j *journalCheck) compare(h store.Head) {
 	}
 }
 
-// keptAt are the kept copies of a head.
+// keptAt returns the kept copies of a head.
 func (j *journalCheck) keptAt(number uint64) []keptHead {
 	first, found := slices.BinarySearchFunc(j.options.Kept.heads, number, func(k keptHead, n uint64) int {
 		switch {

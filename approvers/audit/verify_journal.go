@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// journalPage is how many entries of the journal are read at a time.
+// journalPage is the number of journal entries in one read.
 const journalPage = 4096
 
 // journalRange is a page of the journal, with the record of each entry, and the heads that end in it.
@@ -40,7 +40,7 @@ func (v *verification) journal() error {
 	})
 	err := v.readJournal(pages)
 	close(pages)
-	_ = g.Wait() // it does not fail
+	_ = g.Wait() // it never fails
 	if err != nil || j.matched == v.records {
 		return err
 	}
@@ -49,7 +49,7 @@ func (v *verification) journal() error {
 
 // readJournal reads the journal, its records and the heads, page by page.
 func (v *verification) readJournal(pages chan<- journalRange) error {
-	var heads []store.Head // that were read, and end in a later page
+	var heads []store.Head // heads that were read, and end in a later page
 	lastHead := uint64(0)
 	for from := uint64(0); ; {
 		if err := v.ctx.Err(); err != nil {
@@ -69,7 +69,7 @@ func (v *verification) readJournal(pages chan<- journalRange) error {
 			p.found[i] = lookup{err == nil, x}
 		}
 		if from == 0 || len(entries) == 0 {
-			p.heads, from = heads, 0 // behind the last leaf, or behind one that no journal has
+			p.heads, from = heads, 0 // the journal ends here; 0 follows the greatest possible leaf number
 			heads = nil
 		}
 		for {
@@ -103,10 +103,10 @@ type journalCheck struct {
 	*verification
 	tree    approvers.Tree
 	matched int  // records that the journal names, each once
-	broken  bool // a head was not made over the journal: nor are those after it
+	broken  bool // a head does not match the journal; later mismatches are not reported
 	good    uint64
 	pruned  map[string]*prunedChain
-	lost    map[recordAt]approvers.Sum // the damaged records that the journal names, as it has them
+	lost    map[recordAt]approvers.Sum // the journal's hashes of damaged records
 }
 
 func (j *journalCheck) take(p journalRange) {
@@ -162,12 +162,12 @@ func (j *journalCheck) entry(e approvers.JournalEntry, at lookup) {
 // prunedChain is the progress through the journal entries of a chain that was pruned, possibly several times under the
 // same name.
 type prunedChain struct {
-	nth  int    // which of its prunings it is at
-	seen uint64 // records of that one
+	nth  int    // index of the current pruning
+	seen uint64 // entries of that pruning so far
 }
 
-// prunedOnce reports whether an entry belongs to a chain that was pruned later, according to the record of the pruning.
-// A damaged record in its place does not tell.
+// prunedOnce reports whether the entry belongs to a part of the chain that was pruned, according to the record of the
+// pruning. A damaged record at the same place is then of a later chain with the same name.
 func (j *journalCheck) prunedOnce(e approvers.JournalEntry) bool {
 	nth, seen := 0, uint64(0)
 	if c := j.pruned[e.Chain]; c != nil {

@@ -9,27 +9,27 @@ import (
 	"countersign/approvers"
 )
 
-// rowBatch is how many rows are verified at a time. They stay in the store's memory, so a batch costs little.
+// rowBatch is the number of rows that are verified together. They stay in the store's memory, so a batch costs little.
 const rowBatch = 1024
 
-// rows is a batch of rows that is verified apart from the others.
+// rows is a batch of rows that is verified separately.
 type rows struct {
-	before approvers.AuditRow // the record before them
+	before approvers.AuditRow // the record before the batch
 	rows   []approvers.AuditRow
 	done   chan struct{}
 
 	faults []error
 	notes  []rowNote
-	chains int // that begin here
+	chains int // chains that begin in the batch
 	counts struct{ records, payloads int }
 }
 
-// rowNote is a row that has to be judged with the rest of its chain.
+// rowNote is a row that must be judged together with the rest of its chain.
 type rowNote struct {
 	row     approvers.AuditRow
 	kind    approvers.AuditKind
 	missing bool
-	damaged bool // it is
+	damaged bool // the row is damaged
 	follows bool // the record before it is damaged
 }
 
@@ -108,7 +108,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key: it lies where no record can, and nothing follows it.
+// astray reports whether a damaged row has a damaged key. Such a row is at an impossible place, and the next row does
+// not continue it.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1
@@ -152,7 +153,7 @@ func (v *verification) take(b *rows, open *chainNotes) {
 	}
 }
 
-// gone notes which payloads or chains a record says were erased or pruned.
+// gone records which payloads or chains were erased or pruned according to a record.
 func (v *verification) gone(n rowNote, open *chainNotes) {
 	if n.kind != approvers.AuditErased && n.kind != approvers.AuditPruned {
 		return

@@ -60,7 +60,7 @@ func (v *verification) stored() error {
 	}
 }
 
-// storedOf compares what is stored of one chain with it. A chain that can't be read is a fault by itself.
+// storedOf compares the stored request and execution of one chain with it. A chain that can't be read is a fault.
 func (v *verification) storedOf(id string) error {
 	stored := false
 	_, err := v.r.Request(id)

@@ -2,9 +2,14 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
@@ -214,3 +219,152 @@ func inWords(why []string) string {
 	}
 	return line
 }
+
+// moves adds the buttons: the decisions, and below them the other actions. A copy for one person offers the actions
+// still open to that person. A card in a channel looks the same to everybody; a person without permission gets an
+// explanation on a click.
+func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
+	value := v.token(r.ID)
+	ask := button(ActAsk, "Ask…", value, slack.StyleDefault)
+	comment := button(ActComment, "Comment…", value, slack.StyleDefault)
+	handOn := button(ActHandOn, "Hand on…", value, slack.StyleDefault)
+	takeBack := button(ActTakeBack, "Take back…", value, slack.StyleDefault)
+	switch {
+	case r.State == approvers.Approved:
+		p.buttons("", takeBack)
+	case r.State != approvers.Pending:
+	case v.hadTheirSay(r):
+		p.Para(Say("☑️ You have agreed. Others are still needed."))
+		p.buttons("", comment, takeBack)
+	case len(r.Standing()) > 0 && !v.ownCopy():
+		v.choices(p, r, whole)
+		p.buttons("", append([]slack.BlockElement{ask, comment, handOn, takeBack}, v.reveal(r)...)...)
+	default:
+		v.choices(p, r, whole)
+		p.buttons("", append(v.andMore(r, whole, ask, comment, handOn), v.reveal(r)...)...)
+	}
+	if r.State == approvers.Pending {
+		p.Small(v.hint(r))
+	}
+}
+
+func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, "user:") }
+
+// hadTheirSay reports whether the owner of this copy has already approved. Each person counts once.
+func (v View) hadTheirSay(r approvers.Request) bool {
+	user, own := strings.CutPrefix(v.Message.To, "user:")
+	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
+}
+
+// choices adds the decision buttons of a card.
+func (v View) choices(p *BlockBuilder, r approvers.Request, whole bool) {
+	p.Para(v.wantsTyping(r))
+	p.buttons("", v.decisions(r, whole, slack.StylePrimary)...)
+}
+
+// decisions returns the decision buttons. A call that is not shown whole can't be approved here.
+func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []slack.BlockElement {
+	value := v.token(r.ID)
+	what := inFull(r.Preview, r.Tool, r.Args, r.Secrets)
+	_, risk := riskWords(r.Plan.Risk, r.Effect)
+	var row []slack.BlockElement
+	switch {
+	case whole && r.WantsTyping():
+		row = append(row, button(ActTyped, "Approve…", value, style))
+	case whole:
+		rest := "\n\n" + risk + "."
+		if doubt := twice(r); doubt != "" {
+			rest += "\n\n" + doubt
+		}
+		ask := confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
+		row = append(row, button(ActApprove, "Approve", value, style).WithConfirm(ask))
+	default:
+		row = append(row, button(ActArguments, "Open all arguments", value, style))
+	}
+	if whole && toolPreviewCut(r) {
+		row = append(row, button(ActArguments, "Open whole preview", value, slack.StyleDefault))
+	}
+	return append(row, button(ActReject, "Reject…", value, slack.StyleDanger), button(ActModify, "Modify…", value, slack.StyleDefault))
+}
+
+// hint explains what the button labels can't.
+func (v View) hint(r approvers.Request) string {
+	if v.hadTheirSay(r) {
+		return "Take back… ends the request for good, with a reason."
+	}
+	note := "Modify… changes the arguments before approving. Ask… writes to the requester's thread, Comment… only here."
+	if v.allowsMore(r) {
+		note += " Allow more… approves this and lets calls like it run without asking, for a while."
+	}
+	if !r.Plan.SelfOK {
+		note += " Those who asked for it can't decide."
+	}
+	return note
+}
+
+// cardQueue says how many requests wait behind the open cards of a place, and names the oldest.
+func (v View) cardQueue() Rendered {
+	p := new(BlockBuilder)
+	if v.CardQueue == nil {
+		p.Para(Say("Nobody waits in line here any more."))
+		d := Single(p)
+		d.Expired = true
+		return d
+	}
+	wait := "requests wait"
+	if v.CardQueue.Waiting == 1 {
+		wait = "request waits"
+	}
+	p.Para(Say("📚 ").Strong(fmt.Sprintf("%d more %s behind these.", v.CardQueue.Waiting, wait)).
+		Say(fmt.Sprintf(" %s here already; when one is decided, the next in line gets its card. The deadlines stay as they are.", openCards(v.CardQueue.Open))))
+	var oldest []*RichText
+	for _, r := range v.CardQueue.First {
+		oldest = append(oldest, v.isQueued(r))
+	}
+	if n := v.CardQueue.Waiting - len(oldest); n > 0 {
+		oldest = append(oldest, Say(fmt.Sprintf("… and %d more", n)))
+	}
+	p.Para(oldest...)
+	p.Small("They came faster than the policy lets cards be put before you, so approving one of them asks you to type one of its values.")
+	return Single(p)
+}
+
+func openCards(n int) string {
+	if n == 1 {
+		return "1 undecided card is"
+	}
+	return fmt.Sprintf("%d undecided cards are", n)
+}
+
+func (v View) isQueued(r approvers.Request) *RichText {
+	return Say("• ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText)).Say(", asked for by ").Person(r.Facts.Asker, r.Facts.AskerName).
+		Say("; expires ").At(r.ExpiresAt, DayTime)
+}
+
+// Mention is a person or user group that a card mentions.
+type Mention struct{ User, Group string }
+
+func (c Mention) in(p *RichText) {
+	if c.Group != "" {
+		p.group(c.Group)
+		return
+	}
+	p.Person(approvers.PersonID(c.User), "")
+}
+
+// MentioningRequest returns the request for which a card mentions people, if it waits. For a bundle it is the first
+// request that is decided there.
+func MentioningRequest(s workflow.ViewModel) (approvers.Request, bool) {
+	if s.Message.Kind == store.OutboxCard {
+		return *s.Request, s.Request.State == approvers.Pending
+	}
+	if s.Message.Kind == store.OutboxBundle {
+		if open := (View{ViewModel: s}).Undecided(); len(open) > 0 {
+			return open[0], true
+		}
+	}
+	return approvers.Request{}, false
+}
+
+// MaxMentions is the maximum number of mentions on a card. For a larger role the policy can name a user group.
+const MaxMentions = 8

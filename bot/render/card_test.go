@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -158,148 +157,13 @@ func renderedToken(t *testing.T, s workflow.ViewModel) string {
 	return ""
 }
 
-func TestSteps(t *testing.T) {
-	pending := bottest.Request(bottest.RefundArgs)
-	two := bottest.Request(bottest.RefundArgs)
-	two.Plan.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}, {Approver: "finance-director", Quorum: 1}}
-	two = bottest.ApprovedBy(two, "U0002", "Teo", "team-lead", 0)
-	two.ID, two.Joined = "req_2", []string{"finance-director"}
-	call := func(id string, outcome approvers.Outcome, result string) store.Call {
-		return store.Call{ID: id, Tool: "issue_refund", Args: bottest.RefundArgs, Preview: "Refund of $49.99 for order ORD-123", Outcome: outcome, Result: result, Step: 1}
+// A tool's own claims are shown on a card.
+func TestClaimsOnACard(t *testing.T) {
+	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
+	d, _, err := Draw(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Sends a letter.", claims: bottest.EveryClaim().Words()}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	over := func(r approvers.Request) *approvers.Request { return &r }
-	rejected := bottest.Closed(pending, approvers.Rejected, "U0002", "team-lead", "refunded already")
-	approved := bottest.Closed(pending, approvers.Consumed, "U0002", "team-lead", "")
-	changed := approved
-	changed.Edits = []approvers.Edit{{By: approvers.Who("T0001", "U0002"), Name: "Teo", Role: "team-lead"}}
-	state := func(s approvers.ExecutionState) *approvers.Execution { return &approvers.Execution{State: s} }
-	cards := []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"}}
-	notRun := approvers.NewResult(approvers.OutcomeError, "issue_refund", "it was not run: its definition on the server is not the one that was pinned", "").Text()
-	refused := approvers.NewResult(approvers.OutcomeError, "issue_refund", "amount: must be above 0", "").Text()
-
-	report := func(s approvers.ExecutionState) *approvers.Execution {
-		return &approvers.Execution{State: s, ReportedBy: approvers.Who("T0001", "U0005"), FinishedAt: bottest.Noon}
-	}
-	staged := bottest.Closed(bottest.ApprovedBy(bottest.ApprovedBy(two, "U0003", "Ingrid", "finance-director", 1), "U0004", "Kenji", "finance-director", 1), approvers.Consumed, "U0004", "finance-director", "")
-
-	many := make([]workflow.CallView, 40)
-	for i := range many {
-		many[i] = workflow.CallView{Call: store.Call{ID: fmt.Sprint("call_", i), Tool: "search_orders", Args: `{"query":"x"}`, Outcome: approvers.OutcomeExecuted}}
-	}
-	many[39] = workflow.CallView{Call: call("call_w", "", ""), Request: &pending}
-
-	for name, s := range map[string]struct {
-		text  string
-		calls []workflow.CallView
-	}{
-		"step_waiting": {"I'll ask for the **refund** now.", []workflow.CallView{
-			{Call: store.Call{ID: "c1", Tool: "search_orders", Args: `{"query":"ORD-123"}`, Outcome: approvers.OutcomeExecuted}, Execution: state(approvers.ExecutionSucceeded)},
-			{Call: call("c2", "", ""), Request: &pending, Cards: cards},
-			{Call: call("c3", "", ""), Request: &two},
-			{Call: store.Call{ID: "c4", Tool: "lookup", Args: `{}`}, Execution: state(approvers.ExecutionExecuting)},
-			{Call: store.Call{ID: "c5", Tool: "lookup", Args: `{}`}, Execution: state(approvers.ExecutionNone)},
-		}},
-		"step_over": {"", []workflow.CallView{
-			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(approved), Execution: state(approvers.ExecutionSucceeded)},
-			{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: over(changed), Execution: state(approvers.ExecutionSucceeded)},
-			{Call: call("c3", approvers.OutcomeRejected, "{}"), Request: over(rejected)},
-			{Call: call("c4", approvers.OutcomeExpired, "{}"), Request: over(bottest.Closed(pending, approvers.Expired, "", "", "nobody decided in time"))},
-			{Call: call("c5", approvers.OutcomeWithdrawn, "{}"), Request: over(bottest.Closed(pending, approvers.Withdrawn, "U0100", "", ""))},
-			{Call: call("c6", approvers.OutcomeError, refused)},
-			{Call: call("c7", approvers.OutcomeUnknown, "{}"), Request: over(approved), Execution: state(approvers.ExecutionUnknown)},
-			{Call: call("c8", "", ""), Request: over(approved), Execution: state(approvers.ExecutionUnknown)},
-			{Call: call("c9", approvers.OutcomeRefused, "{}"), Request: over(bottest.Closed(pending, approvers.Refused, "", "", "no approver may"))},
-			{Call: call("c10", "", ""), Request: over(bottest.Closed(pending, approvers.Approved, "U0002", "team-lead", ""))},
-		}},
-		"step_reported": {"", []workflow.CallView{
-			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(staged), Execution: report(approvers.ExecutionSucceeded)},
-			{Call: call("c2", approvers.OutcomeError, "{}"), Execution: report(approvers.ExecutionFailed)},
-			{Call: call("c3", approvers.OutcomeUnknown, "{}"), Request: over(approved), Execution: report(approvers.ExecutionSucceeded)},
-		}},
-		"step_unrun": {"", []workflow.CallView{{Call: call("c1", approvers.OutcomeError, notRun), Request: over(approved), Execution: &approvers.Execution{State: approvers.ExecutionFailed, Unrun: true}}}},
-		"step_many":  {"", many},
-	} {
-		t.Run(name, func(t *testing.T) {
-			vm := bottest.ViewModel(pending)
-			vm.Message.Kind, vm.Message.Ref, vm.Message.Step = store.OutboxStep, "turn_1", 1
-			vm.Request, vm.Execution, vm.Call = nil, nil, nil
-			for i := range s.calls {
-				s.calls[i].Call.Index = i
-			}
-			vm.Text, vm.Calls = s.text, s.calls
-			bottest.Golden(t, name, drawn(t, vm).Messages[0])
-		})
-	}
-}
-
-func TestTurnSurfaces(t *testing.T) {
-	pending := bottest.Request(bottest.RefundArgs)
-	base := bottest.ViewModel(pending)
-	base.Message.Ref = "turn_1"
-	problem, queued, unknown, reported := base, base, base, base
-
-	problem.Message.Kind = store.OutboxProblem
-	problem.Turn = approvers.Turn{ID: "turn_1", State: approvers.TurnStopped, Problem: "The model could not be reached for five minutes.", CanRetry: true}
-	again := problem
-	again.Turn.State = approvers.TurnThinking
-
-	queued.Message.Kind = store.OutboxQueued
-	queued.Queued = []store.Message{{Text: "never mind"}}
-	queued.Calls = []workflow.CallView{{Call: store.Call{Tool: "issue_refund", Preview: pending.Preview}, Request: &pending}}
-	taken := queued
-	taken.Queued, taken.Turn.State = nil, approvers.TurnThinking
-
-	reworded := queued
-	reworded.Message.Kind = store.OutboxMessageEdit
-	reworded.MessageEdit = &store.Message{Author: pending.Facts.Asker, AuthorName: "Sam", MessageEdit: &approvers.MessageEdit{At: bottest.Noon, Edit: "1772452900.000100", Text: "refund ORD-124"}}
-	deleted := reworded
-	deleted.MessageEdit = &store.Message{Author: pending.Facts.Asker, AuthorName: "Sam", MessageEdit: &approvers.MessageEdit{At: bottest.Noon, Deleted: true}}
-
-	e := *base.Execution
-	e.State, e.StartedAt = approvers.ExecutionUnknown, bottest.Noon
-	unknown.Message.Kind, unknown.Message.Ref, unknown.Execution = store.OutboxUnknown, e.ID, &e
-	settled := e
-	settled.State, settled.ReportedBy, settled.FinishedAt, settled.Result = approvers.ExecutionSucceeded, approvers.Who("T0001", "U0002"), bottest.Noon.Add(time.Hour), "RF-9"
-	reported.Message.Kind, reported.Execution = store.OutboxUnknown, &settled
-
-	for name, s := range map[string]workflow.ViewModel{
-		"problem": problem, "problem_again": again, "queued": queued, "queued_taken": taken, "unknown": unknown, "unknown_reported": reported,
-		"reworded": reworded, "reworded_deleted": deleted,
-	} {
-		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })
-	}
-}
-
-func TestAnswers(t *testing.T) {
-	base := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
-	base.Message.Kind, base.Message.Ref = store.OutboxAnswer, "turn_1"
-	for name, text := range map[string]string{
-		"answer_markdown": "# Refunds\nThe refund of **$49.99** for `ORD-123` was *rejected* by Team Lead.\n\n" +
-			"1. Ask again\n2. Offer a ~~voucher~~ replacement\n   - red\n   - blue\n3. Wait\n\n> quoted\n> words\n\n```go\nx := 1\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nSee [the policy](https://example.com/p) or https://example.com/q.\n---\nBye",
-		"answer_hostile": "<!channel> <@U0003> [click](javascript:alert(1)) [bank](https://evil.example/) @here \u202etxt.exe &lt;!here&gt; ![x](https://evil.example/pixel.png)",
-		"answer_empty":   "  \n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := base
-			s.Text = text
-			bottest.Golden(t, name, drawn(t, s).Messages[0])
-		})
-	}
-}
-
-// An answer begins with the steps that had no message of their own: the calls, who allowed them, and their outcomes.
-func TestAnswerWithSteps(t *testing.T) {
-	approved := bottest.ApprovedBy(bottest.Request(bottest.RefundArgs), "U0002", "Teo", "team-lead", 0)
-	approved.State, approved.ClosedBy, approved.ClosedName, approved.ClosedRole, approved.ClosedAt = approvers.Consumed, approvers.Who("T0001", "U0002"), "Teo", "team-lead", bottest.Noon
-	s := bottest.ViewModel(approved)
-	s.Message.Kind, s.Message.Ref, s.Message.Step, s.Message.Steps = store.OutboxAnswer, "turn_1", 3, []int{1, 2}
-	call := func(id string, outcome approvers.Outcome, result string) store.Call {
-		return store.Call{ID: id, Tool: "issue_refund", Preview: approved.Preview, Args: bottest.RefundArgs, Outcome: outcome, Result: result}
-	}
-	s.Text = "I have *refunded* it."
-	s.Steps = []workflow.StepSight{
-		{Step: 1, Calls: []workflow.CallView{{Call: call("c1", approvers.OutcomeError, `{"status":"error","reason":"no such order"}`), Execution: &approvers.Execution{State: approvers.ExecutionFailed}}}},
-		{Step: 2, Text: "Let me try it once more.", Calls: []workflow.CallView{{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: &approved, Execution: &approvers.Execution{State: approvers.ExecutionSucceeded}}}},
-	}
-	bottest.Golden(t, "answer_steps", drawn(t, s).Messages[0])
+	withinLimits(t, d.Messages[0])
+	bottest.Golden(t, "card_claims", d.Messages[0])
 }

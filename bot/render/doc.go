@@ -10,9 +10,11 @@
 //     invisible characters made visible. Nothing is cut without saying so.
 //   - Messages and views stay within Slack's limits at any input (limits.go).
 //   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.
-//   - A button's value and a form's metadata name what was shown and grant nothing (button_token.go, modal.go).
+//   - A button's value and a form's metadata name what was shown and grant nothing (click.go, modal.go).
 //
-// Where to look: render.go has the list of outbox messages and the function for each. card*.go, bundle.go, step*.go and
-// the files named after a message draw messages; home.go draws Home tabs; form_*.go make forms and read them back;
-// blocks.go, rich_text.go and markdown*.go are the drawing tools; denied.go has the words for each refusal.
+// Where to look: render.go has the list of outbox messages and the function for each. A file is named after its subject
+// (card, bundle, step, answer, grant, home, …), and has its messages, its buttons and its forms; form_arguments.go,
+// form_modify.go and form_people.go have the forms of an approval card, and form_fields.go turns a JSON schema into
+// fields. blocks.go and rich_text.go are the drawing tools, and package markdown reads what a model wrote. denied.go has
+// the words for each refusal.
 package render

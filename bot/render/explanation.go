@@ -98,3 +98,148 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 		p.Para(lines...)
 	}
 }
+
+// Timeline describes a request's history from its audit records, oldest first. Repeated deliveries to Slack are
+// mentioned once. The facts of records contain no secrets or reasons.
+func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
+	shown := false
+	for _, a := range records {
+		if a.Kind == approvers.AuditShown && a.Facts["to"] != "" && a.Actor == "" {
+			if shown {
+				continue
+			}
+			shown = true
+		}
+		line := v.event(a)
+		if line.empty() {
+			continue
+		}
+		lines = append(lines, new(RichText).At(a.At, DayTime).Say(" · ").also(line))
+	}
+	return lines
+}
+
+// event describes one record in words. It is empty if the record is of no interest to people.
+func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
+	f := a.Facts
+	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }
+	switch a.Kind {
+	case approvers.AuditProposed:
+		return Say("The agent asked for it.")
+	case approvers.AuditShown:
+		switch f["surface"] {
+		case "view":
+			return by("read all of its arguments.")
+		case ActReveal:
+			return by("was shown the masked values.")
+		}
+		if a.Actor != "" {
+			return new(RichText) // the decision covers it
+		}
+		return Say("Put before those who decide.")
+	case approvers.AuditDenied:
+		return by("tried to " + tried(f["kind"]) + " and may not.")
+	case approvers.AuditDecided:
+		return by(did[approvers.DecisionKind(f["kind"])] + v.inRole(f["role"]) + ".")
+	case approvers.AuditAdvanced:
+		return Say("It went on, with " + f["risk"] + " risk.")
+	case approvers.AuditApproved:
+		return Say("All who were needed have agreed.")
+	case approvers.AuditReplanned:
+		return Say("The policy became stricter while it waited.")
+	case approvers.AuditReopened:
+		return Say("The policy became stricter, so it waits again.")
+	case approvers.AuditEscalated:
+		if f["again"] != "" {
+			return Say("Nobody had decided: everybody was told once more.")
+		}
+		return Say("Nobody had decided: " + v.title(f["role"]) + " was told, and may decide too.")
+	case approvers.AuditReminded:
+		return Say("Those who had not decided were reminded.")
+	case approvers.AuditPreviewed:
+		return new(RichText).Code(Name(f["by"])).Say(previewedWords[f["state"]])
+	case approvers.AuditMessageEdited:
+		return Say("The words that it was asked for in were edited or deleted.")
+	case approvers.AuditInvited:
+		return new(RichText).Person(approvers.PersonID(f["person"]), "").Say(" was asked too" + v.inRole(f["role"]) + ".")
+	case approvers.AuditRemarked:
+		return by("left " + remarkWords[f["kind"]] + ".")
+	case approvers.AuditGranted:
+		return Say("A permission for calls like it was " + f["what"] + ".")
+	case approvers.AuditClosed:
+		return new(RichText).Strong(closedWords(approvers.State(f["state"]))).also(ender(a.Actor)).Say(".")
+	case approvers.AuditExecuting:
+		return Say("It was started.")
+	case approvers.AuditExecuted:
+		return Say("It ran: " + f["state"] + ".")
+	case approvers.AuditUnknown:
+		return Say("It was started, and nobody knows how it ended. People are asked.")
+	case approvers.AuditReported:
+		return by("said what became of it.")
+	case approvers.AuditReturned:
+		return Say("The agent was told.")
+	case approvers.AuditErased:
+		return Say("What was written about it was erased.")
+	}
+	return new(RichText)
+}
+
+// did describes kinds of decisions.
+var did = map[approvers.DecisionKind]string{approvers.Approve: "approved it", approvers.Reject: "was against it", approvers.Modify: "changed its arguments"}
+
+// tried describes an action that was denied.
+func tried(kind string) string {
+	if words := map[string]string{"approve": "approve it", "reject": "reject it", "modify": "change it", "withdraw": "withdraw it"}[kind]; words != "" {
+		return words
+	}
+	return "do something with it"
+}
+
+var remarkWords = map[string]string{"question": "a question", "answer": "an answer", "comment": "a comment"}
+
+// closedWords says how a request ended.
+func closedWords(s approvers.State) string {
+	words := map[approvers.State]string{
+		approvers.Rejected: "Rejected", approvers.Expired: "Expired", approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back",
+		approvers.Voided: "Voided", approvers.Refused: "Refused by the policy",
+	}[s]
+	if words == "" {
+		return "Ended"
+	}
+	return words
+}
+
+func ender(who approvers.PersonID) *RichText {
+	if who == "" {
+		return new(RichText)
+	}
+	return Say(" by ").Person(who, "")
+}
+
+func (v View) inRole(role string) string {
+	if role == "" {
+		return ""
+	}
+	return " as " + v.title(role)
+}
+
+// maxHappened is the number of history lines on a page. Older lines are counted.
+const maxHappened = 15
+
+// Newest returns a page of lines, with the newest on the first page. It says how many lines came before.
+func Newest(lines []*RichText, page int) (kept []*RichText, pages int) {
+	pages = max(1, (len(lines)+maxHappened-1)/maxHappened)
+	page = min(max(0, page), pages-1)
+	end := len(lines) - page*maxHappened
+	begin := max(0, end-maxHappened)
+	kept = lines[begin:end]
+	if begin > 0 {
+		kept = append([]*RichText{Say(fmt.Sprintf("… %s before that.", Plural(begin, "line")))}, kept...)
+	}
+	return kept, pages
+}
+
+// previewedWords describes the states of a tool preview.
+var previewedWords = map[string]string{
+	"asked": " was asked, by a dry run, what it would do.", "made": " said what it would do.", "failed": " was asked what it would do, and there was no answer.",
+}

@@ -1,13 +1,18 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
@@ -165,3 +170,208 @@ func (f field) menu() slack.BlockElement {
 
 // Width returns the number of characters in s.
 func Width(s string) int { return utf8.RuneCountInString(s) }
+
+// EditArgs makes new arguments from a submitted form. Unchanged arguments keep their stored bytes. faults maps blocks
+// to errors; if there are any, args is nil.
+func EditArgs(r approvers.Request, tool workflow.Tool, v answers) (args []byte, faults map[string]string) {
+	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
+	faults = map[string]string{}
+	if fields == nil {
+		args = editWhole(r.Args, v, faults)
+	} else {
+		args = editFields(fields, r.Args, v, faults)
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	if approvers.EqualArgs(args, r.Args) {
+		faults[firstBlock(fields)] = "Nothing was changed. Change a value, or close this and use Approve."
+		return nil, faults
+	}
+	_, err := approvers.StrictArgs(args, false)
+	if err == nil && tool.Check != nil {
+		err = tool.Check(args)
+	}
+	if err != nil {
+		place(faults, fields, err)
+		return nil, faults
+	}
+	return args, nil
+}
+
+func firstBlock(fields []field) string {
+	for _, f := range fields {
+		if !f.stays() {
+			return f.blockID()
+		}
+	}
+	return FieldRaw
+}
+
+// editWhole reads the arguments as one JSON text.
+func editWhole(stored []byte, v answers, faults map[string]string) []byte {
+	text, there := v(FieldRaw)
+	if !there || sameText(text, escapedJSON(stored)) {
+		return stored
+	}
+	text = strings.TrimSpace(text)
+	if err := validJSON(text); err != nil {
+		faults[FieldRaw] = "This is not valid JSON: " + err.Error()
+	}
+	return []byte(text)
+}
+
+// editFields splices the changed arguments into the stored bytes.
+func editFields(fields []field, stored []byte, v answers, faults map[string]string) []byte {
+	change := map[string][]byte{}
+	var added []string
+	for _, f := range fields {
+		text, there := v(f.blockID())
+		if !there || f.unchanged(text) {
+			continue
+		}
+		value, fault := f.value(text)
+		if fault != "" {
+			faults[f.blockID()] = fault
+			continue
+		}
+		if value == nil && !f.present {
+			continue
+		}
+		change[f.name] = value
+		if !f.present {
+			added = append(added, f.name)
+		}
+	}
+	return splice(stored, change, added)
+}
+
+// answers returns the text entered in a block of a form, and whether the form has such a block.
+type answers func(block string) (text string, present bool)
+
+func (a answers) text(block string) string {
+	text, _ := a(block)
+	return text
+}
+
+// sameText compares texts as Slack's inputs return them: line endings may differ.
+func sameText(a, b string) bool {
+	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
+}
+
+// stays reports whether the form does not change the argument.
+func (f field) stays() bool { return f.kind == fieldLocked || f.kind == fieldMasked }
+
+func (f field) unchanged(text string) bool {
+	if f.stays() || sameText(text, f.initial) {
+		return true
+	}
+	if f.kind == fieldNumber || f.kind == fieldInteger {
+		a, ok := new(big.Rat).SetString(strings.TrimSpace(text))
+		b, ok2 := new(big.Rat).SetString(f.initial)
+		return ok && ok2 && a.Cmp(b) == 0
+	}
+	return false
+}
+
+// value returns the entered text as JSON. A nil value removes the argument.
+func (f field) value(text string) (value []byte, fault string) {
+	if text == "" {
+		switch {
+		case !f.required:
+			return nil, ""
+		case f.kind == fieldText || f.kind == fieldLong:
+			return []byte(`""`), ""
+		}
+		return nil, "This is needed."
+	}
+	switch f.kind {
+	case fieldNumber, fieldInteger:
+		text = strings.TrimSpace(text)
+		if !plainNumber.MatchString(text) || f.kind == fieldInteger && strings.Contains(text, ".") {
+			if f.kind == fieldInteger {
+				return nil, "Write a whole number, for example 3."
+			}
+			return nil, "Write a number with a point, for example 49.99."
+		}
+		return []byte(text), ""
+	case fieldBool:
+		if text != "true" && text != "false" {
+			return nil, "Choose Yes or No."
+		}
+		return []byte(text), ""
+	case fieldChoice:
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 0 || i >= len(f.choices) {
+			return nil, "Choose one of the values."
+		}
+		return bytes.Clone(f.choices[i]), ""
+	case fieldMany:
+		return f.several(text)
+	case fieldMoment:
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, "Choose a day and a time."
+		}
+		return mustQuote(time.Unix(seconds, 0).UTC().Format(time.RFC3339)), ""
+	case fieldJSON:
+		text = strings.TrimSpace(text)
+		if err := validJSON(text); err != nil {
+			return nil, "This is not valid JSON (write text in \"quotes\"): " + err.Error()
+		}
+		return []byte(text), ""
+	}
+	return mustQuote(text), ""
+}
+
+// several returns the selected options of a multi-select menu as JSON.
+func (f field) several(text string) (value []byte, fault string) {
+	value = []byte{'['}
+	for n := range strings.SplitSeq(text, ",") {
+		i, err := strconv.Atoi(n)
+		if err != nil || i < 0 || i >= len(f.choices) {
+			return nil, "Choose some of the values."
+		}
+		if len(value) > 1 {
+			value = append(value, ',')
+		}
+		value = append(value, f.choices[i]...)
+	}
+	return append(value, ']'), ""
+}
+
+func validJSON(text string) error {
+	dec := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true))
+	if _, err := dec.ReadValue(); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
+	}
+	if dec.PeekKind() != 0 || len(bytes.TrimSpace(dec.UnreadBuffer())) > 0 {
+		return errors.New("there is more after the value")
+	}
+	return nil
+}
+
+// place assigns the schema's errors to the fields that they name. Example: "amount: must be ≥ 0.01; reason: is
+// missing".
+func place(faults map[string]string, fields []field, err error) {
+	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
+	for part := range strings.SplitSeq(text, "; ") {
+		block, words := firstBlock(fields), part
+		if path, rest, ok := strings.Cut(part, ": "); ok {
+			name := path
+			if i := strings.IndexAny(path, "[./"); i > 0 {
+				name = path[:i]
+			}
+			for _, candidate := range []string{path, name, strings.TrimPrefix(path, "/")} {
+				if i := slices.IndexFunc(fields, func(f field) bool { return f.name == candidate && !f.stays() }); i >= 0 {
+					block, words = fields[i].blockID(), rest
+					break
+				}
+			}
+		}
+		if faults[block] != "" {
+			words = faults[block] + "; " + words
+		}
+		faults[block] = Clip(Visible(words), MaxErrorText)
+	}
+}

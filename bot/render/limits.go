@@ -39,8 +39,6 @@ const (
 	maxElicited         = 1200    // a tool's question to a person during its run
 	maxCallText         = 200     // what one of several calls would do, or why it failed
 	maxCallAsk          = 150     // the same in its confirmation dialog
-	maxBlockText        = 3000    // text in one block of an answer
-	MaxPartText         = 9000    // text in one message of an answer; longer answers take several messages
 	maxPageText         = 9000    // arguments on one page of the modal
 	maxFormFields       = 40      // a call with more arguments is edited as JSON
 	maxFormBytes        = 200_000 // all fields together; fields beyond it are locked

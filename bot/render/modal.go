@@ -1,13 +1,17 @@
 package render
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"countersign/approvers"
 	"countersign/bot/slackapi"
-
-	"github.com/slack-go/slack"
 )
 
 // FormTitles maps actions to the titles of the modals that they open.
@@ -80,4 +84,54 @@ func ParseFormToken(s string) (FormToken, error) {
 		return FormToken{}, ErrButtonToken
 	}
 	return FormToken{ButtonToken: m, Execution: parts[4], Page: page}, nil
+}
+
+func submittable(v slack.ModalViewRequest, callback, submit string, f FormToken) slack.ModalViewRequest {
+	v.CallbackID, v.PrivateMetadata, v.Submit, v.Close = callback, f.String(), plainText(short(submit, slackapi.MaxModalTitle)), plainText("Cancel")
+	return v
+}
+
+func textInput(id, label, hint, initial string, multiline, optional bool) *slack.InputBlock {
+	in := slack.NewPlainTextInputBlockElement(nil, id).WithMultiline(multiline).WithInitialValue(initial).WithMaxLength(slackapi.MaxInput)
+	return inputBlock(id, label, hint, in, optional)
+}
+
+func inputBlock(id, label, hint string, in slack.BlockElement, optional bool) *slack.InputBlock {
+	var below *slack.TextBlockObject
+	if hint != "" {
+		below = plainText(Clip(hint, maxQuote))
+	}
+	return slack.NewInputBlock(id, plainText(Clip(label, maxQuote)), below, in).WithOptional(optional)
+}
+
+// maxFaults is the maximum size in bytes of the form errors in an acknowledgement. On a socket Slack silently drops
+// acknowledgements of 20 KB or more.
+const maxFaults = 16 << 10
+
+// FitFormErrors returns as many form errors as fit in one acknowledgement. The last one says how many are missing;
+// those appear when the form is submitted again.
+func FitFormErrors(faults map[string]string) map[string]string {
+	out := map[string]string{}
+	size := 0
+	for i, block := range slices.Sorted(maps.Keys(faults)) {
+		text := Clip(faults[block], MaxErrorText)
+		left := len(faults) - i - 1
+		size += bytesOf(block) + bytesOf(text) + 2
+		if last := size+MaxErrorText*4 > maxFaults; last && left > 0 {
+			text = Clip(text, MaxErrorText/2) + fmt.Sprintf(" (More is to be mended: %s.)", Plural(left, "further field"))
+			out[block] = text
+			return out
+		}
+		out[block] = text
+	}
+	return out
+}
+
+// bytesOf returns the length of a string as JSON.
+func bytesOf(s string) int {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return maxFaults
+	}
+	return len(raw)
 }

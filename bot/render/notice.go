@@ -1,10 +1,15 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/render/markdown"
 	"countersign/store"
 )
 
@@ -178,4 +183,145 @@ func stageOf(r approvers.Request, user string) int {
 		}
 	}
 	return -1
+}
+
+// problem says that a turn has stopped, with a button to try again.
+func (v View) problem() *BlockBuilder {
+	p := new(BlockBuilder)
+	if v.Turn.State != approvers.TurnStopped {
+		p.Para(Say("🔁 Somebody asked to try again; the agent went on."))
+		return p
+	}
+	p.say(markdown.Parse(v.Message.DraftText), maxSaidText, markdown.MaxBlocks-5) // the part of the answer that people have already seen
+	text := Clip(Visible(v.Turn.Problem), MaxSentence)
+	if text == "" {
+		text = "The agent could not go on."
+	}
+	p.Para(Say("⚠️ ").Strong(text))
+	if v.Turn.CanRetry {
+		p.buttons("", button(ActTryAgain, "Try again", v.token(v.Turn.ID), slack.StylePrimary))
+	}
+	return p
+}
+
+// queued tells people why their messages wait, and how to continue without waiting.
+func (v View) queued() Rendered {
+	p := new(BlockBuilder)
+	n := len(v.Queued)
+	if v.Turn.State != approvers.TurnWaiting {
+		p.Para(new(RichText).soft("The message that waited here was taken up."))
+		return Single(p)
+	}
+	if n == 0 {
+		p.Para(new(RichText).soft("Nothing waits here any more."))
+		d := Single(p)
+		d.Expired = true
+		return d
+	}
+	line := Say("📥 ")
+	if n == 1 {
+		line.Strong("1 message waits")
+	} else {
+		line.Strong(fmt.Sprintf("%d messages wait", n))
+	}
+	line.Say(" until this is settled: ")
+	open := 0
+	for _, c := range v.Calls {
+		if c.Call.Outcome != "" {
+			continue
+		}
+		if open > 0 {
+			line.Say("; ")
+		}
+		if open++; open > 3 {
+			line.Say("and more")
+			break
+		}
+		line.Say(Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText))
+		if waits(c) {
+			line.Say(" (for " + v.stageTitle(c.Request.CurrentStage()) + ")")
+		}
+	}
+	p.Para(line.Say("."), v.paused())
+	again := confirm("Go on without it?", "Everything that still waits for a decision here is taken back and will not run. The agent then reads the new messages.", "Withdraw and go on", "Keep waiting", slack.StyleDanger)
+	p.buttons("", button(ActWithdrawAll, "Withdraw and go on with this", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(again))
+	return Single(p)
+}
+
+// reminder tells a person that a request still waits for them, or that it no longer does. It has no decision buttons.
+func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
+	about := Clip(whatHappens(r.Preview, r.Tool), MaxNote)
+	had := func(d approvers.Decision) bool { return d.By.User() == user && !d.Fallen && d.Digest == r.Digest }
+	var line *RichText
+	switch {
+	case r.State != approvers.Pending:
+		line = Say(endSign[r.State] + " ").Strong(about).Say(": ").also(v.ending(r))
+	case slices.ContainsFunc(r.Decisions, had):
+		line = Say("☑️ You have decided: ").Strong(about).Say(". Others are still needed.")
+	case v.Message.CreatedAt.Before(r.StageAt):
+		line = Say("☑️ This went on to the next stage: ").Strong(about).Say(". It waits for " + v.waitsFor(r) + " now.")
+	default:
+		p.Para(Say("⏰ ").Strong("Still waits for you: " + about))
+		line = Say("Asked by ").Person(r.Facts.Asker, r.Facts.AskerName).Say("; waits since ").At(began(r), DayTime).Say(" for " + v.waitsFor(r) + ".")
+		defer func() { p.Para(v.otherwise(r)...) }()
+	}
+	if card := v.cardFor(user); card != "" {
+		line.Say(" ").link(card, "See the card")
+	}
+	p.Para(line)
+}
+
+// began returns the start of the current stage. Older records have no such time; for them it is the request's creation
+// time.
+func began(r approvers.Request) time.Time {
+	if r.StageAt.IsZero() {
+		return r.CreatedAt
+	}
+	return r.StageAt
+}
+
+// broken tells the people who would have been asked, and their leads, that an operator allowed a call in their place,
+// and why.
+func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
+	i := v.Message.Step - 1
+	if i < 0 || i >= len(r.Decisions) {
+		return
+	}
+	d := r.Decisions[i]
+	p.Para(Say("🚨 ").Strong("Approved at the command line, in place of its approvers (break glass): ").Say(what(r)).Say(". ").
+		Person(d.By, d.Name).Say(" did it, ").At(d.At, DayTime).Say("."))
+	p.Para(Say("Reason: ").soft(Clip(OneLine(d.Reason), maxReason)))
+	p.Para(v.passedOver(r, d))
+	line := Say("▶️ ")
+	switch r.State {
+	case approvers.Approved:
+		line.Say("It has not run yet. Whoever may decide its last stage can take it back on the card.")
+	case approvers.Consumed:
+		line.Say("It was started.")
+	default:
+		line = Say(endSign[r.State] + " ").also(v.ending(r))
+	}
+	if card := v.cardFor(user); card != "" {
+		line.Say(" ").link(card, "See the card")
+	}
+	p.Para(line)
+}
+
+// passedOver names the stages that the operator skipped.
+func (v View) passedOver(r approvers.Request, d approvers.Decision) *RichText {
+	line := Say("👥 Passed over: ")
+	left := r.Plan.Stages[min(d.Stage, len(r.Plan.Stages)):]
+	for i, st := range left {
+		switch {
+		case i == maxStagesTold:
+			return line.Say(", and " + Plural(len(left)-i, "more stage") + ".")
+		case i > 0:
+			line.Say(", then ")
+		}
+		if st.Quorum > 1 {
+			line.Say(fmt.Sprintf("%d × ", st.Quorum))
+		}
+		line.Strong(v.stageTitle(st))
+	}
+	return line.Say(".")
 }

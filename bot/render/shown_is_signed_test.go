@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/markdown"
 	"countersign/internal/testkit"
 )
 
@@ -171,7 +172,7 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 			return whole, "what is cut can be approved from the card"
 		}
 	}
-	pages := pagesOf(text, maxPageText)
+	pages := markdown.Pages(text, maxPageText)
 	if strings.Join(pages, "") != text {
 		return whole, "the pages are not the text"
 	}

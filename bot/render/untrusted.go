@@ -2,8 +2,12 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"countersign/internal/visible"
 )
@@ -67,3 +71,121 @@ func Escape(s string) string {
 }
 
 var mrkdwnEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// findings describes what in a text could mislead its reader, in sentences. It is empty if nothing was found.
+func findings(s string) []string {
+	var out []string
+	_, did := visible.Counted(s)
+	out = counted(out, did.Unseen, "character that can't be seen is", "characters that can't be seen are", "⟨…⟩")
+	out = counted(out, did.Runs, "long run of spaces is", "long runs of spaces are", "⟨… spaces⟩")
+	out = counted(out, did.Brackets, "bracket of the text itself is", "brackets of the text itself are", "⟨U+27E8⟩ or ⟨U+27E9⟩")
+	out = counted(out, did.Piled, "accent piled on others is", "accents piled on others are", "⟨…⟩")
+	if words := mixedWords(s); len(words) > 0 {
+		out = append(out, "Letters that can look like others: "+strings.Join(words, ", ")+".")
+	}
+	return out
+}
+
+func counted(out []string, n int, one, more, how string) []string {
+	if n == 1 {
+		return append(out, "1 "+one+" shown as "+how+".")
+	}
+	if n > 1 {
+		return append(out, fmt.Sprintf("%d %s shown as %s.", n, more, how))
+	}
+	return out
+}
+
+// countHidden counts the characters that Visible escapes.
+func countHidden(s string) int {
+	_, did := visible.Counted(s)
+	return did.Unseen + did.Runs + did.Brackets + did.Piled
+}
+
+// lookalikes are alphabets with letters that are easily confused with each other.
+var lookalikes = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic}
+
+// mixedWords returns at most five words, addresses and links that mix lookalike alphabets or use styled letters.
+func mixedWords(s string) []string {
+	var out []string
+	alike := disguised(s)
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"',;()[]{}`, r) }) {
+		if !mixed(word) && !alike(word) {
+			continue
+		}
+		word = "“" + short(Visible(word), 40) + "”"
+		if slices.Contains(out, word) {
+			continue
+		}
+		if len(out) == 5 {
+			return append(out, "and more")
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
+// twins are letters of other alphabets that look like Latin ones.
+const twins = "аеорсухѕіјһԁԛԝӏАВЕКМНОРСТХУІЅЈԌԚԜ" + "οραικνυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
+
+// disguised returns a test for words of another alphabet that look Latin, such as раураӏ. If a text has more words with
+// unmistakable letters of that alphabet than Latin words, it is written in that language, and such words may be
+// ordinary.
+func disguised(s string) func(word string) bool {
+	own := func(r rune) bool {
+		return (unicode.Is(unicode.Cyrillic, r) || unicode.Is(unicode.Greek, r)) && !strings.ContainsRune(twins, r)
+	}
+	theirs, latin := 0, 0
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch {
+		case strings.ContainsFunc(word, own):
+			theirs++
+		case strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) }):
+			latin++
+		}
+	}
+	if theirs > latin {
+		return func(string) bool { return false }
+	}
+	return func(word string) bool {
+		n := 0
+		for _, r := range word {
+			if strings.ContainsRune(twins, r) {
+				n++
+			} else if unicode.IsLetter(r) {
+				return false
+			}
+		}
+		return n >= 2
+	}
+}
+
+// styled reports whether a character is a variant of a common one, such as 𝐚, ａ, ⅼ, Ⓐ or the dot ․.
+func styled(r rune) bool {
+	if r < utf8.RuneSelf || r == 'ª' || r == 'º' { // Spanish and Portuguese use them
+		return false
+	}
+	plain := norm.NFKC.String(string(r))
+	return len(plain) == 1 && plain != string(r) && (unicode.IsLetter(rune(plain[0])) || strings.Contains("./:@-_", plain))
+}
+
+func mixed(word string) bool {
+	if utf8.RuneCountInString(word) == len(word) {
+		return false // ASCII only
+	}
+	found := -1
+	for _, r := range word {
+		if styled(r) {
+			return true
+		}
+		i := slices.IndexFunc(lookalikes, func(t *unicode.RangeTable) bool { return unicode.Is(t, r) })
+		if i < 0 {
+			continue
+		}
+		if found >= 0 && found != i {
+			return true
+		}
+		found = i
+	}
+	return false
+}

@@ -7,12 +7,11 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
-	"countersign/config"
 )
 
 // announce prints the first steps for a new user, and opens the page.
@@ -27,12 +26,12 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
-	if call := suggestion(s.tools, s.policies.active.Load()); call != "" {
+	if call := suggestion(s.tools, s.tools.Policy()); call != "" {
 		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen become one of those who are asked, and decide. Ctrl-C ends the demo.\n", call)
 	} else {
 		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
 	}
-	if names := s.tools.outside(); len(names) > 0 {
+	if names := s.tools.PolicyServers(); len(names) > 0 {
 		fmt.Fprintf(out, "\nThe policy's servers are there too: %s. Write \"help\" to see how their tools are called.\n", strings.Join(names, ", "))
 	}
 	if s.control != nil {
@@ -45,10 +44,10 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 
 // suggestion returns a call of one of the policy's own tools in the syntax of the scripted model: a named tool that
 // waits for somebody, if there is one. It is empty if the policy has no such tools, or none is known yet.
-func suggestion(tools *toolbox, policy *approvers.Policy) string {
+func suggestion(tools *catalog.Catalog, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {
-		if t.Source == "" || t.Blocked != "" || slices.ContainsFunc(tools.own, func(s config.Server) bool { return s.Name == t.Source }) {
+		if t.Source == "" || t.Blocked != "" || tools.IsOwn(t.Source) {
 			continue
 		}
 		var in struct{ Required []string }

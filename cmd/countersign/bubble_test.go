@@ -87,7 +87,7 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 		b.ok(err)
 		b.db, err = openStore(path)
 		b.ok(err)
-		tools := boxed(b.tools())
+		tools := catalogOf(b.tools())
 		policies, err := newPolicies("bubble.yaml", []byte(bubblePolicy), tools, log)
 		b.ok(err)
 		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"countersign/agent/catalog"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/config/check"
@@ -73,17 +74,17 @@ func runCheck(out io.Writer, args []string) error {
 	case err != nil:
 		return cli.Misused("%w", err)
 	}
-	tools, err := offline(file, path)
+	tools, err := catalog.Offline(file, path)
 	var known []check.Tool // nil: unknown while a source has errors
-	findings := sourceFindings(file)
+	findings := catalog.Findings(file)
 	switch {
 	case errors.As(err, &broken):
 		findings = append(findings, broken...)
 	case err != nil:
-		return err
+		return misconfigured(err)
 	default:
-		withTools(file, tools)
-		known = described(tools)
+		file.Policy = catalog.WithTools(file.Policy, tools)
+		known = catalog.Described(tools)
 	}
 	if findings = append(findings, check.Run(file, known)...); len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"countersign/agent/catalog"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/scenario"
 	"countersign/config"
@@ -104,11 +105,12 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return err
 	}
 	cut := new(interruptedRun)
-	tools, err := shopTools(st.shop, st.base+shopPath, log)
+	of := shopCatalog(st.shop, st.base+shopPath)
+	of.Wrap, of.Log = cut.between, log
+	tools, err := catalog.New(of)
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
-	tools.between = cut.between
 	if o.policy == "" && script != nil {
 		o.policy = script.Policy
 	}
@@ -201,7 +203,7 @@ func dataDir(given string) (dir string, remove func(), err error) {
 }
 
 // demoPolicies holds the policy of the file, or the demo's own.
-func demoPolicies(path string, tools *toolbox, log *slog.Logger) (*policies, error) {
+func demoPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
 	if path != "" {
 		return openPolicies(path, tools, log)
 	}

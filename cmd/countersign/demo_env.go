@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
@@ -97,8 +98,8 @@ const shopServer = "shop"
 // shopPath is the path of its tools at the demo's address.
 const shopPath = "/shop/mcp"
 
-// shopTools returns the tools of the sample shop, reached like those of any MCP server, and those that a policy names.
-func shopTools(s *shop.Shop, url string, log *slog.Logger) (*toolbox, error) {
+// shopCatalog configures a catalog with the tools of the sample shop, which are reached like those of any MCP server.
+func shopCatalog(s *shop.Shop, url string) catalog.Config {
 	server := config.Server{
 		Name: shopServer, URL: url, Bare: true, Allow: []string{"127.0.0.0/8", "::1/128"}, Timeout: 30 * time.Second, MaxResult: 1 << 20,
 		Effects: map[string]approvers.Effect{},
@@ -108,12 +109,7 @@ func shopTools(s *shop.Shop, url string, log *slog.Logger) (*toolbox, error) {
 		server.Effects[t.Name] = effects[t.Effect]
 		known = append(known, check.Tool{Name: t.Name, Schema: t.Schema, Source: shopServer})
 	}
-	b, err := newToolbox(log, server)
-	if err != nil {
-		return nil, err
-	}
-	b.ours = known
-	return b, nil
+	return catalog.Config{Own: []config.Server{server}, OwnTools: known, Version: version()}
 }
 
 // effects maps the sample shop's protection levels to effects.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/agent/catalog"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
@@ -36,7 +37,9 @@ func openHouse(t *testing.T, dir string, change func(*setup)) *demoHarness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := shopTools(st.shop, st.base+shopPath, log)
+	of := shopCatalog(st.shop, st.base+shopPath)
+	of.Log = log
+	tools, err := catalog.New(of)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"countersign/agent/catalog"
 	"countersign/cmd/countersign/doctor"
 	"countersign/config"
 	"countersign/config/check"
@@ -50,12 +51,12 @@ Slack or the model refuses a token · 3 Slack, the model or the store can't be r
 // offlineTools returns the tools of a policy, as far as they are known without contacting a source. It adds their
 // properties to the policy.
 func offlineTools(file *config.File, path string) ([]check.Tool, error) {
-	tools, err := offline(file, path)
+	tools, err := catalog.Offline(file, path)
 	if err != nil {
 		return nil, err
 	}
-	withTools(file, tools)
-	return described(tools), nil
+	file.Policy = catalog.WithTools(file.Policy, tools)
+	return catalog.Described(tools), nil
 }
 
 // openForCheck opens the store for the doctor.

@@ -110,18 +110,6 @@ func explain(out io.Writer, o explainOptions) error {
 	return nil
 }
 
-// policyFor reads a command's policy, and rejects one with errors.
-func policyFor(path string) (*approvers.Policy, *agent.Registry, error) {
-	if path == "" {
-		env, err := config.ReadEnv(config.Offline)
-		if err != nil {
-			return nil, nil, cli.Misused("the environment can't be used:\n%w", err)
-		}
-		path = env.Policy
-	}
-	return readPolicy(path)
-}
-
 // callOf builds the call of a fixture. Arguments that the bot would reject are an error, in the words that the model
 // would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {

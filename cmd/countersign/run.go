@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -31,7 +32,7 @@ type setup struct {
 	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
 	policies                     *policies
 	store                        store.Store
-	tools                        *toolbox
+	tools                        *catalog.Catalog
 	admin                        net.Listener      // nil: no admin address
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // path of the store, for the control socket
@@ -68,8 +69,8 @@ type parts struct {
 
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
-	m := newMetrics(s.store, s.policies.active.Load)
-	conf := workflow.Config{Store: s.store, Policy: s.policies.active.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
+	m := newMetrics(s.store, s.tools.Policy)
+	conf := workflow.Config{Store: s.store, Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
 	}
@@ -84,7 +85,7 @@ func (s setup) assemble() parts {
 	m.watchDisk(wf)
 	m.watchDamage(s.store)
 	m.watchStall(s.store)
-	m.watchServers(s.tools)
+	m.watchTools(s.tools)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
 		Workflow: wf, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
@@ -128,7 +129,7 @@ func (r *running) end() error {
 // run runs the bot until ctx ends, and then waits for the work in progress.
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
-	letGo := s.tools.begin(ctx)
+	letGo := s.tools.Begin(ctx)
 	unsure := false // the store's content is unknown: the process ends at once
 	defer func() {
 		if unsure {
@@ -192,8 +193,8 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
-			{name: "pins", ready: s.policies.pinState, notice: true},
-			{name: "servers", ready: s.tools.state, notice: true},
+			{name: "pins", ready: s.tools.Pinned, notice: true},
+			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })

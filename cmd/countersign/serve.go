@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
-	"countersign/config/check"
 	"countersign/internal/visible"
 	"countersign/store/bolt"
 )
@@ -49,7 +49,7 @@ func serve(cmd *cobra.Command) error {
 		return cli.Misused("the environment is not complete:\n%w", err)
 	}
 	log := logger(env.Log)
-	tools, err := newToolbox(log)
+	tools, err := catalog.New(catalog.Config{Log: log, Version: version()})
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 		return err
 	}
 	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(), "transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
-		"gated", strings.Join(gated(policies.active.Load(), policies.tools.Registry), ", "))
+		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
 }
 
@@ -152,15 +152,6 @@ func openStore(path string) (*bolt.Store, error) {
 		fmt.Fprintln(stderr, "the store is damaged: "+visible.Line(x.String()))
 	}
 	return db, nil
-}
-
-// described returns the tools in the form in which a policy is checked against them.
-func described(tools *agent.Registry) []check.Tool {
-	out := []check.Tool{}
-	for _, t := range tools.All() {
-		out = append(out, check.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source, Effect: t.Effect})
-	}
-	return out
 }
 
 // gated lists the tools that wait for somebody with any arguments.

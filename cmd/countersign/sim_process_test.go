@@ -46,7 +46,7 @@ func (s *sim) start() {
 	s.lives++
 	p := &life{sim: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
 	log := slog.New(simLog{s: s, p: p})
-	tools := boxed(s.tools(p))
+	tools := catalogOf(s.tools(p))
 	policies, err := openPolicies(s.policyFile, tools, log)
 	if err != nil {
 		s.Fatal(err)

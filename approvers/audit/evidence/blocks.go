@@ -14,13 +14,13 @@ type message struct {
 	Blocks []block `json:"blocks"`
 }
 
-// block is a Block Kit block, element or text object: the parts of it that can be seen.
+// block is the visible part of a Block Kit block, element or text object.
 type block struct {
 	Type     string          `json:"type"`
-	Text     json.RawMessage `json:"text,omitempty"` // a text object, or a rich text element's words
+	Text     json.RawMessage `json:"text,omitempty"` // a text object, or the text of a rich text element
 	Elements []block         `json:"elements,omitempty"`
 	Fields   []block         `json:"fields,omitempty"`
-	Style    json.RawMessage `json:"style,omitempty"` // a word, or which styles a text has
+	Style    json.RawMessage `json:"style,omitempty"` // a style name, or the styles of a text
 	User     string          `json:"user_id,omitempty"`
 	Group    string          `json:"usergroup_id,omitempty"`
 	Channel  string          `json:"channel_id,omitempty"`
@@ -30,7 +30,7 @@ type block struct {
 	Alt      string          `json:"alt_text,omitempty"`
 }
 
-// readMessages reads a rendering: one message, or the several of a long one.
+// readMessages parses a rendering: one message, or several for a long one.
 func readMessages(body []byte) ([]message, error) {
 	var many []message
 	if json.Unmarshal(body, &many) == nil {
@@ -43,9 +43,10 @@ func readMessages(body []byte) ([]message, error) {
 	return []message{one}, nil
 }
 
-// look is what of a rendering can be seen. Two with the same look differ at most in the ids that their buttons carry.
+// look returns the visible content of a rendering. Two renderings with the same look differ at most in the ids of their
+// buttons.
 func look(messages []message) string {
-	raw, err := json.Marshal(messages) // of the visible parts only, as block names them
+	raw, err := json.Marshal(messages) // block has only the visible parts
 	if err != nil {
 		return ""
 	}
@@ -68,10 +69,10 @@ func draw(messages []message, user func(string) string) template.HTML {
 			d.put("<p>", m.Text, "</p>")
 		}
 	}
-	return template.HTML(d.String()) //nolint:gosec // put escapes all that others wrote
+	return template.HTML(d.String()) //nolint:gosec // put escapes all foreign text
 }
 
-// put writes a tag, escaped words, and the tag's end.
+// put writes a start tag, escaped text, and the end tag.
 func (d *drawer) put(open, words, end string) {
 	d.WriteString(open)
 	d.WriteString(html.EscapeString(words))
@@ -116,7 +117,7 @@ func (d *drawer) within(open string, elements []block, between, end string) {
 	d.WriteString(end)
 }
 
-// rich writes a part of a rich text.
+// rich writes an element of rich text.
 func (d *drawer) rich(b block) {
 	switch b.Type {
 	case "rich_text_section":
@@ -138,7 +139,7 @@ func (d *drawer) rich(b block) {
 	}
 }
 
-// inline writes what stands within a line.
+// inline writes an element within a line.
 func (d *drawer) inline(b block) {
 	switch b.Type {
 	case "text":
@@ -169,7 +170,7 @@ func (d *drawer) inline(b block) {
 	}
 }
 
-// words are a block's text, whether it is an object or stands there as it is.
+// words returns the text of a block: of its text object, or the plain string.
 func (b block) words() string {
 	var plain string
 	if json.Unmarshal(b.Text, &plain) == nil {
@@ -178,19 +179,19 @@ func (b block) words() string {
 	var object struct {
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(b.Text, &object) // no text is an empty one
+	_ = json.Unmarshal(b.Text, &object) // if it is not a text object, the text is empty
 	return object.Text
 }
 
 func (b block) styleWord() (word string) {
-	_ = json.Unmarshal(b.Style, &word) // another kind of style is no word
+	_ = json.Unmarshal(b.Style, &word) // a style that is not a string gives ""
 	return word
 }
 
-// styles are the tags around a styled text.
+// styles returns the tags around a styled text.
 func (b block) styles() (open, end string) {
 	var s struct{ Bold, Italic, Strike, Code bool }
-	_ = json.Unmarshal(b.Style, &s) // no style is none of them
+	_ = json.Unmarshal(b.Style, &s) // without styles all fields are false
 	for _, x := range []struct {
 		on  bool
 		tag string

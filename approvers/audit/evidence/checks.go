@@ -10,21 +10,22 @@ import (
 	"countersign/approvers"
 )
 
-// check is one thing that was verified while the page was made.
+// check is one verification that is made for the page.
 type check struct {
 	OK   bool
-	Open bool // it can't be said, which is no fault
+	Open bool // the outcome is unknown, which is not a fault
 	Text string
 }
 
-// checks verifies what the page shows. Each says what was looked at, so that a reader knows what it does not say.
+// checks runs all verifications of a story. The text of each says what was compared, so that the reader knows its
+// limits.
 func (s Story) checks() []check {
 	out := append([]check{s.chainCheck(), s.payloadCheck()}, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))
 	out = append(out, s.recordCheck()...)
 	return append(out, s.sealChecks()...)
 }
 
-// Faults is how many of the things that were verified do not hold, on all of the page.
+// Faults returns the number of failed verifications on the page.
 func (p Page) Faults() (n int) {
 	for _, s := range p.Stories {
 		for _, c := range s.checks() {
@@ -36,7 +37,7 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// unlessDamaged is a check whose outcome depends on records that can't be read.
+// unlessDamaged leaves the outcome of a check open if records that it depends on can't be read.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c
@@ -62,7 +63,7 @@ func (s Story) chainCheck() check {
 	return check{OK: true, Text: fmt.Sprintf("The chain is whole: %d records, each bound to the one before it by its hash.", len(records))}
 }
 
-// recordCheck is there only where something is wrong.
+// recordCheck compares the stored request with the chain. It returns nothing if they agree.
 func (s Story) recordCheck() []check {
 	if s.Differs == "" {
 		return nil
@@ -94,7 +95,7 @@ func (s Story) payloadCheck() check {
 	return check{OK: true, Text: line}
 }
 
-// runCheck holds each run against what was approved last before it.
+// runCheck compares each run with the last approval before it.
 func (s Story) runCheck() check {
 	approved, runs := "", 0
 	auto := false
@@ -125,9 +126,9 @@ func (s Story) runCheck() check {
 	return check{OK: true, Text: "What ran is what was approved: the digest over its exact bytes is the same."}
 }
 
-// shownCheck holds each decision against the cards that were posted before it.
+// shownCheck compares each decision with the cards that were posted before it.
 func (s Story) shownCheck() check {
-	posted := map[string]string{} // rendering to digest
+	posted := map[string]string{} // digest by rendering
 	decisions := 0
 	for _, e := range s.Entries {
 		switch {
@@ -153,7 +154,7 @@ func (s Story) shownCheck() check {
 	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below, which showed the digest that was decided on.", decisions)}
 }
 
-// sealChecks says what the signed head shows. A record that no head covers yet is no fault.
+// sealChecks verifies the signed head. A record that no head covers yet is not a fault.
 func (s Story) sealChecks() []check {
 	var out []check
 	for _, f := range s.Seal.Faults {
@@ -183,10 +184,10 @@ func (s Story) sealChecks() []check {
 	return out
 }
 
-// at is when the head was signed, as exactly as that is known.
+// at returns the time of the head's signature, to the second.
 func (s Seal) at() string { return s.At.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// lines are the head's own, for who compares it with what they have.
+// lines returns the head's values, for comparison with other copies.
 func (s Seal) lines() [][2]string {
 	if s.Head == 0 {
 		return nil

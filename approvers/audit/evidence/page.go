@@ -22,24 +22,24 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// step is a record as the page shows it.
+// step is a record on the page.
 type step struct {
 	Seq      uint64
 	At, Kind string
 	Sentence string
 	Facts    [][2]string
-	Text     string // the payload, where it is no card
-	Note     string // in place of a payload that is not there
+	Text     string // the payload, if it is not a card
+	Note     string // in place of a missing payload
 	Card     *card
-	Key      bool // one of the records that tell the story; the others are set smaller
+	Key      bool // a record that is central to the story; the others are smaller
 }
 
-// card is a posted version.
+// card is a posted version of a card.
 type card struct {
 	Number  int
 	HTML    template.HTML
-	Same    int    // it looks like this earlier one, and is not drawn again
-	Decided string // who decided on it
+	Same    int    // the number of an earlier card with the same look; this one is not drawn again
+	Decided string // who decided on this version
 }
 
 type story struct {
@@ -74,7 +74,7 @@ func Write(w io.Writer, p Page) error {
 	return nil
 }
 
-// tell makes one story ready for the page.
+// tell converts a story for the page.
 func (s Story) tell() (story, error) {
 	out := story{Title: s.Chain, Chain: s.Chain, Checks: s.checks(), Head: s.Seal.lines(), Note: s.Seal.Note}
 	proposed, _ := s.first(approvers.AuditProposed)
@@ -122,7 +122,7 @@ func (s Story) tell() (story, error) {
 	return out, nil
 }
 
-// outcome is how it ended, in a sentence, and when.
+// outcome returns how the request ended, as a sentence, and when.
 func (s Story) outcome() (words, at string) {
 	words = "It has not ended yet."
 	for _, e := range s.Entries {
@@ -134,7 +134,7 @@ func (s Story) outcome() (words, at string) {
 	return visible.Text(words), at
 }
 
-// summary answers who asked for what, who allowed it, and when.
+// summary returns who asked for what, who approved it, and when.
 func (s Story) summary(proposed Entry, ended string) [][2]string {
 	var allowed, fallen, refused []string
 	for _, e := range s.Entries {
@@ -171,7 +171,7 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 	return kept
 }
 
-// everybody names people whom a record lists.
+// everybody returns the names of the people in a record's list.
 func (s Story) everybody(ids string) string {
 	var names []string
 	for id := range strings.SplitSeq(ids, ",") {
@@ -182,7 +182,7 @@ func (s Story) everybody(ids string) string {
 	return strings.Join(names, ", ")
 }
 
-// facts are a record's facts and hashes, in order of their names.
+// facts returns a record's facts and hashes, ordered by name.
 func facts(e Entry) [][2]string {
 	var out [][2]string
 	for _, name := range slices.Sorted(maps.Keys(e.Facts)) {
@@ -193,7 +193,7 @@ func facts(e Entry) [][2]string {
 	return append(out, [2]string{"hash", e.Hash})
 }
 
-// readable is a payload as text: JSON indented, everything hidden made visible.
+// readable returns a payload as text, with JSON indented and hidden characters made visible.
 func readable(payload []byte) string {
 	var indented bytes.Buffer
 	if json.Valid(payload) && json.Indent(&indented, payload, "", "  ") == nil {
@@ -205,7 +205,7 @@ func readable(payload []byte) string {
 	return visibleLines(string(payload))
 }
 
-// visibleLines makes hidden characters seen, and keeps the indentation.
+// visibleLines makes hidden characters visible, and keeps line breaks and indentation.
 func visibleLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -215,7 +215,7 @@ func visibleLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// moment is a time as the page writes it, to the millisecond.
+// moment formats a time for the page, to the millisecond.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -6,56 +6,56 @@ import (
 	"countersign/approvers"
 )
 
-// Story is what the page tells of one chain: a request's, or an execution's where nobody was asked.
+// Story is the history of one request, or of one execution if nobody was asked.
 type Story struct {
 	Chain   string
 	Entries []Entry
-	Names   map[approvers.PersonID]string // as they were called then; whoever is missing is shown by id
+	Names   map[approvers.PersonID]string // names at that time; people without one are shown by id
 	Seal    Seal
-	Differs string   // in which way the stored request, or its run, is not what the chain records; empty: it is
-	Damaged []uint64 // the records that can't be read, and are not among Entries
+	Differs string   // how the stored request, or its run, differs from the chain; empty: it does not
+	Damaged []uint64 // the numbers of the records that can't be read and are missing in Entries
 }
 
-// Entry is one record of the chain, with what it commits to.
+// Entry is one record of the chain, with its payload.
 type Entry struct {
 	approvers.AuditRecord
 	Payload []byte
 	State   PayloadState
 }
 
-// PayloadState says what became of a record's payload.
+// PayloadState is the result of comparing a payload with its record.
 type PayloadState int
 
 // The states of a payload.
 const (
-	NoPayload PayloadState = iota // the record commits to none
-	Whole                         // it is there, and matches the record's hash
-	Erased                        // it was erased, as a record of the chain says
-	Missing                       // it is not there, and nothing says why
+	NoPayload PayloadState = iota // the record has no payload
+	Whole                         // the payload matches the record's hash
+	Erased                        // a record of the chain says that it was erased
+	Missing                       // it is missing, and no record says why
 	Changed                       // it does not match the record's hash
 )
 
-// Seal says under which signed head the chain's records are, and what was proved of that.
+// Seal is the signed head that covers the chain's records, and the result of its verification.
 type Seal struct {
-	Sealed int       // how many of the chain's records were proved to be under the head
-	Head   uint64    // its number: the first that covers them, or the newest where none is covered yet; 0: the store has no heads
-	Size   uint64    // how many records of the whole history it covers
+	Sealed int       // how many of the chain's records are proved to be covered by the head
+	Head   uint64    // number of the first head that covers the records, or of the newest if none does yet; 0: the store has no heads
+	Size   uint64    // how many records of the whole history the head covers
 	At     time.Time // when it was signed, to the second
-	Root   string    // of the tree over those records
-	Key    string    // the public key that signed it; empty: it was held against none
-	Named  bool      // somebody named that key, and it is not from the bot's own file
-	Note   string    // the signed note, as it is kept elsewhere too
-	Faults []string  // what is wrong with the head or with the proofs, in sentences
+	Root   string    // root of the tree over those records
+	Key    string    // the public key that signed it; empty: it was compared with no key
+	Named  bool      // the operator named that key, and it does not come from the bot's key file
+	Note   string    // the signed note, as it is also kept elsewhere
+	Faults []string  // faults of the head or of the proofs, in sentences
 }
 
-// Page is what is written: stories one after the other.
+// Page is the input of Write.
 type Page struct {
 	Stories []Story
 	MadeAt  time.Time
-	MadeBy  string // the login of whoever had it made
+	MadeBy  string // login of the person who made the page
 }
 
-// who is a person's name, with the id that Slack knows them by.
+// who returns a person's name with their Slack id.
 func (s Story) who(id approvers.PersonID) string {
 	switch {
 	case id == "":
@@ -68,7 +68,7 @@ func (s Story) who(id approvers.PersonID) string {
 	return id.User()
 }
 
-// user is the same for a bare Slack user id, as cards and addresses have it.
+// user is who for a bare Slack user id, as in cards and addresses.
 func (s Story) user(id string) string {
 	for p, name := range s.Names {
 		if p.User() == id && name != "" {
@@ -78,7 +78,7 @@ func (s Story) user(id string) string {
 	return id
 }
 
-// first is the chain's first record of a kind.
+// first returns the chain's first record of a kind.
 func (s Story) first(kind approvers.AuditKind) (Entry, bool) {
 	for _, e := range s.Entries {
 		if e.Kind == kind {

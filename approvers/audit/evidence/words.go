@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// sentence says in words what a record means.
+// sentence describes a record in words.
 func (s Story) sentence(e Entry) string {
 	f, who := e.Facts, s.who(e.Actor)
 	switch e.Kind {
@@ -109,7 +109,7 @@ func executing(f map[string]string) string {
 	return line + "."
 }
 
-// cardOf says which card a record's message was.
+// cardOf describes the message of a record.
 func (s Story) cardOf(f map[string]string) string {
 	switch f["surface"] {
 	case "bundle":
@@ -128,7 +128,7 @@ func (s Story) cardOf(f map[string]string) string {
 	return "the card"
 }
 
-// where says to whom or where a message went.
+// where describes the recipient of a message.
 func (s Story) where(f map[string]string) string {
 	kind, at, _ := strings.Cut(f["to"], ":")
 	switch kind {
@@ -160,7 +160,7 @@ func by(id approvers.PersonID, who string) string {
 	return ", by " + who
 }
 
-// spaced is a code in words.
+// spaced converts a code to words.
 func spaced(code string) string { return strings.ReplaceAll(code, "_", " ") }
 
 func listed(stages string) string { return strings.ReplaceAll(stages, ",", ", then ") }
@@ -172,7 +172,7 @@ func plural(n, one, many string) string {
 	return n + " " + many
 }
 
-// previewed says that a tool was asked what a call would do, and what came of it.
+// previewed describes a tool preview and its result.
 func previewed(f map[string]string) string {
 	how := "Before anybody decided, the tool " + f["by"]
 	if f["dry_run"] != "" {

@@ -1,6 +1,10 @@
 package workspace
 
-import "slices"
+import (
+	"slices"
+
+	"countersign/internal/demo/workspace/blockkit"
+)
 
 // acted is what a person acted on: a view, or a message in a channel.
 type acted struct {
@@ -53,41 +57,19 @@ func shownTo(e object, user string) bool {
 	return !limited || len(list) == 0 || slices.Contains(list, any(user))
 }
 
-// remember keeps what a person chose in a message's inputs until they leave the page.
-func (c *channel) remember(ts, user, block, action string, state object) {
+// remember keeps what a person chose in a message's inputs until the server ends.
+func (c *channel) remember(ts, user string, p blockkit.Placed, state object) {
 	if c.chosen == nil {
-		c.chosen = map[string]map[string]map[string]object{}
+		c.chosen = map[string]blockkit.State{}
 	}
 	key := ts + "|" + user
 	if c.chosen[key] == nil {
-		c.chosen[key] = map[string]map[string]object{}
+		c.chosen[key] = blockkit.State{}
 	}
-	if c.chosen[key][block] == nil {
-		c.chosen[key][block] = map[string]object{}
-	}
-	c.chosen[key][block][action] = state
+	c.chosen[key].Set(p, state)
 }
 
-// messageState is the state of all inputs in a message for one person.
-func (s *Server) messageState(where acted, user string) object {
-	chosen := where.channel.chosen[where.message.TS+"|"+user]
-	out := object{}
-	for _, e := range interactive(where.blocks) {
-		kind, _ := e.element["type"].(string)
-		if !stateful(kind) {
-			continue
-		}
-		action, _ := e.element["action_id"].(string)
-		state := chosen[e.blockID][action]
-		if state == nil {
-			state = initialState(e.element)
-		}
-		inner, _ := out[e.blockID].(object)
-		if inner == nil {
-			inner = object{}
-			out[e.blockID] = inner
-		}
-		inner[action] = state
-	}
-	return out
+// messageState returns the state of a message's inputs for one person.
+func (s *Server) messageState(where acted, user string) blockkit.State {
+	return blockkit.NewState(where.blocks, where.channel.chosen[where.message.TS+"|"+user])
 }

@@ -1,6 +1,10 @@
 package workspace
 
-import "strings"
+import (
+	"strings"
+
+	"countersign/internal/demo/workspace/wire"
+)
 
 // postMessage is chat.postMessage.
 func (s *Server) postMessage(c *call) (object, *apiError) {
@@ -107,7 +111,7 @@ func (s *Server) placeInThread(ch *channel, m *message, threadTS string, broadca
 	if threadTS == "" {
 		return nil
 	}
-	if _, ok := parseTS(threadTS); !ok {
+	if _, ok := wire.ParseTS(threadTS); !ok {
 		return refuse("invalid_thread_ts")
 	}
 	parent := ch.byTS[threadTS]

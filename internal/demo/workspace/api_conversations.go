@@ -73,7 +73,7 @@ func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *ap
 			ids = append(ids, id)
 		}
 	}
-	ids, next, failed := page(c, ids, 100, 1000)
+	ids, next, failed := cutPage(c, ids, 100, 1000)
 	if failed != nil {
 		return nil, failed
 	}
@@ -91,7 +91,7 @@ func (s *Server) conversationsMembers(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	ids, next, failed := page(c, ch.Members, 100, 1000)
+	ids, next, failed := cutPage(c, ch.Members, 100, 1000)
 	if failed != nil {
 		return nil, failed
 	}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // file is an uploaded file.
@@ -38,7 +40,7 @@ func (s *Server) filesGetUploadURL(c *call) (object, *apiError) {
 	if length > maxUpload {
 		return nil, refuse("file_upload_size_restricted")
 	}
-	f := &file{ID: newID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), User: s.botUser.ID, upload: newSecret()}
+	f := &file{ID: wire.NewID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), User: s.botUser.ID, upload: wire.NewSecret()}
 	s.files[f.ID] = f
 	return object{"upload_url": c.base + "/upload/" + f.upload, "file_id": f.ID}, nil
 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"slices"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // conversationsOpen is conversations.open: one user is a DM, several are a group DM.
@@ -75,7 +77,7 @@ func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
 		}
 	}
 	ch := &channel{
-		ID: newID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", MPIM: true, Private: true, Members: members,
+		ID: wire.NewID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", MPIM: true, Private: true, Members: members,
 		Creator: s.botUser.ID, Created: s.cfg.Now().Unix(),
 	}
 	s.addChannel(ch)

@@ -38,7 +38,7 @@ func (s *Server) userForApp(u *user) object {
 
 // usersList is users.list, with cursors.
 func (s *Server) usersList(c *call) (object, *apiError) {
-	ids, next, failed := page(c, s.userIDs, 1000, 1000)
+	ids, next, failed := cutPage(c, s.userIDs, 1000, 1000)
 	if failed != nil {
 		return nil, failed
 	}

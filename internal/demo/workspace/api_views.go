@@ -1,6 +1,11 @@
 package workspace
 
-import "slices"
+import (
+	"slices"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
+)
 
 // viewsOpen is views.open. It begins a new stack: a modal that was open is gone.
 func (s *Server) viewsOpen(c *call) (object, *apiError) {
@@ -62,12 +67,12 @@ func (s *Server) mayPush(user string) *apiError {
 // showModal puts a view on top of a person's stack.
 func (s *Server) showModal(user string, v *view) {
 	stack := s.stacks[user]
-	v.ID, v.User, v.Hash = newID("V"), user, newHash(s.cfg.Now())
+	v.ID, v.User, v.Hash = wire.NewID("V"), user, wire.NewHash(s.cfg.Now())
 	v.Root = v.ID
 	if len(stack) > 0 {
 		v.Root, v.Previous = stack[0].ID, stack[len(stack)-1].ID
 	}
-	v.fill(nil)
+	v.state = blockkit.NewState(v.Blocks, nil)
 	s.stacks[user] = append(stack, v)
 	s.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
@@ -112,11 +117,11 @@ func (s *Server) replaceView(old, next *view) *apiError {
 		}
 	}
 	next.ID, next.User, next.Root, next.Previous = old.ID, old.User, old.Root, old.Previous
-	next.Hash = newHash(s.cfg.Now())
+	next.Hash = wire.NewHash(s.cfg.Now())
 	if next.ExternalID == "" {
 		next.ExternalID = old.ExternalID
 	}
-	next.fill(old.state)
+	next.state = blockkit.NewState(next.Blocks, old.state)
 	*old = *next
 	kind := "view"
 	if old.Type == "home" {
@@ -145,7 +150,7 @@ func (s *Server) viewsPublish(c *call) (object, *apiError) {
 		if next.ExternalID != "" && s.viewWithExternalID(next.ExternalID) != nil {
 			return nil, refuse("duplicate_external_id")
 		}
-		old = &view{ID: newID("V"), User: u.ID, Type: "home"}
+		old = &view{ID: wire.NewID("V"), User: u.ID, Type: "home"}
 		old.Root = old.ID
 		s.homes[u.ID] = old
 	}

@@ -3,12 +3,13 @@ package workspace
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // maxBody bounds what a single call may send; Slack's largest legal call is far smaller.
@@ -74,7 +75,7 @@ func (a arguments) readJSON(body io.Reader) *apiError {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
-	decoded, err := decodeJSON(raw)
+	decoded, err := wire.Decode(raw)
 	if err != nil {
 		return refuse("invalid_json")
 	}
@@ -86,20 +87,6 @@ func (a arguments) readJSON(body io.Reader) *apiError {
 		a.values[key] = value
 	}
 	return nil
-}
-
-// decodeJSON keeps numbers as they were written.
-func decodeJSON(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	if dec.More() {
-		return nil, errors.New("more than one JSON value")
-	}
-	return v, nil
 }
 
 func (a arguments) has(name string) bool {
@@ -134,6 +121,9 @@ func (a arguments) number(name string, otherwise int) int {
 	return otherwise
 }
 
+// whole returns an argument that is a JSON number without a fraction.
+func (a arguments) whole(name string) (int, bool) { return wire.Whole(a.values[name]) }
+
 // nested is an argument that is JSON: as it is, or as text inside of a form.
 func (a arguments) nested(name string) (any, bool) {
 	v, ok := a.values[name]
@@ -147,7 +137,7 @@ func (a arguments) nested(name string) (any, bool) {
 	if strings.TrimSpace(text) == "" {
 		return nil, false
 	}
-	decoded, err := decodeJSON([]byte(text))
+	decoded, err := wire.Decode([]byte(text))
 	if err != nil {
 		return badJSON{}, true
 	}
@@ -169,7 +159,7 @@ func (a arguments) words(name string) []string {
 		}
 	case string:
 		if strings.HasPrefix(strings.TrimSpace(v), "[") {
-			if list, err := decodeJSON([]byte(v)); err == nil {
+			if list, err := wire.Decode([]byte(v)); err == nil {
 				return arguments{values: object{name: list}}.words(name)
 			}
 		}

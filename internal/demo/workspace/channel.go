@@ -1,6 +1,10 @@
 package workspace
 
-import "slices"
+import (
+	"slices"
+
+	"countersign/internal/demo/workspace/blockkit"
+)
 
 // channel is a channel, a DM (IM) or a group DM (MPIM).
 type channel struct {
@@ -29,8 +33,8 @@ type channel struct {
 	byTS       map[string]*message
 	byThread   map[string][]*message // replies without the parent, oldest first
 	ephemerals []*message            // shown to one person, and lost at a restart as in Slack
-	// chosen holds the choices in messages' inputs, by message and person, block, action.
-	chosen map[string]map[string]map[string]object
+	// chosen holds the choices in messages' inputs, by message and person.
+	chosen map[string]blockkit.State
 }
 
 // threadInfo is the data set by assistant.threads.*. Status expires after a short time.

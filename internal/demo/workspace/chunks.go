@@ -1,6 +1,10 @@
 package workspace
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"countersign/internal/demo/workspace/blockkit"
+)
 
 // streamParts reads markdown_text and chunks.
 func (s *Server) streamParts(c *call) ([]object, *apiError) {
@@ -36,7 +40,7 @@ func tooManyBlocks(parts []object) bool {
 		list, _ := part["blocks"].([]any)
 		blocks += len(list)
 	}
-	return blocks > maxMessageBlocks
+	return blocks > blockkit.MaxMessageBlocks
 }
 
 func (s *Server) readChunk(item any) (object, *apiError) {
@@ -53,7 +57,7 @@ func (s *Server) readChunk(item any) (object, *apiError) {
 		return object{"kind": "text", "text": text("text")}, nil
 	case "task_update":
 		status := text("status")
-		if text("id") == "" || (status != "" && !taskStatuses[status]) {
+		if text("id") == "" || (status != "" && !blockkit.TaskStatus(status)) {
 			return nil, refuse("invalid_chunks")
 		}
 		out := object{"kind": "task"}

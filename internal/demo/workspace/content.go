@@ -1,8 +1,10 @@
 package workspace
 
 import (
-	"slices"
 	"unicode/utf8"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
 )
 
 // content is what a message says: the part of a call that chat.postMessage,
@@ -24,12 +26,12 @@ func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiE
 		if out.hasText || a.has("blocks") {
 			return out, refuse("markdown_text_conflict")
 		}
-		if utf8.RuneCountInString(markdown) > maxMarkdownText {
+		if utf8.RuneCountInString(markdown) > blockkit.MaxMarkdownText {
 			return out, refuse("msg_blocks_too_long")
 		}
 		out.text, out.hasText = markdown, true
 		out.blocks, out.hasBlocks = []any{object{"type": "markdown", "text": markdown}}, true
-		assignIDs(out.blocks)
+		blockkit.AssignIDs(out.blocks)
 	}
 	if utf8.RuneCountInString(out.text) > maxText {
 		if !cut {
@@ -72,15 +74,13 @@ func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	if !ok {
 		return nil, refuse("invalid_blocks_format")
 	}
-	check := checker{surface: onMessage, known: s.known}
-	check.blocks("/blocks", blocks, maxMessageBlocks)
-	if len(check.problems) > 0 {
-		return nil, refuse("invalid_blocks", check.problems...)
+	if problems := blockkit.CheckBlocks(blocks, s.known); len(problems) > 0 {
+		return nil, refuse("invalid_blocks", problems...)
 	}
-	if textLength(slices.DeleteFunc(slices.Clone(blocks), isDataTable)) > maxBlocksText {
+	if blockkit.TooMuchText(blocks) {
 		return nil, refuse("msg_blocks_too_long")
 	}
-	assignIDs(blocks)
+	blockkit.AssignIDs(blocks)
 	return blocks, nil
 }
 
@@ -126,36 +126,17 @@ func readMetadata(raw any) (object, *apiError) {
 	if !hasEntities && (eventType == "" || !hasPayload) {
 		return nil, refuse("invalid_metadata_schema")
 	}
-	if len(encode(metadata)) > maxMetadataBytes {
+	if len(wire.Encode(metadata)) > maxMetadataBytes {
 		return nil, refuse("metadata_too_large")
 	}
 	return metadata, nil
 }
 
-// isDataTable tells a block that may hold more text than all others together.
-func isDataTable(v any) bool {
-	b, _ := v.(object)
-	return b["type"] == "data_table"
-}
-
-// textLength counts the characters that blocks show.
-func textLength(v any) int {
-	total := 0
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			total += textLength(item)
-		}
-	case object:
-		for key, value := range v {
-			if text, ok := value.(string); ok {
-				if key == "text" {
-					total += utf8.RuneCountInString(text)
-				}
-				continue
-			}
-			total += textLength(value)
-		}
+// known reports whether a user, a channel or a conversation exists (see blockkit.Known).
+func (s *Server) known(what, id string) bool {
+	if what == "user" {
+		return s.users[id] != nil
 	}
-	return total
+	ch := s.channels[id]
+	return ch != nil && (what == "conversation" || ch.kind() == "channel")
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// page cuts a list of ids where the caller's cursor points and returns the next cursor.
+// cutPage cuts a list of ids where the caller's cursor points and returns the next cursor.
 // Slack's cursors are opaque; these name the first id of the next page. usual is the
 // size of a page whose size the caller left open.
-func page(c *call, ids []string, usual, limitMax int) ([]string, string, *apiError) {
+func cutPage(c *call, ids []string, usual, limitMax int) ([]string, string, *apiError) {
 	limit := c.number("limit", 0)
 	if limit < 0 || limit > limitMax {
 		return nil, "", refuse("invalid_limit")

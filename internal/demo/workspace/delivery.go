@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // errNoAnswer is shown to a person if the app does not acknowledge in time, or no app is connected.
@@ -98,7 +100,7 @@ func (h *hub) send(e *envelope) {
 	}
 	for len(h.sockets) > 0 {
 		k := h.sockets[h.cfg.Pick(len(h.sockets))]
-		e.id = newUUID()
+		e.id = wire.NewUUID()
 		if !k.send(e.frame()) {
 			h.drop(k)
 			continue

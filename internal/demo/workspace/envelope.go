@@ -1,9 +1,10 @@
 package workspace
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // envelope is one delivery: an event, or an interaction that somebody waits for.
@@ -35,16 +36,5 @@ func (e *envelope) frame() []byte {
 	if e.kind == "events_api" {
 		out["retry_attempt"], out["retry_reason"] = e.attempt, e.reason
 	}
-	return encode(out)
-}
-
-// encode is JSON without HTML escapes. What is encoded here is made of plain JSON values.
-func encode(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic("workspace: " + err.Error())
-	}
-	return bytes.TrimSpace(buf.Bytes())
+	return wire.Encode(out)
 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"slices"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // emit sends an event to the app if it subscribed to it. name is the subscription
@@ -15,13 +17,13 @@ func (s *Server) emit(name string, event object) {
 	if _, set := event["event_ts"]; !set {
 		event["event_ts"] = s.nextTS()
 	}
-	s.hub.event(encode(object{
+	s.hub.event(wire.Encode(object{
 		"token": "local-workspace", "team_id": s.team.ID, "context_team_id": s.team.ID, "context_enterprise_id": nil,
-		"api_app_id": s.app.ID, "event": event, "type": "event_callback", "event_id": newID("Ev"), "event_time": now.Unix(),
+		"api_app_id": s.app.ID, "event": event, "type": "event_callback", "event_id": wire.NewID("Ev"), "event_time": now.Unix(),
 		"authorizations": []object{{
 			"enterprise_id": nil, "team_id": s.team.ID, "user_id": s.botUser.ID, "is_bot": true, "is_enterprise_install": false,
 		}},
-		"is_ext_shared_channel": s.sharedChannel(event), "event_context": newID("4-"),
+		"is_ext_shared_channel": s.sharedChannel(event), "event_context": wire.NewID("4-"),
 	}))
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // feedQueue limits the changes that wait for one browser. A browser that is further behind is disconnected; it
@@ -121,7 +123,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 			if !open {
 				return
 			}
-			fmt.Fprintf(w, "data: %s\n\n", encode(c))
+			fmt.Fprintf(w, "data: %s\n\n", wire.Encode(c))
 		}
 		if out.Flush() != nil {
 			return

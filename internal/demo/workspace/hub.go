@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // hub delivers envelopes to the app, through its sockets or to its request URLs, and waits for acknowledgements. It
@@ -54,7 +56,7 @@ func (h *hub) add(k *socket, hello object) bool {
 	}
 	h.sockets = append(h.sockets, k)
 	hello["num_connections"] = len(h.sockets)
-	k.send(encode(hello))
+	k.send(wire.Encode(hello))
 	k.done.Add(1)
 	h.running.Add(2)
 	go func() {
@@ -115,7 +117,7 @@ func (h *hub) drop(k *socket) {
 // disconnect asks sockets to close, with Slack's reason, and closes them: at once, so that nothing more is sent, or
 // ten seconds after a warning.
 func (h *hub) disconnect(reason string, which []*socket) {
-	frame := encode(object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "workspace"}})
+	frame := wire.Encode(object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "workspace"}})
 	for _, k := range which {
 		if reason == "warning" {
 			k.send(frame)

@@ -1,6 +1,10 @@
 package workspace
 
-import "net/http"
+import (
+	"net/http"
+
+	"countersign/internal/demo/workspace/blockkit"
+)
 
 // interaction begins the payload of anything that a person does with the app.
 func (s *Server) interaction(kind string, u *user) object {
@@ -48,10 +52,10 @@ func (s *Server) inViewPayload(p object, v *view) {
 }
 
 // pressed is the action of a block_actions payload.
-func pressed(p placed, state object, ts string) object {
-	out := object{"action_id": p.element["action_id"], "block_id": p.blockID, "type": p.element["type"], "action_ts": ts}
+func pressed(p blockkit.Placed, state object, ts string) object {
+	out := object{"action_id": p.Element["action_id"], "block_id": p.BlockID, "type": p.Element["type"], "action_ts": ts}
 	for _, key := range []string{"text", "value", "style", "placeholder", "initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation", "confirm", "icon"} {
-		if v := p.element[key]; v != nil {
+		if v := p.Element[key]; v != nil {
 			out[key] = v
 		}
 	}

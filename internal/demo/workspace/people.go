@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // routePeople is the API of the page, of tests and of scripts: docs/workspace.md.
@@ -101,7 +103,7 @@ func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*p
 			return
 		}
 		if len(strings.TrimSpace(string(raw))) > 0 {
-			decoded, err := decodeJSON(raw)
+			decoded, err := wire.Decode(raw)
 			body, ok := decoded.(object)
 			if err != nil || !ok {
 				writePeople(w, nil, refuse("invalid_json"))

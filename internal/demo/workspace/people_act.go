@@ -3,6 +3,10 @@ package workspace
 import (
 	"encoding/json"
 	"errors"
+	"strings"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
 )
 
 // act is POST /people/{user}/actions: a press or a choice in a message, a modal or the
@@ -41,15 +45,15 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	if failed != nil {
 		return nil, "", failed
 	}
-	target, ok := elementNamed(where.blocks, p.text("action_id"), p.text("block_id"))
-	if !ok || !shownTo(target.element, u.ID) {
+	target, ok := blockkit.Find(where.blocks, p.text("action_id"), p.text("block_id"))
+	if !ok || !shownTo(target.Element, u.ID) {
 		return nil, "", refuse("unknown_action")
 	}
 	state, failed := s.choice(p, u, where, target)
 	if failed != nil {
 		return nil, "", failed
 	}
-	if target.block["type"] == "input" && target.block["dispatch_action"] != true {
+	if target.Block["type"] == "input" && target.Block["dispatch_action"] != true {
 		return nil, "", nil
 	}
 	ts := s.nextTS()
@@ -63,16 +67,15 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 		out["state"] = object{"values": s.messageState(where, u.ID)}
 	}
 	out["trigger_id"], out["actions"] = trigger, []object{pressed(target, state, ts)}
-	return encode(out), trigger, nil
+	return wire.Encode(out), trigger, nil
 }
 
 // choice is what the person pressed or chose, as the action's own fields. What has a
 // state keeps it.
-func (s *Server) choice(p *personCall, u *user, where acted, target placed) (object, *apiError) {
-	e := target.element
-	kind, _ := e["type"].(string)
+func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
+	e := target.Element
 	value, given := p.values["value"]
-	switch kind {
+	switch target.Kind() {
 	case "button", "icon_button", "workflow_button":
 		own, _ := e["value"].(string)
 		if given && value != nil && value != own {
@@ -87,15 +90,38 @@ func (s *Server) choice(p *personCall, u *user, where acted, target placed) (obj
 		}
 		return nil, refuse("invalid_value")
 	}
-	state, failed := choose(e, value, s.choicesOf(u, where, target))
-	if failed != nil || kind == "overflow" {
-		return state, failed
+	state, ok := blockkit.Choose(e, value, s.choicesOf(u, where, target))
+	if !ok {
+		return nil, refuse("invalid_value")
 	}
-	action, _ := e["action_id"].(string)
+	if target.Kind() == "overflow" { // which has no state
+		return state, nil
+	}
 	if where.view != nil {
-		where.view.set(target.blockID, action, state)
+		where.view.state.Set(target, state)
 	} else {
-		where.channel.remember(where.message.TS, u.ID, target.blockID, action, state)
+		where.channel.remember(where.message.TS, u.ID, target, state)
 	}
 	return state, nil
+}
+
+// choicesOf returns what a person can choose: all active accounts, and the channels that the person sees.
+func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockkit.Choices {
+	return blockkit.Choices{Offered: s.offered[offerKey(u.ID, where, target)], Find: func(field, name string) (string, bool) {
+		if strings.HasPrefix(field, "selected_user") {
+			other, failed := s.anyone(name)
+			if failed != nil || other.Deleted {
+				return "", false
+			}
+			return other.ID, true
+		}
+		ch := s.channels[name]
+		if ch == nil {
+			ch = s.channelNamed(strings.TrimPrefix(name, "#"))
+		}
+		if ch == nil || !s.sees(u, ch) || (strings.HasPrefix(field, "selected_channel") && ch.kind() != "channel") {
+			return "", false
+		}
+		return ch.ID, true
+	}}
 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"encoding/json"
 	"slices"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // runShortcut is POST /people/{user}/shortcuts.
@@ -49,7 +51,7 @@ func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiEr
 	}
 	delete(out, "api_app_id") // which Slack tells of with every other interaction
 	out["callback_id"], out["trigger_id"], out["action_ts"] = callback, trigger, s.nextTS()
-	return encode(out), trigger, nil
+	return wire.Encode(out), trigger, nil
 }
 
 // openHome is GET /people/{user}/home.

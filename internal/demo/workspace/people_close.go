@@ -3,6 +3,8 @@ package workspace
 import (
 	"encoding/json"
 	"slices"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 func (s *Server) setStack(user string, stack []*view) {
@@ -49,7 +51,7 @@ func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 		if closed.NotifyOnClose {
 			payload := s.interaction("view_closed", u)
 			payload["view"], payload["is_cleared"] = closed.json(s), all
-			out = append(out, encode(payload))
+			out = append(out, wire.Encode(payload))
 		}
 	}
 	s.setStack(u.ID, stack[:keep])

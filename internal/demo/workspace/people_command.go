@@ -3,6 +3,8 @@ package workspace
 import (
 	"encoding/json"
 	"slices"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // runCommand is POST /people/{user}/commands.
@@ -47,7 +49,7 @@ func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel
 	if command.ShouldEscape {
 		text = s.named(s.typed(text))
 	}
-	return encode(object{
+	return wire.Encode(object{
 		"token": "local-workspace", "team_id": s.team.ID, "team_domain": s.team.Domain, "channel_id": ch.ID,
 		"channel_name": channelRef(ch)["name"], "user_id": u.ID, "user_name": u.Name, "command": command.Command, "text": text,
 		"api_app_id": s.app.ID, "is_enterprise_install": "false", "trigger_id": s.newTrigger(u.ID, ""),
@@ -58,7 +60,7 @@ func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel
 // commandAnswer shows the message with which the app acknowledged: to the person alone
 // unless it says in_channel.
 func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*message, *apiError) {
-	decoded, err := decodeJSON(answer)
+	decoded, err := wire.Decode(answer)
 	body, ok := decoded.(object)
 	if text, isText := decoded.(string); isText {
 		body, ok = object{"text": text}, true

@@ -3,6 +3,8 @@ package workspace
 import (
 	"encoding/json"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // getFaults is GET /faults: what will still go wrong.
@@ -49,7 +51,7 @@ func (s *Server) postFault(p *personCall) (object, *apiError) {
 
 // rebind reads decoded JSON into a struct; names that it doesn't have are errors.
 func rebind(v any, into any) error {
-	dec := json.NewDecoder(strings.NewReader(string(encode(v))))
+	dec := json.NewDecoder(strings.NewReader(string(wire.Encode(v))))
 	dec.DisallowUnknownFields()
 	return dec.Decode(into)
 }

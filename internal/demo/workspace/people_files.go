@@ -1,6 +1,10 @@
 package workspace
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+
+	"countersign/internal/demo/workspace/wire"
+)
 
 // attach adds the files of a person's message: {"files": [{"name", "content"}]} with the content as text, or {"name",
 // "base64"}.
@@ -30,7 +34,7 @@ func (s *Server) attach(p *personCall, m *message) *apiError {
 			return refuse("invalid_files", "a file has a name")
 		}
 		files = append(files, &file{
-			ID: newID("F"), Name: name, Title: name, Length: len(data), Type: fileType(name), Data: data, Created: s.cfg.Now().Unix(), Shared: true, User: m.User,
+			ID: wire.NewID("F"), Name: name, Title: name, Length: len(data), Type: fileType(name), Data: data, Created: s.cfg.Now().Unix(), Shared: true, User: m.User,
 		})
 	}
 	for _, f := range files {

@@ -1,14 +1,18 @@
 package workspace
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
+)
 
 // offerKey is the key of the options that an external select last got for a person.
-func offerKey(user string, where acted, target placed) string {
-	action, _ := target.element["action_id"].(string)
+func offerKey(user string, where acted, target blockkit.Placed) string {
 	if where.view != nil {
-		return user + "|" + where.view.ID + "|" + target.blockID + "|" + action
+		return user + "|" + where.view.ID + "|" + target.BlockID + "|" + target.ActionID()
 	}
-	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.blockID + "|" + action
+	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.BlockID + "|" + target.ActionID()
 }
 
 // suggest is POST /people/{user}/options: the options of an external select for a typed text.
@@ -23,31 +27,22 @@ func (s *Server) suggest(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	decoded, _ := decodeJSON(answer)
+	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
 	if len(answer) > 0 && !isObject {
 		return nil, refuse("invalid_app_response", "a menu is answered with JSON that has options or option_groups")
 	}
-	check := checker{surface: inViews}
-	out := object{"options": []object{}}
-	if groups, given := body["option_groups"]; given {
-		element := object{"option_groups": groups}
-		check.staticSelect("", element)
-		out["option_groups"] = groups
-		out["options"] = optionsOf(element)
-	} else if list, given := body["options"]; given {
-		if items, _ := list.([]any); len(items) > 0 {
-			check.options("/options", list, maxOptions, inSelect)
-		}
-		out["options"] = optionsOf(body)
+	if problems := blockkit.CheckSuggestions(body); len(problems) > 0 {
+		return nil, refuse("invalid_app_response", problems...)
 	}
-	if len(check.problems) > 0 {
-		return nil, refuse("invalid_app_response", check.problems...)
+	options := blockkit.Options(body)
+	out := object{"options": options}
+	if groups, given := body["option_groups"]; given {
+		out["option_groups"] = groups
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.offered[key] = optionsOf(body)
-	if len(optionsOf(body)) == 0 {
+	if s.offered[key] = options; len(options) == 0 {
 		delete(s.offered, key)
 	}
 	return out, nil
@@ -62,12 +57,11 @@ func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *api
 	if failed != nil {
 		return nil, "", failed
 	}
-	target, ok := elementNamed(where.blocks, p.text("action_id"), p.text("block_id"))
+	target, ok := blockkit.Find(where.blocks, p.text("action_id"), p.text("block_id"))
 	if !ok {
 		return nil, "", refuse("unknown_action")
 	}
-	kind, _ := target.element["type"].(string)
-	if kind != "external_select" && kind != "multi_external_select" {
+	if kind := target.Kind(); kind != "external_select" && kind != "multi_external_select" {
 		return nil, "", refuse("unknown_action")
 	}
 	out := s.interaction("block_suggestion", u)
@@ -77,6 +71,6 @@ func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *api
 		s.onMessagePayload(p.r, out, u, where.channel, where.message)
 		delete(out, "response_url")
 	}
-	out["action_id"], out["block_id"], out["value"] = target.element["action_id"], target.blockID, p.text("value")
-	return encode(out), offerKey(u.ID, where, target), nil
+	out["action_id"], out["block_id"], out["value"] = target.Element["action_id"], target.BlockID, p.text("value")
+	return wire.Encode(out), offerKey(u.ID, where, target), nil
 }

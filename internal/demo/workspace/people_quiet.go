@@ -14,8 +14,8 @@ func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 		return nil, failed
 	}
 	now := s.cfg.Now()
-	minutes, inMinutes := wholeNumber(p.values["minutes"])
-	until, atTime := wholeNumber(p.values["until"])
+	minutes, inMinutes := p.whole("minutes")
+	until, atTime := p.whole("until")
 	if inMinutes {
 		until = int(now.Unix()) + 60*minutes
 	}

@@ -3,12 +3,14 @@ package workspace
 import (
 	"encoding/json"
 	"slices"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // submitted applies the app's answer: no answer closes the view, errors keep it open, update and push show another
 // view, clear closes the whole stack.
 func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
-	decoded, _ := decodeJSON(answer)
+	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
 	if len(answer) > 0 && !isObject {
 		return nil, refuse("invalid_app_response", "a submission is answered with nothing, or with JSON that has a response_action")

@@ -3,6 +3,9 @@ package workspace
 import (
 	"encoding/json"
 	"maps"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
 )
 
 // getViews is GET /people/{user}/views.
@@ -59,50 +62,35 @@ func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
 	if failed := s.enter(u, v, values); failed != nil {
 		return nil, nil, failed
 	}
-	if v.errors = v.incomplete(); len(v.errors) > 0 {
+	if v.errors = blockkit.Incomplete(v.Blocks, v.state); len(v.errors) > 0 {
 		return nil, nil, viewErrors(v.errors)
 	}
 	out := s.interaction("view_submission", u)
 	out["trigger_id"] = s.newTrigger(u.ID, v.ID)
 	out["view"] = v.json(s)
 	out["response_urls"] = s.viewResponseURLs(p, u, v)
-	return encode(out), v, nil
+	return wire.Encode(out), v, nil
 }
 
 func viewErrors(errors map[string]string) *apiError {
 	return &apiError{code: "view_errors", extra: object{"errors": maps.Clone(errors)}}
 }
 
-// enter accepts values by block and action, or flat by action or by block.
+// enter stores the values of a form. The keys are block_ids or action_ids.
 func (s *Server) enter(u *user, v *view, values object) *apiError {
-	inputs := interactive(v.Blocks)
+	inputs := blockkit.Interactive(v.Blocks)
 	for key, value := range values {
 		found := false
 		for _, e := range inputs {
-			kind, _ := e.element["type"].(string)
-			action, _ := e.element["action_id"].(string)
-			if !stateful(kind) {
+			given, ok := valueFor(e, key, value)
+			if !ok {
 				continue
 			}
-			given := value
-			switch key {
-			case e.blockID:
-				if inner, ok := value.(object); ok {
-					if own, has := inner[action]; has {
-						given = own
-					} else if !isState(kind, inner) {
-						continue
-					}
-				}
-			case action:
-			default:
-				continue
+			state, ok := blockkit.Choose(e.Element, given, s.choicesOf(u, acted{view: v}, e))
+			if !ok {
+				return &apiError{code: "invalid_value", extra: object{"block_id": e.BlockID, "action_id": e.ActionID()}}
 			}
-			state, failed := choose(e.element, given, s.choicesOf(u, acted{view: v}, e))
-			if failed != nil {
-				return &apiError{code: failed.code, extra: object{"block_id": e.blockID, "action_id": action}}
-			}
-			v.set(e.blockID, action, state)
+			v.state.Set(e, state)
 			found = true
 		}
 		if !found {
@@ -112,27 +100,37 @@ func (s *Server) enter(u *user, v *view, values object) *apiError {
 	return nil
 }
 
-func isState(kind string, o object) bool {
-	field, _ := valueField(kind)
-	_, has := o[field]
-	return has
+// valueFor returns the value for one input. Under a block_id, the value may be an object with values by action_id.
+func valueFor(e blockkit.Placed, key string, value any) (any, bool) {
+	if !blockkit.Stateful(e.Kind()) || key != e.BlockID && key != e.ActionID() {
+		return nil, false
+	}
+	byAction, isObject := value.(object)
+	if key != e.BlockID || !isObject {
+		return value, true
+	}
+	if own, has := byAction[e.ActionID()]; has {
+		return own, true
+	}
+	field, _ := blockkit.ValueField(e.Kind())
+	_, isState := byAction[field]
+	return value, isState
 }
 
 // viewResponseURLs returns response URLs for conversation menus that request one.
 func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 	out := []object{}
-	for _, e := range interactive(v.Blocks) {
-		if e.element["response_url_enabled"] != true {
+	for _, e := range blockkit.Interactive(v.Blocks) {
+		if e.Element["response_url_enabled"] != true {
 			continue
 		}
-		action, _ := e.element["action_id"].(string)
-		state := v.state[e.blockID][action]
+		state := v.state[e.BlockID][e.ActionID()]
 		id, _ := state["selected_conversation"].(string)
 		if id == "" {
 			id, _ = state["selected_channel"].(string)
 		}
 		if ch := s.channels[id]; ch != nil && ch.has(u.ID) {
-			out = append(out, object{"block_id": e.blockID, "action_id": action, "channel_id": id,
+			out = append(out, object{"block_id": e.BlockID, "action_id": e.ActionID(), "channel_id": id,
 				"response_url": s.newResponseURL(s.appBase(p.r), responseURL{user: u.ID, channel: id})})
 		}
 	}

@@ -3,6 +3,8 @@ package workspace
 import (
 	"strings"
 	"unicode/utf8"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // say is POST /people/{user}/messages.
@@ -27,7 +29,7 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 	if thread != "" && ch.byTS[thread] == nil {
 		return nil, refuse("thread_not_found")
 	}
-	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.typed(text), ClientMsgID: newUUID()}
+	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.typed(text), ClientMsgID: wire.NewUUID()}
 	if failed := s.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
 		return nil, failed
 	}

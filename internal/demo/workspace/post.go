@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // use changes the URLs of deliveries, or switches to sockets. Queued events are sent at once.
@@ -50,7 +52,7 @@ func (h *hub) post(e *envelope) {
 		}
 		return
 	}
-	e.id = newUUID()
+	e.id = wire.NewUUID()
 	h.await(e)
 	r := outboundOf(e, to)
 	h.running.Go(func() {

@@ -15,6 +15,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 const (
@@ -85,7 +87,7 @@ type answerOverHTTP struct {
 func (r answerOverHTTP) payload() json.RawMessage {
 	kind, _, _ := mime.ParseMediaType(r.contentType)
 	if text := bytes.TrimSpace(r.body); kind != typeJSON && len(text) > 0 {
-		return encode(string(text))
+		return wire.Encode(string(text))
 	}
 	return r.body
 }

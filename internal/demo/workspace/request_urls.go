@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net/url"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // RequestURLs are the app's URLs for Slack's requests over HTTP, as in its settings. If all are empty, the app uses
@@ -85,8 +87,8 @@ func (s *Server) SetRequestURLs(ctx context.Context, urls RequestURLs) error {
 func (s *Server) challenge(ctx context.Context, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.AckTimeout)
 	defer cancel()
-	want := newSecret()
-	r := outbound{url: to, contentType: typeJSON, body: encode(object{"token": "local-workspace", "challenge": want, "type": "url_verification"})}
+	want := wire.NewSecret()
+	r := outbound{url: to, contentType: typeJSON, body: wire.Encode(object{"token": "local-workspace", "challenge": want, "type": "url_verification"})}
 	got, err := s.hub.requests.do(ctx, r)
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // responseURL lets the app answer one person's action in a channel a few times.
@@ -19,7 +21,7 @@ type responseURL struct {
 func (s *Server) newResponseURL(base string, u responseURL) string {
 	now := s.cfg.Now()
 	u.expires = now.Add(responseURLLives * time.Second)
-	id := newSecret()
+	id := wire.NewSecret()
 	s.replyTo.put(id, &u, u.expires, now)
 	return base + "/response/" + id
 }

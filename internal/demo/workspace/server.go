@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"countersign/internal/demo/workspace/page"
+	"countersign/internal/demo/workspace/wire"
 )
 
 // Server is one workspace. All of its state is in memory under one lock. Nothing that waits, such as for an
@@ -159,7 +162,7 @@ func (s *Server) openDM(a, b string) (c *channel, created bool) {
 	if a == b {
 		members = members[:1]
 	}
-	c = &channel{ID: newID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
+	c = &channel{ID: wire.NewID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
 	s.addChannel(c)
 	s.dms[key] = c.ID
 	return c, true
@@ -175,7 +178,7 @@ func pair(a, b string) [2]string {
 // nextTS is the next free timestamp: now, or just after the last one given.
 func (s *Server) nextTS() string {
 	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
-	return formatTS(s.lastTS)
+	return wire.FormatTS(s.lastTS)
 }
 
 // base is how the sender of r reaches this server.
@@ -207,6 +210,6 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET /files/{id}/{name}", s.serveFile)
 	mux.HandleFunc("GET /archives/{channel}/{p}", s.servePermalink)
 	s.routePeople(mux)
-	mux.Handle("/", pageHandler())
+	mux.Handle("/", page.Handler())
 	return mux
 }

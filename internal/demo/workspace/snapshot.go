@@ -9,6 +9,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"countersign/internal/demo/workspace/blockkit"
 )
 
 // stored is the data file.
@@ -105,7 +107,7 @@ func (s *Server) load() (bool, error) {
 	}
 	s.groups, s.lastTS = in.Groups, in.LastTS
 	for id, v := range in.Homes {
-		v.fill(nil)
+		v.state = blockkit.NewState(v.Blocks, nil)
 		s.homes[id] = v
 	}
 	return true, nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // ticketLives is how long the URL of apps.connections.open can be dialled.
@@ -29,7 +31,7 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 			delete(s.tickets, ticket)
 		}
 	}
-	ticket := newSecret()
+	ticket := wire.NewSecret()
 	s.tickets[ticket] = now.Add(ticketLives)
 	query := url.Values{"ticket": {ticket}, "app_id": {s.app.ID}}
 	out := object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}

@@ -3,6 +3,8 @@ package workspace
 import (
 	"fmt"
 	"slices"
+
+	"countersign/internal/demo/workspace/blockkit"
 )
 
 // stream is what a message keeps while it is being streamed, and what it was made of.
@@ -87,7 +89,7 @@ func (m *message) render() {
 		}
 		m.Blocks = append([]any{object{"type": "plan", "block_id": "plan", "title": title, "tasks": tasks}}, m.Blocks...)
 	}
-	assignIDs(m.Blocks)
+	blockkit.AssignIDs(m.Blocks)
 }
 
 // taskBlock is a task's card; details and output are given as text and shown as rich
@@ -104,7 +106,7 @@ func taskBlock(part object) object {
 	for _, key := range []string{"details", "output"} {
 		switch v := part[key].(type) {
 		case string:
-			card[key] = richText(v)
+			card[key] = blockkit.RichText(v)
 		case object:
 			card[key] = v
 		}

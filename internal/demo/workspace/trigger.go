@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // trigger is what a trigger_id stands for: one person's act, which the app may answer
@@ -21,7 +23,7 @@ var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
 func (s *Server) newTrigger(user, viewID string) string {
 	now := s.cfg.machine()
 	s.lastTS++
-	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), newSecret())
+	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), wire.NewSecret())
 	t := &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
 	s.triggers.put(id, t, t.expires, now)
 	return id

@@ -1,5 +1,7 @@
 package workspace
 
+import "countersign/internal/demo/workspace/wire"
+
 // window is the part of a history that a call asks for.
 type window struct {
 	oldest, latest string // "" is open
@@ -22,11 +24,11 @@ func readWindow(c *call, most int) (window, *apiError) {
 		if text == "" || text == "now" || text == "0" {
 			continue
 		}
-		micros, ok := parseTS(text)
+		micros, ok := wire.ParseTS(text)
 		if !ok {
 			return w, refuse(bound.code)
 		}
-		*bound.field = formatTS(micros)
+		*bound.field = wire.FormatTS(micros)
 	}
 	if cursor := c.text("cursor"); cursor != "" {
 		ts, ok := readCursor(cursor)

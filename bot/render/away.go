@@ -1,0 +1,85 @@
+package render
+
+import (
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// standIn tells a person that they stand in for somebody who is away, and what they can decide.
+func (v View) standIn() *BlockBuilder {
+	p := new(BlockBuilder)
+	a := *v.Absence
+	if v.Message.Step != int(a.Version) || a.Over(v.Now) {
+		p.Para(Say("✔️ This no longer holds: ").Person(a.Who, a.Name).Say(" is back, or has said something else since."))
+		return p
+	}
+	p.Para(Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).
+		Say(" and has named you to stand in."))
+	if len(a.Covers) == 0 {
+		p.Para(Say("They hold no role that decides anything, so nothing comes to you because of it."))
+		return p
+	}
+	p.Para(Say("What waits for them comes to you too, by direct message, where you may decide it. You decide in your own name and by your own roles, " +
+		"never in theirs, and nothing that you asked for yourself."))
+	p.Para(Coverage(v.Policy, a.Covers, "you", "yours")...)
+	return p
+}
+
+// Limits on named roles and tools keep the message short even with a long policy.
+const (
+	maxCovers     = 8
+	maxToolsNamed = 6
+)
+
+// Coverage says for each role of an absent person which requests the stand-in can decide. who and whose address the
+// stand-in: "you" and "yours", or "they" and "theirs".
+func Coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
+	var out []*RichText
+	for i, c := range covers {
+		if i == maxCovers {
+			out = append(out, Say("… and "+Plural(len(covers)-i, "more role")))
+			break
+		}
+		line := Say("• ").Strong(Name(RoleTitle(p, c.Role)))
+		switch {
+		case c.None:
+			line.Say(": nothing, because no role of " + whose + " may decide as much.")
+		case len(c.Lacks) > 0:
+			line.Say(": " + who + " can decide all but " + toolList(c.Lacks) + ".")
+		default:
+			line.Say(": " + who + " can decide all of it.")
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// toolList names tools, and counts those beyond the limit.
+func toolList(tools []string) string {
+	named := make([]string, 0, maxToolsNamed)
+	for i, t := range tools {
+		if i == maxToolsNamed {
+			named = append(named, Plural(len(tools)-i, "more tool"))
+			break
+		}
+		named = append(named, Name(t))
+	}
+	return strings.Join(named, ", ")
+}
+
+// AwayForm asks for the period of an absence and for a stand-in. Slack shows both times in the person's own time zone.
+func AwayForm(s ClickTarget) slack.ModalViewRequest {
+	p := new(BlockBuilder)
+	p.Para(Say("While you are away nobody waits for you: what you would be asked goes to the others of your roles, to whoever stands in, or to the lead."))
+	from := slack.NewDateTimePickerBlockElement(FieldFrom)
+	from.InitialDateTime = s.Now.Truncate(5 * time.Minute).Unix()
+	p.Blocks = append(p.Blocks, inputBlock(FieldFrom, "From", "", from, false),
+		inputBlock(FieldUntil, "Until", "From then on you are asked again.", slack.NewDateTimePickerBlockElement(FieldUntil), false),
+		inputBlock(FieldColleague, "Who stands in?", "They are told so, and decide in their own name, as far as their own roles go.",
+			slack.NewOptionsSelectBlockElement(slack.OptTypeUser, plainText("Choose a person"), FieldColleague), true))
+	return submittable(Modal(FormTitles[ActAway], p), ActAway, "Save", FormToken{ButtonToken: s.Token})
+}

@@ -1,0 +1,196 @@
+package render
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// ClickTarget is the subject of a click: the version of the outbox message that the person saw, and the current state.
+type ClickTarget struct {
+	Token ButtonToken
+	Shown store.Rendering
+	workflow.ViewModel
+}
+
+// ShownRequest returns how the clicked version showed its request.
+func (s ClickTarget) ShownRequest() store.Shown {
+	if s.Request == nil {
+		return store.Shown{}
+	}
+	return s.Shown.Of(s.Request.ID)
+}
+
+// MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with token m.
+// That is so if m has a fingerprint other than the recorded version's and is about a subject of this outbox message.
+func (s ClickTarget) MayHaveShown(m ButtonToken) bool {
+	if bytes.Contains(s.Shown.Body, []byte(" "+m.Print+`"`)) {
+		return false
+	}
+	about := []string{s.Message.Ref, s.Message.Request, s.Turn.ID}
+	if s.Request != nil {
+		about = append(about, s.Request.ID)
+	}
+	if s.Call != nil {
+		about = append(about, s.Call.ID, s.Call.Execution)
+	}
+	for _, c := range s.Calls {
+		about = append(about, c.Call.ID, c.Call.Execution, c.Call.Request)
+	}
+	return slices.Contains(about, m.Ref)
+}
+
+// Named returns everything that a click names or that the clicked message shows. The attempt then appears in the
+// history of each of them.
+func (s ClickTarget) Named() []string {
+	named := []string{s.Token.Ref, s.Message.Request}
+	for _, shown := range s.Shown.Shows {
+		named = append(named, shown.Request)
+	}
+	return named
+}
+
+// RenderingHash returns the hash of what was shown: the message, or on a Home tab the part about the request.
+func (s ClickTarget) RenderingHash() string {
+	if s.Message.Kind != store.OutboxHome || s.Request == nil {
+		return s.Shown.Hash
+	}
+	sum := sha256.Sum256(s.ItemBody())
+	return hex.EncodeToString(sum[:])
+}
+
+// ItemBody returns the part of a Home tab that shows the request, as a message of its own. The rest of the tab is about
+// other requests and does not belong in this one's history.
+func (s ClickTarget) ItemBody() []byte {
+	var whole struct {
+		Blocks []json.RawMessage `json:"blocks"`
+	}
+	item := struct {
+		Text   string            `json:"text"`
+		Blocks []json.RawMessage `json:"blocks"`
+	}{}
+	if json.Unmarshal(s.Shown.Body, &whole) == nil {
+		for _, b := range whole.Blocks {
+			var named struct {
+				ID string `json:"block_id"`
+			}
+			if json.Unmarshal(b, &named) == nil && strings.HasPrefix(named.ID, s.Request.ID+":") {
+				item.Blocks = append(item.Blocks, b)
+			}
+		}
+	}
+	body, err := json.Marshal(item)
+	if err != nil { // it was parsed from JSON above
+		return nil
+	}
+	return body
+}
+
+// ButtonToken is the value of a button. It names what the button was drawn for, and grants nothing. Ref is a request, a
+// turn, an execution, a grant or a pause. Post counts the versions of the outbox message. Print is a fingerprint of the
+// version: it distinguishes a click on a version that was replaced before it was recorded from a click on its
+// successor.
+type ButtonToken struct {
+	Ref     string
+	Message string
+	Post    uint64
+	Print   string
+}
+
+func (m ButtonToken) String() string {
+	return m.version() + m.Print
+}
+
+// version returns the common prefix of all tokens of one version for the same Ref.
+func (m ButtonToken) version() string {
+	return m.Ref + " " + m.Message + " " + strconv.FormatUint(m.Post, 10) + " "
+}
+
+var ErrButtonToken = errors.New("not the value of one of the bot's buttons")
+
+func ParseButtonToken(s string) (ButtonToken, error) {
+	parts := strings.Split(s, " ")
+	if len(parts) != 4 {
+		return ButtonToken{}, ErrButtonToken
+	}
+	post, err := strconv.ParseUint(parts[2], 10, 64)
+	if err != nil || parts[0] == "" || parts[1] == "" || !printed.MatchString(parts[3]) {
+		return ButtonToken{}, ErrButtonToken
+	}
+	return ButtonToken{Ref: parts[0], Message: parts[1], Post: post, Print: parts[3]}, nil
+}
+
+// printed matches a valid Print.
+var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// Action IDs of the buttons.
+const (
+	ActApprove     = "approve"
+	ActTyped       = "approve_typed" // approves a critical call, which requires a typed value
+	ActReject      = "reject"
+	ActModify      = "modify"
+	ActArguments   = "arguments"
+	ActPage        = "page"
+	ActWithdraw    = "withdraw"
+	ActWithdrawAll = "go_on"
+	ActTryAgain    = "try_again"
+	ActStop        = "stop"
+	ActFeedback    = "rate"
+	ActHappened    = "happened"
+	ActDidNot      = "did_not"
+	ActLeave       = "leave"
+	ActAskAgain    = "ask_again"
+	ActAsk         = "ask"
+	ActAnswer      = "answer"
+	ActComment     = "comment"
+	ActHandOn      = "hand_on"
+	ActTakeBack    = "take_back"
+	ActAllow       = "allow_more"
+	ActRevoke      = "revoke_grant"
+	ActAccept      = "accept_grant"
+	ActDecline     = "decline_grant"
+	ActPause       = "pause_everything"
+	ActResume      = "resume_everything"
+	ActReveal      = "reveal"
+	ActLink        = "link"
+	ActHome        = "home" // followed by the label of the button
+	ActAway        = "away"
+	ActBack        = "back"
+	ActFillIn      = "fill_in"   // opens the form that a tool asks for
+	ActVisited     = "visited"   // confirms a visit to the address that a tool names
+	ActNoAnswer    = "no_answer" // declines a tool's question
+	ActChoose      = "choose_"   // followed by the number of the option
+)
+
+// refAway is the Ref of buttons about absences.
+const refAway = "away"
+
+// Prefixes of feedback tokens; the turn follows.
+const (
+	FeedbackGood = "good:"
+	FeedbackPoor = "poor:"
+)
+
+// Block IDs of form inputs.
+const (
+	FieldFrom      = "from"
+	FieldUntil     = "until"
+	FieldReason    = "reason" // and any other free text
+	FieldResult    = "result"
+	FieldRaw       = "arguments"
+	FieldTyped     = "typed"
+	FieldColleague = "colleague"
+	FieldUses      = "uses"
+	FieldWithin    = "within"
+)
+
+const ExplainShortcut = "explain_approval"

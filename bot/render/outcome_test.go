@@ -1,0 +1,151 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/bottest"
+	"countersign/store"
+)
+
+// unknownView returns the question to an approver about a run with an unknown outcome.
+func unknownView(change ...func(*workflow.ViewModel)) workflow.ViewModel {
+	ran := bottest.ApprovedBy(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
+	s := bottest.ViewModel(ran)
+	s.Message.Kind, s.Message.Ref = store.OutboxUnknown, s.Execution.ID
+	s.Execution.State, s.Execution.Loss, s.Execution.StartedAt, s.Execution.FinishedAt = approvers.ExecutionUnknown, approvers.LossStopped, bottest.Noon, bottest.Noon.Add(time.Minute)
+	s.Call.Execution, s.LeaveAt = s.Execution.ID, bottest.Noon.Add(31*time.Minute)
+	for _, c := range change {
+		c(&s)
+	}
+	return s
+}
+
+// laterRefund returns a request that repeats a refund.
+func laterRefund() approvers.Request {
+	r := bottest.Request(bottest.RefundArgs)
+	r.ID, r.Execution = "req_2", "exec_2"
+	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
+	r.Retry = &approvers.Retry{Execution: "exec_1", LostAt: bottest.Noon.Add(time.Minute), By: approvers.Who("T0001", "U0002"), Name: "Teo", At: bottest.Noon.Add(5 * time.Minute)}
+	return r
+}
+
+// The question about an unknown outcome says why it is unknown, until when the agent waits, and what people can do.
+func TestUnknownSurfaces(t *testing.T) {
+	loss := func(l approvers.Loss) func(*workflow.ViewModel) {
+		return func(s *workflow.ViewModel) { s.Execution.Loss = l }
+	}
+	told := func(s *workflow.ViewModel) {
+		s.Call.Outcome, s.LeaveAt, s.Execution.LeftBy = approvers.OutcomeUnknown, time.Time{}, approvers.Who("T0001", "U0002")
+	}
+	inThread := func(s *workflow.ViewModel) { s.Message.To = "conversation:conv_1" }
+	later := func(change func(*approvers.Request)) func(*workflow.ViewModel) {
+		return func(s *workflow.ViewModel) {
+			r := laterRefund()
+			change(&r)
+			s.Later, s.LeaveAt, s.Call.Execution, s.Call.Request = &r, time.Time{}, r.Execution, r.ID
+			s.Cards = []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772453100.000100"}}
+		}
+	}
+	for name, c := range map[string]struct {
+		s       workflow.ViewModel
+		buttons int
+	}{
+		"unknown_stopped":   {unknownView(), 4},
+		"unknown_in_thread": {unknownView(inThread), 4},
+		"unknown_unclear":   {unknownView(loss(approvers.LossUnclear)), 4},
+		"unknown_paused":    {unknownView(loss(approvers.LossPaused)), 4},
+		"unknown_restored":  {unknownView(loss(approvers.LossRestored)), 4},
+		"unknown_told":      {unknownView(told), 2},
+		"unknown_again":     {unknownView(later(func(*approvers.Request) {})), 2},
+		"unknown_again_rejected": {unknownView(later(func(r *approvers.Request) {
+			*r = bottest.Closed(*r, approvers.Rejected, "U0002", "team-lead", "it did happen")
+		}), told), 2},
+		"unknown_again_reported": {unknownView(later(func(*approvers.Request) {}), func(s *workflow.ViewModel) {
+			s.Execution.State, s.Execution.ReportedBy, s.Execution.Result = approvers.ExecutionFailed, approvers.Who("T0001", "U0100"), "nothing on the account"
+		}), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := drawn(t, c.s)
+			bottest.Golden(t, name, d.Messages[0])
+			if n := bytes.Count(encode(t, d), []byte(`"type":"button"`)); n != c.buttons {
+				t.Errorf("%d buttons, want %d", n, c.buttons)
+			}
+		})
+	}
+}
+
+// The card of a repeated request says that the call may have happened already, when, who repeats it, and where the
+// question about the earlier run is.
+func TestCardsThatAskAgain(t *testing.T) {
+	found := func(s approvers.ExecutionState) workflow.ViewModel {
+		r := laterRefund()
+		r.Retry.Found, r.Retry.FoundBy = s, approvers.Who("T0001", "U0100")
+		return bottest.ViewModel(r)
+	}
+	waits := bottest.ViewModel(laterRefund())
+	waits.Earlier = []store.OutboxMessage{
+		{Kind: store.OutboxUnknown, To: "conversation:conv_1", Channel: "C0001", TS: "1772452860.000100"},
+		{Kind: store.OutboxUnknown, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452860.000200"},
+	}
+	own := waits
+	own.Message.To, own.Earlier = "user:U0002", waits.Earlier[:1]
+	earlier := unknownView(func(s *workflow.ViewModel) {
+		r := laterRefund()
+		s.Message.Kind, s.Message.Ref, s.Later = store.OutboxCard, s.Request.ID, &r
+	})
+	step := bottest.ViewModel(laterRefund())
+	step.Message.Kind, step.Message.Ref = store.OutboxStep, "turn_1"
+	step.Calls = []workflow.CallView{{Call: *step.Call, Request: step.Request}}
+	for name, s := range map[string]workflow.ViewModel{
+		"again_card": waits, "again_card_own": own, "again_card_did_not": found(approvers.ExecutionFailed), "again_card_happened": found(approvers.ExecutionSucceeded),
+		"again_card_earlier": earlier, "again_step": step,
+	} {
+		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })
+	}
+}
+
+// At maximum size the messages are within Slack's limits.
+func TestLargestUnknown(t *testing.T) {
+	big := func(n int) string { return strings.Repeat("𝕏", n) }
+	s := unknownView(func(s *workflow.ViewModel) {
+		s.Request.Facts.Quote, s.Request.Facts.AskerName, s.Call.Preview, s.Execution.Tool = big(9000), big(900), big(9000), big(900)
+		s.Execution.Args = []byte(`{"body":"` + big(MaxCardArgs-20) + `"}`)
+	})
+	drawn(t, s)
+	r := laterRefund()
+	r.Retry.By, r.Retry.Name, r.Reason = "operator:x", big(900), big(9000)
+	for i := range 9 {
+		r.Joined = append(r.Joined, fmt.Sprint(big(200), i))
+	}
+	s.Later = &r
+	drawn(t, s)
+	over := bottest.Closed(r, approvers.Rejected, "", "", big(9000))
+	s.Later = &over
+	drawn(t, s)
+}
+
+// A tool may answer anything. The layout contains all of it, or the answer is shown unchanged.
+func TestResultTextDropsNothing(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"refund_id":"RFD-9","ok":true}`:          "refund_id: \"RFD-9\"\nok: true",
+		`{"refund_id":"RFD-9","ok":true} all good`: `{"refund_id":"RFD-9","ok":true} all good`,
+		`{"a":1}{"b":2}`:                           `{"a":1}{"b":2}`,
+		`{"a":1}]`:                                 `{"a":1}]`,
+		`{"a":1`:                                   `{"a":1`,
+		"{\"a\":1} \n":                             "a: 1",
+		`[1,2]`:                                    `[1,2]`,
+		"{}":                                       "{}",
+		"":                                         "(an empty answer)",
+		"{\"a\":1} \u202eevil":                     "{\"a\":1} ⟨U+202E⟩evil",
+	} {
+		if got := resultText(in); got != want {
+			t.Errorf("resultText(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package render
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// question draws an approver's question to the requesters, and its answer once there is one.
+func (v View) question() *BlockBuilder {
+	r := *v.Request
+	q := r.Remark(v.Message.Step)
+	p := new(BlockBuilder)
+	p.Para(Say("❓ ").also(v.speaker(q)).Say(" asks about ").Strong(Clip(whatHappens(r.Preview, r.Tool), MaxNote)).Say(":"))
+	p.quoted(Clip(Visible(q.Text), MaxSentence))
+	answer := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == v.Message.Step })
+	switch {
+	case answer >= 0:
+		a := r.Remarks[answer]
+		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(":"))
+		p.quoted(Clip(Visible(a.Text), MaxSentence))
+	case r.State == approvers.Pending:
+		p.Para(v.called(r).Say(": your answer comes on the card. The time goes on: if nobody decides by ").At(r.ExpiresAt, DayTime).Say(", it will not run."))
+		p.buttons("", button(ActAnswer, "Answer…", v.token(r.ID), slack.StylePrimary))
+	default:
+		p.Para(Say("No answer is needed any more: ").also(v.ending(r)))
+	}
+	return p
+}
+
+// called mentions the requesters.
+func (v View) called(r approvers.Request) *RichText {
+	p := new(RichText).Person(r.Facts.Asker, r.Facts.AskerName)
+	told := 1
+	for _, who := range r.Facts.Requesters {
+		if who == r.Facts.Asker {
+			continue
+		}
+		if told++; told > maxPeopleTold {
+			break
+		}
+		p.Say(" ").Person(who, "")
+	}
+	return p
+}
+
+// modelQuestion draws a question from the model to the requesters, with a button for each option.
+func (v View) modelQuestion() *BlockBuilder {
+	p := new(BlockBuilder)
+	call := *v.Call
+	q := *call.ModelQuestion
+	line := Say("❓ ")
+	if call.Outcome == "" {
+		for _, who := range v.Turn.Requesters {
+			line.Person(who, "").Say(" ")
+		}
+	}
+	p.Para(line.Say("The agent asks: ").Strong(Clip(OneLine(q.Question), maxQuote)))
+	if call.Outcome != "" {
+		_, ended := v.asksPeople(q, call.Outcome)
+		p.Para(ended)
+		return p
+	}
+	var row []slack.BlockElement
+	for i, option := range q.Options {
+		row = append(row, button(ActChoose+strconv.Itoa(i), Visible(option), v.token(call.ID), slack.StyleDefault))
+	}
+	p.buttons("", row...)
+	p.Para(Say("Choose, or write your answer here. Until ").At(q.ExpiresAt, DayTime).Say("; this approves nothing."))
+	return p
+}
+
+// asksPeople returns the status of a question from the model.
+func (v View) asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (sign string, line *RichText) {
+	switch outcome {
+	case "":
+		return "❓", Say("Waits for your answer.")
+	case approvers.OutcomeExecuted:
+		return "💬", Say("").Person(q.By, q.Name).Say(" answered: ").Strong(Clip(OneLine(q.Answer), MaxNote))
+	case approvers.OutcomeWithdrawn:
+		return "↩️", Say("Not answered: the conversation went on to something else.")
+	}
+	return "⌛", Say("Nobody answered in time.")
+}
+
+// ChoiceOf returns the option that a button stands for.
+func ChoiceOf(action string) (option int, ok bool) {
+	number, ok := strings.CutPrefix(action, ActChoose)
+	if !ok {
+		return 0, false
+	}
+	option, err := strconv.Atoi(number)
+	return option, err == nil
+}
