@@ -25,6 +25,7 @@ import (
 	"countersign/bot/bottest"
 	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/jobs"
@@ -183,7 +184,7 @@ func (h *harness) start() {
 	})
 	if !h.overHTTP {
 		h.until("two sockets", func() bool { return h.slack.Sockets() == sockets })
-	} else if err := h.slack.SetRequestURLs(ctx, workspace.URLsAt(h.address+"/slack/")); err != nil {
+	} else if err := h.slack.SetRequestURLs(ctx, delivery.URLsAt(h.address+"/slack/")); err != nil {
 		h.t.Fatal(err)
 	}
 }

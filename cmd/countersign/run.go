@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -252,32 +251,4 @@ func (s setup) requestProbe(p parts) []probe {
 		return nil
 	}
 	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Arriving() }, notice: true}}
-}
-
-// remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
-// about six minutes.
-const remembered = 2 * time.Hour
-
-// forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
-func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
-	tick := time.NewTicker(10 * time.Minute)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		err := wf.Forget(ctx, remembered)
-		if err == nil && n%retainEvery == 0 {
-			err = retain(ctx, wf, m, log)
-		}
-		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
-			log.Error("what is old can't be forgotten, because a part of the store can't be read", "error", err)
-			continue
-		}
-		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time
-			return fmt.Errorf("forget: %w", err)
-		}
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // Config configures a workspace. Every field except Seed has a default.
@@ -45,10 +47,10 @@ type Config struct {
 
 	// Mishaps decides the fate of each delivery attempt; nil: it arrives. It must return at once, and must not call
 	// the workspace.
-	Mishaps func(Attempt) Mishap
+	Mishaps func(delivery.Attempt) delivery.Mishap
 
 	// App receives deliveries in place of sockets and request URLs.
-	App App
+	App delivery.App
 
 	// HTTP is the client for the app's request URLs; nil: a default one. Redirects are followed as Slack follows
 	// them.

@@ -17,7 +17,7 @@ func (s *Server) emit(name string, event object) {
 	if _, set := event["event_ts"]; !set {
 		event["event_ts"] = s.nextTS()
 	}
-	s.hub.event(wire.Encode(object{
+	s.hub.Event(wire.Encode(object{
 		"token": "local-workspace", "team_id": s.team.ID, "context_team_id": s.team.ID, "context_enterprise_id": nil,
 		"api_app_id": s.app.ID, "event": event, "type": "event_callback", "event_id": wire.NewID("Ev"), "event_time": now.Unix(),
 		"authorizations": []object{{

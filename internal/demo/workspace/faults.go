@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // The faults that can be switched on. Each is used up after Times uses.
@@ -134,13 +136,22 @@ func (f *faults) take(method string) (Fault, bool) {
 	})
 }
 
-func (f *faults) takeDelivery(kind string) (Fault, bool) {
-	return f.use(func(x *Fault) bool {
+// Delivery and LostAck are delivery.Faults.
+
+func (f *faults) Delivery(kind string) delivery.Fault {
+	fault, ok := f.use(func(x *Fault) bool {
 		return slices.Contains(deliveryFaults, x.Fault) && (x.Type == "" || x.Type == kind)
 	})
+	switch {
+	case !ok:
+		return delivery.Fault{}
+	case fault.Fault == FaultLateDelivery:
+		return delivery.Fault{Late: fault.delay()}
+	}
+	return delivery.Fault{Lost: fault.Fault == FaultLostDelivery, Twice: fault.Fault == FaultDuplicateDelivery}
 }
 
-func (f *faults) loseAck() bool {
+func (f *faults) LostAck() bool {
 	_, lost := f.use(func(x *Fault) bool { return x.Fault == FaultLostAck })
 	return lost
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspace/wire"
 )
 
@@ -29,8 +30,8 @@ func (s *Server) act(p *personCall) (object, *apiError) {
 
 // askApp sends an interaction and waits for the app, without any lock.
 func (s *Server) askApp(kind string, payload json.RawMessage) (json.RawMessage, *apiError) {
-	answer, err := s.hub.ask(kind, payload)
-	if errors.Is(err, errNoAnswer) {
+	answer, err := s.hub.Ask(kind, payload)
+	if errors.Is(err, delivery.ErrNoAnswer) {
 		return nil, refuse("app_did_not_respond")
 	}
 	return answer, nil

@@ -9,7 +9,7 @@ import (
 
 // getFaults is GET /faults: what will still go wrong.
 func (s *Server) getFaults(*personCall) (object, *apiError) {
-	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.count()}, nil
+	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.Sockets()}, nil
 }
 
 // postFault is POST /faults: one switch, named by "fault".

@@ -33,7 +33,7 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	return object{
 		"team": object{"id": s.team.ID, "name": s.team.Name, "domain": s.team.Domain},
 		"hint": s.hint(), "people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
-		"connected": s.hub.connected(),
+		"connected": s.hub.Connected(),
 	}, nil
 }
 

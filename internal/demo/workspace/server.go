@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspace/page"
 	"countersign/internal/demo/workspace/wire"
 )
@@ -39,7 +40,7 @@ type Server struct {
 	tickets  map[string]time.Time
 	botHost  string // where the app reached this server last
 
-	hub    *hub
+	hub    *delivery.Hub
 	feed   *feed
 	faults *faults
 	rates  *rates
@@ -61,7 +62,11 @@ func New(cfg Config) (*Server, error) {
 		tickets: map[string]time.Time{},
 		feed:    newFeed(), faults: newFaults(), rates: newRates(cfg.RealRates),
 	}
-	s.hub = newHub(cfg, s.faults)
+	s.hub = delivery.New(delivery.Config{
+		App: cfg.App, URLs: s.app.RequestURLs, SigningSecret: s.app.SigningSecret, HTTP: cfg.HTTP,
+		AckTimeout: cfg.AckTimeout, RetryDelays: cfg.RetryDelays, PingInterval: cfg.PingInterval, Pick: cfg.Pick,
+		Faults: s.faults, Mishaps: cfg.Mishaps, Log: cfg.Log,
+	})
 	loaded, err := s.load()
 	if err != nil {
 		return nil, err
@@ -79,14 +84,17 @@ func New(cfg Config) (*Server, error) {
 // when all goroutines of the server have ended. Call it before http.Server.Shutdown, which waits for the browsers'
 // streams.
 func (s *Server) Close() error {
-	s.hub.close()
+	s.hub.Close()
 	s.feed.close()
 	return s.saver.close()
 }
 
 // Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. Those
 // that wait to be sent again after a fault are not counted.
-func (s *Server) Delivered() (sent int, all bool) { return s.hub.delivered() }
+func (s *Server) Delivered() (sent int, all bool) {
+	sent, pending := s.hub.Delivered()
+	return sent, pending == 0
+}
 
 // Handler serves everything: Slack's API, the sockets, the people's API and the page.
 func (s *Server) Handler() http.Handler { return s.mux }

@@ -24,7 +24,7 @@ func (s *Server) ClearFaults() {
 func (s *Server) SetRealRates(on bool) { s.rates.set(on) }
 
 // DropSockets breaks every socket as a network failure does.
-func (s *Server) DropSockets() { s.hub.dropAll() }
+func (s *Server) DropSockets() { s.hub.Drop() }
 
 // Disconnect asks the app to reconnect, as Slack does every few hours: reason is
 // refresh_requested, warning or link_disabled.
@@ -32,16 +32,14 @@ func (s *Server) Disconnect(reason string) error {
 	if !slices.Contains([]string{"refresh_requested", "warning", "link_disabled"}, reason) {
 		return fmt.Errorf("there is no reason %q to disconnect: use refresh_requested, warning or link_disabled", reason)
 	}
-	s.hub.disconnect(reason, s.hub.snapshot())
+	s.hub.Disconnect(reason)
 	return nil
 }
 
 // Refresh asks the app to reconnect the socket that it has had for longest, as Slack does with one after the other.
 func (s *Server) Refresh() {
-	if all := s.hub.snapshot(); len(all) > 0 {
-		s.hub.disconnect("refresh_requested", all[:1])
-	}
+	s.hub.Refresh()
 }
 
 // Sockets is how many sockets the app has open.
-func (s *Server) Sockets() int { return s.hub.count() }
+func (s *Server) Sockets() int { return s.hub.Sockets() }

@@ -1,4 +1,4 @@
-package workspace
+package delivery
 
 import (
 	"bytes"
@@ -43,6 +43,40 @@ func retryReason(err error) string {
 		return "http_error"
 	}
 	return "connection_failed"
+}
+
+// post sends an envelope to its request URL, and waits for the answer in a goroutine.
+func (h *Hub) post(e *envelope) {
+	to := h.urls.of(e)
+	if to == "" {
+		if e.answered != nil {
+			e.answered <- answer{err: ErrNoAnswer}
+		}
+		return
+	}
+	e.id = wire.NewUUID()
+	h.await(e)
+	r := outboundOf(e, to)
+	h.running.Go(func() {
+		ctx, cancel := context.WithTimeout(h.ctx, h.cfg.AckTimeout)
+		defer cancel()
+		got, err := h.requests.do(ctx, r)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.away = errors.Is(err, errUnreachable)
+		if h.waiting[e.id] != e {
+			return // the envelope was given up
+		}
+		switch {
+		case err == nil:
+			h.heard(e, got.payload())
+		case errors.Is(err, context.DeadlineExceeded): // the ack timeout reports this
+		case got.noRetry:
+			h.settled(e)
+		default:
+			h.failed(e, retryReason(err))
+		}
+	})
 }
 
 // outbound is a request to one of the app's request URLs.

@@ -1,4 +1,4 @@
-package workspace
+package delivery
 
 import (
 	"bytes"
@@ -30,11 +30,11 @@ func URLsAt(to string) RequestURLs {
 	return RequestURLs{to, to, to, to}
 }
 
-// any reports whether the app receives requests over HTTP.
-func (u RequestURLs) any() bool { return u != RequestURLs{} }
+// Any reports whether the app receives requests over HTTP.
+func (u RequestURLs) Any() bool { return u != RequestURLs{} }
 
-// validate returns an error for invalid URLs.
-func (u RequestURLs) validate() error {
+// Validate returns an error for invalid URLs.
+func (u RequestURLs) Validate() error {
 	var errs []error
 	for _, setting := range []struct{ name, url string }{{"events", u.Events}, {"interactivity", u.Interactivity}, {"options", u.Options}, {"commands", u.Commands}} {
 		if setting.url == "" {
@@ -64,32 +64,14 @@ func (u RequestURLs) of(e *envelope) string {
 	return u.Interactivity
 }
 
-// SetRequestURLs switches the app to requests over HTTP, like its settings page in Slack; the zero value switches to
-// Socket Mode. A URL for events must first answer a challenge; otherwise nothing changes.
-func (s *Server) SetRequestURLs(ctx context.Context, urls RequestURLs) error {
-	if err := urls.validate(); err != nil {
-		return err
-	}
-	if urls.any() && s.app.SigningSecret == "" {
-		return errors.New("the app has no signing secret; give it one in the seed (app: signing_secret)")
-	}
-	if urls.Events != "" {
-		if err := s.challenge(ctx, urls.Events); err != nil {
-			return fmt.Errorf("the URL for events was not verified: %w", err)
-		}
-	}
-	s.hub.use(urls)
-	return nil
-}
-
-// challenge asks a URL to repeat a random value, as Slack does before it sends events there. The answer is text, or
+// Challenge asks a URL to repeat a random value, as Slack does before it sends events there. The answer is text, or
 // "challenge" in JSON or a form.
-func (s *Server) challenge(ctx context.Context, to string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.AckTimeout)
+func (h *Hub) Challenge(ctx context.Context, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.AckTimeout)
 	defer cancel()
 	want := wire.NewSecret()
 	r := outbound{url: to, contentType: typeJSON, body: wire.Encode(object{"token": "local-workspace", "challenge": want, "type": "url_verification"})}
-	got, err := s.hub.requests.do(ctx, r)
+	got, err := h.requests.do(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -113,17 +95,4 @@ func challenged(r answerOverHTTP) string {
 		return form.Get("challenge")
 	}
 	return string(bytes.TrimSpace(r.body))
-}
-
-// postRequestURLs is POST /app/request_urls.
-func (s *Server) postRequestURLs(p *personCall) (object, *apiError) {
-	var urls RequestURLs
-	err := rebind(p.values, &urls)
-	if err == nil {
-		err = s.SetRequestURLs(p.r.Context(), urls)
-	}
-	if err != nil {
-		return nil, refuse("invalid_request_url", err.Error())
-	}
-	return object{"request_urls": urls}, nil
 }
