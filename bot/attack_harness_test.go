@@ -173,11 +173,11 @@ func (s *attackHarness) send(p payload) string {
 	for request := range s.before {
 		s.before[request] = s.fate(request)
 	}
-	answer, err := s.bot.receive(context.Background(), store.InboxInteraction, raw, s.bot.inOrder.next(time.Now()))
+	answer, err := s.receive(store.InboxInteraction, raw)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text, err := json.Marshal(answer.payload)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		s.t.Fatal(err)
 	}

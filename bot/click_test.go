@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
@@ -50,7 +49,7 @@ func (h *harness) delivers(name string, c click) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.bot.receive(context.Background(), store.InboxInteraction, raw, time.Now()); err != nil {
+	if _, err := h.receive(store.InboxInteraction, raw); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -197,7 +196,7 @@ func TestForgedForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := len(h.sees("teo", "U0BOT", ""))
-		if _, err := h.bot.receive(context.Background(), store.InboxInteraction, raw, time.Now()); err != nil {
+		if _, err := h.receive(store.InboxInteraction, raw); err != nil {
 			t.Fatal(err)
 		}
 		h.until(name+": he is told", func() bool { return len(h.sees("teo", "U0BOT", "")) > seen })

@@ -23,6 +23,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
+	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
 	"countersign/store"
@@ -46,6 +47,7 @@ type harness struct {
 	log      *logBuffer
 	stop     func()
 	address  string // where it takes requests over HTTP
+	receipts transport.ReceiptClock
 	mu       sync.Mutex
 	ran      []string // executions that were run, with their arguments
 	hold     chan struct{}
@@ -58,6 +60,14 @@ type harness struct {
 	limited  bool                          // the bot keeps Slack's rate limits
 	overHTTP bool                          // Slack delivers over HTTP, and not through sockets
 	once     bool                          // closures of transactions run once, as in production
+}
+
+// sockets is how many connections Socket Mode keeps (docs/transports.md).
+const sockets = 2
+
+// receive gives the bot a delivery that comes now, and returns the answer.
+func (h *harness) receive(kind store.InboxKind, payload []byte) (answer any, err error) {
+	return h.bot.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
 }
 
 type testTools map[string]workflow.Tool

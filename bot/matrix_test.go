@@ -237,7 +237,7 @@ func (m *matrix) changed() {
 	m.n++
 	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})
 	if err == nil {
-		_, err = m.bot.receive(context.Background(), store.InboxEvent, raw, time.Now())
+		_, err = m.receive(store.InboxEvent, raw)
 	}
 	if err != nil {
 		m.t.Fatal(err)

@@ -36,7 +36,7 @@ func TestGarbageNames(t *testing.T) {
 		{"user_id", store.InboxCommand, `{"command":"/countersign","text":"pending","user_id":"<@U1>","channel_id":"C0001","team_id":"T0001"}`},
 		{"channel_id", store.InboxCommand, `{"command":"/countersign","text":"pending","user_id":"U0100","channel_id":"` + strings.Repeat("C", 70) + `","team_id":"T0001"}`},
 	} {
-		if _, err := h.bot.Receive(t.Context(), c.kind, []byte(c.payload)); err != nil {
+		if _, err := h.receive(c.kind, []byte(c.payload)); err != nil {
 			t.Errorf("%d: it comes again: %v", i, err)
 			continue
 		}
@@ -51,7 +51,7 @@ func TestGarbageNames(t *testing.T) {
 		}
 	}
 	long := fmt.Sprintf(`{"event_id":%q,"team_id":"T0001","event":{"type":"app_mention","user":"U0100","channel":"C0001","ts":%q,"text":"hello"}}`, strings.Repeat("E", 60_000), good)
-	if _, err := h.bot.Receive(t.Context(), store.InboxEvent, []byte(long)); err != nil {
+	if _, err := h.receive(store.InboxEvent, []byte(long)); err != nil {
 		t.Errorf("an event with a name that is too long to be stored: %v", err)
 	}
 	err := h.store.View(t.Context(), func(r store.Reader) error {

@@ -16,31 +16,29 @@ import (
 
 // examine validates a submitted form as far as possible at once. Its faults are shown beside the fields, and the form
 // stays open.
-func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, reply ack, err error) {
+func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, err error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
-		return nil, ack{}, nil // no longer a valid form: the handler sets it aside
+		return nil, nil // no longer a valid form: the handler sets it aside
 	}
 	if err != nil {
-		return nil, ack{}, err
+		return nil, err
 	}
 	if missing := render.WordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(render.FieldReason)) == "" {
-		return map[string]string{render.FieldReason: missing}, ack{}, nil
+		return map[string]string{render.FieldReason: missing}, nil
 	}
 	if i.View.Callback == render.ActAway {
-		faults, err = b.examineAway(ctx, i)
-		return faults, ack{}, err
+		return b.examineAway(ctx, i)
 	}
 	if i.View.Callback == render.ActFillIn {
-		faults, err = b.examineElicitation(ctx, i, f)
-		return faults, ack{}, err
+		return b.examineElicitation(ctx, i, f)
 	}
 	r, err := b.Views.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
-		return nil, ack{}, nil // too late, or not about a request: the handler tells the person
+		return nil, nil // too late, or not about a request: the handler tells the person
 	}
 	if err != nil {
-		return nil, ack{}, err
+		return nil, err
 	}
 	switch i.View.Callback {
 	case render.ActModify:
@@ -61,7 +59,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	case render.ActAllow:
 		_, faults = render.ParseAllowance(r, b.Views.Policy(), i.View.answers)
 	}
-	return faults, ack{}, nil
+	return faults, nil
 }
 
 // filled returns the value of a field.

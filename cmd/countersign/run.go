@@ -250,5 +250,5 @@ func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
 	}
-	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Listening() }, notice: true}}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Arriving() }, notice: true}}
 }

@@ -28,6 +28,7 @@ var layers = map[string]int{
 	"config/check":                16,
 	"store/bolt":                  11,
 	"store/storetest":             12,
+	"bot/transport":               12, // under the workflow: it brings deliveries, and knows nothing of what they mean
 	"store/jobs":                  15, // over the contract, and no backend
 	"approvers/workflow/settings": 18, // what the workflow and its views read of the settings
 	"approvers/workflow/view":     19,
@@ -53,6 +54,7 @@ var edges = []struct {
 	tests  []string
 }{
 	{module: "github.com/slack-go/slack", at: "bot", tests: []string{"internal/demo/workspace", "cmd"}},
+	{module: "github.com/gorilla/websocket", at: "bot/transport", also: "internal/demo/workspace", tests: []string{"internal/demo/workspaceclient"}},
 	{module: "github.com/sashabaranov/go-openai", at: "agent", tests: []string{"internal/demo/scriptedmodel", "cmd"}},
 	{module: "go.etcd.io/bbolt", at: "store/bolt", tests: []string{"store", "approvers/audit", "cmd"}},
 	{module: "github.com/kelseyhightower/envconfig", at: "config"},
@@ -99,6 +101,8 @@ func (s source) fault(imported string) string {
 		return "bot and agent never know each other" // nor do their tests
 	case s.test || target == s.pkg:
 		return ""
+	case within(s.pkg, "bot/transport") && target != "store":
+		return "a transport knows the kinds of deliveries, and nothing else of ours"
 	case isBackend(target) && !within(s.pkg, "cmd"):
 		return "a backend of the store is chosen by cmd; use package store"
 	case within(target, "store/storetest"):

@@ -1,4 +1,4 @@
-package bot
+package transport
 
 import (
 	"encoding/json"
@@ -13,16 +13,19 @@ import (
 type request struct {
 	path      string // the path that it must have come by
 	kind      store.InboxKind
-	payload   []byte // in the form that a socket would deliver
+	payload   []byte // JSON, as a socket would deliver it
 	challenge string // to be returned: Slack verifies the URL for its events
 	once      bool   // it has an effect, and Slack sends it only once
 }
 
+// menuOptions is the type of an interaction in which a menu asks for its options.
+const menuOptions = "block_suggestion"
+
 var errRequest = errors.New("the request is of no kind that Slack sends")
 
 // readRequest parses a request: events are JSON, commands are a form, and the rest is JSON in a form field.
-func readRequest(kind string, body []byte) (request, error) {
-	if kind == typeJSON {
+func readRequest(media string, body []byte) (request, error) {
+	if media == typeJSON {
 		return readEventRequest(body)
 	}
 	form, err := url.ParseQuery(string(body))
@@ -71,7 +74,7 @@ func readInteractionRequest(payload []byte) (request, error) {
 	if err := json.Unmarshal(payload, &outer); err != nil {
 		return request{}, fmt.Errorf("%w: %w", errRequest, err)
 	}
-	if outer.Type == interactionSuggestion { // sent for each typed character
+	if outer.Type == menuOptions { // sent for each typed character
 		return request{path: OptionsPath, kind: store.InboxInteraction, payload: payload}, nil
 	}
 	return request{path: InteractionsPath, kind: store.InboxInteraction, payload: payload, once: true}, nil

@@ -1,4 +1,4 @@
-package bot
+package transport
 
 import (
 	"context"
@@ -24,8 +24,8 @@ const (
 	socketBuf = 32 << 10 // holds most acknowledgements whole
 )
 
-// connection is one of Slack's WebSockets. The library's own client is not used for them: it closes a connection as
-// soon as Slack asks for another one, with what is on its way through it, and has a new one only then.
+// connection is one WebSocket to Slack. slack-go's own client is not used: when Slack asks for a replacement, it closes
+// the connection at once and loses what is on its way (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
 type connection struct {
 	conn    *websocket.Conn
 	began   time.Time
@@ -47,17 +47,13 @@ type frame struct {
 	Payload  json.RawMessage `json:"payload"`
 }
 
-// open asks Slack for the address of a socket and connects to it.
-func (b *Bot) open(ctx context.Context) (*connection, error) {
-	_, url, err := b.api.StartSocketModeContext(ctx)
-	if err != nil {
-		return nil, err
-	}
+// connect opens a WebSocket with the proxy and the dialer of an HTTP client.
+func connect(ctx context.Context, address string, client *http.Client) (*connection, error) {
 	dialer := &websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: 30 * time.Second, WriteBufferSize: socketBuf}
-	if t, ok := b.HTTP.Transport.(*http.Transport); ok { // the way the Web API is called, through the same proxy
+	if t, ok := client.Transport.(*http.Transport); ok {
 		dialer.Proxy, dialer.NetDialContext, dialer.TLSClientConfig = t.Proxy, t.DialContext, t.TLSClientConfig
 	}
-	conn, resp, err := dialer.DialContext(ctx, url, http.Header{"Origin": {"https://api.slack.com"}})
+	conn, resp, err := dialer.DialContext(ctx, address, http.Header{"Origin": {"https://api.slack.com"}})
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}

@@ -1,4 +1,4 @@
-package bot
+package transport
 
 import (
 	"context"
@@ -8,12 +8,21 @@ import (
 	"io"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
+)
+
+// Paths of Slack's requests, below the bot's public address.
+const (
+	EventsPath       = "/slack/events"
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+	OptionsPath      = "/slack/options"
 )
 
 // requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body; the path, which
@@ -38,23 +47,65 @@ const (
 	typeForm = "application/x-www-form-urlencoded"
 )
 
-// serveRequests serves Slack's requests over HTTP until ctx ends. It completes the requests that have begun.
-func (b *Bot) serveRequests(ctx context.Context) error {
-	l, err := b.Listen()
+// errNotListening is the error of Ready while Slack's requests are not accepted.
+var errNotListening = errors.New("nobody listens for Slack's requests")
+
+// HTTPOptions configure HTTP. All fields but Count are required.
+type HTTPOptions struct {
+	Options
+	Listen        func() (net.Listener, error)
+	SigningSecret string           // secret with which Slack signs its requests
+	Count         func(status int) // is called with the status of each response
+}
+
+// HTTP receives Slack's requests.
+type HTTP struct {
+	HTTPOptions
+	clock   ReceiptClock
+	gate    gate
+	senders senders
+	replays replays
+}
+
+var _ Transport = (*HTTP)(nil)
+
+// NewHTTP returns a transport that is not running yet.
+func NewHTTP(o HTTPOptions) *HTTP {
+	return &HTTP{HTTPOptions: o}
+}
+
+// Ready returns nil while requests are accepted.
+func (h *HTTP) Ready() error {
+	if !h.gate.opened() {
+		return errNotListening
+	}
+	return nil
+}
+
+// Arriving returns an error if no request of Slack's has come yet, or if requests were refused since the last one.
+// A lack of requests may also mean that nothing happened.
+func (h *HTTP) Arriving() error { return h.senders.arriving() }
+
+// Retry does nothing: Slack connects to the bot.
+func (h *HTTP) Retry() {}
+
+// Run serves Slack's requests until ctx ends. It completes the requests that have begun.
+func (h *HTTP) Run(ctx context.Context) error {
+	l, err := h.Listen()
 	if err != nil {
 		return fmt.Errorf("listen for Slack's requests: %w", err)
 	}
 	srv := &http.Server{
-		Handler: requests{b}, ReadHeaderTimeout: headerWait, ReadTimeout: requestWait, WriteTimeout: answerWait, IdleTimeout: idleWait,
-		MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(b.Log.Handler(), slog.LevelDebug),
+		Handler: http.HandlerFunc(h.serve), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait, WriteTimeout: answerWait, IdleTimeout: idleWait,
+		MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(h.Log.Handler(), slog.LevelDebug),
 	}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
-	b.intake.open()
-	b.Log.Info("listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
+	h.gate.open()
+	h.Log.Info("listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
 	select {
 	case err := <-done:
-		b.intake.shut()
+		h.gate.shut()
 		return fmt.Errorf("listen for Slack's requests: %w", err)
 	case <-ctx.Done():
 	}
@@ -64,14 +115,11 @@ func (b *Bot) serveRequests(ctx context.Context) error {
 		_ = srv.Close() // nothing was stored of requests that are still incomplete
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		b.Log.Warn("the server for Slack's requests did not end in good order", "error", err)
+		h.Log.Warn("the server for Slack's requests did not end in good order", "error", err)
 	}
-	b.intake.shut()
+	h.gate.shut()
 	return nil
 }
-
-// requests handles Slack's requests over HTTP.
-type requests struct{ b *Bot }
 
 // answer is the response to a request. An error response contains only the status, so that an unknown sender does not
 // learn what was wrong.
@@ -80,10 +128,11 @@ type answer struct {
 	payload any // nil: empty body
 }
 
-func (q requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := q.answer(w, r)
-	if q.b.CountRequest != nil {
-		q.b.CountRequest(a.status)
+// serve responds to one request.
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
+	a := h.answer(w, r)
+	if h.Count != nil {
+		h.Count(a.status)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if a.status >= http.StatusBadRequest {
@@ -100,7 +149,7 @@ func (q requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(a.payload)
 	if err != nil {
-		q.b.Log.Error("an answer to Slack can't be written", "error", err)
+		h.Log.Error("an answer to Slack can't be written", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -110,23 +159,23 @@ func (q requests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer decides how to respond to a request. It trusts nothing in the request before the signature is verified.
-func (q requests) answer(w http.ResponseWriter, r *http.Request) answer {
+func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
 		return answer{status: http.StatusNotFound}
 	}
 	if r.Method != http.MethodPost {
 		return answer{status: http.StatusMethodNotAllowed}
 	}
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != typeJSON && kind != typeForm {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != typeJSON && media != typeForm {
 		return answer{status: http.StatusUnsupportedMediaType}
 	}
-	verifier, err := slack.NewSecretsVerifier(r.Header, q.b.SigningSecret)
-	if errors.Is(err, slack.ErrMissingHeaders) && r.URL.Path == CommandsPath && kind == typeForm && looksAtTLS(r) {
+	verifier, err := slack.NewSecretsVerifier(r.Header, h.SigningSecret)
+	if errors.Is(err, slack.ErrMissingHeaders) && r.URL.Path == CommandsPath && media == typeForm && looksAtTLS(r) {
 		return answer{status: http.StatusOK}
 	}
 	if err != nil {
-		return q.stranger(err)
+		return h.stranger(err)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -134,10 +183,10 @@ func (q requests) answer(w http.ResponseWriter, r *http.Request) answer {
 	}
 	_, _ = verifier.Write(body) // a hash takes everything
 	if err := verifier.Ensure(); err != nil {
-		return q.stranger(err)
+		return h.stranger(err)
 	}
-	q.b.intake.verified(time.Now())
-	return q.deliver(r, kind, body)
+	h.senders.verified(time.Now())
+	return h.deliver(r, media, body)
 }
 
 // looksAtTLS reports whether a request is Slack's occasional check of the certificate of a command's URL. Such a
@@ -161,7 +210,7 @@ func unread(err error) int {
 
 // stranger rejects a request that is not from Slack, or whose time is too far off. The operator is told about those
 // that claim to be from Slack.
-func (q requests) stranger(cause error) answer {
+func (h *HTTP) stranger(cause error) answer {
 	why := "its signature does not fit: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
 	case errors.Is(cause, slack.ErrMissingHeaders):
@@ -169,44 +218,43 @@ func (q requests) stranger(cause error) answer {
 	case errors.Is(cause, slack.ErrExpiredTimestamp):
 		why = "its time is more than five minutes off: is this machine's clock right?"
 	}
-	if n := q.b.intake.refused(time.Now(), why); n > 0 {
-		q.b.Log.Warn("a request that should be Slack's was refused, because "+why, "requests", n)
+	if n := h.senders.refuse(time.Now(), why); n > 0 {
+		h.Log.Warn("a request that should be Slack's was refused, because "+why, "requests", n)
 	}
 	return answer{status: http.StatusUnauthorized}
 }
 
 // deliver receives a request. It acknowledges the request only when it is durable.
-func (q requests) deliver(r *http.Request, kind string, body []byte) answer {
-	d, err := readRequest(kind, body)
+func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
+	q, err := readRequest(media, body)
 	if err != nil {
-		q.b.Log.Error("Slack sent a request that can't be read", "path", r.URL.Path, "bytes", len(body), "error", err)
+		h.Log.Error("Slack sent a request that can't be read", "path", r.URL.Path, "bytes", len(body), "error", err)
 		return answer{status: http.StatusBadRequest}
 	}
-	if d.path != r.URL.Path {
-		q.b.Log.Error("Slack sent a request to the wrong place; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", d.path)
+	if q.path != r.URL.Path {
+		h.Log.Error("Slack sent a request to the wrong place; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", q.path)
 		return answer{status: http.StatusBadRequest}
 	}
-	if d.challenge != "" {
-		q.b.Log.Info("Slack has verified the URL for events")
-		return answer{http.StatusOK, map[string]string{"challenge": d.challenge}}
+	if q.challenge != "" {
+		h.Log.Info("Slack has verified the URL for events")
+		return answer{http.StatusOK, map[string]string{"challenge": q.challenge}}
 	}
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // it may be the first to arrive
-		q.b.Log.Info("Slack delivers again what was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
+		h.Log.Info("Slack delivers again what was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
-	if d.once && !q.b.intake.first(nameOf(r, body), time.Now()) {
-		q.b.Log.Warn("a request came a second time and was refused", "kind", string(d.kind))
+	if q.once && !h.replays.first(nameOf(r, body), time.Now()) {
+		h.Log.Warn("a request came a second time and was refused", "kind", string(q.kind))
 		return answer{status: http.StatusConflict}
 	}
-	if !q.b.intake.enter() {
+	if !h.gate.enter() {
 		return answer{status: http.StatusServiceUnavailable}
 	}
-	defer q.b.intake.leave()
+	defer h.gate.leave()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // also if Slack has closed the connection
 	defer cancel()
-	a, err := q.b.receive(ctx, d.kind, d.payload, q.b.inOrder.next(q.b.Now()))
+	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
 	if err != nil {
-		q.b.Log.Error("a delivery could not be stored, so it is not acknowledged and Slack sends it again if it is an event", "kind", string(d.kind), "error", err)
 		return answer{status: http.StatusServiceUnavailable}
 	}
-	return answer{http.StatusOK, a.payload}
+	return answer{http.StatusOK, payload}
 }

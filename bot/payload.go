@@ -235,19 +235,6 @@ func (i interaction) id(raw []byte) string {
 	return deliveryID(store.InboxInteraction, parts...)
 }
 
-// lane keeps related deliveries in order: the messages of one thread, and the actions of one person.
-func (e envelope) lane() string {
-	if e.Event.homeOpened() {
-		return personLane(e.Event.userID())
-	}
-	return "thread:" + e.Event.channelID() + "/" + e.Event.thread()
-}
-
 func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
-
-// lane keeps a person's clicks in order.
-func (i interaction) lane() string { return personLane(i.User.ID) }
-
-func personLane(user string) string { return "person:" + user }
