@@ -39,7 +39,7 @@ export class Attachments {
   }
 }
 
-export function toBase64(bytes) {
+function toBase64(bytes) {
   let text = '';
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
   return btoa(text);
