@@ -212,7 +212,7 @@ func (p *streamWriter) pickUp(ctx context.Context) error {
 	if p.s.ID != "" {
 		return nil
 	}
-	s, conv, asker, err := p.b.Workflow.Draft(ctx, p.turn, p.step)
+	s, conv, asker, err := p.b.Turns.Draft(ctx, p.turn, p.step)
 	if err != nil || conv.Gone {
 		return errNoUse // the turn has ended or changed
 	}
@@ -341,7 +341,7 @@ func (p *streamWriter) change(ctx context.Context, text string) error {
 }
 
 func (p *streamWriter) record(ctx context.Context, said string) error {
-	if err := p.b.Workflow.Drafted(ctx, p.s, said); err != nil {
+	if err := p.b.Turns.Drafted(ctx, p.s, said); err != nil {
 		return errors.Join(errNoUse, err)
 	}
 	return nil

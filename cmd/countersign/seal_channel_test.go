@@ -115,7 +115,7 @@ func remake(t *testing.T, path string, keys []approvers.SealKey) {
 			return appendRecord(tx, "req_other", approvers.AuditProposed, nil)
 		}))
 		for n := 1; n > 0 && err == nil; {
-			n, err = wf.Seal(t.Context(), keys...)
+			n, err = wf.History.Seal(t.Context(), keys...)
 		}
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
