@@ -97,9 +97,9 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 	return ""
 }
 
-// beside returns, for the model, the channel that a message was written beside. Slack sends it with the message or
+// viewedChannelNote returns, for the model, the channel that a message was written beside. Slack sends it with the message or
 // earlier.
-func (b *Bot) beside(ctx context.Context, e event) string {
+func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
 		channel = b.viewedChannels.of(e.userID(), b.Now())

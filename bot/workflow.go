@@ -77,8 +77,8 @@ type Permissions interface {
 // People handles availability. The bot looks people up, and the workflow decides what follows.
 type People interface {
 	StageSnapshot(ctx context.Context, request string) (workflow.StageSnapshot, error)
-	ResolveAvailability(ctx context.Context, timer store.Timer, roll workflow.StageSnapshot, people []approvers.Presence) error
-	Remind(ctx context.Context, timer store.Timer, roll workflow.StageSnapshot, people []approvers.Presence) error
+	ResolveAvailability(ctx context.Context, timer store.Timer, stage workflow.StageSnapshot, people []approvers.Presence) error
+	Remind(ctx context.Context, timer store.Timer, stage workflow.StageSnapshot, people []approvers.Presence) error
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error
@@ -95,14 +95,14 @@ type Outbox interface {
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error
 	Replace(ctx context.Context, s store.OutboxMessage) error
-	Unreachable(ctx context.Context, surface, cause, lost string) error
-	Expand(ctx context.Context, surface string, users []string) error
+	Unreachable(ctx context.Context, message, cause, lost string) error
+	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
-	Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error)
+	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
 	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
 	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
-	StepOf(ctx context.Context, call string) (surface string, err error)
+	StepOf(ctx context.Context, call string) (message string, err error)
 	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	OpenHome(ctx context.Context, inbox, user, part string, page int) error
 	HomeShown(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage, looks string) error
@@ -122,7 +122,7 @@ type Views interface {
 	RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error)
 	Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error)
 	Chain(ctx context.Context, request string) (records []approvers.AuditRecord, err error)
-	View(ctx context.Context, surface string) (workflow.ViewModel, error)
+	View(ctx context.Context, message string) (workflow.ViewModel, error)
 	TurnView(ctx context.Context, turn string) (workflow.ViewModel, error)
 	SeeOn(ctx context.Context, m *workflow.ViewModel, ref string) error
 	SeeTelling(ctx context.Context, answer string, steps []int) (workflow.ViewModel, error)
