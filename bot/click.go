@@ -48,17 +48,17 @@ var refusals = []struct {
 // is known, it must match too.
 func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
-	shown, recorded := b.Workflow.Rendering(ctx, token.Message, token.Post) // read first: the view read next then includes the message that it was recorded with
-	vm, err := b.Workflow.View(ctx, token.Message)
+	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first: the view read next then includes the message that it was recorded with
+	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, errUnknown
 	}
 	if err != nil {
 		return s, err
 	}
-	s.ViewModel = vm
+	s.Model = vm
 	if s.Message.Kind == store.OutboxHome { // only its buttons name the requests that it shows
-		if err := b.Workflow.SeeOn(ctx, &s.ViewModel, token.Ref); err != nil {
+		if err := b.Views.AddNamed(ctx, &s.Model, token.Ref); err != nil {
 			return s, err
 		}
 	}

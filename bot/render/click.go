@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -56,7 +56,7 @@ var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 type ClickTarget struct {
 	Token ButtonToken
 	Shown store.Rendering
-	workflow.ViewModel
+	view.Model
 }
 
 // ShownRequest returns how the clicked version showed its request.

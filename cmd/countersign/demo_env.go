@@ -21,6 +21,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store/bolt"
 )
 
@@ -138,4 +139,37 @@ func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) er
 	err = errors.Join(err, st.ws.Close())
 	stop()
 	return errors.Join(err, g.Wait())
+}
+
+// demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
+type demoListener struct {
+	addr  string
+	first net.Listener // until it is first used
+}
+
+func openDemoListener() (*demoListener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, cli.CouldNot("the demo's bot can't listen for the workspace's requests: %w", err)
+	}
+	return &demoListener{addr: l.Addr().String(), first: l}, nil
+}
+
+func (d *demoListener) listen() (net.Listener, error) {
+	if l := d.first; l != nil {
+		d.first = nil
+		return l, nil
+	}
+	return net.Listen("tcp", d.addr)
+}
+
+func (d *demoListener) close() {
+	if d != nil && d.first != nil {
+		d.first.Close()
+	}
+}
+
+// urls returns the bot's URLs for the workspace.
+func (d *demoListener) urls() delivery.RequestURLs {
+	return delivery.URLsAt("http://" + d.addr + "/slack/")
 }

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"countersign/agent/catalog"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
 	"countersign/config"
 	"countersign/config/check"
+	"countersign/store"
 )
 
 func doctorCommand() *cobra.Command {
@@ -67,3 +71,21 @@ func openForCheck(path string) (doctor.Store, error) {
 	}
 	return db, nil
 }
+
+// doctorTask confirms that the running bot can read its store.
+var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
+	if err := w.store.View(ctx, func(store.Reader) error { return nil }); err != nil {
+		return err
+	}
+	if w.rests {
+		older, err := audit.FindOlder(ctx, w.path, w.audit.Heads, w.store)
+		if err != nil {
+			return err
+		}
+		if older != nil {
+			return cli.CouldNot("the bot is held: %w", older)
+		}
+	}
+	_, err := fmt.Fprintln(w.out, "reads")
+	return err
+}}

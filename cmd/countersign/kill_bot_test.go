@@ -242,8 +242,8 @@ type overheard struct {
 	end   *fate
 }
 
-// delivery is what is noted of an interaction's inbox row.
-type delivery struct {
+// notedDelivery is what is noted of an interaction's inbox row.
+type notedDelivery struct {
 	Inbox   string
 	Trigger string
 	View    string
@@ -278,7 +278,7 @@ func (t overheardTx) PutInbox(row store.Inbox) error {
 		if err := json.Unmarshal(row.Payload, &p); err != nil {
 			return err
 		}
-		line, err := json.Marshal(delivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
+		line, err := json.Marshal(notedDelivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
 		if err != nil {
 			return err
 		}

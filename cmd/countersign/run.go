@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -76,7 +75,7 @@ func (s setup) assemble() parts {
 	}
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Tools: s.tools.Registry, Log: s.log, Now: s.now,
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Views: wf.Views, Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
@@ -88,7 +87,7 @@ func (s setup) assemble() parts {
 	m.watchTools(s.tools)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
-		Workflow: wf, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
+		Workflow: wf, Results: wf.Views, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
@@ -251,33 +250,5 @@ func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
 	}
-	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Listening() }, notice: true}}
-}
-
-// remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
-// about six minutes.
-const remembered = 2 * time.Hour
-
-// forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
-func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
-	tick := time.NewTicker(10 * time.Minute)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		err := wf.Forget(ctx, remembered)
-		if err == nil && n%retainEvery == 0 {
-			err = retain(ctx, wf, m, log)
-		}
-		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
-			log.Error("what is old can't be forgotten, because a part of the store can't be read", "error", err)
-			continue
-		}
-		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time
-			return fmt.Errorf("forget: %w", err)
-		}
-	}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Arriving() }, notice: true}}
 }

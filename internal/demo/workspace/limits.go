@@ -15,8 +15,6 @@ const (
 	maxGroupPeople   = 8         // of a group DM, besides the app
 	maxReactions     = 23        // different emoji that one member may add to a message
 	maxPrompts       = 4
-	maxAckBytes      = 20 * 1024 // of a Socket Mode acknowledgement; bigger ones are dropped
-	maxSockets       = 10
 	maxEphemerals    = 500 // kept in a channel; ours: Slack promises none
 
 	responseURLUses  = 5

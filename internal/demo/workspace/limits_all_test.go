@@ -13,7 +13,7 @@ var tried sync.Map
 
 func tested(name string) { tried.Store(name, true) }
 
-// triedLimits returns the constants of the two limits.go without a case that ran. TestMain calls it after all tests.
+// triedLimits returns the constants of the three limits.go without a case that ran. TestMain calls it after all tests.
 func triedLimits() (missing []string, err error) {
 	tests := map[string]bool{}
 	var constants []string
@@ -21,7 +21,7 @@ func triedLimits() (missing []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range append(files, "blockkit/limits.go") {
+	for _, name := range append(files, "blockkit/limits.go", "delivery/limits.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ func triedLimits() (missing []string, err error) {
 	return missing, nil
 }
 
-// limitCases names the case that tries each constant of the two limits.go. Names that begin with Test are whole tests.
+// limitCases names the case that tries each constant of the three limits.go. Names that begin with Test are whole tests.
 var limitCases = map[string]string{
 	"MaxMessageBlocks": "blocks of a message", "maxViewBlocks": "view blocks", "maxSectionText": "section text", "maxSectionFields": "fields", "maxFieldText": "field text",
 	"maxHeaderText": "header", "maxContextElements": "context elements", "maxActionElements": "actions elements", "maxButtonText": "button text", "maxButtonValue": "button value",
@@ -58,6 +58,6 @@ var limitCases = map[string]string{
 	"maxTableRows": "table rows", "maxTableColumns": "table columns", "maxTableText": "table text",
 	"MaxMarkdownText": "markdown", "maxBlocksText": "TestTextLimits", "maxPostText": "TestTextLimits", "maxUpdateText": "TestTextLimits",
 	"maxAttachments": "TestTextLimits", "maxStreamText": "stream text", "maxMetadataBytes": "metadata", "maxLoading": "loading messages", "maxQuietPeople": "quiet people", "maxGroupPeople": "group people",
-	"maxReactions": "reactions", "maxPrompts": "prompts", "maxAckBytes": "TestBigAcknowledgementsAreDropped", "maxSockets": "TestTenSocketsAndNoMore", "maxEphemerals": "ephemerals",
+	"maxReactions": "reactions", "maxPrompts": "prompts", "maxAckBytes": "TestBigAcknowledgementsAreDropped", "MaxSockets": "TestTenSocketsAndNoMore", "maxEphemerals": "ephemerals",
 	"responseURLUses": "TestResponseURLsWorkFiveTimesAndForThirtyMinutes", "responseURLLives": "TestResponseURLsWorkFiveTimesAndForThirtyMinutes",
 }
