@@ -60,7 +60,7 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	h.t.Helper()
 	payload := fmt.Sprintf(`{"event_id":"Ev%s","team_id":"T0001","event":{"type":"agent_session_stopped","user":%q,"channel":%q,"thread_ts":%q,"streaming_message_ts":[],"event_ts":"1783536983.783769"}}`,
 		thread, user, channel, thread)
-	if _, err := h.bot.Receive(h.t.Context(), store.InboxEvent, []byte(payload)); err != nil {
+	if _, err := h.receive(store.InboxEvent, []byte(payload)); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -64,9 +64,6 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// lane keeps a person's commands and clicks in order.
-func (c command) lane() string { return personLane(c.User) }
-
 // commanded answers a slash command. Commands concern the person and the approvals; requests to the agent are messages.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)

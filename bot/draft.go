@@ -11,8 +11,9 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
+	"countersign/bot/render/markdown"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -305,7 +306,7 @@ func (p *streamWriter) change(ctx context.Context, text string) error {
 	if len(pieces) == 0 {
 		return nil
 	}
-	first := render.Parts(pieces)[0]
+	first := markdown.Messages(pieces)[0]
 	page := new(render.BlockBuilder)
 	for _, x := range first {
 		page.Piece(x)
@@ -348,37 +349,13 @@ func (p *streamWriter) record(ctx context.Context, said string) error {
 
 // whole returns the part of the remaining text that later text can't change: up to the end of a paragraph, a list, a
 // table or a code block. next is its end.
-func (p *streamWriter) whole(text string) (next int, pieces []render.Piece) {
-	next = p.sent + settled(text[p.sent:])
-	return next, render.Markdown(text[p.sent:next])
-}
-
-// settled returns the length in bytes of the part of a Markdown text that later text can't change: its blocks up to the
-// last blank line outside a fence, or up to the end of a fence.
-func settled(text string) (n int) {
-	fence, at := "", 0
-	for line := range strings.SplitAfterSeq(text, "\n") {
-		at += len(line)
-		if !strings.HasSuffix(line, "\n") {
-			break
-		}
-		mark := render.MarkdownFence.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		switch {
-		case fence == "" && mark != nil:
-			fence = mark[1]
-		case fence == "":
-			if strings.TrimSpace(line) == "" {
-				n = at
-			}
-		case strings.HasPrefix(strings.TrimSpace(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "":
-			fence, n = "", at
-		}
-	}
-	return n
+func (p *streamWriter) whole(text string) (next int, pieces []markdown.Piece) {
+	next = p.sent + markdown.Settled(text[p.sent:])
+	return next, markdown.Parse(text[p.sent:next])
 }
 
 // draw makes blocks from pieces.
-func (p *streamWriter) draw(pieces []render.Piece) []slack.Block {
+func (p *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
 	page := &render.BlockBuilder{Tabled: p.table}
 	for _, x := range pieces {
 		page.Piece(x)
@@ -387,16 +364,16 @@ func (p *streamWriter) draw(pieces []render.Piece) []slack.Block {
 }
 
 // full reports whether the message can't hold more. The rest is shown at the end, in further messages.
-func (p *streamWriter) full(pieces []render.Piece) bool {
+func (p *streamWriter) full(pieces []markdown.Piece) bool {
 	size := 0
 	for _, x := range pieces {
 		size += x.Size
 	}
-	return p.size+size > render.MaxPartText || p.blocks+len(pieces) > render.MaxParts
+	return p.size+size > markdown.MaxMessageText || p.blocks+len(pieces) > markdown.MaxBlocks
 }
 
 // took records what the stream contains.
-func (p *streamWriter) took(next int, pieces []render.Piece) {
+func (p *streamWriter) took(next int, pieces []markdown.Piece) {
 	p.sent, p.blocks = next, p.blocks+len(pieces)
 	for _, x := range pieces {
 		p.size += x.Size
@@ -435,12 +412,12 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 }
 
 // drafted waits until the draft of an outbox message has ended, and then reads the outbox message again.
-func (b *Bot) drafted(ctx context.Context, s workflow.ViewModel) (workflow.ViewModel, error) {
+func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil
 	}
 	if _, err := b.drafts.end(ctx, s.Message.Ref); err != nil {
 		return s, err
 	}
-	return b.Workflow.View(ctx, s.Message.ID)
+	return b.Views.Message(ctx, s.Message.ID)
 }

@@ -125,20 +125,24 @@ var beside = map[string]bool{
 // notCalls are the parts of slackapi.Client that call no method of the Web API themselves.
 var notCalls = map[string]bool{"Available": true, "Worth": true, "Watch": true, "UpdatesScarce": true, "Client": true}
 
+// sources returns the files of this package and of the packages below it.
+func sources(t *testing.T) (paths []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.go", "*/*.go", "*/*/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
 // source reads which of the client's functions the code uses, and every string in it.
 func source(t *testing.T) (used, named map[string]bool) {
 	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	below, err := filepath.Glob("*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths = append(paths, below...)
 	used, named = map[string]bool{}, map[string]bool{}
-	for _, path := range paths {
+	for _, path := range sources(t) {
 		if strings.HasSuffix(path, "_test.go") || path == "manifest.go" {
 			continue
 		}

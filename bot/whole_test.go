@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
@@ -122,7 +121,7 @@ func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.bot.receive(context.Background(), store.InboxInteraction, raw, time.Now()); err != nil {
+	if _, err := h.receive(store.InboxInteraction, raw); err != nil {
 		h.t.Fatal(err)
 	}
 	h.until("the forged approval is refused", func() bool { return len(h.denials(r.ID)) == 1 })

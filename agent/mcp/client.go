@@ -23,7 +23,10 @@ type Config struct {
 	// server don't overlap. A server that is away triggers no call: its tools stay, and calls of them wait for a while
 	// and then fail. If nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
-	Log   *slog.Logger
+	// LeftOut receives each problem of a list: a definition that is not offered, or not as it is written. If nil,
+	// problems are only logged.
+	LeftOut func(server, problem string)
+	Log     *slog.Logger
 	// Version is this program's version, as sent to servers.
 	Version string
 }
@@ -46,6 +49,9 @@ func open(c Config, l limits) *Client {
 	}
 	if c.Offer == nil {
 		c.Offer = func(string, []agent.Tool) {}
+	}
+	if c.LeftOut == nil {
+		c.LeftOut = func(string, string) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -22,6 +22,7 @@ type server struct {
 	config.Server
 	lookup  func(string) (string, bool)
 	offer   func(string, []agent.Tool)
+	leftOut func(server, problem string)
 	log     *slog.Logger
 	version string
 	limits  limits
@@ -50,7 +51,7 @@ type server struct {
 
 func newServer(c config.Server, with Config, l limits) *server {
 	s := &server{
-		Server: c, lookup: with.Lookup, offer: with.Offer, log: with.Log.With("server", c.Name), version: with.Version, limits: l,
+		Server: c, lookup: with.Lookup, offer: with.Offer, leftOut: with.LeftOut, log: with.Log.With("server", c.Name), version: with.Version, limits: l,
 		secrets: secretsOf(c, with.Lookup),
 		slots:   make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
@@ -209,6 +210,7 @@ func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 	}
 	for _, p := range problems {
 		s.log.Warn("a tool of an MCP server is not offered as it is", "problem", line(p))
+		s.leftOut(s.Name, line(p))
 	}
 	if len(problems) == 0 {
 		return out, ""

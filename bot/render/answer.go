@@ -10,10 +10,12 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
+	"countersign/bot/render/markdown"
 )
 
 // say adds text from the model: at most max characters and at most most blocks. If text is cut, a note says so.
-func (p *BlockBuilder) say(pieces []Piece, max, most int) {
+func (p *BlockBuilder) say(pieces []markdown.Piece, max, most int) {
 	total := 0
 	for i, piece := range pieces {
 		if total += piece.Size; total > max || i == most {
@@ -28,24 +30,24 @@ func (p *BlockBuilder) say(pieces []Piece, max, most int) {
 	}
 }
 
-func (p *BlockBuilder) Piece(x Piece) {
+func (p *BlockBuilder) Piece(x markdown.Piece) {
 	if x.Table != nil && !p.Tabled {
 		p.Tabled = true
 		p.Blocks = append(p.Blocks, x.Table)
 	} else {
-		p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", x.element))
+		p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", x.Element))
 	}
-	p.lines = append(p.lines, Escape(x.plain))
+	p.lines = append(p.lines, Escape(x.Plain))
 }
 
 // answer draws the whole answer of the agent, in several messages if it does not fit in one.
 func (v View) answer() Rendered {
-	pieces := Markdown(v.Text)
+	pieces := markdown.Parse(v.Text)
 	if len(pieces) == 0 {
-		pieces = linePieces("(The agent answered with nothing.)", false)
+		pieces = markdown.Parse("(The agent answered with nothing.)")
 	}
 	var d Rendered
-	all := Parts(pieces)
+	all := markdown.Messages(pieces)
 	if workflow.IsLong(v.Text) { // the rest is in a file
 		all = all[:1]
 	}
@@ -71,7 +73,7 @@ func (v View) answer() Rendered {
 // file draws the rest of a long answer as further messages. It is used if Slack does not accept the answer as a file.
 func (v View) file() Rendered {
 	var d Rendered
-	for i, part := range Parts(Markdown(v.Text)) {
+	for i, part := range markdown.Messages(markdown.Parse(v.Text)) {
 		if i == 0 {
 			continue
 		}
@@ -96,23 +98,6 @@ func (v View) feedback() slack.Block {
 		side("Good answer", FeedbackGood, "This answer was good"), side("Poor answer", FeedbackPoor, "This answer was not good")))
 }
 
-// MaxParts is the maximum number of blocks in one message of an answer.
-const MaxParts = 45
-
-// Parts divides an answer into messages.
-func Parts(pieces []Piece) [][]Piece {
-	var out [][]Piece
-	size := 0
-	for _, x := range pieces {
-		if n := len(out); n == 0 || len(out[n-1]) == MaxParts || size+x.Size > MaxPartText {
-			out, size = append(out, nil), 0
-		}
-		size += x.Size
-		out[len(out)-1] = append(out[len(out)-1], x)
-	}
-	return out
-}
-
 func Plural(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -131,7 +116,7 @@ const (
 // steps draws the steps that an answer includes: the calls, who allowed them, and their outcomes.
 func (v View) steps(p *BlockBuilder) {
 	for _, step := range v.Steps {
-		p.say(Markdown(stepWords(step.Text, step.Calls)), maxStepWordsTold, maxStepPartsTold)
+		p.say(markdown.Parse(stepWords(step.Text, step.Calls)), maxStepWordsTold, maxStepPartsTold)
 		var lines []*RichText
 		for _, c := range step.Calls {
 			sign, state := v.state(c)
@@ -143,7 +128,7 @@ func (v View) steps(p *BlockBuilder) {
 }
 
 // stepWords returns the text that the model wrote beside its calls, with the secrets of the calls masked.
-func stepWords(text string, calls []workflow.CallView) string {
+func stepWords(text string, calls []view.Call) string {
 	words := strings.TrimSpace(text)
 	for _, c := range calls {
 		words = maskSecrets(words, []byte(c.Call.Args), c.Call.Secrets)
@@ -152,8 +137,8 @@ func stepWords(text string, calls []workflow.CallView) string {
 }
 
 // IsBrief reports whether a step is complete and short enough to be included in an answer.
-func IsBrief(s workflow.StepSight) bool {
+func IsBrief(s view.Step) bool {
 	words := stepWords(s.Text, s.Calls)
-	return len(s.Calls) > 0 && len(s.Calls) <= maxStepCallsTold && Width(words) <= maxStepWordsTold && len(Markdown(words)) <= maxStepPartsTold &&
-		!slices.ContainsFunc(s.Calls, func(c workflow.CallView) bool { return !c.Settled() })
+	return len(s.Calls) > 0 && len(s.Calls) <= maxStepCallsTold && Width(words) <= maxStepWordsTold && len(markdown.Parse(words)) <= maxStepPartsTold &&
+		!slices.ContainsFunc(s.Calls, func(c view.Call) bool { return !c.Settled() })
 }

@@ -180,24 +180,6 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// pagesOf divides a text into pages. It cuts at line ends, except in lines longer than a page.
-func pagesOf(text string, n int) []string {
-	var out []string
-	rest := []rune(text)
-	for len(rest) > n {
-		at := n
-		for i := n; i > n/2; i-- {
-			if rest[i-1] == '\n' {
-				at = i
-				break
-			}
-		}
-		out = append(out, string(rest[:at]))
-		rest = rest[at:]
-	}
-	return append(out, string(rest))
-}
-
 // changes shows the difference that an edit made, argument by argument, before and after. ok is false if the text is
 // too long to show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"countersign/approvers"
+	"countersign/bot/render/markdown"
 )
 
 func TestArgumentText(t *testing.T) {
@@ -78,7 +79,7 @@ func sameButOrder(a, b string) bool {
 
 func TestPages(t *testing.T) {
 	text := strings.Repeat("a line of text\n", 1000) + strings.Repeat("界", 5000)
-	pages := pagesOf(text, 900)
+	pages := markdown.Pages(text, 900)
 	if strings.Join(pages, "") != text {
 		t.Error("pages lose text")
 	}

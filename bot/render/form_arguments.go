@@ -7,6 +7,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/render/markdown"
 )
 
 // ArgumentsForm shows all arguments, page by page. They can be approved on the last page.
@@ -40,12 +41,12 @@ func ArgumentsForm(r approvers.Request, f FormToken, may bool) slack.ModalViewRe
 // ArgumentPages lays out all arguments, followed by warnings about misleading text. The pages depend only on the
 // request, so they are the same each time.
 func ArgumentPages(r approvers.Request) []*BlockBuilder {
-	texts := pagesOf(argumentsOf(r), maxPageText)
+	texts := markdown.Pages(argumentsOf(r), maxPageText)
 	pages := make([]*BlockBuilder, len(texts))
 	for i, text := range texts {
 		p := new(BlockBuilder)
 		p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say(fmt.Sprintf("Page %d of %d of the arguments", i+1, len(texts))))
-		for _, part := range pagesOf(text, maxBlockText) {
+		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
 			p.exact(part)
 		}
 		pages[i] = p
@@ -57,7 +58,7 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 			pages = append(pages, p)
 		}
 		p.Para(Say("🔎 ").also(says(*f)))
-		for _, part := range pagesOf(toolPreviewText(*f), maxBlockText) {
+		for _, part := range markdown.Pages(toolPreviewText(*f), markdown.MaxBlockText) {
 			p.quoted(part)
 		}
 	}

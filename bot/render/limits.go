@@ -1,6 +1,8 @@
 package render
 
-import "countersign/approvers/workflow"
+import (
+	"countersign/approvers/workflow"
+)
 
 // Limits of what a card shows whole, and of the parts of long texts. They are our own: the largest message stays within
 // the 12,000 characters that Slack accepts, which limits_test.go checks.
@@ -39,8 +41,6 @@ const (
 	maxElicited         = 1200    // a tool's question to a person during its run
 	maxCallText         = 200     // what one of several calls would do, or why it failed
 	maxCallAsk          = 150     // the same in its confirmation dialog
-	maxBlockText        = 3000    // text in one block of an answer
-	MaxPartText         = 9000    // text in one message of an answer; longer answers take several messages
 	maxPageText         = 9000    // arguments on one page of the modal
 	maxFormFields       = 40      // a call with more arguments is edited as JSON
 	maxFormBytes        = 200_000 // all fields together; fields beyond it are locked

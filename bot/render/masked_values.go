@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/render/markdown"
 )
 
 // Secret arguments are masked wherever they would be shown. A person who may decide can reveal them.
@@ -140,7 +141,7 @@ func RevealForm(r approvers.Request) slack.ModalViewRequest {
 		}
 		room -= Width(text)
 		p.Para(new(RichText).Strong(Name(v.Path)))
-		for _, part := range pagesOf(text, maxBlockText) {
+		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
 			p.exact(part)
 		}
 		for _, f := range findings(wordsIn(fmt.Appendf(nil, "[%s]", v.raw))) {

@@ -9,6 +9,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/render/markdown"
 	"countersign/store"
 )
 
@@ -191,7 +192,7 @@ func (v View) problem() *BlockBuilder {
 		p.Para(Say("🔁 Somebody asked to try again; the agent went on."))
 		return p
 	}
-	p.say(Markdown(v.Message.DraftText), maxSaidText, MaxParts-5) // the part of the answer that people have already seen
+	p.say(markdown.Parse(v.Message.DraftText), maxSaidText, markdown.MaxBlocks-5) // the part of the answer that people have already seen
 	text := Clip(Visible(v.Turn.Problem), MaxSentence)
 	if text == "" {
 		text = "The agent could not go on."

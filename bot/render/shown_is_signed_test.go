@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/markdown"
 	"countersign/internal/testkit"
 )
 
@@ -128,7 +129,7 @@ func rawHidden(s string) (rune, bool) {
 // shownAsStored compares a card and the form of all arguments with the stored bytes: people see what is signed and what
 // would run.
 func shownAsStored(r approvers.Request) (whole bool, fault string) {
-	v := View{ViewModel: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
+	v := View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
 	d, body, err := Draw(v)
 	if err != nil {
 		return false, err.Error()
@@ -171,7 +172,7 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 			return whole, "what is cut can be approved from the card"
 		}
 	}
-	pages := pagesOf(text, maxPageText)
+	pages := markdown.Pages(text, maxPageText)
 	if strings.Join(pages, "") != text {
 		return whole, "the pages are not the text"
 	}

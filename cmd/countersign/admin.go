@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"time"
 
+	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
 )
 
 // probe checks whether one part of the bot works. /readyz shows its error.
@@ -46,6 +48,21 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	})
 	mux.Handle("GET /metrics", metrics)
 	return mux
+}
+
+// runs reports a pause on /readyz. The bot stays ready: it receives messages and decisions.
+func runs(wf *workflow.Workflow) func(context.Context) error {
+	return func(ctx context.Context) error {
+		p, err := wf.Views.Paused(ctx)
+		if err != nil || !p.On {
+			return err
+		}
+		why := ""
+		if p.Reason != "" {
+			why = ": " + visible.Line(p.Reason)
+		}
+		return fmt.Errorf("everything is paused by %s since %s%s", p.By, p.At.Format(time.RFC3339), why)
+	}
 }
 
 // serveHTTP serves until ctx ends, and then waits for the current requests.

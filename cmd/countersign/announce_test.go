@@ -14,16 +14,15 @@ func TestSuggestion(t *testing.T) {
 		look + "  weather.say: {description: d, url: \"https://a.example/\", method: POST, arguments: {type: object, properties: {a: {type: string}, b: {type: string}}, required: [a, b]}}\n" +
 			"tools: {weather.look: {risk: low}, weather.say: {risk: high}}\n": "call weather.say a=… b=…",
 	} {
-		b := openBox(t, policy)
-		if got := suggestion(b.toolbox, b.ps.active.Load()); got != want {
+		c, _ := openCatalog(t, policy)
+		if got := suggestion(c, c.Policy()); got != want {
 			t.Errorf("%q, want %q, of\n%s", got, want, policy)
 		}
 	}
-	b := openBox(t, "") // what nobody pinned can't be called
 	f := openShifting(t, map[string]string{"send": "Sends."})
-	b.becomes(f.entry("crm", ""))
-	b.begin()
-	if got := suggestion(b.toolbox, b.ps.active.Load()); got != "" {
+	c, begin := openCatalog(t, f.entry("crm", "")) // what nobody pinned can't be called
+	begin()
+	if got := suggestion(c, c.Policy()); got != "" {
 		t.Errorf("of what is blocked: %q", got)
 	}
 }

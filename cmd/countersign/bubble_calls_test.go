@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // apiCall is one call of the bot's that reached Slack.
@@ -110,9 +110,9 @@ func (b *bubble) noted(c apiCall, answer []byte) {
 }
 
 // mishap is what becomes of a delivery.
-func (b *bubble) mishap(a workspace.Attempt) workspace.Mishap {
+func (b *bubble) mishap(a delivery.Attempt) delivery.Mishap {
 	if b.fates == nil {
-		return workspace.Mishap{}
+		return delivery.Mishap{}
 	}
 	return b.fates(a)
 }

@@ -16,6 +16,7 @@ import (
 	"countersign/agent"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store/bolt"
 )
 
@@ -41,9 +42,9 @@ type bubble struct {
 	door   *wire                  // where the bot takes Slack's requests over HTTP
 	decide func(apiCall) callFate // what becomes of the bot's calls
 	calls  []apiCall
-	note   func(apiCall)                            // is told of each call instead of remembering it
-	fates  func(workspace.Attempt) workspace.Mishap // of deliveries
-	runs   map[string]int                           // by the argument n
+	note   func(apiCall)                          // is told of each call instead of remembering it
+	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
+	runs   map[string]int                         // by the argument n
 
 	requests map[string]string // by the argument n
 }
@@ -73,7 +74,7 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: transport() == "http"}
+		b := &bubble{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
 		ctx, stop := context.WithCancel(context.Background())
 		b.ctx = ctx
 		people := newWire()
@@ -87,7 +88,7 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 		b.ok(err)
 		b.db, err = openStore(path)
 		b.ok(err)
-		tools := boxed(b.tools())
+		tools := catalogOf(b.tools())
 		policies, err := newPolicies("bubble.yaml", []byte(bubblePolicy), tools, log)
 		b.ok(err)
 		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}
@@ -136,7 +137,7 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 		}()
 		b.pass(2 * time.Second)
 		if b.http {
-			b.ok(b.ws.SetRequestURLs(ctx, workspace.URLsAt("http://bot.test/slack/")))
+			b.ok(b.ws.SetRequestURLs(ctx, delivery.URLsAt("http://bot.test/slack/")))
 		}
 		fn(b)
 	})

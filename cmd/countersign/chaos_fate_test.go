@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // chaosArrival is something that arrived at the bot, or will at a time, as the account sees it.
@@ -34,7 +34,7 @@ type chaosArrival struct {
 type tallyOf struct{ lost, late, twice, deaf, never int }
 
 // mishap decides what becomes of an attempt to deliver something, and notes when it arrives.
-func (c *chaos) mishap(a workspace.Attempt) (m workspace.Mishap) {
+func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attempts++
@@ -42,7 +42,7 @@ func (c *chaos) mishap(a workspace.Attempt) (m workspace.Mishap) {
 		m = c.draw(a)
 	}
 	if a.Kind == "events_api" && c.doomed(a) {
-		m = workspace.Mishap{Lost: true}
+		m = delivery.Mishap{Lost: true}
 	}
 	if m.Again > 0 {
 		c.attempts++
@@ -62,7 +62,7 @@ func (c *chaos) mishap(a workspace.Attempt) (m workspace.Mishap) {
 }
 
 // draw is the fate of an attempt. No two arrive in the same moment: who is first then, nobody could say.
-func (c *chaos) draw(a workspace.Attempt) (m workspace.Mishap) {
+func (c *chaos) draw(a delivery.Attempt) (m delivery.Mishap) {
 	some := func(most time.Duration) time.Duration { return time.Duration(1 + c.fates.Int64N(int64(most))) }
 	m.Late = some(time.Millisecond)
 	switch n := c.fates.IntN(100); {
@@ -85,7 +85,7 @@ func (c *chaos) draw(a workspace.Attempt) (m workspace.Mishap) {
 }
 
 // doomed decides at the first attempt whether an event is to be lost each time.
-func (c *chaos) doomed(a workspace.Attempt) bool {
+func (c *chaos) doomed(a delivery.Attempt) bool {
 	var p struct {
 		EventID string `json:"event_id"`
 	}
@@ -96,7 +96,7 @@ func (c *chaos) doomed(a workspace.Attempt) bool {
 	return c.lostFor[p.EventID]
 }
 
-func (c *chaos) count(a workspace.Attempt, m workspace.Mishap) {
+func (c *chaos) count(a delivery.Attempt, m delivery.Mishap) {
 	switch {
 	case m.Lost && a.Kind == "events_api" && a.Number == len(retriesOfSlack):
 		c.said.never++
@@ -117,7 +117,7 @@ func (c *chaos) count(a workspace.Attempt, m workspace.Mishap) {
 var retriesOfSlack = []time.Duration{0, time.Minute, 5 * time.Minute}
 
 // readArrival reads what concerns the account.
-func readArrival(a workspace.Attempt) (chaosArrival, bool) {
+func readArrival(a delivery.Attempt) (chaosArrival, bool) {
 	if a.Kind == "events_api" {
 		return readChaosEvent(a.Payload)
 	}

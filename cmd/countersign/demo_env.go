@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
@@ -20,6 +21,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store/bolt"
 )
 
@@ -97,8 +99,8 @@ const shopServer = "shop"
 // shopPath is the path of its tools at the demo's address.
 const shopPath = "/shop/mcp"
 
-// shopTools returns the tools of the sample shop, reached like those of any MCP server, and those that a policy names.
-func shopTools(s *shop.Shop, url string, log *slog.Logger) (*toolbox, error) {
+// shopCatalog configures a catalog with the tools of the sample shop, which are reached like those of any MCP server.
+func shopCatalog(s *shop.Shop, url string) catalog.Config {
 	server := config.Server{
 		Name: shopServer, URL: url, Bare: true, Allow: []string{"127.0.0.0/8", "::1/128"}, Timeout: 30 * time.Second, MaxResult: 1 << 20,
 		Effects: map[string]approvers.Effect{},
@@ -108,12 +110,7 @@ func shopTools(s *shop.Shop, url string, log *slog.Logger) (*toolbox, error) {
 		server.Effects[t.Name] = effects[t.Effect]
 		known = append(known, check.Tool{Name: t.Name, Schema: t.Schema, Source: shopServer})
 	}
-	b, err := newToolbox(log, server)
-	if err != nil {
-		return nil, err
-	}
-	b.ours = known
-	return b, nil
+	return catalog.Config{Own: []config.Server{server}, OwnTools: known, Version: version()}
 }
 
 // effects maps the sample shop's protection levels to effects.
@@ -142,4 +139,37 @@ func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) er
 	err = errors.Join(err, st.ws.Close())
 	stop()
 	return errors.Join(err, g.Wait())
+}
+
+// demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
+type demoListener struct {
+	addr  string
+	first net.Listener // until it is first used
+}
+
+func openDemoListener() (*demoListener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, cli.CouldNot("the demo's bot can't listen for the workspace's requests: %w", err)
+	}
+	return &demoListener{addr: l.Addr().String(), first: l}, nil
+}
+
+func (d *demoListener) listen() (net.Listener, error) {
+	if l := d.first; l != nil {
+		d.first = nil
+		return l, nil
+	}
+	return net.Listen("tcp", d.addr)
+}
+
+func (d *demoListener) close() {
+	if d != nil && d.first != nil {
+		d.first.Close()
+	}
+}
+
+// urls returns the bot's URLs for the workspace.
+func (d *demoListener) urls() delivery.RequestURLs {
+	return delivery.URLsAt("http://" + d.addr + "/slack/")
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"countersign/agent"
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
@@ -34,7 +37,7 @@ func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err erro
 	if now, all := b.env.ws.Delivered(); now != sent || !all {
 		return false, false, nil // handled rows have created further work
 	}
-	pause, err := b.bot.workflow.Paused(ctx)
+	pause, err := b.bot.workflow.Views.Paused(ctx)
 	return err == nil, pause.On, err
 }
 
@@ -82,3 +85,88 @@ func (b *playedBot) Resume(ctx context.Context) error {
 func (b *playedBot) Ended() <-chan struct{} { return b.bot.done }
 
 func (b *playedBot) Err() error { return b.bot.err }
+
+// interruptedRun stops the bot during a tool's run, so that the next bot does not know the outcome.
+type interruptedRun struct {
+	mu    sync.Mutex
+	tool  string // empty: none
+	acted bool   // stop after the tool has acted, rather than before
+	stop  func()
+	done  bool // the bot has stopped, and no other one has started
+}
+
+func (c *interruptedRun) arm(tool string, acted bool, stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tool, c.acted, c.stop = tool, acted, stop
+}
+
+// between wraps a tool to interrupt its run.
+func (c *interruptedRun) between(t *agent.Tool) {
+	name, run := t.Name, t.Run
+	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
+		cut, acted := c.takes(name)
+		if !cut {
+			return run(ctx, in)
+		}
+		if acted {
+			if _, err := run(ctx, in); err != nil {
+				c.again(name)
+				return "", err
+			}
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.done = true
+		c.stop()
+		return "", agent.ErrOutcomeUnknown
+	}
+}
+
+// takes reports whether this run of a tool is the one to interrupt, and whether it acts before.
+func (c *interruptedRun) takes(tool string) (cut, acted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tool != tool {
+		return false, false
+	}
+	c.tool = ""
+	return true, c.acted
+}
+
+// again interrupts the next run of the tool instead: this one did not count.
+func (c *interruptedRun) again(tool string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tool = tool
+}
+
+// taken reports whether the bot has stopped and has to be started again.
+func (c *interruptedRun) taken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+// mended records that the bot was started again.
+func (c *interruptedRun) mended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = false
+}
+
+// clock is a wall clock that a scenario can set. It runs at normal speed with an offset.
+type clock struct{ off atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
+
+// set sets the clock.
+func (c *clock) set(t time.Time) { c.off.Store(int64(time.Until(t))) }
+
+// reach advances the clock to a time. A time that has already passed is ignored: if the clock went back, new events
+// could lie in its future, and nobody would wait for them.
+func (c *clock) reach(t time.Time) {
+	if t.After(c.now()) {
+		c.set(t)
+	}
+}

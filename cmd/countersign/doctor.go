@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"countersign/agent/catalog"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
 	"countersign/config"
 	"countersign/config/check"
+	"countersign/store"
 )
 
 func doctorCommand() *cobra.Command {
@@ -50,12 +55,12 @@ Slack or the model refuses a token · 3 Slack, the model or the store can't be r
 // offlineTools returns the tools of a policy, as far as they are known without contacting a source. It adds their
 // properties to the policy.
 func offlineTools(file *config.File, path string) ([]check.Tool, error) {
-	tools, err := offline(file, path)
+	tools, err := catalog.Offline(file, path)
 	if err != nil {
 		return nil, err
 	}
-	withTools(file, tools)
-	return described(tools), nil
+	file.Policy = catalog.WithTools(file.Policy, tools)
+	return catalog.Described(tools), nil
 }
 
 // openForCheck opens the store for the doctor.
@@ -66,3 +71,21 @@ func openForCheck(path string) (doctor.Store, error) {
 	}
 	return db, nil
 }
+
+// doctorTask confirms that the running bot can read its store.
+var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
+	if err := w.store.View(ctx, func(store.Reader) error { return nil }); err != nil {
+		return err
+	}
+	if w.rests {
+		older, err := audit.FindOlder(ctx, w.path, w.audit.Heads, w.store)
+		if err != nil {
+			return err
+		}
+		if older != nil {
+			return cli.CouldNot("the bot is held: %w", older)
+		}
+	}
+	_, err := fmt.Fprintln(w.out, "reads")
+	return err
+}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"countersign/agent/catalog"
 	"countersign/agent/pins"
 	"countersign/approvers"
 	"countersign/internal/demo/shop"
@@ -75,7 +76,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 			t.Fatal(said)
 		}
 		l := slog.New(slog.NewTextHandler(log, nil))
-		tools, err := newToolbox(l)
+		tools, err := catalog.New(catalog.Config{Log: l})
 		if err != nil {
 			t.Fatal(err)
 		}

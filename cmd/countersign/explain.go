@@ -1,17 +1,21 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/config/yamldoc"
@@ -110,18 +114,6 @@ func explain(out io.Writer, o explainOptions) error {
 	return nil
 }
 
-// policyFor reads a command's policy, and rejects one with errors.
-func policyFor(path string) (*approvers.Policy, *agent.Registry, error) {
-	if path == "" {
-		env, err := config.ReadEnv(config.Offline)
-		if err != nil {
-			return nil, nil, cli.Misused("the environment can't be used:\n%w", err)
-		}
-		path = env.Policy
-	}
-	return readPolicy(path)
-}
-
 // callOf builds the call of a fixture. Arguments that the bot would reject are an error, in the words that the model
 // would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
@@ -172,4 +164,136 @@ func persons(users []string) []approvers.PersonID {
 func asProblems(err error) (yamldoc.Problems, bool) {
 	var p yamldoc.Problems
 	return p, errors.As(err, &p)
+}
+
+// printPlan prints the plan of a call with its times.
+func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approvers.Plan) {
+	fmt.Fprintf(out, "%s: %s, %s risk\n", c.Tool, verdictWords[plan.Verdict], plan.Risk)
+	if len(plan.Stages) == 0 {
+		return
+	}
+	in := approvers.DecisionContext{Policy: p, Now: c.Facts.Now}
+	r, _ := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters}})
+	for i, s := range plan.Stages {
+		fmt.Fprintf(out, "  stage %d of %d  %s\n", i+1, len(plan.Stages), stageWords(p, s))
+	}
+	fmt.Fprintf(out, "  first stage   until %s", r.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC")
+	for up := r; ; {
+		if up.EscalateAt.IsZero() {
+			break
+		}
+		next, events, due := up.Escalate(approvers.DecisionContext{Policy: p, Now: up.EscalateAt})
+		told, _ := approvers.FindEvent[approvers.Escalated](events)
+		if !due || told.Again || !up.EscalateAt.Before(r.ExpiresAt) {
+			break
+		}
+		fmt.Fprintf(out, "; %s joins at %s", told.Lead.Name, clockText(up.EscalateAt, c.Facts.Now))
+		up = next
+	}
+	fmt.Fprintln(out)
+	t, _ := p.Tool(c.Tool, c.Facts.Agent)
+	silence := "it is rejected"
+	if t.OnExpiry == approvers.ExpiryEscalates {
+		silence = "it goes to the next lead; when there is none, it is rejected"
+	}
+	fmt.Fprintf(out, "  silence       %s\n", silence)
+	if barred := barredWords(c, plan); barred != "" {
+		fmt.Fprintf(out, "  barred        %s\n", barred)
+	}
+}
+
+// clockText formats a time, with its day unless that is the given day.
+func clockText(t, day time.Time) string {
+	t, day = t.UTC().Truncate(time.Second), day.UTC()
+	form := "15:04"
+	if t.Second() != 0 {
+		form = time.TimeOnly
+	}
+	if t.YearDay() != day.YearDay() || t.Year() != day.Year() {
+		form = time.DateOnly + " " + form
+	}
+	return t.Format(form)
+}
+
+// barredWords lists who can't approve the call, with the reasons.
+func barredWords(c approvers.Call, plan approvers.Plan) string {
+	if plan.SelfOK {
+		return ""
+	}
+	var parts []string
+	for _, p := range plan.Requesters {
+		why := "who asked"
+		if !slices.Contains(c.Requesters, p) {
+			why = "whose words the model was given"
+		}
+		parts = append(parts, p.User()+", "+why)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// waiting returns a plan as it would be outside observe mode.
+func waiting(plan approvers.Plan) approvers.Plan {
+	if plan.Verdict == approvers.Observed {
+		plan.Verdict = plan.Would
+	}
+	return plan
+}
+
+var verdictWords = map[approvers.Verdict]string{
+	approvers.Auto: "runs without asking", approvers.Ask: "waits for people", approvers.Refuse: "is refused",
+	approvers.Observed: "is not run, because the policy only observes",
+}
+
+// stageWords describes a stage with its people.
+func stageWords(p *approvers.Policy, s approvers.Stage) string {
+	words := s.String()
+	var members []string
+	for _, name := range s.Roles() {
+		role, _ := p.Role(name)
+		for _, m := range role.Members {
+			who := m.Value
+			if m.Kind == approvers.MemberGroup {
+				who = "@" + who
+			}
+			members = append(members, who)
+		}
+	}
+	if s.Group != "" {
+		return words + " (its people who hold the role)"
+	}
+	return words + " (" + strings.Join(members, ", ") + ")"
+}
+
+// observedTask sums up the calls of the observe mode since a time.
+var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
+	all, err := audit.ReadObserved(ctx, w.store, ago(since))
+	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
+		return cli.CouldNot("the history can't be read: %w", err)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(w.out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
+		return historyError(err)
+	}
+	printObserved(w.out, all)
+	return historyError(err)
+}}
+
+func printObserved(out io.Writer, all []audit.Observed) {
+	total, asked := 0, 0
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CALLS\tTOOL\tWITHOUT THE OBSERVE MODE IT\tLAST (UTC)")
+	for _, o := range all {
+		total += o.N
+		words := "would have run without asking"
+		switch approvers.Verdict(o.Would) {
+		case approvers.Ask:
+			asked += o.N
+			words = "would have waited for " + strings.ReplaceAll(o.Stages, ",", ", then ")
+		case approvers.Refuse:
+			words = "would have been refused: nobody could approve it"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.N, o.Tool, words, o.Last.UTC().Format(time.DateTime))
+	}
+	w.Flush()
+	fmt.Fprintf(out, "\n%s observed; people would have been asked about %d of them. Nothing of it was run.\n", cli.Count(total, "call"), asked)
 }

@@ -55,8 +55,8 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	wf := workflow.New(workflow.Config{Store: db, Policy: policies.active.Load, Tools: policies.tools.Registry, Log: log})
-	m := newMetrics(db, policies.active.Load)
+	wf := workflow.New(workflow.Config{Store: db, Policy: policies.tools.Policy, Tools: policies.tools.Registry, Log: log})
+	m := newMetrics(db, policies.tools.Policy)
 	m.watchDisk(wf)
 	g, ctx := errgroup.WithContext(ctx)
 	h := admin([]probe{

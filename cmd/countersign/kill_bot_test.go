@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/shop"
@@ -139,21 +140,19 @@ func witnessRun(ctx context.Context, conf string) error {
 
 // tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may
 // end.
-func (f *fate) tools(c witnessConfig, log *slog.Logger) (*toolbox, error) {
+func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	switch {
 	case c.Server != "":
 		return f.remote(c, log)
 	case c.Shop == "":
 		r, err := witnesses(c, f)
-		return boxed(r), err
+		return catalogOf(r), err
 	}
 	const refund = "issue_refund"
-	b, err := shopTools(shop.New(time.Now), c.Shop, log)
-	if err != nil {
-		return nil, err
-	}
-	b.own[0].Effects[refund] = approvers.Unprotected
-	b.between = func(t *agent.Tool) {
+	of := shopCatalog(shop.New(time.Now), c.Shop)
+	of.Own[0].Effects[refund] = approvers.Unprotected
+	of.Log = log
+	of.Wrap = func(t *agent.Tool) {
 		if t.Name != refund {
 			return
 		}
@@ -165,7 +164,7 @@ func (f *fate) tools(c witnessConfig, log *slog.Logger) (*toolbox, error) {
 			return result, err
 		}
 	}
-	return b, nil
+	return catalog.New(of)
 }
 
 // The tools of the campaign, one of each protection level.
@@ -243,8 +242,8 @@ type overheard struct {
 	end   *fate
 }
 
-// delivery is what is noted of an interaction's inbox row.
-type delivery struct {
+// notedDelivery is what is noted of an interaction's inbox row.
+type notedDelivery struct {
 	Inbox   string
 	Trigger string
 	View    string
@@ -279,7 +278,7 @@ func (t overheardTx) PutInbox(row store.Inbox) error {
 		if err := json.Unmarshal(row.Payload, &p); err != nil {
 			return err
 		}
-		line, err := json.Marshal(delivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
+		line, err := json.Marshal(notedDelivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
 		if err != nil {
 			return err
 		}

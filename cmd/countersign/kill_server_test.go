@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/config"
 	"countersign/config/check"
 )
@@ -51,16 +52,13 @@ func (c *killHarness) offerWitnesses() {
 
 // remote are the campaign's tools as a server offers them. The bot may be killed before a call goes out, and when its
 // answer is there and nothing is written yet.
-func (f *fate) remote(c witnessConfig, log *slog.Logger) (*toolbox, error) {
+func (f *fate) remote(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	server := config.Server{Name: "campaign", URL: c.Server, Bare: true, Allow: []string{"127.0.0.1"}, Timeout: 30 * time.Second, MaxResult: 1 << 20, Effects: witnessEffects}
-	b, err := newToolbox(log, server)
-	if err != nil {
-		return nil, err
-	}
+	of := catalog.Config{Own: []config.Server{server}, Log: log}
 	for name := range witnessEffects {
-		b.ours = append(b.ours, check.Tool{Name: name, Schema: json.RawMessage(witnessSchema), Source: server.Name})
+		of.OwnTools = append(of.OwnTools, check.Tool{Name: name, Schema: json.RawMessage(witnessSchema), Source: server.Name})
 	}
-	b.between = func(t *agent.Tool) {
+	of.Wrap = func(t *agent.Tool) {
 		name, run := t.Name, t.Run
 		t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
 			fmt.Println("tool", name, in.Key)
@@ -70,5 +68,5 @@ func (f *fate) remote(c witnessConfig, log *slog.Logger) (*toolbox, error) {
 			return result, err
 		}
 	}
-	return b, nil
+	return catalog.New(of)
 }

@@ -60,7 +60,7 @@ func (c *killHarness) findings() figures {
 		v.seen[line]++
 	}
 	for line := range lines(c, c.conf.Heard) {
-		var d delivery
+		var d notedDelivery
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			c.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	if c.wrap != nil {
 		h.store = c.wrap(db)
 	}
-	policies, err := newPolicies("arena.yaml", []byte(c.policy), boxed(h.tools()), log)
+	policies, err := newPolicies("arena.yaml", []byte(c.policy), catalogOf(h.tools()), log)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,9 +1,35 @@
 // Command countersign is a Slack bot whose AI agent's risky tool calls wait until the right people countersign them.
+//
+// The commands, and the files that have them:
+//
+//	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not begin
+//	check, explain      check.go, replay.go (check --replay), explain.go
+//	doctor, manifest    doctor.go, manifest.go: setting up Slack
+//	tools               tools.go (list, show), tools_pin.go
+//	pending, decide     pending.go, decide.go
+//	report              report.go: what became of a run
+//	pause, resume       pause.go
+//	audit               audit.go (list, export, evidence, pace), audit_verify.go, audit_erase.go, audit_accept.go;
+//	                    seal.go (audit key)
+//	backup, restore     backup.go, restore.go
+//	store               store.go
+//	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
+//	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
+//
+// What several commands need: root.go (the tree, usage errors), policy.go (reading and watching the policy file),
+// store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the
+// bot's side of that), seal.go (the keys of the history).
+//
+// What a running bot has besides: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage),
+// retain.go (what is forgotten), crashes.go (work that ends the process again and again).
 package main
 
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -27,4 +53,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "countersign:", redact.Error(err))
 	}
 	os.Exit(cli.Code(err))
+}
+
+// stderr is the destination of the log. Only tests set it.
+var stderr io.Writer = os.Stderr
+
+// logger returns the process's logger. It masks everything that looks like a secret, and the secrets of the
+// environment, in each line.
+func logger(level slog.Leveler) *slog.Logger {
+	return slog.New(slog.NewTextHandler(redact.Writer(stderr), &slog.HandlerOptions{Level: level}))
+}
+
+// withoutSecrets masks the environment's secrets in all later output, including that of libraries.
+func withoutSecrets() {
+	redact.Environ(os.Environ())
+	log.SetOutput(redact.Writer(stderr))
 }

@@ -3,17 +3,21 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
@@ -163,4 +167,199 @@ func unsealed(s store.Store) float64 {
 		return math.NaN()
 	}
 	return float64(len(entries))
+}
+
+// countCall counts one call of Slack's Web API.
+func (m *metrics) countCall(c slackapi.Call) {
+	m.calls.WithLabelValues(c.Method, string(c.Outcome)).Inc()
+}
+
+// countRequest counts one HTTP request.
+func (m *metrics) countRequest(status int) {
+	m.httpRequests.WithLabelValues(strconv.Itoa(status)).Inc()
+}
+
+// watchSlack adds metrics of Slack's availability, and of the work that waits for it.
+func (m *metrics) watchSlack(s store.Store, ready func(context.Context) error) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_slack_up", Help: "1 while Slack answers and a connection from it is up.",
+	}, func() float64 {
+		if ready(context.Background()) != nil {
+			return 0
+		}
+		return 1
+	}))
+	for rank, name := range map[store.Rank]string{store.RankFirst: "first", store.RankPlain: "plain", store.RankAnswer: "answer", store.RankLast: "last"} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "countersign_outbox_waiting", Help: "Messages that Slack does not show yet as they should be. Not counted beyond 10000.",
+			ConstLabels: prometheus.Labels{"rank": name},
+		}, func() float64 { return timersSet(s, rank.Timer()) }))
+	}
+}
+
+// toolMetrics collects the metrics of the MCP servers, and of the tools that differ from their pins.
+type toolMetrics struct{ *catalog.Catalog }
+
+var (
+	serverUp       = prometheus.NewDesc("countersign_server_up", "1 while an MCP server of the policy is connected.", []string{"server"}, nil)
+	serverTools    = prometheus.NewDesc("countersign_server_tools", "Tools that an MCP server offered when it was listed last.", []string{"server"}, nil)
+	serverRestarts = prometheus.NewDesc("countersign_server_restarts_total", "Connections to an MCP server after the first since the bot began or the server's entry in the policy changed.", []string{"server"}, nil)
+	serverCalls    = prometheus.NewDesc("countersign_server_calls_total", "Calls of tools of MCP servers: answered, failed, or unknown.", []string{"server", "outcome"}, nil)
+	toolsBlocked   = prometheus.NewDesc("countersign_tools_blocked", "Tools of a source that are not what the operator pinned.", []string{"source"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c toolMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{serverUp, serverTools, serverRestarts, serverCalls, toolsBlocked} {
+		to <- d
+	}
+}
+
+// Collect returns the current state of the servers and, for each source, the number of blocked tools, including zeros.
+func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
+	for _, s := range c.Servers() {
+		up := 0.0
+		if s.Connected {
+			up = 1
+		}
+		to <- prometheus.MustNewConstMetric(serverUp, prometheus.GaugeValue, up, s.Server)
+		to <- prometheus.MustNewConstMetric(serverTools, prometheus.GaugeValue, float64(s.Tools), s.Server)
+		to <- prometheus.MustNewConstMetric(serverRestarts, prometheus.CounterValue, float64(s.Restarts), s.Server)
+	}
+	for calls, n := range c.Calls() {
+		to <- prometheus.MustNewConstMetric(serverCalls, prometheus.CounterValue, float64(n), calls.Server, string(calls.Outcome))
+	}
+	blocked := map[string]int{}
+	for _, source := range c.Sources() {
+		blocked[source] = 0
+	}
+	all, _ := c.Status()
+	for _, t := range all {
+		if t.Tool.Blocked != "" {
+			blocked[t.Tool.Source]++
+		}
+	}
+	for source, n := range blocked {
+		to <- prometheus.MustNewConstMetric(toolsBlocked, prometheus.GaugeValue, float64(n), source)
+	}
+}
+
+// watchTools adds metrics of the MCP servers and of the tools.
+func (m *metrics) watchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
+
+// watchPause adds a metric of the pause.
+func (m *metrics) watchPause(wf *workflow.Workflow) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_paused", Help: "1 while everything is paused: no tool runs and no model is called.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		p, err := wf.Views.Paused(ctx)
+		switch {
+		case err != nil:
+			return math.NaN()
+		case p.On:
+			return 1
+		}
+		return 0
+	}))
+}
+
+// feedbackMetrics shows how people rated the agents' answers. It reads the store at each request, so the values survive
+// a restart.
+type feedbackMetrics struct {
+	workflow *workflow.Workflow
+	log      *slog.Logger
+	desc     *prometheus.Desc
+}
+
+// watchFeedback adds the metrics of ratings.
+func (m *metrics) watchFeedback(wf *workflow.Workflow, log *slog.Logger) {
+	m.registry.MustRegister(feedbackMetrics{wf, log, prometheus.NewDesc("countersign_answer_feedback", "Opinions of people on answers, each person's last one: good, or poor.", []string{"agent", "rating"}, nil)})
+}
+
+func (r feedbackMetrics) Describe(out chan<- *prometheus.Desc) { out <- r.desc }
+
+func (r feedbackMetrics) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	all, err := r.workflow.Views.Feedback(ctx)
+	if err != nil {
+		r.log.Warn("the ratings of answers can't be read", "error", err)
+		return
+	}
+	for agent, n := range all {
+		out <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(n.Good), agent, "good")
+		out <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(n.Poor), agent, "poor")
+	}
+}
+
+// watchDisk adds metrics of a full disk, and of a missing store file.
+func (m *metrics) watchDisk(wf *workflow.Workflow) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_store_moved", Help: "1 while the store's file is not where it was opened: nothing is decided and nothing runs.",
+	}, func() float64 {
+		if wf.InPlace() == nil {
+			return 0
+		}
+		return 1
+	}))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_disk_full", Help: "1 while the disk below the store is full: nothing is decided and nothing runs.",
+	}, func() float64 {
+		if wf.Full().IsZero() {
+			return 0
+		}
+		return 1
+	}))
+}
+
+// watchStall adds a metric of the time for which writes have been blocked.
+func (m *metrics) watchStall(s store.Store) {
+	w, ok := s.(watchable)
+	if !ok {
+		return
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_store_transaction_seconds", Help: "For how long the transaction under way has been so, while nothing else can be written; 0 while there is none.",
+	}, func() float64 { return w.Stalled().Seconds() }))
+}
+
+// watchDamage adds a metric of the damaged rows.
+func (m *metrics) watchDamage(s store.Store) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_store_damaged", Help: "Rows and pages of the store that are known to be damaged and not dealt with.",
+	}, func() float64 {
+		damaged, _ := store.DamageOf(s)
+		return float64(len(damaged))
+	}))
+}
+
+// retained are the metrics of data erased by retention.
+type retained struct {
+	conversations, records prometheus.Counter
+	last                   prometheus.Gauge
+}
+
+func newRetained() retained {
+	return retained{
+		conversations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "countersign_retention_conversations_total", Help: "Conversations that were erased by their age.",
+		}),
+		records: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "countersign_retention_records_total", Help: "Records of the history that were removed by their age.",
+		}),
+		last: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "countersign_retention_last_run_timestamp_seconds", Help: "When everything was last looked through for what is too old, in seconds since 1970; 0 before the first time.",
+		}),
+	}
+}
+
+// count counts the erased data of one round. over means that the round was completed.
+func (r retained) count(done workflow.Retained, over bool) {
+	r.conversations.Add(float64(done.Conversations))
+	r.records.Add(float64(done.Records))
+	if over {
+		r.last.SetToCurrentTime()
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -45,6 +47,35 @@ func wantLines(t *testing.T, got []string, want ...string) {
 			t.Errorf("there is no line %s in%s", line, all)
 		}
 	}
+}
+
+// calledCatalog is a catalog with a connected server of which a tool has been called once, and with one that is down.
+func calledCatalog(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	up := openShifting(t, map[string]string{"look": "Looks."})
+	look := make(chan agent.Tool, 1)
+	c, err := catalog.New(catalog.Config{
+		Own: []config.Server{{Name: "up", URL: up.URL, Allow: []string{"127.0.0.1"}, Timeout: time.Minute, MaxResult: 1 << 20}},
+		Wrap: func(tool *agent.Tool) {
+			if tool.Name == "up.look" {
+				look <- *tool
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	write(t, path, []byte(boxPolicy+up.entry("crm", "")+"  lost: {command: [no-such-program-anywhere]}\n"))
+	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Begin(t.Context()))
+	tool := <-look
+	if _, err := tool.Run(t.Context(), agent.Invocation{Key: "exec-1", Args: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func metricsPolicy() *approvers.Policy {
@@ -161,13 +192,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.watchStall(db)
 	m.watchDamage(db)
 	m.watchSeal(db, audit.NewSealer(nil, []audit.HeadTarget{unreachableTarget{}}, wf, db, nil))
-	box, err := newToolbox(slog.New(slog.DiscardHandler), config.Server{Name: "crm", Command: []string{"no-such-program-anywhere"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(box.begin(t.Context()))
-	box.calls.vec.WithLabelValues("crm", servedOK).Inc()
-	m.watchServers(box)
+	m.watchTools(calledCatalog(t))
 	m.watchSlack(db, func(context.Context) error { return nil })
 	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.countRequest(http.StatusOK)
@@ -196,6 +221,15 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if rows := strings.Count(string(doc), "\n| `countersign_"); rows != n {
 		t.Errorf("docs/metrics.md has %d metrics, and there are %d", rows, n)
 	}
+}
+
+// The metrics of servers and tools are those of the catalog.
+func TestToolMetrics(t *testing.T) {
+	m := newMetrics(emptyStore(t), metricsPolicy)
+	m.watchTools(calledCatalog(t))
+	wantLines(t, scrape(t, m), `countersign_server_up{server="crm"} 1`, `countersign_server_up{server="lost"} 0`, `countersign_server_up{server="up"} 1`,
+		`countersign_server_tools{server="up"} 1`, `countersign_server_restarts_total{server="up"} 0`, `countersign_server_calls_total{outcome="answered",server="up"} 1`,
+		`countersign_tools_blocked{source="crm"} 1`, `countersign_tools_blocked{source="up"} 0`)
 }
 
 // The bot counts what people and tools do: a request waits, is approved, and runs.

@@ -12,6 +12,7 @@ import (
 
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspaceclient"
 )
 
@@ -79,7 +80,7 @@ func (p *processHarness) serve() (bot *program, admin string) {
 		return bot, admin
 	}
 	at := "http://" + bot.says(`listening for Slack's requests.* address=(\S+)`) + "/slack/"
-	urls, err := json.Marshal(workspace.URLsAt(at))
+	urls, err := json.Marshal(delivery.URLsAt(at))
 	if err != nil {
 		p.Fatal(err)
 	}

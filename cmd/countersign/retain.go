@@ -2,12 +2,42 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"time"
 
 	"countersign/approvers/workflow"
+	"countersign/store"
 )
+
+// remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
+// about six minutes.
+const remembered = 2 * time.Hour
+
+// forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
+func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
+	tick := time.NewTicker(10 * time.Minute)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := wf.Forget(ctx, remembered)
+		if err == nil && n%retainEvery == 0 {
+			err = retain(ctx, wf, m, log)
+		}
+		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
+			log.Error("what is old can't be forgotten, because a part of the store can't be read", "error", err)
+			continue
+		}
+		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time
+			return fmt.Errorf("forget: %w", err)
+		}
+	}
+}
 
 // retainEvery is the number of rounds between searches for old data, which read all chains of the history.
 const retainEvery = 36
@@ -20,33 +50,4 @@ func retain(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Lo
 	}
 	m.retained.count(done, err == nil)
 	return err
-}
-
-// retained are the metrics of data erased by retention.
-type retained struct {
-	conversations, records prometheus.Counter
-	last                   prometheus.Gauge
-}
-
-func newRetained() retained {
-	return retained{
-		conversations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "countersign_retention_conversations_total", Help: "Conversations that were erased by their age.",
-		}),
-		records: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "countersign_retention_records_total", Help: "Records of the history that were removed by their age.",
-		}),
-		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "countersign_retention_last_run_timestamp_seconds", Help: "When everything was last looked through for what is too old, in seconds since 1970; 0 before the first time.",
-		}),
-	}
-}
-
-// count counts the erased data of one round. over means that the round was completed.
-func (r retained) count(done workflow.Retained, over bool) {
-	r.conversations.Add(float64(done.Conversations))
-	r.records.Add(float64(done.Records))
-	if over {
-		r.last.SetToCurrentTime()
-	}
 }

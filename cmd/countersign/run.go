@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -31,7 +31,7 @@ type setup struct {
 	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
 	policies                     *policies
 	store                        store.Store
-	tools                        *toolbox
+	tools                        *catalog.Catalog
 	admin                        net.Listener      // nil: no admin address
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // path of the store, for the control socket
@@ -68,14 +68,14 @@ type parts struct {
 
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
-	m := newMetrics(s.store, s.policies.active.Load)
-	conf := workflow.Config{Store: s.store, Policy: s.policies.active.Load, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
+	m := newMetrics(s.store, s.tools.Policy)
+	conf := workflow.Config{Store: s.store, Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
 	}
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Tools: s.tools.Registry, Log: s.log, Now: s.now,
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Views: wf.Views, Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
@@ -84,10 +84,10 @@ func (s setup) assemble() parts {
 	m.watchDisk(wf)
 	m.watchDamage(s.store)
 	m.watchStall(s.store)
-	m.watchServers(s.tools)
+	m.watchTools(s.tools)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
-		Workflow: wf, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
+		Workflow: wf, Results: wf.Views, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
@@ -128,7 +128,7 @@ func (r *running) end() error {
 // run runs the bot until ctx ends, and then waits for the work in progress.
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
-	letGo := s.tools.begin(ctx)
+	letGo := s.tools.Begin(ctx)
 	unsure := false // the store's content is unknown: the process ends at once
 	defer func() {
 		if unsure {
@@ -192,8 +192,8 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
-			{name: "pins", ready: s.policies.pinState, notice: true},
-			{name: "servers", ready: s.tools.state, notice: true},
+			{name: "pins", ready: s.tools.Pinned, notice: true},
+			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
@@ -250,33 +250,5 @@ func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
 	}
-	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Listening() }, notice: true}}
-}
-
-// remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
-// about six minutes.
-const remembered = 2 * time.Hour
-
-// forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
-func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
-	tick := time.NewTicker(10 * time.Minute)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		err := wf.Forget(ctx, remembered)
-		if err == nil && n%retainEvery == 0 {
-			err = retain(ctx, wf, m, log)
-		}
-		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
-			log.Error("what is old can't be forgotten, because a part of the store can't be read", "error", err)
-			continue
-		}
-		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time
-			return fmt.Errorf("forget: %w", err)
-		}
-	}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Arriving() }, notice: true}}
 }

@@ -3,8 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
@@ -50,4 +56,60 @@ func sealProbes(s *audit.Sealer) []probe {
 		{name: "seal", ready: s.Ready, notice: true},
 		{name: "heads", ready: s.HeadsShipped, notice: true},
 	}
+}
+
+func auditKeyCommand() *cobra.Command {
+	var renew bool
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Prints the public key that the history is sealed with",
+		Long: `Prints the public keys of the file that COUNTERSIGN_AUDIT_KEY names: the one that signs the history's heads, and those that did before.
+Keep the first one elsewhere, and give it to "countersign audit verify --key".
+
+With --new a new key is made. It signs from the next start of the bot on, and the one before signs that it takes over.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			env, err := config.ReadEnv(config.Offline)
+			if err != nil {
+				return cli.Misused("the environment can't be used:\n%w", err)
+			}
+			if renew {
+				if err := renewSealKey(env.Audit.Key); err != nil {
+					return err
+				}
+			}
+			return printSealKeys(cmd.OutOrStdout(), env.Audit.Key)
+		},
+	}
+	cmd.Flags().BoolVar(&renew, "new", false, "make a new key, which takes over at the next start of the bot")
+	return cmd
+}
+
+func printSealKeys(out io.Writer, path string) error {
+	keys, err := audit.ReadKeyFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cli.AnswerNo("there is no key at %s yet: the bot makes one when it starts", path)
+	}
+	if err != nil {
+		return sealKeyError(err)
+	}
+	for _, k := range keys.Public {
+		fmt.Fprintln(out, k)
+	}
+	return nil
+}
+
+// renewSealKey adds a new key in front of the existing ones. It replaces the file atomically.
+func renewSealKey(path string) error {
+	text, err := audit.RenewedKeyFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cli.AnswerNo("there is no key at %s yet: the bot makes one when it starts", path)
+	}
+	if err != nil {
+		return sealKeyError(err)
+	}
+	return cli.WholeFile(path, func(f *os.File) error {
+		_, err := f.WriteString(text)
+		return err
+	})
 }

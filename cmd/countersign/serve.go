@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/bot"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
-	"countersign/config/check"
-	"countersign/internal/visible"
 	"countersign/store/bolt"
 )
 
@@ -49,7 +50,7 @@ func serve(cmd *cobra.Command) error {
 		return cli.Misused("the environment is not complete:\n%w", err)
 	}
 	log := logger(env.Log)
-	tools, err := newToolbox(log)
+	tools, err := catalog.New(catalog.Config{Log: log, Version: version()})
 	if err != nil {
 		return err
 	}
@@ -135,32 +136,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 		return err
 	}
 	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(), "transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
-		"gated", strings.Join(gated(policies.active.Load(), policies.tools.Registry), ", "))
+		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
-}
-
-// openStore opens the bolt file. Its errors say what to do.
-func openStore(path string) (*bolt.Store, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
-	}
-	db, err := bolt.Open(path, bolt.Options{})
-	if err != nil {
-		return nil, storeError(err)
-	}
-	for _, x := range db.Damage() { // reported by the first command that finds it
-		fmt.Fprintln(stderr, "the store is damaged: "+visible.Line(x.String()))
-	}
-	return db, nil
-}
-
-// described returns the tools in the form in which a policy is checked against them.
-func described(tools *agent.Registry) []check.Tool {
-	out := []check.Tool{}
-	for _, t := range tools.All() {
-		out = append(out, check.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source, Effect: t.Effect})
-	}
-	return out
 }
 
 // gated lists the tools that wait for somebody with any arguments.
@@ -172,4 +149,31 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 		}
 	}
 	return out
+}
+
+// reach checks once whether Slack and the model can be used, so that a wrong token gives a clear error at the start. An
+// unreachable model does not prevent the start, because waiting decisions don't need it.
+func reach(ctx context.Context, p parts, log *slog.Logger) error {
+	if err := p.bot.Check(ctx); err != nil {
+		if errors.Is(err, bot.ErrToken) {
+			return cli.Misused("%w", err)
+		}
+		return cli.CouldNot("%w", err)
+	}
+	err := p.agent.Ping(ctx)
+	if errors.Is(err, agent.ErrModelKey) {
+		return cli.Misused("%w", err)
+	}
+	if err == nil {
+		return nil
+	}
+	waiting, failed := p.workflow.Views.Waiting(ctx)
+	if failed != nil {
+		return failed
+	}
+	if !waiting {
+		return cli.CouldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
+	}
+	log.Error("the model can't be used now; what waits for a decision goes on, and answers come once it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
+	return nil
 }

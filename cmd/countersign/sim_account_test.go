@@ -86,7 +86,7 @@ func (s *sim) witness(p *life, w witnessed) {
 	}
 	for _, id := range w.started {
 		if _, again := s.claims[id]; !again { // trying again what was begun takes nothing more
-			s.claims[id] = s.policyOf[p.policies.active.Load().Hash]
+			s.claims[id] = s.policyOf[p.policies.tools.Policy().Hash]
 		}
 	}
 }

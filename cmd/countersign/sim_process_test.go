@@ -13,6 +13,7 @@ import (
 
 	"countersign/agent"
 	"countersign/bot"
+	"countersign/bot/transport"
 	"countersign/config"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
@@ -25,6 +26,7 @@ type life struct {
 	n        int
 	dead     atomic.Bool // killed: nothing of it reaches anything any more
 	stopping bool
+	receipts transport.ReceiptClock
 	doubts   atomic.Bool // it does not know whether it wrote, and ends
 	ctx      context.Context
 	stop     context.CancelFunc
@@ -44,7 +46,7 @@ func (s *sim) start() {
 	s.lives++
 	p := &life{sim: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
 	log := slog.New(simLog{s: s, p: p})
-	tools := boxed(s.tools(p))
+	tools := catalogOf(s.tools(p))
 	policies, err := openPolicies(s.policyFile, tools, log)
 	if err != nil {
 		s.Fatal(err)

@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/internal/visible"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -65,6 +69,48 @@ serve does this by itself when it starts, where at least half of a large file is
 	}
 }
 
+// openStore opens the bolt file. Its errors say what to do.
+func openStore(path string) (*bolt.Store, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
+	}
+	db, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	for _, x := range db.Damage() { // reported by the first command that finds it
+		fmt.Fprintln(stderr, "the store is damaged: "+visible.Line(x.String()))
+	}
+	return db, nil
+}
+
+// storeError adds exit codes to the errors of opening a store. A truncated or overwritten store can't be distinguished
+// from another kind of file, so neither counts as wrong configuration.
+func storeError(err error) error {
+	for _, configured := range []error{store.ErrNewer, fs.ErrNotExist, syscall.ENOTDIR} {
+		if errors.Is(err, configured) {
+			return cli.Misused("%w", err)
+		}
+	}
+	return cli.CouldNot("%w", err)
+}
+
+// mustExist prevents the creation of an empty store when an existing one is to be read. If there are signed heads, the
+// error says that there was a store.
+func mustExist(path, heads string) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := audit.MayCreate(path, heads); err != nil {
+			return cli.Misused("%w", err)
+		}
+		return cli.Misused("there is no store at %s; set COUNTERSIGN_STORE to the one that serve uses, such as bolt:countersign.db", path)
+	}
+	if err != nil {
+		return cli.CouldNot("the store can't be read: %w", err)
+	}
+	return nil
+}
+
 // compaction says when serve compacts the store at the start.
 type compaction struct {
 	file int64         // minimum size of the file in bytes
@@ -111,4 +157,25 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 	default:
 		log.Warn("the store could not be compacted; it is as it was", "cause", err)
 	}
+}
+
+// movedTask reports whether the store's file is no longer where the bot opened it. Then commands ask the bot even if
+// they find no store, or another one, at the path, because the bot's data is what has to be saved.
+var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ none) error {
+	wf, err := w.bare()
+	if err != nil {
+		return err
+	}
+	if !errors.Is(wf.InPlace(), store.ErrMoved) {
+		return cli.AnswerNo("the store's file is in its place")
+	}
+	return nil
+}}
+
+// isMoved reports whether a running bot holds a file that was at the store's path and has been moved away.
+func isMoved(ctx context.Context, env config.Env) bool {
+	if _, err := os.Lstat(env.Control); err != nil {
+		return false
+	}
+	return movedTask.ask(ctx, env, none{}, nil, io.Discard) == nil
 }

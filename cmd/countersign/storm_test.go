@@ -90,7 +90,7 @@ func (s *storm) blow(posts int) {
 		if i%8 == 0 {
 			s.saysIn("#general", fmt.Sprintf("say elsewhere%d", i))
 		}
-		if i%25 == 10 {
+		if i%25 == 5 {
 			n := fmt.Sprint("alarm", i)
 			s.says("alarm " + n)
 			s.alarms = append(s.alarms, n)

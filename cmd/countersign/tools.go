@@ -1,17 +1,26 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/agent/pins"
+	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/config"
 	"countersign/internal/visible"
 )
 
@@ -41,7 +50,7 @@ Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or go
   countersign tools pin --source files`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := look(cmd.Context(), o.policy, o.offline)
+			s, err := examine(cmd.Context(), o.policy, o.offline)
 			if err != nil {
 				return err
 			}
@@ -69,57 +78,80 @@ type listed struct {
 	Blocked string `json:"blocked,omitempty"` // the reason why it can't be called
 }
 
-// isFrom reports whether a tool belongs to a source as --source names it. An empty name matches all.
-func isFrom(t agent.Status, source string) bool {
-	return source == "" || t.Tool.Source == source || t.Tool.Source == apiSource(source)
+// toolReport prints the state of a policy's tools.
+type toolReport struct{ *catalog.Report }
+
+// examine reads a policy with its lock file, and asks its servers for their tools unless alone is set.
+func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
+	path, err := policyPath(path)
+	if err != nil {
+		return toolReport{}, err
+	}
+	file, err := config.ReadPolicy(path)
+	if err != nil {
+		return toolReport{}, cli.Misused("the policy can't be used:\n%w", err)
+	}
+	var r *catalog.Report
+	if alone {
+		r, err = catalog.ExamineOffline(file, path)
+	} else {
+		r, err = catalog.Examine(ctx, file, path, version())
+	}
+	return toolReport{r}, misconfigured(err)
 }
 
 // chosen returns the tools of the command's source.
-func (s *toolReport) chosen(source string) ([]agent.Status, error) {
-	var out []agent.Status
-	for _, t := range s.tools {
-		if isFrom(t, source) {
-			out = append(out, t)
-		}
-	}
-	if len(out) > 0 || source == "" || s.hasSource(source) {
+func (s toolReport) chosen(source string) ([]agent.Status, error) {
+	out := s.From(source)
+	if len(out) > 0 || source == "" || slices.Contains(s.Sources(), source) {
 		return out, nil
 	}
-	return nil, cli.Misused("the policy has no source %s; its sources are %s", visible.Line(source), orWords(strings.Join(s.sources(), ", "), "none"))
+	return nil, cli.Misused("the policy has no source %s; its sources are %s", visible.Line(source), cmp.Or(strings.Join(s.Sources(), ", "), "none"))
 }
 
-// sources lists the policy's servers and OpenAPI files.
-func (s *toolReport) sources() (out []string) {
-	for _, server := range s.file.Servers {
-		out = append(out, server.Name)
-	}
-	for _, api := range s.file.OpenAPI {
-		out = append(out, api.Name)
-	}
-	return out
-}
-
-func (s *toolReport) hasSource(name string) bool {
-	for _, known := range s.sources() {
-		if known == name {
-			return true
+// find returns a tool by name.
+func (s toolReport) find(name string) (agent.Status, error) {
+	var near []string
+	for _, t := range s.Tools {
+		if t.Tool.Name == name {
+			return t, nil
+		}
+		if _, bare, _ := strings.Cut(t.Tool.Name, "."); bare == name || strings.EqualFold(t.Tool.Name, name) {
+			near = append(near, t.Tool.Name)
 		}
 	}
-	return false
+	switch {
+	case len(near) > 0:
+		return agent.Status{}, cli.Misused("there is no tool %s; did you mean %s?", visible.Line(name), strings.Join(near, " or "))
+	case len(s.Down) > 0:
+		return agent.Status{}, cli.Misused("there is no tool %s, as far as can be said: %s", visible.Line(name), s.downSentence())
+	}
+	return agent.Status{}, cli.Misused("there is no tool %s; countersign tools lists them", visible.Line(name))
 }
 
-func listTools(out io.Writer, s *toolReport, o toolsOptions) error {
+// downSentence names the unreachable sources.
+func (s toolReport) downSentence() string {
+	var parts []string
+	for _, name := range s.downNames() {
+		parts = append(parts, fmt.Sprintf("%s can't be reached: %s", name, s.Down[name]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s toolReport) downNames() []string { return slices.Sorted(maps.Keys(s.Down)) }
+
+func listTools(out io.Writer, s toolReport, o toolsOptions) error {
 	tools, err := s.chosen(o.source)
 	if err != nil {
 		return err
 	}
 	rows := []listed{}
 	for _, t := range tools {
-		p, _ := s.policy.Tool(t.Tool.Name, "")
+		p, _ := s.Policy.Tool(t.Tool.Name, "")
 		row := listed{
 			Name: t.Tool.Name, Risk: p.Risk.String(), Gate: s.gate(t), Source: t.Tool.Source, Effect: string(t.Tool.Effect), Pin: string(t.State), Hash: hashOf(t), Blocked: t.Tool.Blocked,
 		}
-		if why := s.refusal(t); why != "" {
+		if why := s.Refusal(t); why != "" {
 			row.Pin, row.Blocked, row.Hash = "refused", "refused: "+why, ""
 		}
 		rows = append(rows, row)
@@ -140,21 +172,21 @@ func listTools(out io.Writer, s *toolReport, o toolsOptions) error {
 	return s.verdict(out, tools, o)
 }
 
-func (s *toolReport) printTools(out io.Writer, tools []agent.Status, rows []listed) {
+func (s toolReport) printTools(out io.Writer, tools []agent.Status, rows []listed) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tWHO LETS IT THROUGH\tSOURCE\tEFFECT\tPIN\tHASH")
 	for i, r := range rows {
-		source := orWords(r.Source, "built in")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Risk, r.Gate, source, r.Effect, s.pinWord(tools[i]), orWords(pins.Short(r.Hash), "-"))
+		source := cmp.Or(r.Source, "built in")
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Risk, r.Gate, source, r.Effect, s.pinWord(tools[i]), cmp.Or(pins.Short(r.Hash), "-"))
 	}
 	w.Flush()
 }
 
 // verdict returns the command's error, which says what has to be done.
-func (s *toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
+func (s toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
 	var open, gone, refused []string
 	for _, t := range tools {
-		why := s.refusal(t)
+		why := s.Refusal(t)
 		switch {
 		case why != "":
 			if refused = append(refused, t.Tool.Name); !o.json {
@@ -173,7 +205,7 @@ func (s *toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions
 		}
 		down = true
 		if !o.json {
-			fmt.Fprintf(out, "\n%s can't be reached, so its tools are shown as they are pinned: %s\n", name, s.down[name])
+			fmt.Fprintf(out, "\n%s can't be reached, so its tools are shown as they are pinned: %s\n", name, s.Down[name])
 		}
 	}
 	switch {
@@ -197,4 +229,200 @@ func areCount(n int, noun string) string {
 		return cli.Count(n, noun) + " is"
 	}
 	return cli.Count(n, noun) + " are"
+}
+
+// printLeft prints which definitions of a source are not offered or are changed; without a source, those of all
+// sources.
+func (s toolReport) printLeft(out io.Writer, source string) {
+	for i, l := range s.LeftOutOf(source) {
+		if i == 0 {
+			fmt.Fprintln(out, "\nNot offered, or not as it is written:")
+		}
+		fmt.Fprintf(out, "  %s: %s\n", catalog.NameInPolicy(l.Source), l.Reason)
+	}
+}
+
+// gate describes in short how the policy handles a tool's calls if no rule matches: auto, or who approves them.
+func (s toolReport) gate(t agent.Status) string {
+	if !t.Tool.Callable(s.Policy) {
+		return "blocked"
+	}
+	plain := *s.Policy
+	plain.Tools = slices.Clone(plain.Tools)
+	for i := range plain.Tools {
+		plain.Tools[i].Rules = nil
+	}
+	policy, _ := s.Policy.Tool(t.Tool.Name, "")
+	plan := plain.Plan(approvers.Call{Tool: t.Tool.Name, Effect: t.Tool.Effect})
+	words := ""
+	switch plan.Verdict {
+	case approvers.Auto:
+		words = "auto"
+		if policy.MaxAuto.Count > 0 {
+			words += " " + policy.MaxAuto.String()
+		}
+	case approvers.Ask:
+		var stages []string
+		for _, stage := range plan.Stages {
+			stages = append(stages, stage.String())
+		}
+		words = strings.Join(stages, ", then ")
+	case approvers.Observed:
+		words = "observed"
+	default:
+		words = "refused"
+	}
+	if len(policy.Rules) > 0 {
+		words += ", or more by rule"
+	}
+	return words
+}
+
+// pinWord describes the state of a tool relative to its pin, or is REFUSED if its current definition can't be used.
+func (s toolReport) pinWord(t agent.Status) string {
+	if s.Refusal(t) != "" {
+		return "REFUSED"
+	}
+	return pinWord(t.State)
+}
+
+// pinWord describes the state of a tool relative to its pin.
+func pinWord(s pins.State) string {
+	switch s {
+	case pins.None:
+		return "not needed"
+	case pins.Same:
+		return "pinned"
+	case pins.Waiting:
+		return "pinned, not asked"
+	}
+	return strings.ToUpper(string(s))
+}
+
+// hashOf returns the hash of a tool's definition, or "" for a tool that needs no pin.
+func hashOf(t agent.Status) string {
+	if t.State == pins.None || t.Definition == nil {
+		return ""
+	}
+	hash, err := pins.Hash(t.Definition)
+	if err != nil {
+		return ""
+	}
+	return hash
+}
+
+func toolsShowCommand(o *toolsOptions) *cobra.Command {
+	var alone bool
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "One tool: what its source says of it, who would approve it, and what changed since it was pinned",
+		Long: `Prints all that is known of a tool. What can't be seen in its definition, or only looks like something else, is written as its code point: ⟨U+200B⟩.
+
+Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no such tool · 3 its server can't be reached.`,
+		Example: `  countersign tools show files.read_file`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := examine(cmd.Context(), o.policy, alone)
+			if err != nil {
+				return err
+			}
+			t, err := s.find(args[0])
+			if err != nil {
+				return err
+			}
+			return s.show(cmd.OutOrStdout(), t)
+		},
+	}
+	cmd.Flags().BoolVar(&alone, "offline", false, "ask no server: what is pinned is what there is")
+	return cmd
+}
+
+// show prints a tool. The error says what has to be done about it.
+func (s toolReport) show(out io.Writer, t agent.Status) error {
+	p, _ := s.Policy.Tool(t.Tool.Name, "")
+	fmt.Fprintf(out, "%s\n", t.Tool.Name)
+	row := func(name, value string) { fmt.Fprintf(out, "  %-9s %s\n", name, value) }
+	row("risk", p.Risk.String())
+	row("gate", s.gate(t))
+	row("source", cmp.Or(t.Tool.Source, "built in"))
+	row("effect", string(t.Tool.Effect))
+	for _, c := range claims(t) {
+		row("claims", c)
+	}
+	row("pin", s.pinOf(t))
+	fmt.Fprintln(out)
+	_, steps := s.Policy.Explain(approvers.Call{Tool: t.Tool.Name, Effect: t.Tool.Effect, Facts: approvers.Facts{Now: time.Now()}})
+	fmt.Fprintf(out, "A call without arguments: %s\n\n", strings.Join(steps, " "))
+	printDefinition(out, t)
+	if t.Pinned != nil {
+		fmt.Fprintln(out, "\nWhat changed since it was pinned (- as pinned, + as it is now)")
+		printDiff(out, t)
+	}
+	switch {
+	case s.Refusal(t) != "":
+		return cli.AnswerNo("its source describes it in a way that can't be used: %s", s.Refusal(t))
+	case t.State.Open():
+		return cli.AnswerNo("it is not as pinned, and so blocked; \"countersign tools pin %s\" lets it be called", t.Tool.Name)
+	case t.State == pins.Gone:
+		return cli.AnswerNo("its source does not offer it any more; \"countersign tools pin --all --prune\" forgets it")
+	case s.Down[t.Tool.Source] != "":
+		return cli.CouldNot("%s can't be reached, so this is the tool as it is pinned: %s", t.Tool.Source, s.Down[t.Tool.Source])
+	}
+	return nil
+}
+
+// pinOf describes a tool's state relative to its pin, and names the person who pinned it.
+func (s toolReport) pinOf(t agent.Status) string {
+	words := pinWord(t.State)
+	if why := s.Refusal(t); why != "" {
+		words = "refused: " + why
+	}
+	if hash := hashOf(t); hash != "" {
+		words += ", " + hash
+	}
+	if p, ok := s.Lock.Tool(t.Tool.Name); ok {
+		words += fmt.Sprintf("; pinned by %s at %s, first seen at %s", visible.Line(p.By), p.PinnedAt.Format(time.RFC3339), p.FirstSeen.Format(time.RFC3339))
+	}
+	return words
+}
+
+// claims lists the source's claims about a tool, as quotations.
+func claims(t agent.Status) []string {
+	var out []string
+	if title := t.Tool.Claims.Title; title != "" {
+		out = append(out, fmt.Sprintf("its title is %q", visible.Text(title)))
+	}
+	for _, words := range t.Tool.Claims.Words() {
+		out = append(out, "it says that it "+words)
+	}
+	return out
+}
+
+// printDefinition prints the complete definition of a tool, with invisible characters written out.
+func printDefinition(out io.Writer, t agent.Status) {
+	if t.Definition == nil {
+		fmt.Fprintf(out, "%s\n\nArguments\n%s\n", visible.Text(t.Tool.Description), indented(t.Tool.Schema))
+		return
+	}
+	fmt.Fprintf(out, "What its source says of it\n%s\n", indented(t.Definition))
+}
+
+// indented formats JSON for reading.
+func indented(raw []byte) string {
+	text, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true), jsontext.Multiline(true), jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
+	if err != nil {
+		text = raw
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		rest := strings.TrimLeft(line, " ") // indentation is not a run of spaces that could hide something
+		lines[i] = line[:len(line)-len(rest)] + visible.Text(rest)
+	}
+	return "  " + strings.Join(lines, "\n")
+}
+
+func printDiff(out io.Writer, t agent.Status) {
+	for _, line := range pins.Diff(t.Pinned, t.Definition) {
+		fmt.Fprintln(out, "  "+line)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/agent/pins"
 	"countersign/cmd/countersign/cli"
 )
@@ -43,7 +44,7 @@ Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 w
 			if ways := count3(len(args) > 0, o.source != "", p.all); ways != 1 {
 				return cli.Misused("say what is to be pinned: NAME…, or --source NAME, or --all")
 			}
-			s, err := look(cmd.Context(), o.policy, false)
+			s, err := examine(cmd.Context(), o.policy, false)
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ func count3(ways ...bool) (n int) {
 }
 
 // pin shows the definitions to pin, asks for confirmation, and writes the lock file.
-func (s *toolReport) pin(cmd *cobra.Command, names []string, source string, o pinOptions) error {
+func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pinOptions) error {
 	tools, err := s.toPin(names, source)
 	if err != nil {
 		return err
@@ -77,11 +78,11 @@ func (s *toolReport) pin(cmd *cobra.Command, names []string, source string, o pi
 	}
 	out, now := cmd.OutOrStdout(), time.Now()
 	who := operator(os.Getuid()).Login()
-	lock := s.lock
+	lock := s.Lock
 	changes := 0
 	var gone, refused []string
 	for _, t := range tools {
-		if why := s.refusal(t); why != "" {
+		if why := s.Refusal(t); why != "" {
 			refused = append(refused, t.Tool.Name)
 			fmt.Fprintf(out, "%s can't be pinned, and stays blocked: %s\n\n", t.Tool.Name, why)
 			continue
@@ -102,8 +103,9 @@ func (s *toolReport) pin(cmd *cobra.Command, names []string, source string, o pi
 	}
 	var pruned []string
 	if o.prune {
-		lock, pruned = s.pruned(lock, tools)
+		pruned = s.Obsolete(tools)
 		for _, name := range pruned {
+			lock = lock.Without(name)
 			fmt.Fprintf(out, "%s is not offered any more: its pin is forgotten\n\n", name)
 		}
 	}
@@ -116,7 +118,7 @@ func (s *toolReport) pin(cmd *cobra.Command, names []string, source string, o pi
 		fmt.Fprintf(out, "\n%s not offered any more: %s. --prune forgets it.\n", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
 	}
 	if changes+len(pruned) == 0 {
-		if len(gone)+len(refused)+len(s.left) > 0 {
+		if len(gone)+len(refused)+len(s.LeftOut) > 0 {
 			fmt.Fprintln(out, "\nNothing was pinned: what is offered is as it was.")
 			return nil
 		}
@@ -129,12 +131,12 @@ func (s *toolReport) pin(cmd *cobra.Command, names []string, source string, o pi
 	if err := s.write(lock); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", cli.Count(changes, "definition"), pins.Beside(s.path))
+	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", cli.Count(changes, "definition"), pins.Beside(s.Path))
 	return nil
 }
 
 // toPin returns the tools that the command pins.
-func (s *toolReport) toPin(names []string, source string) ([]agent.Status, error) {
+func (s toolReport) toPin(names []string, source string) ([]agent.Status, error) {
 	if len(names) == 0 {
 		return s.chosen(source)
 	}
@@ -153,11 +155,11 @@ func (s *toolReport) toPin(names []string, source string) ([]agent.Status, error
 }
 
 // reached returns an error if a source of the command's tools is unreachable.
-func (s *toolReport) reached(tools []agent.Status, names []string, source string) error {
+func (s toolReport) reached(tools []agent.Status, names []string, source string) error {
 	for _, name := range s.downNames() {
 		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })
 		if asked {
-			return cli.CouldNot("%s can't be reached, so nothing was pinned and every pin is as it was: %s. Mend that, or pin other sources by --source", name, s.down[name])
+			return cli.CouldNot("%s can't be reached, so nothing was pinned and every pin is as it was: %s. Mend that, or pin other sources by --source", name, s.Down[name])
 		}
 	}
 	return nil
@@ -176,27 +178,6 @@ func printToPin(out io.Writer, t agent.Status) {
 		fmt.Fprintln(out, indented(t.Definition))
 	}
 	fmt.Fprintln(out)
-}
-
-// pruned returns the lock without the tools that reachable sources no longer offer, and without the pins of sources
-// that the policy does not name.
-func (s *toolReport) pruned(lock pins.Lock, tools []agent.Status) (pins.Lock, []string) {
-	var names []string
-	for _, t := range tools {
-		if t.State == pins.Gone && s.refusal(t) == "" {
-			names = append(names, t.Tool.Name)
-		}
-	}
-	for _, p := range lock.Pins {
-		api, isAPI := strings.CutPrefix(p.Source, apiSource(""))
-		if known := s.hasSource(p.Source) || isAPI && s.hasSource(api); !known {
-			names = append(names, p.Tool)
-		}
-	}
-	for _, name := range names {
-		lock = lock.Without(name)
-	}
-	return lock, names
 }
 
 // confirmPins asks for confirmation of the displayed changes.
@@ -227,17 +208,11 @@ func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
 	return nil
 }
 
-// write replaces the lock file, unless it has changed since it was read.
-func (s *toolReport) write(lock pins.Lock) error {
-	now, err := lockBeside(s.path)
-	if err != nil {
-		return err
+// write replaces the lock file.
+func (s toolReport) write(lock pins.Lock) error {
+	err := misconfigured(s.Write(lock))
+	if errors.Is(err, catalog.ErrLockChanged) {
+		return cli.CouldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.Path))
 	}
-	if string(now.Format()) != string(s.lock.Format()) {
-		return cli.CouldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.path))
-	}
-	if err := lock.Write(pins.Beside(s.path)); err != nil {
-		return cli.CouldNot("%w", err)
-	}
-	return nil
+	return err
 }

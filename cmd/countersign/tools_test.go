@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +15,52 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"countersign/agent/pins"
 	"countersign/cmd/countersign/cli"
 )
+
+// shifting is an MCP server over HTTP whose tools a test describes anew.
+type shifting struct {
+	*httptest.Server
+	mcp *mcp.Server
+}
+
+// openShifting opens a server with tools, as NAME: DESCRIPTION.
+func openShifting(t *testing.T, tools map[string]string) *shifting {
+	t.Helper()
+	s := &shifting{mcp: mcp.NewServer(&mcp.Implementation{Name: "shifting", Version: "1"}, nil)}
+	for name, description := range tools {
+		s.says(name, description)
+	}
+	s.Server = httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, nil))
+	t.Cleanup(func() {
+		s.CloseClientConnections() // a stream would never end by itself
+		s.Close()
+	})
+	return s
+}
+
+// says describes a tool, and tells whoever is connected.
+func (s *shifting) says(name, description string) {
+	s.mcp.AddTool(&mcp.Tool{
+		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name == "look"},
+	}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "did " + name}}}, nil
+	})
+}
+
+func (s *shifting) entry(name, more string) string {
+	return fmt.Sprintf("servers:\n  %s: {url: %q, allow: [127.0.0.1]%s}\n", name, s.URL, more)
+}
+
+// boxPolicy is the begin of a policy, for tests that add tools.
+const boxPolicy = `version: 1
+approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approve: ["*"]}}
+agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
+`
 
 // bench is a policy with a server whose tools change, and the commands that an operator gives about them.
 type bench struct {
@@ -188,7 +234,7 @@ func TestPruneForgetsSources(t *testing.T) {
 func TestPinThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
-	s, err := look(b.Context(), b.path, false)
+	s, err := examine(b.Context(), b.path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +250,7 @@ func TestPinThatCanNotBe(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	cancel()
-	if _, err := look(ctx, b.path, false); err == nil {
+	if _, err := examine(ctx, b.path, false); err == nil {
 		t.Error("somebody who went away was waited for")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 )
 
 func workspaceCommand() *cobra.Command {
@@ -33,7 +34,7 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 				}
 			}
 			if requestURL != "" {
-				seed.App.RequestURLs = workspace.URLsAt(requestURL)
+				seed.App.RequestURLs = delivery.URLsAt(requestURL)
 				if err := seed.Validate(); err != nil {
 					return cli.Misused("--request-url can't be used: %w", err)
 				}

@@ -3,26 +3,26 @@ package workspace
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
-// maxBody bounds what a single call may send; Slack's largest legal call is far smaller.
+// maxBody limits the size of one call. Slack's largest legal call is far smaller.
 const maxBody = 4 << 20
 
-// arguments are a method's arguments: form values, or JSON where nested values come
-// as they are. Slack takes both, and JSON text inside of form values.
+// arguments are the arguments of a method. Slack accepts form values, JSON, and JSON text in form values.
 type arguments struct {
 	values object
 	token  string
 }
 
-// readArguments decodes a call. The token comes as Bearer, in a form body or in the
-// query, and never from a JSON body: Slack doesn't look there.
+// readArguments decodes a call. Like Slack, it reads the token from the Authorization header, a form body or the query,
+// but not from a JSON body.
 func readArguments(r *http.Request) (arguments, *apiError) {
 	args := arguments{values: object{}}
 	for key, vals := range r.URL.Query() {
@@ -74,7 +74,7 @@ func (a arguments) readJSON(body io.Reader) *apiError {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
-	decoded, err := decodeJSON(raw)
+	decoded, err := wire.Decode(raw)
 	if err != nil {
 		return refuse("invalid_json")
 	}
@@ -86,20 +86,6 @@ func (a arguments) readJSON(body io.Reader) *apiError {
 		a.values[key] = value
 	}
 	return nil
-}
-
-// decodeJSON keeps numbers as they were written.
-func decodeJSON(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	if dec.More() {
-		return nil, errors.New("more than one JSON value")
-	}
-	return v, nil
 }
 
 func (a arguments) has(name string) bool {
@@ -134,7 +120,10 @@ func (a arguments) number(name string, otherwise int) int {
 	return otherwise
 }
 
-// nested is an argument that is JSON: as it is, or as text inside of a form.
+// whole returns an argument that is a JSON number without a fraction.
+func (a arguments) whole(name string) (int, bool) { return wire.Whole(a.values[name]) }
+
+// nested returns an argument that is JSON, or JSON text in a form value.
 func (a arguments) nested(name string) (any, bool) {
 	v, ok := a.values[name]
 	if !ok || v == nil {
@@ -147,14 +136,14 @@ func (a arguments) nested(name string) (any, bool) {
 	if strings.TrimSpace(text) == "" {
 		return nil, false
 	}
-	decoded, err := decodeJSON([]byte(text))
+	decoded, err := wire.Decode([]byte(text))
 	if err != nil {
 		return badJSON{}, true
 	}
 	return decoded, true
 }
 
-// badJSON stands for a nested argument that doesn't parse; it is no array and no object.
+// badJSON replaces a nested argument that cannot be parsed. It is neither an array nor an object.
 type badJSON struct{}
 
 // words splits a comma-separated or JSON list of ids.
@@ -169,7 +158,7 @@ func (a arguments) words(name string) []string {
 		}
 	case string:
 		if strings.HasPrefix(strings.TrimSpace(v), "[") {
-			if list, err := decodeJSON([]byte(v)); err == nil {
+			if list, err := wire.Decode([]byte(v)); err == nil {
 				return arguments{values: object{name: list}}.words(name)
 			}
 		}

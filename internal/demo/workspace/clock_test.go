@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // The workspace's clock jumps ahead by days while somebody is at work: what has to happen within seconds is not late,
@@ -54,7 +56,7 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	if order := []string{first, second, third}; !slices.IsSorted(order) {
 		t.Errorf("out of order: %v", order)
 	}
-	if micros, _ := parseTS(second); micros/1e6 != b.clock.Now().Add(72*time.Hour).Unix() {
+	if micros, _ := wire.ParseTS(second); micros/1e6 != b.clock.Now().Add(72*time.Hour).Unix() {
 		t.Errorf("the second message's time is %s", second)
 	}
 }

@@ -1,12 +1,13 @@
 package workspace
 
 import (
-	"slices"
 	"unicode/utf8"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
 )
 
-// content is what a message says: the part of a call that chat.postMessage,
-// chat.update, chat.postEphemeral and response URLs share.
+// content is the part of a call that chat.postMessage, chat.update, chat.postEphemeral and response URLs share.
 type content struct {
 	text        string
 	blocks      []any
@@ -16,20 +17,20 @@ type content struct {
 	hasText, hasBlocks, hasAttachments, hasMetadata bool
 }
 
-// readContent takes the content out of a call and refuses what Slack refuses.
-// maxText counts characters; longer text fails unless cut is set, then it is cut.
+// readContent reads and checks the content of a call. Text longer than maxText characters is cut if cut is set, else it
+// is an error.
 func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {
 		if out.hasText || a.has("blocks") {
 			return out, refuse("markdown_text_conflict")
 		}
-		if utf8.RuneCountInString(markdown) > maxMarkdownText {
+		if utf8.RuneCountInString(markdown) > blockkit.MaxMarkdownText {
 			return out, refuse("msg_blocks_too_long")
 		}
 		out.text, out.hasText = markdown, true
 		out.blocks, out.hasBlocks = []any{object{"type": "markdown", "text": markdown}}, true
-		assignIDs(out.blocks)
+		blockkit.AssignIDs(out.blocks)
 	}
 	if utf8.RuneCountInString(out.text) > maxText {
 		if !cut {
@@ -61,26 +62,24 @@ func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiE
 	return out, nil
 }
 
-// empty tells content that would show nothing.
+// empty reports whether the content would show nothing.
 func (c content) empty() bool {
 	return c.text == "" && len(c.blocks) == 0 && len(c.attachments) == 0
 }
 
-// readBlocks checks a message's blocks and gives names to those that have none.
+// readBlocks checks a message's blocks and assigns missing ids.
 func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	blocks, ok := raw.([]any)
 	if !ok {
 		return nil, refuse("invalid_blocks_format")
 	}
-	check := checker{surface: onMessage, known: s.known}
-	check.blocks("/blocks", blocks, maxMessageBlocks)
-	if len(check.problems) > 0 {
-		return nil, refuse("invalid_blocks", check.problems...)
+	if problems := blockkit.CheckBlocks(blocks, s.known); len(problems) > 0 {
+		return nil, refuse("invalid_blocks", problems...)
 	}
-	if textLength(slices.DeleteFunc(slices.Clone(blocks), isDataTable)) > maxBlocksText {
+	if blockkit.TooMuchText(blocks) {
 		return nil, refuse("msg_blocks_too_long")
 	}
-	assignIDs(blocks)
+	blockkit.AssignIDs(blocks)
 	return blocks, nil
 }
 
@@ -126,36 +125,8 @@ func readMetadata(raw any) (object, *apiError) {
 	if !hasEntities && (eventType == "" || !hasPayload) {
 		return nil, refuse("invalid_metadata_schema")
 	}
-	if len(encode(metadata)) > maxMetadataBytes {
+	if len(wire.Encode(metadata)) > maxMetadataBytes {
 		return nil, refuse("metadata_too_large")
 	}
 	return metadata, nil
-}
-
-// isDataTable tells a block that may hold more text than all others together.
-func isDataTable(v any) bool {
-	b, _ := v.(object)
-	return b["type"] == "data_table"
-}
-
-// textLength counts the characters that blocks show.
-func textLength(v any) int {
-	total := 0
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			total += textLength(item)
-		}
-	case object:
-		for key, value := range v {
-			if text, ok := value.(string); ok {
-				if key == "text" {
-					total += utf8.RuneCountInString(text)
-				}
-				continue
-			}
-			total += textLength(value)
-		}
-	}
-	return total
 }

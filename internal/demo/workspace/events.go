@@ -3,37 +3,38 @@ package workspace
 import (
 	"slices"
 	"strings"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // emit sends an event to the app if it subscribed to it. name is the subscription
 // ("message.channels"), which differs from the event's type for messages.
 func (s *Server) emit(name string, event object) {
-	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.hears(name) {
+	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.mayReceive(name) {
 		return
 	}
 	now := s.cfg.Now()
 	if _, set := event["event_ts"]; !set {
 		event["event_ts"] = s.nextTS()
 	}
-	s.hub.event(encode(object{
+	s.hub.Event(wire.Encode(object{
 		"token": "local-workspace", "team_id": s.team.ID, "context_team_id": s.team.ID, "context_enterprise_id": nil,
-		"api_app_id": s.app.ID, "event": event, "type": "event_callback", "event_id": newID("Ev"), "event_time": now.Unix(),
+		"api_app_id": s.app.ID, "event": event, "type": "event_callback", "event_id": wire.NewID("Ev"), "event_time": now.Unix(),
 		"authorizations": []object{{
 			"enterprise_id": nil, "team_id": s.team.ID, "user_id": s.botUser.ID, "is_bot": true, "is_enterprise_install": false,
 		}},
-		"is_ext_shared_channel": s.sharedChannel(event), "event_context": newID("4-"),
+		"is_ext_shared_channel": s.sharedChannel(event), "event_context": wire.NewID("4-"),
 	}))
 }
 
-// sharedChannel tells whether an event happened in a channel that another organisation
-// shares.
+// sharedChannel reports whether an event happened in a channel that is shared with another organization.
 func (s *Server) sharedChannel(event object) bool {
 	id, _ := event["channel"].(string)
 	ch := s.channels[id]
 	return ch != nil && ch.Shared
 }
 
-// subscription is the name under which an app subscribes to messages in a channel.
+// subscription returns the name under which an app subscribes to the messages of a channel.
 func subscription(ch *channel) string {
 	switch ch.kind() {
 	case "im":
@@ -46,8 +47,8 @@ func subscription(ch *channel) string {
 	return "message.channels"
 }
 
-// sendMessageEvents tells the app of a new message in a channel that it is in, its own
-// included; and of a mention of it, which Slack sends as a second event outside of DMs.
+// sendMessageEvents notifies the app of a new message in a channel that it is in. Its own messages count too. A mention
+// outside of DMs is a second event, as in Slack.
 func (s *Server) sendMessageEvents(ch *channel, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return
@@ -66,13 +67,13 @@ func (s *Server) sendMessageEvents(ch *channel, m *message) {
 		event["user_team"], event["source_team"] = m.Team, m.Team
 	}
 	s.emit(subscription(ch), event)
-	s.tellOfFiles(ch, m)
+	s.sendFileShared(ch, m)
 	if m.Subtype != "channel_join" {
 		s.sendMention(ch, m)
 	}
 }
 
-// sendMention tells the app of a mention in a message, a new one or one that was edited; then it says so in "edited".
+// sendMention notifies the app of a mention in a new or an edited message.
 func (s *Server) sendMention(ch *channel, m *message) {
 	mentioned := strings.Contains(m.Text, "<@"+s.botUser.ID+">") || strings.Contains(m.Text, "<@"+s.botUser.ID+"|")
 	if !mentioned || ch.IM || m.BotID == s.app.BotID || !ch.has(s.botUser.ID) {
@@ -84,7 +85,7 @@ func (s *Server) sendMention(ch *channel, m *message) {
 	s.emit("app_mention", mention)
 }
 
-// sendMessageChanged tells the app of an edited message, also of its own edits.
+// sendMessageChanged notifies the app of an edited message, including its own edits.
 func (s *Server) sendMessageChanged(ch *channel, before, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return

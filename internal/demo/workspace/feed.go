@@ -6,13 +6,15 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"countersign/internal/demo/workspace/wire"
 )
 
 // feedQueue limits the changes that wait for one browser. A browser that is further behind is disconnected; it
 // reconnects and reads the state again.
 const feedQueue = 512
 
-// change tells a browser that something changed and should be read again.
+// change tells a browser what has changed. The browser reads the new state.
 type change struct {
 	Type     string `json:"type"`
 	User     string `json:"user,omitempty"`
@@ -121,7 +123,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 			if !open {
 				return
 			}
-			fmt.Fprintf(w, "data: %s\n\n", encode(c))
+			fmt.Fprintf(w, "data: %s\n\n", wire.Encode(c))
 		}
 		if out.Flush() != nil {
 			return

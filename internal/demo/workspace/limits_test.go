@@ -149,7 +149,6 @@ func TestViewLimits(t *testing.T) {
 		{"a home where a modal is wanted", modal(nil), obj{"type": "home", "blocks": arr{}}, ""},
 		{"external_id", modal(obj{"external_id": chars(255)}), modal(obj{"external_id": chars(256)}), ""},
 		{"files", modal(obj{"submit": plain("S"), "blocks": arr{input(obj{"type": "file_input", "max_files": 10})}}), modal(obj{"submit": plain("S"), "blocks": arr{input(obj{"type": "file_input", "max_files": 11})}}), ""},
-		{"alert", modal(obj{"blocks": arr{obj{"type": "alert", "text": plain(chars(200))}}}), modal(obj{"blocks": arr{obj{"type": "alert", "text": plain(chars(201))}}}), ""},
 		{"size", modal(nil), modal(obj{"blocks": many(90, func(int) any { return obj{"type": "section", "text": plain(strings.Repeat("x", 3000))} })}), "view_too_large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

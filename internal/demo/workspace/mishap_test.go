@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/slack-go/slack/socketmode"
+
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // Each attempt to deliver an event may be lost, late, doubled, or acknowledged in vain; what is lost for good never
 // arrives.
 func TestMishaps(t *testing.T) {
-	fates := map[string][]Mishap{
+	fates := map[string][]delivery.Mishap{
 		"late":   {{Late: 30 * time.Millisecond}},
 		"twice":  {{Again: 20 * time.Millisecond}},
 		"lost":   {{Lost: true}, {Lost: true}, {}},
@@ -19,17 +21,17 @@ func TestMishaps(t *testing.T) {
 		"unsaid": {{Deaf: true}, {}},
 	}
 	times := map[string]int{"late": 1, "twice": 2, "lost": 1, "never": 0, "unsaid": 2, "plain": 1}
-	var attempts []Attempt
+	kinds := make(chan string, 100)
 	b := newBench(t, func(c *Config) {
 		c.AckTimeout, c.RetryDelays = 100*time.Millisecond, []time.Duration{0, time.Millisecond, 2 * time.Millisecond}
-		c.Mishaps = func(a Attempt) Mishap {
-			attempts = append(attempts, a)
+		c.Mishaps = func(a delivery.Attempt) delivery.Mishap {
+			kinds <- a.Kind
 			for word, fate := range fates {
 				if bytes.Contains(a.Payload, []byte(word)) && a.Number < len(fate) {
 					return fate[a.Number]
 				}
 			}
-			return Mishap{}
+			return delivery.Mishap{}
 		}
 	})
 	got := make(chan string, 100)
@@ -60,9 +62,7 @@ func TestMishaps(t *testing.T) {
 			t.Errorf("%s came %d times; want %d", word, seen[word], n)
 		}
 	}
-	b.srv.hub.mu.Lock()
-	defer b.srv.hub.mu.Unlock()
-	if attempts[0].Kind != "events_api" {
-		t.Errorf("an attempt: %+v", attempts[0])
+	if kind := wait(t, kinds); kind != "events_api" {
+		t.Errorf("an attempt of kind %q", kind)
 	}
 }

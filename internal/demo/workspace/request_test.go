@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // arrived is a request of the workspace's as the app saw it.
@@ -170,7 +172,7 @@ func TestEventsOverHTTP(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
 	app := b.serveApp(t)
-	urls := RequestURLs{Events: app.url + "/events", Commands: "http://127.0.0.1:1/commands"}
+	urls := delivery.RequestURLs{Events: app.url + "/events", Commands: "http://127.0.0.1:1/commands"}
 	if err := b.srv.SetRequestURLs(t.Context(), urls); err != nil {
 		t.Fatal(err)
 	}

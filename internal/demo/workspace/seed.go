@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // Seed is the initial content of a workspace. A seed file is YAML (or JSON, which is valid YAML) with these names;
@@ -45,8 +47,8 @@ type SeedApp struct {
 	BotTokens []string `yaml:"bot_tokens" json:"bot_tokens"` // xoxb-…
 	AppTokens []string `yaml:"app_tokens" json:"app_tokens"` // xapp-…
 	// SigningSecret signs requests over HTTP, and RequestURLs are their URLs; without any the app uses Socket Mode.
-	SigningSecret string      `yaml:"signing_secret" json:"signing_secret"`
-	RequestURLs   RequestURLs `yaml:"request_urls" json:"request_urls"`
+	SigningSecret string               `yaml:"signing_secret" json:"signing_secret"`
+	RequestURLs   delivery.RequestURLs `yaml:"request_urls" json:"request_urls"`
 	// Scopes of the bot token; empty grants all.
 	Scopes []string `yaml:"scopes" json:"scopes"`
 	// Events are the app's subscriptions, as in a manifest (app_mention, message.channels, …); empty: all events that
@@ -73,7 +75,7 @@ type SeedShortcut struct {
 	Type       string `yaml:"type" json:"type"`
 }
 
-// SeedPerson is a member of the workspace, or somebody else who can be met in it.
+// SeedPerson is a member of the workspace, a person from another organization, or a bot.
 type SeedPerson struct {
 	ID          string `yaml:"id" json:"id"`
 	Name        string `yaml:"name" json:"name"`           // the handle: ada
@@ -113,7 +115,7 @@ type SeedChannel struct {
 	Members  []string `yaml:"members" json:"members"`
 }
 
-// ReadSeed reads a seed file. Its errors name the line and the fault.
+// ReadSeed reads a seed file. Its errors have the line and the problem.
 func ReadSeed(path string) (Seed, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -134,7 +136,7 @@ var (
 	handle      = regexp.MustCompile(`^[a-z0-9._-]{1,40}$`)
 )
 
-// Validate reports all faults of the seed at once.
+// Validate returns all problems of the seed.
 func (s Seed) Validate() error { //nolint:cyclop // one check for each field
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -175,10 +177,10 @@ func (s Seed) Validate() error { //nolint:cyclop // one check for each field
 		}
 	}
 
-	if err := s.App.RequestURLs.validate(); err != nil {
+	if err := s.App.RequestURLs.Validate(); err != nil {
 		bad("app: %w", err)
 	}
-	if s.App.RequestURLs.any() && s.App.SigningSecret == "" {
+	if s.App.RequestURLs.Any() && s.App.SigningSecret == "" {
 		bad("app: requests over HTTP need a signing_secret")
 	}
 	known := map[string]bool{s.App.BotUser: true}

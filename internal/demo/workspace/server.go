@@ -8,7 +8,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/demo/workspace/page"
+	"countersign/internal/demo/workspace/wire"
 )
+
+// object is decoded JSON. A stored object is never changed in place; a changed copy replaces it.
+type object = map[string]any
 
 // Server is one workspace. All of its state is in memory under one lock. Nothing that waits, such as for an
 // acknowledgement or a slow reader, holds the lock.
@@ -36,7 +43,7 @@ type Server struct {
 	tickets  map[string]time.Time
 	botHost  string // where the app reached this server last
 
-	hub    *hub
+	hub    *delivery.Hub
 	feed   *feed
 	faults *faults
 	rates  *rates
@@ -58,13 +65,17 @@ func New(cfg Config) (*Server, error) {
 		tickets: map[string]time.Time{},
 		feed:    newFeed(), faults: newFaults(), rates: newRates(cfg.RealRates),
 	}
-	s.hub = newHub(cfg, s.faults)
+	s.hub = delivery.New(delivery.Config{
+		App: cfg.App, URLs: s.app.RequestURLs, SigningSecret: s.app.SigningSecret, HTTP: cfg.HTTP,
+		AckTimeout: cfg.AckTimeout, RetryDelays: cfg.RetryDelays, PingInterval: cfg.PingInterval, Pick: cfg.Pick,
+		Faults: s.faults, Mishaps: cfg.Mishaps, Log: cfg.Log,
+	})
 	loaded, err := s.load()
 	if err != nil {
 		return nil, err
 	}
 	if !loaded {
-		s.plant(cfg.Seed)
+		s.fill(cfg.Seed)
 	}
 	s.index()
 	s.saver = newSaver(cfg, s.snapshot)
@@ -76,20 +87,23 @@ func New(cfg Config) (*Server, error) {
 // when all goroutines of the server have ended. Call it before http.Server.Shutdown, which waits for the browsers'
 // streams.
 func (s *Server) Close() error {
-	s.hub.close()
+	s.hub.Close()
 	s.feed.close()
 	return s.saver.close()
 }
 
 // Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. Those
 // that wait to be sent again after a fault are not counted.
-func (s *Server) Delivered() (sent int, all bool) { return s.hub.delivered() }
+func (s *Server) Delivered() (sent int, all bool) {
+	sent, pending := s.hub.Delivered()
+	return sent, pending == 0
+}
 
 // Handler serves everything: Slack's API, the sockets, the people's API and the page.
 func (s *Server) Handler() http.Handler { return s.mux }
 
-// plant fills an empty workspace from the seed.
-func (s *Server) plant(seed Seed) {
+// fill fills an empty workspace from the seed.
+func (s *Server) fill(seed Seed) {
 	now := s.cfg.Now()
 	for _, p := range seed.People {
 		s.addUser(newUser(p, seed.Team.ID, now))
@@ -110,7 +124,7 @@ func (s *Server) plant(seed Seed) {
 	s.lastTS = now.UnixMicro() - 1
 }
 
-// index derives what isn't stored: the bot user, lookups, the DMs with the bot.
+// index restores what the data file does not contain: the bot user, lookups, the DMs with the bot.
 func (s *Server) index() {
 	now := s.cfg.Now()
 	s.botUser = s.users[s.app.BotUser]
@@ -138,47 +152,13 @@ func (s *Server) index() {
 	}
 }
 
-func (s *Server) addUser(u *user) {
-	s.users[u.ID] = u
-	s.userIDs = append(s.userIDs, u.ID)
-}
-
-func (s *Server) addChannel(c *channel) {
-	c.index()
-	s.channels[c.ID] = c
-	s.chanIDs = append(s.chanIDs, c.ID)
-}
-
-// openDM returns the DM of two people (or of one with oneself), made when needed.
-func (s *Server) openDM(a, b string) (c *channel, created bool) {
-	key := pair(a, b)
-	if id, ok := s.dms[key]; ok {
-		return s.channels[id], false
-	}
-	members := []string{a, b}
-	if a == b {
-		members = members[:1]
-	}
-	c = &channel{ID: newID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
-	s.addChannel(c)
-	s.dms[key] = c.ID
-	return c, true
-}
-
-func pair(a, b string) [2]string {
-	if a > b {
-		a, b = b, a
-	}
-	return [2]string{a, b}
-}
-
-// nextTS is the next free timestamp: now, or just after the last one given.
+// nextTS returns the next free timestamp: now, or just after the last one.
 func (s *Server) nextTS() string {
 	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
-	return formatTS(s.lastTS)
+	return wire.FormatTS(s.lastTS)
 }
 
-// base is how the sender of r reaches this server.
+// base returns the URL under which the sender of r reaches this server.
 func (s *Server) base(r *http.Request) string {
 	if s.cfg.BaseURL != "" {
 		return strings.TrimSuffix(s.cfg.BaseURL, "/")
@@ -190,7 +170,7 @@ func (s *Server) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// appBase is how the app reaches this server: as it last did, or as r does.
+// appBase returns the URL under which the app reached this server last, or r's.
 func (s *Server) appBase(r *http.Request) string {
 	if s.botHost != "" {
 		return s.botHost
@@ -207,6 +187,6 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET /files/{id}/{name}", s.serveFile)
 	mux.HandleFunc("GET /archives/{channel}/{p}", s.servePermalink)
 	s.routePeople(mux)
-	mux.Handle("/", pageHandler())
+	mux.Handle("/", page.Handler())
 	return mux
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // In each of Slack's two ways of connecting, one app and one workspace serve all the steps, one after the other, as an
@@ -19,7 +19,7 @@ func TestOfficialClient(t *testing.T) {
 // first.
 func TestSignaturesAreChecked(t *testing.T) {
 	d := newDesk(t, "SLACK_SIGNING_SECRET="+strings.Repeat("0", 32))
-	err := d.srv.SetRequestURLs(t.Context(), workspace.URLsAt(d.url()))
+	err := d.srv.SetRequestURLs(t.Context(), delivery.URLsAt(d.url()))
 	if err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("an app with another signing secret: %v", err)
 	}

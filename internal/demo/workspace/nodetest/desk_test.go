@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 )
 
 // workflow is a workspace with the Bolt app in it and people who use the page's API.
@@ -34,7 +35,7 @@ func overSockets(t *testing.T) *desk {
 func overHTTP(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t, "SLACK_SIGNING_SECRET="+workspace.DemoSigningSecret)
-	if err := d.srv.SetRequestURLs(t.Context(), workspace.URLsAt(d.url())); err != nil {
+	if err := d.srv.SetRequestURLs(t.Context(), delivery.URLsAt(d.url())); err != nil {
 		t.Fatal(err)
 	}
 	return d

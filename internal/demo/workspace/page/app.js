@@ -1,12 +1,12 @@
-// The page's state and how it is read from the workspace. Nothing here draws: draw.js does, after each load.
+// The page's state, and how it is read from the workspace. It draws nothing: the panes do, after each load.
 
 import { api, inWords } from './api.js';
-import { avatar, learnColours } from './avatar.js';
+import { avatar, learnColours } from './widgets/avatar.js';
 import { Directory, fullNameOf, nameOf, titleOf } from './directory.js';
 import { quietUntil } from './quiet.js';
 import { parseRoute, routeTo } from './route.js';
 import { now } from './time.js';
-import { dropToast, toast } from './toast.js';
+import { dropToast, toast } from './panes/toast.js';
 import { concerned, Unread } from './unread.js';
 
 export class App {

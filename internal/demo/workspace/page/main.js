@@ -3,16 +3,16 @@
 import { App } from './app.js';
 import { Events } from './events.js';
 import { fullNameOf } from './directory.js';
-import { openJump } from './jump.js';
-import { turnStatuses } from './message.js';
-import { Modals } from './modal.js';
-import { Place } from './place.js';
-import { drawRail } from './rail.js';
+import { openJump } from './panes/jump.js';
+import { turnStatuses } from './panes/message.js';
+import { Modals } from './panes/modal.js';
+import { Place } from './panes/place.js';
+import { drawRail } from './panes/rail.js';
 import { rememberedPerson, rememberHint, rememberPerson, wasDismissed } from './remember.js';
 import { routeTo } from './route.js';
-import { drawSidebar } from './sidebar.js';
+import { drawSidebar } from './panes/sidebar.js';
 import { Theme } from './theme.js';
-import { Thread } from './thread.js';
+import { Thread } from './panes/thread.js';
 
 const byId = (id) => document.getElementById(id);
 const narrow = matchMedia('(max-width: 760px)');

@@ -1,8 +1,8 @@
 // Who doesn't want to be disturbed: the sign beside their name, and the menu by which one pauses one's own notifications.
 
-import { h } from './dom.js';
-import { icon } from './icons.js';
-import { createMenu } from './menu.js';
+import { h } from './widgets/dom.js';
+import { icon } from './widgets/icons.js';
+import { createMenu } from './widgets/menu.js';
 import { clock, dayTitle, fromZone, inZone, now } from './time.js';
 
 // quietUntil is when somebody's quiet time ends, in seconds since 1970, or 0 when they can be disturbed.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseMarkdown, parseMarkdownInline } from '../page/markdown.js';
+import { parseMarkdown, parseMarkdownInline } from '../page/blockkit/markdown.js';
 
 function show(nodes) {
   return nodes.map((node) => {

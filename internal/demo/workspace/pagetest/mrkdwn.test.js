@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseInline, parseMrkdwn } from '../page/mrkdwn.js';
+import { parseInline, parseMrkdwn } from '../page/blockkit/mrkdwn.js';
 
 // show writes a tree in short: *bold* becomes <bold>bold</bold>.
 function show(nodes) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { proposals } from '../page/completion.js';
-import { encodeMentions } from '../page/mentions.js';
+import { proposals } from '../page/panes/completion.js';
+import { encodeMentions } from '../page/panes/mentions.js';
 import { Directory } from '../page/directory.js';
 import { emojiFor, withEmoji } from '../page/emoji.js';
-import { Form } from '../page/form.js';
-import { readOrder } from '../page/order.js';
+import { Form } from '../page/blockkit/form.js';
+import { readOrder } from '../page/panes/order.js';
 import { inQuiet, pauses, quietUntil } from '../page/quiet.js';
 import { fromPermalink, parseRoute, routeTo } from '../page/route.js';
 import { ago, dayTitle, formatDate, fromZone, hearTime, inZone, now } from '../page/time.js';

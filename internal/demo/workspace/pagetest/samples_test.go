@@ -40,12 +40,6 @@ func task(id, title string, status slack.TaskCardStatus) slack.TaskCardBlock {
 // messageSamples are the blocks that may stand in a message, in the order in which the screenshots show them.
 func messageSamples() []sample {
 	wide := slack.NewSectionBlock(mrkdwn("A section with *bold* text"), []*slack.TextBlockObject{plain("Field one"), mrkdwn("Field _two_")}, slack.NewAccessory(picture("a picture beside it")))
-	card := &slack.CardBlock{Type: slack.MBTCard, Icon: picture("card's icon"), Title: mrkdwn("Card title"), Subtitle: mrkdwn("Card subtitle"), Body: mrkdwn("The body of the card."),
-		Subtext: mrkdwn("Subtext"), Actions: &slack.BlockElements{ElementSet: []slack.BlockElement{button("card_go", "Card button")}}}
-	small := func(name string) *slack.CardBlock {
-		return &slack.CardBlock{Type: slack.MBTCard, SlackIcon: slack.NewSlackIconObject("rocket"), Title: mrkdwn(name), Body: mrkdwn("In a carousel")}
-	}
-	video := slack.NewVideoBlock("https://example.com/v", "https://127.0.0.1:1/none.png", "what the video shows", "", plain("Video title")).WithTitleURL("https://example.com/video").WithProviderName("Provider").WithDescription(plain("Video description"))
 	return []sample{
 		{slack.NewHeaderBlock(plain("A heading")), []string{"A heading"}},
 		{wide, []string{"A section with bold text", "Field one", "Field two"}},
@@ -61,38 +55,27 @@ func messageSamples() []sample {
 		{slack.NewTableBlock("").WithColumnSettings(slack.ColumnSetting{Align: slack.ColumnAlignmentLeft}, slack.ColumnSetting{Align: slack.ColumnAlignmentRight}).
 			AddRow(slack.NewTableRawTextCell("Name"), slack.NewTableRawTextCell("Amount")).
 			AddRow(slack.NewTableRichTextCell(slack.NewRichTextSection(words("in rich text"))), slack.NewTableRawNumberCell(12.5)), []string{"Name", "in rich text", "12.5"}},
-		{slack.NewDataTableBlock("Data table's caption").WithPageSize(1).
-			AddRow(slack.NewDataTableRawTextCell("Key"), slack.NewDataTableRawTextCell("Count")).
-			AddRow(slack.NewDataTableRawTextCell("row one"), slack.NewDataTableRawNumberCell(7)).
-			AddRow(slack.NewDataTableRawTextCell("row two"), slack.NewDataTableRawNumberCell(8)), []string{"Data table's caption", "row one", "7", "Show 1 more"}},
-		{slack.NewDataVisualizationBlock("Chart title", &slack.DataVisualizationBarChart{Type: slack.DataVisualizationChartBar,
-			Series:     []slack.DataVisualizationDataSeries{{Name: "Refunds", Data: points(3, 9, 5)}, {Name: "Credits", Data: points(6, 2, -3)}},
-			AxisConfig: slack.DataVisualizationAxisConfig{Categories: []string{"Mon", "Tue", "Wed"}, YLabel: "Count"}}), []string{"Chart title", "Refunds", "Credits", "Vertical: Count"}},
-		{slack.NewDataVisualizationBlock("A pie", slack.NewDataVisualizationPieChart(slack.NewDataVisualizationSegment("Most", 70), slack.NewDataVisualizationSegment("Some", 20), slack.NewDataVisualizationSegment("Rest", 10))), []string{"A pie", "Most"}},
-		{slack.NewDataVisualizationBlock("A line", slack.NewDataVisualizationLineChart(slack.NewDataVisualizationAxisConfig("Mon", "Tue", "Wed"), slack.NewDataVisualizationDataSeries("Waiting", points(2, 8, 4)...))), []string{"A line", "Waiting"}},
-		{slack.NewDataVisualizationBlock("An area", slack.NewDataVisualizationAreaChart(slack.NewDataVisualizationAxisConfig("Mon", "Tue", "Wed"), slack.NewDataVisualizationDataSeries("Decided", points(5, 3, 7)...))), []string{"An area", "Decided"}},
 		{planBlock(), []string{"Plan title", "Look it up", "Pay it back", "1 of 3 done"}},
 		{new(task("t4", "Alone", slack.TaskCardStatusError)), []string{"Alone", "Details of Alone", "Source t4"}},
-		{card, []string{"Card title", "Card subtitle", "The body of the card.", "Card button", "Subtext"}},
-		{slack.NewCarouselBlock(small("First card"), small("Second card")), []string{"First card", "Second card"}},
-		{slack.NewContainerBlock(slack.NewSectionBlock(plain("Inside the container"), nil, nil)).WithTitle(plain("Container title")).WithSubtitle(mrkdwn("Container subtitle")).WithCollapsible(true, false),
-			[]string{"Container title", "Container subtitle", "Inside the container"}},
-		{slack.NewLayoutBlock("Layout label", &slack.LayoutRow{Items: []*slack.LayoutItem{
-			{Block: slack.NewSectionBlock(plain("Left of the layout"), nil, nil)}, {Block: slack.NewSectionBlock(plain("Right of it"), nil, nil), HorizontalAlignment: slack.LayoutHorizontalAlignmentEnd}}}),
-			[]string{"Left of the layout", "Right of it"}},
-		{slack.NewAuthProviderBlock("provider", plain("Auth provider"), false), []string{"Auth provider", "Not connected"}},
-		{video, []string{"Video title", "Provider", "Video description"}},
-		{slack.NewCallBlock("R0001"), []string{"Call"}},
 		{slack.NewInputBlock("", plain("An input in a message"), plain("its hint"), slack.NewPlainTextInputBlockElement(plain("write"), "in_message")), []string{"An input in a message", "its hint"}},
 	}
 }
 
-func points(values ...float64) []slack.DataVisualizationDataPoint {
-	var out []slack.DataVisualizationDataPoint
-	for i, name := range []string{"Mon", "Tue", "Wed"} {
-		out = append(out, slack.DataVisualizationDataPoint{Label: name, Value: values[i]})
+// plainSamples are the blocks of which the page shows only the words.
+func plainSamples() []sample {
+	card := &slack.CardBlock{Type: slack.MBTCard, Title: mrkdwn("Card title"), Body: mrkdwn("The body of the card."), Actions: &slack.BlockElements{ElementSet: []slack.BlockElement{button("card_go", "Card button")}}}
+	inside := slack.NewSectionBlock(plain("Inside"), nil, nil)
+	return []sample{
+		{card, []string{"Card title", "The body of the card.", "Card button"}},
+		{slack.NewCarouselBlock(card), []string{"Card title"}},
+		{slack.NewContainerBlock(inside).WithTitle(plain("Container title")), []string{"Container title", "Inside"}},
+		{slack.NewLayoutBlock("Layout label", &slack.LayoutRow{Items: []*slack.LayoutItem{{Block: inside}}}), []string{"Layout label", "Inside"}},
+		{slack.NewAuthProviderBlock("provider", plain("Auth provider"), false), []string{"Auth provider"}},
+		{slack.NewVideoBlock("https://example.com/v", "https://127.0.0.1:1/none.png", "what the video shows", "", plain("Video title")), []string{"Video title", "what the video shows"}},
+		{slack.NewDataTableBlock("Data table's caption").AddRow(slack.NewDataTableRawTextCell("Key")).AddRow(slack.NewDataTableRawTextCell("row one")), []string{"Data table's caption", "Key", "row one"}},
+		{slack.NewDataVisualizationBlock("A pie", slack.NewDataVisualizationPieChart(slack.NewDataVisualizationSegment("Most", 70))), []string{"A pie", "Most"}},
+		{slack.NewCallBlock("R0001"), []string{"call"}},
 	}
-	return out
 }
 
 func planBlock() *slack.PlanBlock {

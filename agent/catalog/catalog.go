@@ -1,0 +1,337 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/agent"
+	"countersign/agent/mcp"
+	"countersign/config"
+	"countersign/config/check"
+)
+
+// Config configures a Catalog.
+type Config struct {
+	// Registry has the compiled-in tools. If nil, these are the built-in ones.
+	Registry *agent.Registry
+	// Own are servers of this program. They are connected before the bot starts, and exempt from pins. A server of the
+	// policy with the same name is not connected.
+	Own []config.Server
+	// OwnTools are the tools of Own, as far as they are known before the servers list them.
+	OwnTools []check.Tool
+	// Wrap changes a tool of a server before it is registered. If nil, tools stay as they are.
+	Wrap func(*agent.Tool)
+	// Log receives what the operator has to know. If nil, nothing is logged.
+	Log *slog.Logger
+	// Version is this program's version, as sent to servers.
+	Version string
+
+	leftOut func(LeftOut) // receives each definition that is not offered as it is written; may be nil
+}
+
+// Catalog holds all tools that the bot can call, and the policy in force. It is safe for concurrent use.
+type Catalog struct {
+	*agent.Registry
+	config Config
+	calls  callCounter
+	active activePolicy
+	lock   lockFile
+	drift  driftReporter
+
+	mu      sync.Mutex
+	wanted  []config.Server
+	kept    map[string]*connection
+	changed chan struct{} // wanted has changed
+}
+
+// connection is a server that is kept connected until it is dropped.
+type connection struct {
+	config.Server
+	client *mcp.Client
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the client has ended
+}
+
+// New returns a catalog of the compiled-in tools. [Catalog.Adopt] adds those of a policy.
+func New(c Config) (*Catalog, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Registry == nil {
+		var err error
+		if c.Registry, err = builtIn(); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range c.Own {
+		c.Registry.Trust(s.Name) // nothing of it is registered yet, so no names collide
+	}
+	return &Catalog{
+		Registry: c.Registry, config: c, wanted: c.Own, kept: map[string]*connection{}, changed: make(chan struct{}, 1),
+		active: activePolicy{tools: c.Registry}, drift: driftReporter{tools: c.Registry, log: c.Log},
+	}, nil
+}
+
+// Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection. path
+// is the policy file's path; it is empty for a built-in policy, which has no lock file. From here on the pins of the
+// lock file are known, whether the servers are reachable or not. If the policy or its lock file can't be used, the
+// previous ones stay in force.
+func (c *Catalog) Adopt(file *config.File, path string) error {
+	c.lock.mu.Lock()
+	defer c.lock.mu.Unlock()
+	found := lockContent(path)
+	if err := c.want(file, path); err != nil {
+		return err
+	}
+	c.active.store(file.Policy)
+	c.lock.file, c.lock.path = file, path
+	c.lock.taken(found)
+	return nil
+}
+
+// want sets the sources to keep connected, and their pins.
+func (c *Catalog) want(file *config.File, path string) error {
+	lock, err := ReadLock(path)
+	if err != nil {
+		return err
+	}
+	if err := declare(c.Registry, file, lock, lookupEnv, c.config.Log); err != nil {
+		return err
+	}
+	for _, source := range c.Sources() {
+		if name, api := strings.CutPrefix(source, apiPrefix); api && !slices.ContainsFunc(file.OpenAPI, func(a config.OpenAPI) bool { return a.Name == name }) {
+			c.Remove(source)
+		}
+	}
+	servers := slices.Clone(c.config.Own)
+	for _, s := range file.Servers {
+		if c.IsOwn(s.Name) {
+			c.config.Log.Info("a server of the policy is not started, because one of this name is here already", "server", s.Name)
+			continue
+		}
+		servers = append(servers, s)
+	}
+	client := mcp.Open(mcp.Config{Servers: servers}) // it only makes tools, and never runs
+	for _, s := range servers[len(c.config.Own):] {
+		for _, err := range pin(c.Registry, client, s.Name, lock) {
+			c.config.Log.Warn("a pinned tool can't be used; pin it anew with countersign tools pin", "server", s.Name, "error", err)
+		}
+	}
+	c.mu.Lock()
+	c.wanted = servers
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default: // a notice is already pending
+	}
+	return nil
+}
+
+// IsOwn reports whether a source is a server of this program.
+func (c *Catalog) IsOwn(source string) bool {
+	return slices.ContainsFunc(c.config.Own, func(s config.Server) bool { return s.Name == source })
+}
+
+// Known returns the tools of a policy that is not in force yet, as far as they are known without contacting a server.
+func (c *Catalog) Known(file *config.File, path string) ([]check.Tool, error) {
+	r, err := Offline(file, path)
+	if err != nil {
+		return nil, err
+	}
+	known := Described(r)
+	for _, t := range append(Described(c.Registry), c.config.OwnTools...) {
+		if (t.Source == "" || c.IsOwn(t.Source)) && !slices.ContainsFunc(known, func(k check.Tool) bool { return k.Name == t.Name }) {
+			known = append(known, t)
+		}
+	}
+	return known, nil
+}
+
+// serversFirst is how long Begin waits for the policy's servers. A slower server joins later.
+const serversFirst = 2 * time.Second
+
+// Begin keeps the servers connected until the returned function is called, which waits for their end. The end of ctx
+// does not disconnect them, so that current runs can finish. Begin waits a short time for the servers' lists of tools.
+func (c *Catalog) Begin(ctx context.Context) (end func()) {
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.match(lasting)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.keep(lasting)
+	}()
+	c.settle(ctx)
+	return func() {
+		stop()
+		<-done
+	}
+}
+
+// keep follows changes of the wanted servers until ctx ends, and then drops all of them.
+func (c *Catalog) keep(ctx context.Context) {
+	for {
+		select {
+		case <-c.changed:
+			c.match(ctx)
+		case <-ctx.Done():
+			c.drop(func(*connection) bool { return true })
+			return
+		}
+	}
+}
+
+// match drops the servers that are not wanted in their current form, and connects the missing ones.
+func (c *Catalog) match(ctx context.Context) {
+	c.mu.Lock()
+	wanted := slices.Clone(c.wanted)
+	c.mu.Unlock()
+	stays := func(k *connection) bool {
+		return slices.ContainsFunc(wanted, func(s config.Server) bool { return reflect.DeepEqual(s, k.Server) })
+	}
+	for _, name := range c.drop(func(k *connection) bool { return !stays(k) }) {
+		if !slices.ContainsFunc(wanted, func(s config.Server) bool { return s.Name == name }) {
+			c.Remove(name)
+			c.config.Log.Info("the policy names this server no more; its tools are gone", "server", name)
+		}
+	}
+	for _, s := range wanted {
+		c.mu.Lock()
+		_, there := c.kept[s.Name]
+		c.mu.Unlock()
+		if !there {
+			c.connect(ctx, s)
+		}
+	}
+}
+
+// connect starts to keep a server connected.
+func (c *Catalog) connect(ctx context.Context, s config.Server) {
+	k := &connection{Server: s, done: make(chan struct{})}
+	k.client = mcp.Open(mcp.Config{Servers: []config.Server{s}, Offer: c.offer, LeftOut: c.leftOut, Log: c.config.Log, Version: c.config.Version})
+	ctx, k.cancel = context.WithCancel(ctx)
+	c.mu.Lock()
+	c.kept[s.Name] = k
+	c.mu.Unlock()
+	go func() {
+		defer close(k.done)
+		_ = k.client.Run(ctx) // always nil
+	}()
+}
+
+// drop disconnects servers in parallel and waits for their end. It returns their names.
+func (c *Catalog) drop(which func(*connection) bool) (names []string) {
+	c.mu.Lock()
+	var going []*connection
+	for name, k := range c.kept {
+		if which(k) {
+			going = append(going, k)
+			delete(c.kept, name)
+		}
+	}
+	c.mu.Unlock()
+	for _, k := range going {
+		k.cancel()
+	}
+	for _, k := range going {
+		<-k.done
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// settle waits until every server has listed its tools or has failed once: without a time limit for this program's own
+// servers, and for a short time for the policy's.
+func (c *Catalog) settle(ctx context.Context) {
+	brief, cancel := context.WithTimeout(ctx, serversFirst)
+	defer cancel()
+	for _, k := range c.connections() {
+		within := brief
+		if c.IsOwn(k.Name) {
+			within = ctx
+		}
+		if k.client.Settled(within) != nil && ctx.Err() == nil {
+			c.config.Log.Warn("a server takes its time; the bot begins without it", "server", k.Name)
+		}
+	}
+}
+
+// offer registers a server's current tools.
+func (c *Catalog) offer(server string, tools []agent.Tool) {
+	for i := range tools {
+		c.calls.count(server, &tools[i])
+		if c.config.Wrap != nil {
+			c.config.Wrap(&tools[i])
+		}
+	}
+	for _, err := range c.Replace(server, tools) {
+		c.config.Log.Warn("a tool of a server can't be offered", "server", server, "problem", err)
+		c.leftOut(server, err.Error())
+	}
+}
+
+// leftOut reports a definition that is not offered as it is written.
+func (c *Catalog) leftOut(server, problem string) {
+	if c.config.leftOut != nil {
+		c.config.leftOut(LeftOut{Source: server, Reason: problem})
+	}
+}
+
+// connections returns the kept servers by name.
+func (c *Catalog) connections() []*connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.kept), func(x, y *connection) int { return strings.Compare(x.Name, y.Name) })
+}
+
+// PolicyServers returns the names of the policy's servers.
+func (c *Catalog) PolicyServers() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.wanted[len(c.config.Own):] {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Servers returns the state of each server by name.
+func (c *Catalog) Servers() []mcp.Status {
+	var out []mcp.Status
+	for _, k := range c.connections() {
+		out = append(out, k.client.Status()...)
+	}
+	return out
+}
+
+// Reachable returns an error that names the servers that are not connected, for /readyz. The bot works without them.
+func (c *Catalog) Reachable(context.Context) error {
+	var down []string
+	for _, s := range c.Servers() {
+		if s.Connected {
+			continue
+		}
+		why := s.Problem
+		if why == "" {
+			why = "it is not connected yet"
+		}
+		down = append(down, s.Server+": "+why)
+	}
+	if len(down) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s down: %s", counted(len(down), "server"), strings.Join(down, "; "))
+}
+
+// counted formats a number with its noun: "1 server", "2 servers".
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprint(n, " ", noun)
+}

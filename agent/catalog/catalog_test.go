@@ -1,0 +1,234 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/agent"
+	"countersign/agent/pins"
+	"countersign/approvers"
+	"countersign/config"
+)
+
+// A policy that changes while the bot runs adds, removes and changes servers; one that stays the same is not even
+// connected with anew.
+func TestFollowsThePolicy(t *testing.T) {
+	t.Parallel()
+	stays, goes, comes, changes := openServer(t, "stay"), openServer(t, "go"), openServer(t, "come"), openServer(t, "change")
+	f := openFixture(t, "servers:\n"+stays.entry("stays", "")+goes.entry("goes", "")+changes.entry("changes", ""))
+	f.begin()
+	if got := f.names(); got != "changes.change goes.go stays.stay" {
+		t.Fatalf("at first the tools are %s", got)
+	}
+	before, changed := stays.handshakes(), changes.handshakes()
+	f.becomes("servers:\n" + stays.entry("stays", "") + comes.entry("comes", ", prefix: false") + changes.entry("changes", ", effects: {change: read-only}"))
+	f.until("the new server is there", func() bool { return f.names() == "changes.change come stays.stay" })
+	f.until("the changed one is as the policy says", func() bool {
+		tool, ok := f.Tool("changes.change")
+		return ok && tool.Effect == approvers.ReadOnly
+	})
+	if stays.handshakes() != before {
+		t.Errorf("the server that stayed was connected with %d times more", stays.handshakes()-before)
+	}
+	if changes.handshakes() == changed {
+		t.Error("the changed server was not connected with anew")
+	}
+	for _, s := range f.Servers() {
+		if !s.Connected || s.Server == "goes" {
+			t.Errorf("%+v", s)
+		}
+	}
+	f.becomes("")
+	f.until("nothing is left", func() bool { return f.names() == "" && len(f.Servers()) == 0 })
+}
+
+// A server that is down keeps nobody from beginning. It is named where the operator looks, and comes when it comes.
+func TestWithAServerThatIsDown(t *testing.T) {
+	t.Parallel()
+	up := openServer(t, "search")
+	away := httptest.NewServer(http.NotFoundHandler())
+	address := away.URL
+	away.Close()
+	f := openFixture(t, fmt.Sprintf("servers:\n%s  crm: {url: %q, allow: [127.0.0.1]}\n  lost: {command: [no-such-program-anywhere]}\n", up.entry("up", ""), address))
+	f.begin()
+	if got := f.names(); got != "up.search" {
+		t.Errorf("the tools are %s", got)
+	}
+	why := fmt.Sprint(f.Reachable(t.Context()))
+	for _, part := range []string{"2 servers down: crm: ", "; lost: ", `the command "no-such-program-anywhere" is not found; install it`} {
+		if !strings.Contains(why, part) {
+			t.Errorf("/readyz says %q, without %q", why, part)
+		}
+	}
+	f.becomes("servers:\n" + up.entry("up", ""))
+	f.until("all are well", func() bool { return f.Reachable(t.Context()) == nil })
+}
+
+// Calls are counted by how they ended, and what stands between the bot and a tool sees each.
+func TestCountsCalls(t *testing.T) {
+	t.Parallel()
+	o := openServer(t, "search")
+	var between []string
+	var run func(context.Context, agent.Invocation) (string, error)
+	f := openFixture(t, o.servers("up", ""), func(c *Config) {
+		c.Wrap = func(tool *agent.Tool) {
+			between = append(between, tool.Name)
+			run = tool.Run
+		}
+	})
+	f.begin()
+	if got, err := run(t.Context(), agent.Invocation{Key: "exec-1", Args: json.RawMessage(`{}`)}); err != nil || got != "did search" || !slices.Equal(between, []string{"up.search"}) {
+		t.Errorf("%q, %v; between %v", got, err, between)
+	}
+	for _, err := range []error{errors.New("refused"), fmt.Errorf("cut: %w", agent.ErrOutcomeUnknown)} {
+		breaks := agent.Tool{Run: func(context.Context, agent.Invocation) (string, error) { return "", err }}
+		f.calls.count("up", &breaks)
+		if _, got := breaks.Run(t.Context(), agent.Invocation{}); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	want := map[Calls]int{{"up", Answered}: 1, {"up", Failed}: 1, {"up", Unknown}: 1}
+	if got := f.Calls(); !maps.Equal(got, want) {
+		t.Errorf("the counted calls are %v, want %v", got, want)
+	}
+}
+
+// Runs that are under way when the bot is asked to stop are not cut off: the servers are let go by whoever waited for
+// the runs.
+func TestOutlivesItsContext(t *testing.T) {
+	t.Parallel()
+	o := openServer(t, "search")
+	var run func(context.Context, agent.Invocation) (string, error)
+	f := openFixture(t, o.servers("up", ""), func(c *Config) {
+		c.Wrap = func(tool *agent.Tool) { run = tool.Run }
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	end := f.Begin(ctx)
+	stop()
+	if _, err := run(t.Context(), agent.Invocation{Key: "exec-1", Args: json.RawMessage(`{}`)}); err != nil {
+		t.Errorf("after the end of its context: %v", err)
+	}
+	end()
+	if len(f.Servers()) != 0 {
+		t.Errorf("ended, and still there: %+v", f.Servers())
+	}
+}
+
+// What is pinned beside the policy is known before the server is there, and offline; a server of the program's own
+// needs no pins and wins over one of the same name.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	shop := openServer(t, "refund")
+	f := openFixture(t, shop.servers("shop", ", prefix: false"))
+	f.begin()
+	f.until("the tool is there", func() bool { return f.states() == "refund new" })
+	f.pinAll()
+	write(t, f.path, basePolicy+"servers: {shop: {command: [no-such-program-anywhere], prefix: false}}\n")
+	file, err := config.ReadPolicy(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Offline(file, f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tool, ok := r.Tool("refund"); !ok || tool.Blocked != "" || tool.Check(json.RawMessage(`{"order":1}`)) == nil {
+		t.Errorf("offline the refund is %+v, %t", tool, ok)
+	}
+	later, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := later.Adopt(file, f.path); err != nil {
+		t.Fatal(err)
+	}
+	if tool, ok := later.Tool("refund"); !ok || tool.Blocked != "" {
+		t.Errorf("before the server is there the refund is %+v, %t", tool, ok)
+	}
+	own, err := New(Config{Own: []config.Server{{Name: "shop", URL: "http://127.0.0.1:1/"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Adopt(file, f.path); err != nil {
+		t.Fatal(err)
+	}
+	if names := own.PolicyServers(); len(names) != 0 || !own.IsOwn("shop") {
+		t.Errorf("besides the program's own there are the servers %v", names)
+	}
+	before := later.Policy()
+	write(t, pins.Beside(f.path), "{")
+	var broken *LockError
+	for what, err := range map[string]error{
+		"the catalog": later.Adopt(file, f.path),
+		"offline":     second(Offline(file, f.path)),
+		"the report":  second(ExamineOffline(file, f.path)),
+	} {
+		if !errors.As(err, &broken) || !strings.Contains(err.Error(), pins.FileName) {
+			t.Errorf("%s takes a broken lock file: %v", what, err)
+		}
+	}
+	if later.Policy() != before {
+		t.Error("a policy with a broken lock file is in force")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Tools that the policy itself declares are there at once, need no pin, and change with the policy; one that lacks its
+// secret is refused with its name.
+func TestDeclaredTools(t *testing.T) {
+	t.Setenv("BOX_TOKEN", "secret-token")
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s with %t", r.URL.Path, r.Header.Get("Authorization") == "Bearer secret-token")
+	}))
+	t.Cleanup(api.Close)
+	endpoint := func(name, variable string) string {
+		return fmt.Sprintf("http: {%s: {description: Looks it up., method: GET, url: %q, headers: {Authorization: %q}, allow: [127.0.0.1]}}\n", name, api.URL+"/x", "Bearer ${"+variable+"}")
+	}
+	f := openFixture(t, endpoint("look", "BOX_TOKEN"))
+	f.begin()
+	if tool, ok := f.Tool("look"); !ok || tool.Blocked != "" {
+		t.Fatalf("%+v, %t", tool, ok)
+	}
+	f.becomes(endpoint("look_again", "BOX_TOKEN"))
+	if got := f.names(); got != "look_again" {
+		t.Errorf("the tools are %s", got)
+	}
+	if why := fmt.Sprint(f.adopt(endpoint("look", "BOX_NOWHERE"))); !strings.Contains(why, "BOX_NOWHERE is not set in the environment") || f.names() != "look_again" {
+		t.Errorf("%s; the tools are %s", why, f.names())
+	}
+}
+
+// A hundred tools of ten servers are there at once when the bot begins. The figure to reach is 2 s besides the servers'
+// own time; the bound here leaves room for a busy machine.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	const bound = 10 * time.Second
+	var policy strings.Builder
+	policy.WriteString("servers:\n")
+	for i := range 10 {
+		var tools []string
+		for j := range 10 {
+			tools = append(tools, fmt.Sprintf("tool_%d", j))
+		}
+		policy.WriteString(openServer(t, tools...).entry(fmt.Sprintf("server%d", i), ""))
+	}
+	f := openFixture(t, policy.String())
+	began := time.Now()
+	f.begin()
+	f.until("all of them are there", func() bool { return len(strings.Fields(f.names())) == 100 })
+	took := time.Since(began)
+	t.Logf("servers=10 tools=100 took=%s", took.Round(time.Millisecond))
+	if took > bound {
+		t.Errorf("it took %s", took)
+	}
+}

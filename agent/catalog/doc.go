@@ -1,0 +1,22 @@
+// Package catalog keeps the tools of a policy current: it connects the policy's sources, compares what they offer with
+// the pins, and combines the result with the policy.
+//
+// It owns the connections to MCP servers, the tools of the policy's http and openapi sections, the content of
+// countersign.lock that is in force, and the policy in force, which depends on the state of the tools.
+//
+// Guarantees:
+//
+//   - A policy or a lock file that can't be used changes nothing. The previous one stays in force.
+//   - A source that is named unchanged by the next policy keeps its connection.
+//   - A tool of an external source is blocked while its definition differs from its pin, from the moment in which the
+//     source offers the new definition. [Catalog.Policy] never lags behind a tool that was read before.
+//   - The pinned tools of a source are known while the source is unreachable. An unreachable source delays the start
+//     only for a short time.
+//
+// It does not read the policy file or decide when to read it again, and it never writes the lock file by itself: only
+// [Report.Write] does, which a command calls. It does not run tools; package agent does. Errors carry no exit codes:
+// [config/yamldoc.Problems] are faults of the policy, [LockError] of the lock file.
+//
+// Files, in reading order: catalog.go (connections), offline.go (what is known without contacting a server), lock.go,
+// policy.go, drift.go (log and /readyz), report.go (the state of all tools, for commands).
+package catalog

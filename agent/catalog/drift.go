@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"countersign/agent"
+	"countersign/agent/pins"
+)
+
+// driftReporter logs each tool that differs from its pin, once.
+type driftReporter struct {
+	tools *agent.Registry
+	log   *slog.Logger
+
+	mu       sync.Mutex
+	reported map[string]string // by tool: the state that was logged
+}
+
+// loggedLines is the maximum number of logged lines of a change. countersign tools show prints all of it.
+const loggedLines = 12
+
+// ReportDrift logs the tools that differ from their pins, if that is new, and those that do so no longer.
+func (c *Catalog) ReportDrift() { c.drift.report() }
+
+func (d *driftReporter) report() {
+	all, _ := d.tools.Status()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := map[string]string{}
+	for _, t := range all {
+		if t.State != pins.New && t.State != pins.Drifted && t.State != pins.Gone {
+			continue
+		}
+		name := t.Tool.Name
+		now[name] = string(t.State) + " " + string(t.Definition)
+		if d.reported[name] == now[name] {
+			continue
+		}
+		log := d.log.With("tool", name, "source", t.Tool.Source)
+		switch {
+		case t.State == pins.New:
+			log.Error("a tool is not pinned, so it is blocked; look at it with countersign tools show, and pin it with countersign tools pin")
+		case t.State == pins.Gone:
+			log.Error("a pinned tool is not offered any more, so it is blocked; what waited for it is voided")
+		case t.Fault != nil:
+			log.Error("the definition of a tool changed to one that can't be used, so it is blocked; what waited for it is voided", "error", t.Fault)
+		default:
+			log.Error("the definition of a tool changed, so it is blocked and what waited for it is voided; look at it with countersign tools show, and pin it with countersign tools pin",
+				"changed", strings.Join(firstOf(pins.Diff(t.Pinned, t.Definition), loggedLines), "\n"))
+		}
+	}
+	for name := range d.reported {
+		if _, still := now[name]; !still {
+			d.log.Info("a tool is what was pinned again, or is not there any more", "tool", name)
+		}
+	}
+	d.reported = now
+}
+
+// firstOf returns the first lines of a list and the number of omitted ones.
+func firstOf(lines []string, n int) []string {
+	if len(lines) <= n {
+		return lines
+	}
+	return append(slices.Clone(lines[:n]), fmt.Sprintf("… and %d more lines", len(lines)-n))
+}
+
+// blocked returns an error that names the blocked tools.
+func (d *driftReporter) blocked() error {
+	all, _ := d.tools.Status()
+	var blocked []string
+	for _, t := range all {
+		if t.Tool.Blocked != "" {
+			blocked = append(blocked, fmt.Sprintf("%s (%s)", t.Tool.Name, t.State))
+		}
+	}
+	if len(blocked) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s not as pinned: %s; see countersign tools", counted(len(blocked), "tool"), strings.Join(firstOf(blocked, 10), ", "))
+}

@@ -1,0 +1,155 @@
+package catalog
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"countersign/agent/pins"
+	"countersign/approvers"
+)
+
+// What is not as it was pinned is blocked, and the operator is told of it once, with what changed; a lock file that is
+// written while the bot runs holds at once.
+func TestDriftIsTold(t *testing.T) {
+	t.Parallel()
+	s := openServer(t, "send", "look")
+	f := openFixture(t, s.servers("crm", ""))
+	f.begin()
+	f.until("the tools are there", func() bool { return f.states() == "crm.look new, crm.send new" })
+	f.ReportDrift()
+	f.ReportDrift()
+	if said := f.log.with("a tool is not pinned"); len(said) != 2 {
+		t.Errorf("said of new tools: %v", said)
+	}
+	if why := fmt.Sprint(f.Pinned(t.Context())); why != "2 tools not as pinned: crm.look (new), crm.send (new); see countersign tools" {
+		t.Errorf("/readyz says %s", why)
+	}
+
+	f.pinAll()
+	if f.ReloadLock(false) {
+		t.Error("a lock file is taken that may be half written")
+	}
+	if !f.ReloadLock(false) || f.states() != "crm.look same, crm.send same" || f.Pinned(t.Context()) != nil {
+		t.Fatalf("pinned, they are %s: %v", f.states(), f.Pinned(t.Context()))
+	}
+	if f.ReloadLock(false) || f.ReloadLock(true) {
+		t.Error("the same lock file is news")
+	}
+	f.ReportDrift()
+	if said := f.log.with("a tool is what was pinned again"); len(said) != 2 {
+		t.Errorf("%v", said)
+	}
+
+	s.describe("send", "Sends a letter to whoever pays.")
+	f.until("it drifts", func() bool { return f.states() == "crm.look same, crm.send drifted" })
+	f.ReportDrift()
+	f.ReportDrift()
+	said := f.log.with("the definition of a tool changed, so it is blocked")
+	if len(said) != 1 || !strings.Contains(said[0], `- description: \"Does send.\"`) || !strings.Contains(said[0], `+ description: \"Sends a letter to whoever pays.\"`) {
+		t.Errorf("%v", said)
+	}
+	s.mcp.RemoveTools("look")
+	f.until("it is gone", func() bool { return f.states() == "crm.look gone, crm.send drifted" })
+	f.ReportDrift()
+	if said := f.log.with("is not offered any more"); len(said) != 1 {
+		t.Errorf("%v", said)
+	}
+}
+
+// A lock file that can't be used changes nothing, and is told of once; another one is taken.
+func TestBrokenLockIsRefused(t *testing.T) {
+	t.Parallel()
+	s := openServer(t, "send")
+	f := openFixture(t, s.servers("crm", ""))
+	f.begin()
+	f.until("the tool is there", func() bool { return f.states() == "crm.send new" })
+	f.pinAll()
+	f.ReloadLock(true)
+	whole, err := os.ReadFile(pins.Beside(f.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, pins.Beside(f.path), string(whole[:len(whole)/2]))
+	if f.ReloadLock(true) {
+		t.Error("half a lock file was taken")
+	}
+	f.ReloadLock(false)
+	f.ReloadLock(false)
+	if said := f.log.with("the lock file changed and was refused"); len(said) != 1 {
+		t.Errorf("%v", said)
+	}
+	if why := fmt.Sprint(f.Pinned(t.Context())); !strings.Contains(why, "the lock file was refused at ") || !strings.Contains(why, "cut short") || f.states() != "crm.send same" {
+		t.Errorf("%s; the tool is %s", why, f.states())
+	}
+	if err := os.Remove(pins.Beside(f.path)); err != nil {
+		t.Fatal(err)
+	}
+	if !f.ReloadLock(true) || f.states() != "crm.send new" || strings.Contains(fmt.Sprint(f.Pinned(t.Context())), "refused") {
+		t.Errorf("without a lock file the tool is %s: %v", f.states(), f.Pinned(t.Context()))
+	}
+}
+
+// What trusted tools let presume, and which tools count as unknown, is part of the policy in force from the moment in
+// which the tools change.
+func TestToolsAddToThePolicyInForce(t *testing.T) {
+	t.Parallel()
+	s := openServer(t, "send", "look")
+	f := openFixture(t, s.servers("crm", ", trust_annotations: true"))
+	f.begin()
+	f.until("the tools are there", func() bool { return f.states() == "crm.look new, crm.send new" })
+	risk := func(tool string) string {
+		p, _ := f.Policy().Tool(tool, "support")
+		if p.Confirm {
+			return p.Risk.String() + ", asks"
+		}
+		return p.Risk.String()
+	}
+	if risk("crm.look") != "critical, asks" {
+		t.Errorf("nobody pinned it, and it is %s", risk("crm.look"))
+	}
+	f.pinAll()
+	f.ReloadLock(true)
+	if risk("crm.look") != "low" || risk("crm.send") != "critical, asks" {
+		t.Errorf("pinned: look is %s, send %s", risk("crm.look"), risk("crm.send"))
+	}
+	if plan := f.Policy().Plan(approvers.Call{Tool: "crm.look", Facts: approvers.Facts{Agent: "support"}}); !strings.Contains(strings.Join(plan.Why, ";"), "trusts its annotations") {
+		t.Errorf("%v", plan.Why)
+	}
+	s.describe("look", "Looks, and sends what it finds.")
+	f.until("it drifts", func() bool { return f.states() == "crm.look drifted, crm.send same" })
+	if risk("crm.look") != "critical, asks" {
+		t.Errorf("drifted, it is %s", risk("crm.look"))
+	}
+	if _, ok := f.Policy().Distrusts("crm.look"); ok {
+		t.Error("a blocked tool can be called")
+	}
+	f.becomes(s.servers("crm", ", trust_annotations: true") + "defaults: {unpinned_tools: unknown}\ntools: {crm.look: {risk: low}}\n")
+	if why, ok := f.Policy().Distrusts("crm.look"); !ok || risk("crm.look") != "critical, asks" {
+		t.Errorf("it counts as unknown: %t, %s; it is %s", ok, why, risk("crm.look"))
+	}
+	f.pinAll()
+	f.ReloadLock(true)
+	if _, ok := f.Policy().Distrusts("crm.look"); ok || risk("crm.look") != "low" {
+		t.Errorf("pinned again it is %s", risk("crm.look"))
+	}
+}
+
+func TestWhyPresumed(t *testing.T) {
+	f := openFixture(t, "")
+	for source, want := range map[string]string{
+		"crm":              "its server says that it only reads, and the policy trusts its annotations",
+		apiPrefix + "shop": "its OpenAPI file describes it as a request that only reads",
+	} {
+		s, _ := f.Status()
+		one := s[0]
+		one.Tool.Source, one.Presumed = source, approvers.Low
+		if got := whyPresumed(one); got != want {
+			t.Errorf("%s: %s", source, got)
+		}
+		if one.Presumed = approvers.High; source != "crm" && whyPresumed(one) != "its OpenAPI file describes it as a request that changes something" {
+			t.Errorf("%s: %s", source, whyPresumed(one))
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent/pins"
+	"countersign/config"
+)
+
+// patience bounds how long a failing test waits on a busy machine. No test takes it when it passes.
+const patience = 30 * time.Second
+
+// testServer is an MCP server over HTTP whose tools a test describes. It counts its handshakes.
+type testServer struct {
+	*httptest.Server
+	mcp *mcp.Server
+
+	mu    sync.Mutex
+	hands int
+}
+
+// openServer opens a server with some tools.
+func openServer(t *testing.T, tools ...string) *testServer {
+	t.Helper()
+	s := &testServer{mcp: mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)}
+	for _, name := range tools {
+		s.describe(name, "Does "+name+".")
+	}
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, nil)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return // the client went away
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte(`"server/discover"`)) || bytes.Contains(body, []byte(`"initialize"`)) {
+				s.mu.Lock()
+				s.hands++
+				s.mu.Unlock()
+			}
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections() // a stream would never end by itself
+		s.Close()
+	})
+	return s
+}
+
+// describe adds or changes a tool, and notifies the clients. A tool named look claims that it only reads.
+func (s *testServer) describe(name, description string) {
+	s.mcp.AddTool(&mcp.Tool{
+		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name == "look"},
+	}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "did " + name}}}, nil
+	})
+}
+
+func (s *testServer) handshakes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hands
+}
+
+// entry is the server's entry in the servers section of a policy.
+func (s *testServer) entry(name, more string) string {
+	return fmt.Sprintf("  %s: {url: %q, allow: [127.0.0.1]%s}\n", name, s.URL, more)
+}
+
+// servers is the servers section of a policy with only this server.
+func (s *testServer) servers(name, more string) string { return "servers:\n" + s.entry(name, more) }
+
+const basePolicy = `version: 1
+approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approve: ["*"]}}
+agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
+`
+
+// fixture is a catalog under a policy in a file, and what it logs.
+type fixture struct {
+	*testing.T
+	*Catalog
+	path string
+	log  *lineLog
+}
+
+// openFixture returns a catalog that has adopted a policy. change may change its configuration.
+func openFixture(t *testing.T, policy string, change ...func(*Config)) *fixture {
+	t.Helper()
+	f := &fixture{T: t, path: filepath.Join(t.TempDir(), "countersign.yaml"), log: new(lineLog)}
+	c := Config{Log: slog.New(slog.NewTextHandler(f.log, nil))}
+	for _, change := range change {
+		change(&c)
+	}
+	var err error
+	if f.Catalog, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	f.becomes(policy)
+	return f
+}
+
+// adopt puts another policy into the file, and into force.
+func (f *fixture) adopt(policy string) error {
+	write(f.T, f.path, basePolicy+policy)
+	file, err := config.ReadPolicy(f.path)
+	if err != nil {
+		return err
+	}
+	return f.Adopt(file, f.path)
+}
+
+func (f *fixture) becomes(policy string) {
+	f.Helper()
+	if err := f.adopt(policy); err != nil {
+		f.Fatalf("the policy is not adopted: %v", err)
+	}
+}
+
+func (f *fixture) begin() {
+	f.Helper()
+	f.Cleanup(f.Begin(f.Context()))
+}
+
+// names are the tools of sources.
+func (f *fixture) names() string {
+	var out []string
+	for _, t := range f.All() {
+		if t.Source != "" {
+			out = append(out, t.Name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// states are the tools that need a pin, with their states.
+func (f *fixture) states() string {
+	var out []string
+	all, _ := f.Status()
+	for _, t := range all {
+		if t.State != pins.None {
+			out = append(out, t.Tool.Name+" "+string(t.State))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// until waits for something to be so.
+func (f *fixture) until(what string, so func() bool) {
+	f.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(patience); !so(); {
+		select {
+		case <-tick.C:
+		case <-end:
+			f.Fatalf("waited in vain until %s; the tools are %s, the servers %+v", what, f.names(), f.Servers())
+		}
+	}
+}
+
+// pinAll pins all offered tools, as the operator does.
+func (f *fixture) pinAll() {
+	f.Helper()
+	var l pins.Lock
+	all, _ := f.Status()
+	for _, t := range all {
+		if t.Definition == nil {
+			continue
+		}
+		p, err := pins.Make(t.Tool.Name, t.Tool.Source, t.Definition, "anna", time.Now())
+		if err != nil {
+			f.Fatal(err)
+		}
+		l = l.With(p)
+	}
+	if err := l.Write(pins.Beside(f.path)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lineLog has the lines of a log.
+type lineLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *lineLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+// with are the lines that have some words.
+func (l *lineLog) with(words string) (out []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, words) {
+			out = append(out, line)
+		}
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"countersign/agent"
+	"countersign/agent/httptool"
+	"countersign/agent/mcp"
+	"countersign/agent/pins"
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
+)
+
+// builtIn returns a registry with the agent's built-in tools.
+func builtIn() (*agent.Registry, error) {
+	r := new(agent.Registry)
+	for _, t := range agent.BuiltIns() {
+		if err := r.Register(t); err != nil {
+			return nil, fmt.Errorf("built-in tools: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Offline returns the tools of a policy that are known without contacting a server: the built-in ones, those that the
+// policy declares, and those that the lock file pins. path is the policy file's path; it is empty for a built-in
+// policy, which has no lock file. The error is [yamldoc.Problems] if sources of the policy can't be used, and
+// [LockError] if the lock file can't.
+func Offline(file *config.File, path string) (*agent.Registry, error) {
+	r, err := builtIn()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := ReadLock(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := declare(r, file, lock, nil, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, err
+	}
+	client := mcp.Open(mcp.Config{Servers: file.Servers}) // never run
+	for _, s := range file.Servers {
+		if err := errors.Join(pin(r, client, s.Name, lock)...); err != nil {
+			return nil, &LockError{fmt.Errorf("%s can't be used: %w. Pin the tools anew with countersign tools pin", pins.Beside(path), err)}
+		}
+	}
+	return r, nil
+}
+
+// Described returns tools in the form in which a policy is checked against them.
+func Described(tools *agent.Registry) []check.Tool {
+	out := []check.Tool{}
+	for _, t := range tools.All() {
+		out = append(out, check.Tool{Name: t.Name, Schema: t.Schema, Source: t.Source, Effect: t.Effect})
+	}
+	return out
+}
+
+// httpSource is the source of the tools in the policy's http section. No server can have this name.
+const httpSource = "the policy's http section"
+
+// apiPrefix begins the source of an OpenAPI file's tools, before its name in the policy. No server's name begins so.
+const apiPrefix = "openapi."
+
+// lookupEnv reads the variables that the policy's sources name.
+var lookupEnv httptool.Lookup = os.LookupEnv
+
+// declare registers the tools that the policy file describes, and all tools of its OpenAPI files. The policy's own
+// tools need no pins, because the policy's author wrote them. With a nil lookup the tools can be inspected but not run.
+// Warnings are logged. The error is [yamldoc.Problems].
+func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httptool.Lookup, log *slog.Logger) error {
+	tools, errs := httptool.Tools(file.HTTP, lookup)
+	if len(errs) == 0 {
+		r.Trust(httpSource)
+		errs = r.Replace(httpSource, tools)
+	}
+	found := placed(file, httpSource, errs)
+	for _, api := range file.OpenAPI {
+		tools, faults := httptool.OpenAPI(api, lookup)
+		source := apiPrefix + api.Name
+		faults = append(faults, r.Pin(source, pinnedOf(tools, lock.Of(source)))...)
+		found = append(found, placed(file, source, append(faults, r.Replace(source, tools)...))...)
+	}
+	for _, w := range found.Warnings() {
+		log.Warn("policy: " + w.Error())
+	}
+	if errs := found.Errors(); len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+// pinnedOf returns the pinned tools of a source that is always present: the tool itself if it equals its pin, and
+// otherwise one with only the pinned definition.
+func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
+	var out []agent.Tool
+	for _, p := range pinned {
+		t := agent.Tool{Name: p.Tool, Description: "It is pinned, and not offered any more.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.Unprotected}
+		if i := slices.IndexFunc(live, func(l agent.Tool) bool { return l.Name == p.Tool }); i >= 0 {
+			t = live[i]
+		}
+		t.Definition = p.Definition
+		out = append(out, t)
+	}
+	return out
+}
+
+// pin registers the pins of a server's tools.
+func pin(r *agent.Registry, client *mcp.Client, server string, lock pins.Lock) []error {
+	var errs []error
+	var pinned []agent.Tool
+	for _, p := range lock.Of(server) {
+		t, err := client.Tool(server, p.Definition)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		pinned = append(pinned, t)
+	}
+	return append(errs, r.Pin(server, pinned)...)
+}
+
+// Findings returns warnings about the policy's OpenAPI files, such as omitted operations, with the position in the
+// policy file.
+func Findings(file *config.File) yamldoc.Problems {
+	var out yamldoc.Problems
+	for _, api := range file.OpenAPI {
+		out = append(out, apiFindings(file, api).Warnings()...)
+	}
+	return out
+}
+
+// apiFindings returns the faults of an OpenAPI file.
+func apiFindings(file *config.File, api config.OpenAPI) yamldoc.Problems {
+	_, faults := httptool.OpenAPI(api, nil)
+	return placed(file, apiPrefix+api.Name, faults)
+}
+
+// placed converts faults of a source to problems with positions in the policy file.
+func placed(file *config.File, source string, faults []error) yamldoc.Problems {
+	var out yamldoc.Problems
+	for _, fault := range faults {
+		p := &httptool.Problem{Path: source, Message: fault.Error()}
+		errors.As(fault, &p)
+		severity := yamldoc.Error
+		if p.Warning {
+			severity = yamldoc.Warning
+		}
+		out = append(out, file.Finding(severity, p.Path, p.Message, p.Hint))
+	}
+	return out
+}

@@ -1,0 +1,30 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"countersign/config"
+	"countersign/config/yamldoc"
+)
+
+// What can't be a tool is said by check where the policy names the file, and the rest of the file is there.
+func TestFindings(t *testing.T) {
+	dir := t.TempDir()
+	api := "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n" +
+		"  /a: {get: {operationId: a, responses: {'200': {description: ok}}}}\n" +
+		"  /b: {post: {operationId: b, requestBody: {content: {multipart/form-data: {}}}, responses: {'200': {description: ok}}}}\n"
+	if err := os.WriteFile(filepath.Join(dir, "api.yaml"), []byte(api), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.ParsePolicy(filepath.Join(dir, "countersign.yaml"), []byte("version: 1\nopenapi:\n  it: {file: api.yaml}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Findings(file)
+	if len(found) != 1 || found[0].Severity != yamldoc.Warning || found[0].Line != 3 || !strings.Contains(found[0].Error(), "POST /b (b) was left out: the body is multipart/form-data") {
+		t.Errorf("%v", found)
+	}
+}

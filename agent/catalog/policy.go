@@ -1,0 +1,79 @@
+package catalog
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"countersign/agent"
+	"countersign/approvers"
+)
+
+// activePolicy is the policy in force: the file's policy, combined with the current state of the tools.
+type activePolicy struct {
+	tools *agent.Registry
+	at    atomic.Pointer[overlaidPolicy]
+}
+
+// overlaidPolicy is a policy combined with the tools at one version of the registry.
+type overlaidPolicy struct {
+	policy *approvers.Policy
+	tools  uint64
+}
+
+// store puts a policy into force.
+func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
+
+// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. A caller that has read a tool
+// before gets a policy combined with that version of the tool, or with a later one.
+func (c *Catalog) Policy() *approvers.Policy {
+	a := &c.active
+	for {
+		now := a.at.Load()
+		switch {
+		case now == nil:
+			return nil
+		case now.tools == a.tools.Version():
+			return now.policy
+		}
+		if next := a.overlay(now.policy); a.at.CompareAndSwap(now, next) {
+			return next.policy
+		}
+	}
+}
+
+func (a *activePolicy) overlay(p *approvers.Policy) *overlaidPolicy {
+	tools, version := a.tools.Status()
+	return &overlaidPolicy{p.With(overlay(p, tools)), version}
+}
+
+// WithTools returns a policy combined with the state of tools.
+func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
+	all, _ := tools.Status()
+	return p.With(overlay(p, all))
+}
+
+// overlay returns the tools' additions to a policy: the risks that trusted sources claim for tools that the policy does
+// not name, and the tools that count as unknown because they differ from their pins.
+func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
+	o := approvers.Overlay{Presumed: map[string]approvers.Presumption{}, Distrusted: map[string]string{}}
+	for _, t := range tools {
+		switch {
+		case t.Tool.Blocked == "" && t.Presumed != 0:
+			o.Presumed[t.Tool.Name] = approvers.Presumption{Risk: t.Presumed, Why: whyPresumed(t)}
+		case t.State.Open() && t.Fault == nil && p.Defaults.UnpinnedTools == approvers.UnpinnedUnknown:
+			o.Distrusted[t.Tool.Name] = t.Tool.Blocked
+		}
+	}
+	return o
+}
+
+// whyPresumed names the source of a presumed risk.
+func whyPresumed(t agent.Status) string {
+	if strings.HasPrefix(t.Tool.Source, apiPrefix) {
+		if t.Presumed == approvers.Low {
+			return "its OpenAPI file describes it as a request that only reads"
+		}
+		return "its OpenAPI file describes it as a request that changes something"
+	}
+	return "its server says that it only reads, and the policy trusts its annotations"
+}

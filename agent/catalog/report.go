@@ -1,0 +1,211 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/agent"
+	"countersign/agent/pins"
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/internal/visible"
+)
+
+// Report is the current state of a policy's tools, and their state relative to the pins.
+type Report struct {
+	File    *config.File
+	Path    string // of the policy
+	Lock    pins.Lock
+	Policy  *approvers.Policy // combined with the tools
+	Tools   []agent.Status
+	Down    map[string]string // unreachable sources, with the reasons
+	LeftOut []LeftOut
+}
+
+// LeftOut is a definition of a source that is not offered as it is written.
+type LeftOut struct {
+	Source string // in the form of Tool.Source
+	Reason string
+}
+
+// reachWithin is how long Examine waits for servers. A program that npx downloads first needs some time.
+const reachWithin = 90 * time.Second
+
+// Examine connects to a policy's servers and reports on their current tools. A server that does not answer in time is
+// down. version is this program's version, as sent to servers.
+func Examine(ctx context.Context, file *config.File, path, version string) (*Report, error) {
+	r, err := newReport(file, path)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	c, err := New(Config{Version: version, leftOut: func(l LeftOut) {
+		mu.Lock()
+		defer mu.Unlock()
+		if l.Reason = visible.Line(l.Reason); !slices.Contains(r.LeftOut, l) {
+			r.LeftOut = append(r.LeftOut, l)
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Adopt(file, path); err != nil {
+		return nil, err
+	}
+	if err := r.ask(ctx, c); err != nil {
+		return nil, err
+	}
+	r.Policy = file.Policy.With(overlay(file.Policy, r.Tools))
+	return r, nil
+}
+
+// ask waits for the servers' lists, and disconnects them.
+func (r *Report) ask(ctx context.Context, c *Catalog) error {
+	defer c.Begin(ctx)()
+	within, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	for _, k := range c.connections() {
+		_ = k.client.Settled(within) // a server that is too slow counts as down; its status says so
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, s := range c.Servers() {
+		if s.Connected {
+			continue
+		}
+		if r.Down[s.Server] = s.Problem; s.Problem == "" {
+			r.Down[s.Server] = fmt.Sprintf("it did not say within %s what it offers", reachWithin)
+		}
+	}
+	r.Tools, _ = c.Status()
+	return nil
+}
+
+// ExamineOffline reports on a policy's tools, as far as they are known without contacting a server.
+func ExamineOffline(file *config.File, path string) (*Report, error) {
+	r, err := newReport(file, path)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := Offline(file, path)
+	if err != nil {
+		return nil, err
+	}
+	r.Tools, _ = tools.Status()
+	r.Policy = file.Policy.With(overlay(file.Policy, r.Tools))
+	return r, nil
+}
+
+func newReport(file *config.File, path string) (*Report, error) {
+	lock, err := ReadLock(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{File: file, Path: path, Lock: lock, Down: map[string]string{}}
+	for _, api := range file.OpenAPI {
+		for _, p := range apiFindings(file, api) {
+			r.LeftOut = append(r.LeftOut, LeftOut{apiPrefix + api.Name, p.Error()})
+		}
+	}
+	return r, nil
+}
+
+// Sources lists the names of the policy's servers and OpenAPI files.
+func (r *Report) Sources() (out []string) {
+	for _, server := range r.File.Servers {
+		out = append(out, server.Name)
+	}
+	for _, api := range r.File.OpenAPI {
+		out = append(out, api.Name)
+	}
+	return out
+}
+
+// NameInPolicy returns the name of a source in the policy.
+func NameInPolicy(source string) string { return strings.TrimPrefix(source, apiPrefix) }
+
+// isFrom reports whether a source is the named one. A name is as in the policy, or as in Tool.Source. An empty name
+// matches all.
+func isFrom(source, name string) bool {
+	return name == "" || source == name || source == apiPrefix+name
+}
+
+// From returns the tools of a source of the policy; with an empty name, all.
+func (r *Report) From(name string) []agent.Status {
+	var out []agent.Status
+	for _, t := range r.Tools {
+		if isFrom(t.Tool.Source, name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// LeftOutOf returns which definitions of a source are not offered as they are written; with an empty name, of all.
+func (r *Report) LeftOutOf(name string) []LeftOut {
+	var out []LeftOut
+	for _, l := range r.LeftOut {
+		if isFrom(l.Source, name) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Refusal returns the reason why a tool's current definition can't be used, or "" if it can or is unknown.
+func (r *Report) Refusal(t agent.Status) string {
+	if t.Fault != nil {
+		return visible.Line(t.Fault.Error())
+	}
+	if t.State != pins.Gone {
+		return ""
+	}
+	name, bare := t.Tool.Name, t.Tool.Name
+	if _, after, ok := strings.Cut(name, "."); ok {
+		bare = after
+	}
+	for _, l := range r.LeftOut {
+		if l.Source != t.Tool.Source {
+			continue
+		}
+		for _, named := range []string{" " + name + ",", fmt.Sprintf("%q", name), fmt.Sprintf("%q", bare), "(" + bare + ")"} {
+			if strings.Contains(l.Reason, named) {
+				return l.Reason
+			}
+		}
+	}
+	return ""
+}
+
+// Obsolete returns the names of the pinned tools, among the given ones, that their reachable sources no longer offer,
+// and of all pinned tools whose source the policy does not name.
+func (r *Report) Obsolete(tools []agent.Status) (names []string) {
+	for _, t := range tools {
+		if t.State == pins.Gone && r.Refusal(t) == "" {
+			names = append(names, t.Tool.Name)
+		}
+	}
+	for _, p := range r.Lock.Pins {
+		if !slices.Contains(r.Sources(), NameInPolicy(p.Source)) {
+			names = append(names, p.Tool)
+		}
+	}
+	return names
+}
+
+// Write replaces the lock file, unless it has changed since it was read ([ErrLockChanged]).
+func (r *Report) Write(lock pins.Lock) error {
+	now, err := ReadLock(r.Path)
+	if err != nil {
+		return err
+	}
+	if string(now.Format()) != string(r.Lock.Format()) {
+		return ErrLockChanged
+	}
+	return lock.Write(pins.Beside(r.Path))
+}

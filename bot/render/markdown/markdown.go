@@ -1,0 +1,294 @@
+// Package markdown turns a model's Markdown into Slack's rich text, in which every word is literal: a model can't mention
+// anybody, hide a link behind other words, or imitate the bot's buttons.
+//
+// It reads headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go), and within
+// them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written. Blocks end
+// at a blank line, so a text can be shown while it is written: Settled returns the part that can't change any more. No
+// word is dropped, and the time grows with the length of the text only, whatever it contains.
+package markdown
+
+import (
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"countersign/internal/visible"
+
+	"github.com/slack-go/slack"
+)
+
+// Limits of an answer in Slack, in characters. Slack accepts 12,000 in a message.
+const (
+	MaxBlockText   = 3000 // text in one block
+	MaxMessageText = 9000 // text in one message; longer answers take several messages
+	MaxBlocks      = 45   // blocks in one message
+)
+
+// Piece is one block of an answer, as a rich text element and as plain text.
+type Piece struct {
+	Element slack.RichTextElement
+	Table   *slack.TableBlock // replaces the element in a message that has no table yet; nil if this is no table
+	Plain   string
+	Size    int // characters of Plain
+}
+
+var (
+	headingLine = regexp.MustCompile(`^ {0,3}(#{1,6}) +(.*?)#* *$`)
+	bulletLine  = regexp.MustCompile(`^( *)(?:[-*+•]) +(.*)$`)
+	numberLine  = regexp.MustCompile(`^( *)(\d{1,9})[.)] +(.*)$`)
+	quoteLine   = regexp.MustCompile(`^ {0,3}> ?(.*)$`)
+	fenceLine   = regexp.MustCompile("^ {0,3}(```+|~~~+)")
+	ruleLine    = regexp.MustCompile(`^ {0,3}([-*_] *){3,}$`)
+)
+
+// Parse divides a model's answer into pieces of at most MaxBlockText characters.
+func Parse(text string) []Piece {
+	var out []Piece
+	lines := strings.Split(strings.ReplaceAll(visible.Text(strings.ReplaceAll(text, "\r\n", "\n")), "\r", "\n"), "\n")
+	for i := 0; i < len(lines); {
+		n := fenced(lines[i:])
+		switch {
+		case n > 0:
+			body := lines[i+1 : i+n]
+			if len(body) > 0 && fenceLine.MatchString(body[len(body)-1]) {
+				body = body[:len(body)-1]
+			}
+			out = append(out, exactPieces(strings.Join(body, "\n"))...)
+		case strings.TrimSpace(lines[i]) == "":
+			n = 1
+		case tabular(lines[i:]) > 0:
+			n = tabular(lines[i:])
+			out = append(out, tablePiece(lines[i:i+n])...)
+		case headingLine.MatchString(lines[i]):
+			n = 1
+			out = append(out, linePieces(headingLine.FindStringSubmatch(lines[i])[2], true)...)
+		case ruleLine.MatchString(lines[i]):
+			n = 1
+			out = append(out, linePieces("———", false)...)
+		case quoteLine.MatchString(lines[i]):
+			n = run(lines[i:], quoteLine.MatchString)
+			out = append(out, quotePieces(lines[i:i+n])...)
+		case bulletLine.MatchString(lines[i]), numberLine.MatchString(lines[i]):
+			n = run(lines[i:], func(l string) bool { return bulletLine.MatchString(l) || numberLine.MatchString(l) })
+			out = append(out, listPieces(lines[i:i+n])...)
+		default:
+			n = run(lines[i:], ordinary)
+			out = append(out, linePieces(paragraphOf(lines[i:i+n]), false)...)
+		}
+		i += n
+	}
+	return out
+}
+
+// paragraphOf joins the lines of a paragraph. It removes indentation.
+func paragraphOf(lines []string) string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = strings.TrimLeft(l, " ")
+	}
+	return strings.Join(out, "\n")
+}
+
+func run(lines []string, is func(string) bool) int {
+	n := 0
+	for n < len(lines) && is(lines[n]) {
+		n++
+	}
+	return max(n, 1)
+}
+
+func ordinary(l string) bool {
+	return strings.TrimSpace(l) != "" && !headingLine.MatchString(l) && !bulletLine.MatchString(l) && !numberLine.MatchString(l) &&
+		!quoteLine.MatchString(l) && !fenceLine.MatchString(l) && !ruleLine.MatchString(l)
+}
+
+// fenced returns the number of lines of the fenced block at the start of lines. Without a closing fence the block
+// extends to the end.
+func fenced(lines []string) int {
+	open := fenceLine.FindStringSubmatch(lines[0])
+	if open == nil {
+		return 0
+	}
+	for i := 1; i < len(lines); i++ {
+		if l := strings.TrimSpace(lines[i]); strings.HasPrefix(l, open[1]) && strings.Trim(l, open[1][:1]) == "" {
+			return i + 1
+		}
+	}
+	return len(lines)
+}
+
+// tabular returns the number of lines of the table at the start of lines.
+func tabular(lines []string) int {
+	if len(lines) < 2 || !strings.Contains(lines[0], "|") || strings.Trim(lines[1], " |:-") != "" || !strings.Contains(lines[1], "-") {
+		return 0
+	}
+	n := 2
+	for n < len(lines) && strings.Contains(lines[n], "|") {
+		n++
+	}
+	return n
+}
+
+func section(parts []slack.RichTextSectionElement, plain string) Piece {
+	return Piece{Element: slack.NewRichTextSection(parts...), Plain: plain, Size: utf8.RuneCountInString(plain)}
+}
+
+func linePieces(text string, heading bool) []Piece {
+	var out []Piece
+	for _, part := range Pages(text, MaxBlockText) {
+		parts := inline(part)
+		if heading {
+			parts = bolden(parts)
+		}
+		if len(parts) > 0 {
+			out = append(out, section(parts, part))
+		}
+	}
+	return out
+}
+
+func exactPieces(text string) []Piece {
+	var out []Piece
+	for _, part := range Pages(text, MaxBlockText) {
+		if part == "" {
+			continue
+		}
+		out = append(out, Piece{Element: &slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: literal(part, nil)}, Plain: part, Size: utf8.RuneCountInString(part)})
+	}
+	return out
+}
+
+func quotePieces(lines []string) []Piece {
+	var b strings.Builder
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(quoteLine.FindStringSubmatch(l)[1])
+	}
+	var out []Piece
+	for _, part := range Pages(b.String(), MaxBlockText) {
+		if parts := inline(part); len(parts) > 0 {
+			out = append(out, Piece{Element: &slack.RichTextQuote{Type: slack.RTEQuote, Elements: parts}, Plain: part, Size: utf8.RuneCountInString(part)})
+		}
+	}
+	return out
+}
+
+// listPieces makes one list of each run of items with the same kind and depth, because a Slack list has one kind and
+// depth.
+func listPieces(lines []string) []Piece {
+	var out []Piece
+	for _, l := range lines {
+		list, text := listItem(l)
+		for _, part := range Pages(text, MaxBlockText) {
+			parts := inline(part)
+			if len(parts) == 0 {
+				parts = literal(" ", nil)
+			}
+			one := *list
+			one.Elements = []slack.RichTextElement{slack.NewRichTextSection(parts...)}
+			out = append(out, Piece{Element: &one, Plain: part, Size: utf8.RuneCountInString(part)})
+		}
+	}
+	return mergeLists(out)
+}
+
+// listItem returns the list that an item would be alone, which begins with the item's number, and the item's text.
+func listItem(l string) (*slack.RichTextList, string) {
+	if m := numberLine.FindStringSubmatch(l); m != nil {
+		list := slack.NewRichTextList(slack.RTEListOrdered, min(len(m[1])/2, 8))
+		number, _ := strconv.Atoi(m[2]) // at most nine digits
+		list.Offset = max(0, number-1)
+		return list, m[3]
+	}
+	m := bulletLine.FindStringSubmatch(l)
+	return slack.NewRichTextList(slack.RTEListBullet, min(len(m[1])/2, 8)), m[2]
+}
+
+// mergeLists joins consecutive items of one kind and depth. A list that continues after a deeper one continues its
+// numbers, even if every item is written as "1.".
+func mergeLists(in []Piece) []Piece {
+	var out []Piece
+	last := map[int]int{} // the last number at each depth
+	for _, p := range in {
+		list := p.Element.(*slack.RichTextList)
+		maps.DeleteFunc(last, func(depth, _ int) bool {
+			return depth > list.Indent || depth == list.Indent && list.Style == slack.RTEListBullet
+		})
+		if n := len(out) - 1; n >= 0 {
+			before := out[n].Element.(*slack.RichTextList)
+			if before.Style == list.Style && before.Indent == list.Indent && out[n].Size+p.Size <= MaxBlockText {
+				before.Elements = append(before.Elements, list.Elements...)
+				out[n].Plain += "\n" + p.Plain
+				out[n].Size += p.Size
+				last[list.Indent]++
+				continue
+			}
+		}
+		if list.Style == slack.RTEListOrdered {
+			list.Offset = max(list.Offset, last[list.Indent])
+			last[list.Indent] = list.Offset + 1
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// Settled returns the length in bytes of the part of a Markdown text that later text can't change: its blocks up to the
+// last blank line outside a fence, or up to the end of a fence.
+func Settled(text string) (n int) {
+	fence, at := "", 0
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		at += len(line)
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		opens := fenceLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		switch {
+		case fence == "" && opens != nil:
+			fence = opens[1]
+		case fence == "":
+			if strings.TrimSpace(line) == "" {
+				n = at
+			}
+		case strings.HasPrefix(strings.TrimSpace(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "":
+			fence, n = "", at
+		}
+	}
+	return n
+}
+
+// Messages divides an answer into messages.
+func Messages(pieces []Piece) [][]Piece {
+	var out [][]Piece
+	size := 0
+	for _, x := range pieces {
+		if n := len(out); n == 0 || len(out[n-1]) == MaxBlocks || size+x.Size > MaxMessageText {
+			out, size = append(out, nil), 0
+		}
+		size += x.Size
+		out[len(out)-1] = append(out[len(out)-1], x)
+	}
+	return out
+}
+
+// Pages divides a text into pages. It cuts at line ends, except in lines longer than a page.
+func Pages(text string, n int) []string {
+	var out []string
+	rest := []rune(text)
+	for len(rest) > n {
+		at := n
+		for i := n; i > n/2; i-- {
+			if rest[i-1] == '\n' {
+				at = i
+				break
+			}
+		}
+		out = append(out, string(rest[:at]))
+		rest = rest[at:]
+	}
+	return append(out, string(rest))
+}

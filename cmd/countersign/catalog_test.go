@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/agent"
+	"countersign/agent/catalog"
+	"countersign/agent/mcp"
+	"countersign/agent/pins"
+	"countersign/config"
+	"countersign/internal/demo/shop"
+)
+
+// catalogOf is a catalog of the tools that a test registers itself. Nothing else is offered.
+func catalogOf(r *agent.Registry) *catalog.Catalog {
+	c, err := catalog.New(catalog.Config{Registry: r})
+	if err != nil {
+		panic(err) // only the built-in tools can fail, and they are not asked for
+	}
+	return c
+}
+
+// openCatalog is a catalog under a policy. begin connects its servers until the test ends.
+func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func()) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	write(t, path, []byte(boxPolicy+policy))
+	c, err := catalog.New(catalog.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	return c, func() { t.Cleanup(c.Begin(t.Context())) }
+}
+
+// shopEntry is what a policy says of the sample shop, as docs/policy.md has it.
+const shopEntry = `
+servers:
+  shop:
+    command: [countersign, shop, --file, countersign-shop.json]
+    prefix: false
+    effects: {search_orders: read-only, preview_refund: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
+`
+
+// shopPins are the pins of the sample shop's tools, as its server describes them.
+var shopPins = sync.OnceValues(func() (pins.Lock, error) {
+	web := httptest.NewServer(shop.New(time.Now).Handler())
+	defer web.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	var lock pins.Lock
+	var failed error
+	client := mcp.Open(mcp.Config{
+		Servers: []config.Server{{Name: shopServer, URL: web.URL + "/mcp", Bare: true, Allow: []string{"127.0.0.1"}, Timeout: time.Minute, MaxResult: 1 << 20}},
+		Offer: func(server string, tools []agent.Tool) {
+			for _, t := range tools {
+				p, err := pins.Make(t.Name, server, t.Definition, "a test", time.Unix(0, 0))
+				if err != nil {
+					failed = err
+				}
+				lock = lock.With(p)
+			}
+		},
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = client.Run(ctx)
+	}()
+	err := client.Settled(ctx)
+	stop()
+	<-done
+	if err == nil && failed == nil && len(lock.Pins) != 11 {
+		err = fmt.Errorf("the shop offered %d tools", len(lock.Pins))
+	}
+	if err == nil {
+		err = failed
+	}
+	return lock, err
+})
+
+// pinShop writes the lock beside a policy file, with the shop's tools in it.
+func pinShop(t testing.TB, policy string) {
+	t.Helper()
+	lock, err := shopPins()
+	if err == nil {
+		err = lock.Write(pins.Beside(policy))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shopKnown are the tools of the demo as they are known while it does not run.
+func shopKnown(t testing.TB) *agent.Registry {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	file, err := config.ParsePolicy(path, []byte("version: 1\n"+shopEntry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinShop(t, path)
+	tools, err := catalog.Offline(file, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/internal/visible"
+	"countersign/store"
+)
+
+// watchable is a store that reports blocked writes, and that stops when the content of the disk is unknown.
+type watchable interface {
+	Stalled() time.Duration
+	Broken() <-chan struct{}
+	Failure() error
+}
+
+// Time limits for one transaction. The bot's transactions take milliseconds; a busy disk may need seconds.
+const (
+	stallShown = 5 * time.Second  // until /readyz reports that writes are blocked
+	stallEnds  = 10 * time.Second // until a stopping process no longer waits for it
+	closeEnds  = 10 * time.Second // until it no longer waits for the store to close
+)
+
+// stall returns an error if writes have been blocked for a while.
+func stall(s store.Store) error {
+	w, ok := s.(watchable)
+	if !ok {
+		return nil
+	}
+	if since := w.Stalled(); since >= stallShown {
+		return fmt.Errorf("nothing could be written for %s: one transaction does not end. See whether the disk of the store answers; if it does, restart the bot", since.Round(time.Second))
+	}
+	return nil
+}
+
+// takesWrites returns an error while the store can't accept writes.
+func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
+	if since := wf.Full(); !since.IsZero() {
+		return fmt.Errorf("the disk has been full since %s: free some space; nothing needs to be started again", since.Format(time.RFC3339))
+	}
+	if err := stall(wf.Store); err != nil {
+		return err
+	}
+	if err := wf.InPlace(); err != nil {
+		return err
+	}
+	return wf.Store.View(ctx, func(store.Reader) error { return nil })
+}
+
+// storeBroken returns a channel that is closed when the store stops, or nil if the store does not report that.
+func storeBroken(s store.Store) <-chan struct{} {
+	if w, ok := s.(watchable); ok {
+		return w.Broken()
+	}
+	return nil
+}
+
+// unlessHung runs a function with a store, and then closes the store. A stopping process does not wait for a
+// transaction that does not end, for a store that can't be closed, or for anything once the store has stopped:
+// acknowledged data is on the disk, and the next process finds everything else.
+func unlessHung(ctx context.Context, db interface {
+	watchable
+	Close() error
+}, log *slog.Logger, work func() error,
+) error {
+	worked, closed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err := work()
+		close(worked)
+		closed <- errors.Join(err, db.Close())
+	}()
+	gaveUp := func(what string, waited time.Duration) error {
+		log.Error(what+"; the process ends without it", "waited", waited.Round(time.Second).String())
+		return cli.CouldNot("%s, so the process ended without it: see whether the disk of the store answers, and start again; the bot goes on from what is stored", what)
+	}
+	tick := time.NewTicker(stallEnds / 50)
+	defer tick.Stop()
+	var closing <-chan time.Time
+	for stopping := ctx.Done(); ; {
+		select {
+		case err := <-closed:
+			return err
+		case <-worked:
+			worked, closing = nil, time.After(closeEnds)
+		case <-closing:
+			return gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
+		case <-stopping:
+			stopping = nil
+		case <-tick.C:
+			if waited := db.Stalled(); stopping == nil && waited >= stallEnds {
+				return gaveUp("a transaction of the store does not end", waited)
+			}
+		}
+	}
+}
+
+// mostNamed is the maximum number of damaged rows in a line of /readyz.
+const mostNamed = 5
+
+// watchDamage logs damage that the store finds.
+func watchDamage(s store.Store, log *slog.Logger) {
+	in, ok := s.(store.Inspected)
+	if !ok {
+		return
+	}
+	in.OnDamage(func(x store.Damage) {
+		if x.Mended {
+			log.Warn("the store was damaged, and was mended", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
+			return
+		}
+		log.Error("the store is damaged: whatever needs this fails, and everything else goes on. docs/operate.md says what to do", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
+	})
+}
+
+// The time of the first inspection after the start, and the interval of further ones.
+const (
+	inspectFirst = time.Minute
+	inspectAgain = 6 * time.Hour
+)
+
+// inspect searches the whole store for damage. The log, /readyz and the metrics report it.
+func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
+	in, ok := s.(store.Inspected)
+	if !ok {
+		return nil
+	}
+	for next := inspectFirst; ; next = inspectAgain {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(next):
+		}
+		if err := in.Inspect(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("the store could not be inspected", "error", err)
+		}
+	}
+}
+
+// undamaged reports damage in the store on /readyz.
+func undamaged(s store.Store) func(context.Context) error {
+	return func(context.Context) error {
+		damaged, _ := store.DamageOf(s)
+		if len(damaged) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%s: %s. docs/operate.md says what to do", cli.Count(len(damaged), "damaged row"), theFirst(damaged))
+	}
+}
+
+// unmended reports on /readyz which damage was repaired since the store was opened. It is only shown, because nothing
+// depends on it any more.
+func unmended(s store.Store) func(context.Context) error {
+	return func(context.Context) error {
+		_, mended := store.DamageOf(s)
+		if len(mended) == 0 {
+			return nil
+		}
+		return fmt.Errorf("the store was damaged, and was mended: %s. Look at the disk below it", theFirst(mended))
+	}
+}
+
+// theFirst names the first damaged rows.
+func theFirst(list []store.Damage) string {
+	var parts []string
+	for _, x := range list[:min(len(list), mostNamed)] {
+		parts = append(parts, visible.Line(x.String()))
+	}
+	if more := len(list) - mostNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/demo/workspace/wire"
+)
+
+// ticketLives is how long the URL of apps.connections.open is valid.
+const ticketLives = time.Minute
+
+// connectionsOpen is apps.connections.open.
+func (s *Server) connectionsOpen(c *call) (object, *apiError) {
+	if s.hub.Sockets() >= delivery.MaxSockets {
+		return nil, refuse("too_many_websockets")
+	}
+	now := s.cfg.machine()
+	for ticket, expires := range s.tickets {
+		if now.After(expires) {
+			delete(s.tickets, ticket)
+		}
+	}
+	ticket := wire.NewSecret()
+	s.tickets[ticket] = now.Add(ticketLives)
+	query := url.Values{"ticket": {ticket}, "app_id": {s.app.ID}}
+	out := object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}
+	if s.hub.OverHTTP() { // as in Slack the socket opens, and nothing comes through it
+		out["response_metadata"] = object{"messages": []string{"[WARN] Socket Mode is not turned on."}}
+	}
+	return out, nil
+}
+
+// serveSocket opens a socket for a ticket, once.
+func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+	ticket := r.URL.Query().Get("ticket")
+	s.mu.Lock()
+	expires, known := s.tickets[ticket]
+	delete(s.tickets, ticket)
+	s.mu.Unlock()
+	if !known || s.cfg.machine().After(expires) {
+		http.Error(w, "the ticket was used or is too old: call apps.connections.open again", http.StatusForbidden)
+		return
+	}
+	s.hub.ServeSocket(w, r, object{
+		"type": "hello", "connection_info": object{"app_id": s.app.ID},
+		"debug_info": object{"host": "workspace", "started": s.cfg.Now().UTC().Format(time.RFC3339), "build_number": 1, "approximate_connection_time": 18060},
+	})
+}
+
+// SetRequestURLs switches the app to requests over HTTP, like its settings page in Slack; the zero value switches to
+// Socket Mode. A URL for events must first answer a challenge; otherwise nothing changes.
+func (s *Server) SetRequestURLs(ctx context.Context, urls delivery.RequestURLs) error {
+	if err := urls.Validate(); err != nil {
+		return err
+	}
+	if urls.Any() && s.app.SigningSecret == "" {
+		return errors.New("the app has no signing secret; give it one in the seed (app: signing_secret)")
+	}
+	if urls.Events != "" {
+		if err := s.hub.Challenge(ctx, urls.Events); err != nil {
+			return fmt.Errorf("the URL for events was not verified: %w", err)
+		}
+	}
+	s.hub.Use(urls)
+	return nil
+}
+
+// postRequestURLs is POST /app/request_urls.
+func (s *Server) postRequestURLs(p *personCall) (object, *apiError) {
+	var urls delivery.RequestURLs
+	err := rebind(p.values, &urls)
+	if err == nil {
+		err = s.SetRequestURLs(p.r.Context(), urls)
+	}
+	if err != nil {
+		return nil, refuse("invalid_request_url", err.Error())
+	}
+	return object{"request_urls": urls}, nil
+}

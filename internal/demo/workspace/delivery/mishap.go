@@ -1,0 +1,87 @@
+package delivery
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Faults are the delivery faults that are switched on. Each call uses one up.
+type Faults interface {
+	// Delivery returns the fault for the first attempt of a delivery (kind is events_api, interactive or
+	// slash_commands).
+	Delivery(kind string) Fault
+	// LostAck reports whether the next acknowledgement is lost.
+	LostAck() bool
+}
+
+// Fault is a fault of one delivery. The zero Fault is none.
+type Fault struct {
+	Lost  bool          // the first attempt does not arrive
+	Twice bool          // it arrives twice
+	Late  time.Duration // delay of its arrival
+}
+
+// Attempt is one attempt to deliver something to the app.
+type Attempt struct {
+	Kind    string // events_api, interactive or slash_commands
+	Number  int    // from 0; only events are tried again
+	Payload json.RawMessage
+}
+
+// Mishap is a delivery fault of one attempt. The zero Mishap is none.
+type Mishap struct {
+	Lost  bool          // it does not arrive
+	Late  time.Duration // delay of its arrival
+	Again time.Duration // delay of a second arrival after the first; zero: arrives once
+	Deaf  bool          // its acknowledgement is lost
+}
+
+// dispatch delivers an envelope for the first time, subject to a fault.
+func (h *Hub) dispatch(e *envelope) {
+	fault := h.cfg.Faults.Delivery(e.kind)
+	switch {
+	case fault.Lost && e.answered == nil:
+		h.retryLater(e, h.timedOut())
+	case fault.Lost: // whoever waits for the answer times out
+	case fault.Late > 0:
+		time.AfterFunc(fault.Late, func() { h.locked(func() { h.deliver(e) }) })
+	default:
+		h.deliver(e)
+		if fault.Twice {
+			h.deliver(h.repeated(e))
+		}
+	}
+}
+
+// deliver makes one attempt, subject to a mishap.
+func (h *Hub) deliver(e *envelope) {
+	if h.cfg.Mishaps == nil {
+		h.send(e)
+		return
+	}
+	m := h.cfg.Mishaps(Attempt{Kind: e.kind, Number: e.attempt, Payload: e.payload})
+	e.deaf = m.Deaf
+	switch {
+	case m.Lost && e.answered == nil:
+		h.retryLater(e, h.timedOut())
+	case m.Lost: // whoever waits for the answer times out
+	case m.Late > 0:
+		h.sendAfter(m.Late, e)
+	default:
+		h.send(e)
+	}
+	if m.Again > 0 && !m.Lost {
+		again := h.repeated(e)
+		again.deaf = true
+		h.sendAfter(m.Late+m.Again, again)
+	}
+}
+
+// repeated returns an envelope with the same payload that is not tried again.
+func (h *Hub) repeated(e *envelope) *envelope {
+	return &envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()}
+}
+
+func (h *Hub) sendAfter(d time.Duration, e *envelope) {
+	time.AfterFunc(d, func() { h.locked(func() { h.send(e) }) })
+}

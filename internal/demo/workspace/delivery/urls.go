@@ -1,0 +1,98 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/url"
+	"strings"
+
+	"countersign/internal/demo/workspace/wire"
+)
+
+// RequestURLs are the app's URLs for Slack's requests over HTTP, as in its settings. If all are empty, the app uses
+// Socket Mode.
+type RequestURLs struct {
+	Events        string `yaml:"events" json:"events"`               // event subscriptions
+	Interactivity string `yaml:"interactivity" json:"interactivity"` // clicks, shortcuts and forms
+	Options       string `yaml:"options" json:"options"`             // what external selects offer
+	Commands      string `yaml:"commands" json:"commands"`           // every slash command of the app
+}
+
+// URLsAt returns RequestURLs that are all the same URL. If it ends in a slash, each kind has its own name below it.
+func URLsAt(to string) RequestURLs {
+	if strings.HasSuffix(to, "/") {
+		return RequestURLs{Events: to + "events", Interactivity: to + "interactions", Options: to + "options", Commands: to + "commands"}
+	}
+	return RequestURLs{to, to, to, to}
+}
+
+// Any reports whether the app receives requests over HTTP.
+func (u RequestURLs) Any() bool { return u != RequestURLs{} }
+
+// Validate returns an error for invalid URLs.
+func (u RequestURLs) Validate() error {
+	var errs []error
+	for _, setting := range []struct{ name, url string }{{"events", u.Events}, {"interactivity", u.Interactivity}, {"options", u.Options}, {"commands", u.Commands}} {
+		if setting.url == "" {
+			continue
+		}
+		if parsed, err := url.Parse(setting.url); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+			errs = append(errs, fmt.Errorf("request_urls: %s is %q; write a URL such as http://127.0.0.1:8080/slack/%s", setting.name, setting.url, setting.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// of returns the URL of a delivery; empty: none.
+func (u RequestURLs) of(e *envelope) string {
+	switch e.kind {
+	case "events_api":
+		return u.Events
+	case "slash_commands":
+		return u.Commands
+	}
+	var payload struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(e.payload, &payload) == nil && payload.Type == "block_suggestion" {
+		return u.Options
+	}
+	return u.Interactivity
+}
+
+// Challenge asks a URL to repeat a random value, as Slack does before it sends events there. The answer is text, or
+// "challenge" in JSON or a form.
+func (h *Hub) Challenge(ctx context.Context, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.AckTimeout)
+	defer cancel()
+	want := wire.NewSecret()
+	r := outbound{url: to, contentType: typeJSON, body: wire.Encode(object{"token": "local-workspace", "challenge": want, "type": "url_verification"})}
+	got, err := h.requests.do(ctx, r)
+	if err != nil {
+		return err
+	}
+	if challenged(got) != want {
+		return errors.New("it did not answer with the value of the challenge")
+	}
+	return nil
+}
+
+// challenged returns the value repeated by an answer.
+func challenged(r answerOverHTTP) string {
+	switch kind, _, _ := mime.ParseMediaType(r.contentType); kind {
+	case typeJSON:
+		var body struct {
+			Challenge string `json:"challenge"`
+		}
+		_ = json.Unmarshal(r.body, &body) // an unreadable answer repeats nothing
+		return body.Challenge
+	case typeForm:
+		form, _ := url.ParseQuery(string(r.body))
+		return form.Get("challenge")
+	}
+	return string(bytes.TrimSpace(r.body))
+}

@@ -1,0 +1,33 @@
+// The question that an element's confirm object asks before the action is sent.
+
+import { h, uid } from '../widgets/dom.js';
+import { renderText } from './richtext.js';
+
+// askConfirm answers whether the person said yes. Escape and a click outside are a no.
+export function askConfirm(confirm, people) {
+  if (!confirm) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const before = document.activeElement;
+    const titleId = uid('confirm');
+    const danger = confirm.style === 'danger';
+    const deny = h('button', { type: 'button', class: 'button', 'data-testid': 'confirm-deny', onclick: () => dialog.close('no') }, renderText(confirm.deny ?? { type: 'plain_text', text: 'Cancel' }, people));
+    const accept = h('button', { type: 'button', class: `button ${danger ? 'button-danger-solid' : 'button-primary'}`, 'data-testid': 'confirm-accept', onclick: () => dialog.close('yes') },
+      renderText(confirm.confirm ?? { type: 'plain_text', text: 'Yes' }, people));
+    const dialog = h('dialog', { class: 'confirm', 'aria-labelledby': titleId, 'data-testid': 'confirm' },
+      h('h2', { id: titleId, class: 'confirm-title' }, renderText(confirm.title ?? { type: 'plain_text', text: 'Are you sure?' }, people)),
+      h('div', { class: 'confirm-text' }, renderText(confirm.text, people)),
+      h('div', { class: 'dialog-buttons' }, deny, accept));
+    dialog.addEventListener('click', (event) => {
+      if (event.target === dialog) dialog.close('no');
+    });
+    dialog.addEventListener('close', () => {
+      dialog.remove();
+      if (before?.isConnected) before.focus();
+      resolve(dialog.returnValue === 'yes');
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+    // What can't be undone isn't under the Enter key by habit.
+    (danger ? deny : accept).focus();
+  });
+}

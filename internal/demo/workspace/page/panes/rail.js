@@ -1,0 +1,39 @@
+// "You are": the strip of people through whose eyes the workspace can be seen, with a badge by whoever is waited for.
+
+import { avatar } from '../widgets/avatar.js';
+import { fullNameOf, kindOf, nameOf, titleOf } from '../directory.js';
+import { h, replace } from '../widgets/dom.js';
+import { drawQuiet } from '../quiet.js';
+
+export function drawRail(container, app) {
+  const people = app.persons();
+  replace(container, h('h2', { class: 'rail-title', id: 'rail-title' }, 'You are'),
+    h('ul', { class: 'rail-list', 'aria-labelledby': 'rail-title' }, people.map((user) => h('li', null, person(user, app)))));
+  if (!container.onscroll) {
+    container.onscroll = () => hintMore(container);
+    new ResizeObserver(() => hintMore(container)).observe(container);
+  }
+  hintMore(container);
+  // Whom one has become is in sight, also where the strip is longer than the screen.
+  if (container.dataset.user === app.people.me?.id) return;
+  container.dataset.user = app.people.me?.id ?? '';
+  container.querySelector('.person-me')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
+// hintMore marks a strip that goes on below the screen, so that the last people are found.
+function hintMore(container) {
+  container.toggleAttribute('data-more', container.scrollHeight - container.scrollTop - container.clientHeight > 12);
+}
+
+function person(user, app) {
+  const waiting = app.unread.waiting(user.id);
+  const me = user.id === app.people.me?.id;
+  const about = [fullNameOf(user), titleOf(user) || kindOf(user)].filter(Boolean).join(' · ');
+  return h('a', {
+    class: me ? 'person person-me' : 'person', href: app.doorOf(user.id), title: about, 'aria-current': me ? 'true' : null,
+    'data-testid': 'person', 'data-user': user.id, 'data-key': `person/${user.id}`, 'data-unread': waiting || null,
+  },
+  h('span', { class: 'person-face' }, avatar(user, 'large'), waiting ? h('span', { class: 'badge', 'data-testid': 'person-badge' }, String(waiting), h('span', { class: 'visually-hidden' }, ' unread')) : null, drawQuiet(user, app.people)),
+  h('span', { class: 'person-name' }, nameOf(user).split(/\s+/)[0]),
+  h('span', { class: 'person-title' }, titleOf(user) || kindOf(user)));
+}

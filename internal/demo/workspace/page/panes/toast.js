@@ -1,0 +1,36 @@
+// Short notes at the edge of the page that go away by themselves.
+
+import { h, say } from '../widgets/dom.js';
+import { icon } from '../widgets/icons.js';
+
+const seconds = 6;
+
+// toast shows a note; a second one with the same key takes the first one's place.
+export function toast({ key, face, text, detail, action, href }) {
+  dropToast(key);
+  const holder = document.getElementById('toasts');
+  const close = () => {
+    clearTimeout(timer);
+    note.remove();
+  };
+  const note = h('div', { class: 'toast', 'data-testid': 'toast', 'data-toast': key },
+    face, h('div', { class: 'toast-text' }, h('strong', null, text), detail ? h('span', { class: 'muted' }, detail) : null),
+    href ? h('a', { class: 'button', href, onclick: close }, action) : null,
+    h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Dismiss', onclick: close }, icon('close', 16)));
+  let timer = 0;
+  // Whoever reads it or reaches it by keyboard has the time to do so.
+  const wait = () => {
+    clearTimeout(timer);
+    if (!note.matches(':hover, :focus-within')) timer = setTimeout(close, seconds * 1000);
+  };
+  for (const event of ['pointerenter', 'pointerleave', 'focusin']) note.addEventListener(event, wait);
+  note.addEventListener('focusout', () => setTimeout(wait)); // the focus may only go on to the next button in it
+  holder.append(note);
+  wait();
+  while (holder.children.length > 2) holder.firstElementChild.remove();
+  say([text, detail].filter(Boolean).join('. '));
+}
+
+export function dropToast(key) {
+  document.querySelector(`#toasts [data-toast="${CSS.escape(key)}"]`)?.remove();
+}

@@ -1,0 +1,35 @@
+// Pictures of people, made from their names: initials on a colour that stays the same everywhere.
+
+import { fullNameOf, nameOf } from '../directory.js';
+import { h } from './dom.js';
+
+const colours = 10;
+
+export function avatar(user, size = 'medium') {
+  const bot = Boolean(user?.is_bot);
+  return h('span', { class: `avatar avatar-${size} ${bot ? 'avatar-bot' : `avatar-${colourOf(user?.id ?? '')}`}`, 'aria-hidden': 'true' }, bot ? mark(user) : initials(user));
+}
+
+function initials(user) {
+  const words = fullNameOf(user).split(/[\s.]+/).filter(Boolean);
+  const letters = words.length > 1 ? [words[0], words[words.length - 1]] : [words[0] ?? '?'];
+  return letters.map((word) => [...word][0].toUpperCase()).join('');
+}
+
+function mark(user) {
+  return [...(nameOf(user) || '?')][0].toUpperCase();
+}
+
+// learnColours gives the people of a workspace different colours, as long as there are enough of them.
+export function learnColours(users) {
+  learned = new Map(users.filter((user) => !user.is_bot).map((user, index) => [user.id, index % colours]));
+}
+
+let learned = new Map();
+
+function colourOf(id) {
+  if (learned.has(id)) return learned.get(id);
+  let hash = 7;
+  for (const char of id) hash = (hash * 31 + char.codePointAt(0)) >>> 0;
+  return hash % colours;
+}

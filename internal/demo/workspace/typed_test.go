@@ -1,0 +1,24 @@
+package workspace
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a person types reaches the app without a raw < or & of its own: nobody can type
+// a mention or a link that Slack's notation would not have made.
+func FuzzTyped(f *testing.F) {
+	srv, err := New(Config{Seed: OpenSeed()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"@sam `<b>` a@b.c http://x/?a&b", "<@U0100|x> <!here", "```<``` &amp; <https://a|b>"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		rest := reference.ReplaceAllString(srv.typed(text), "")
+		if strings.ContainsAny(rest, "<>") {
+			t.Errorf("%q became %q", text, srv.typed(text))
+		}
+	})
+}
