@@ -133,7 +133,7 @@ func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil {
 		return err
 	}
-	agent, ok := b.Workflow.Policy().AgentFor(approvers.ChannelRef{Channel: channel, DM: true})
+	agent, ok := b.Views.Policy().AgentFor(approvers.ChannelRef{Channel: channel, DM: true})
 	if !ok || len(agent.Prompts) == 0 {
 		return nil
 	}
@@ -168,9 +168,9 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 	if err != nil {
 		return err
 	}
-	turn, err := b.Workflow.TurnAt(ctx, me.Team, e.Event.channelID(), e.Event.ThreadTS)
+	turn, err := b.Views.TurnAt(ctx, me.Team, e.Event.channelID(), e.Event.ThreadTS)
 	if err == nil && turn == "" && e.Event.dm() { // the top level of a direct message is one conversation
-		turn, err = b.Workflow.TurnAt(ctx, me.Team, e.Event.channelID(), "")
+		turn, err = b.Views.TurnAt(ctx, me.Team, e.Event.channelID(), "")
 	}
 	if err != nil {
 		return err

@@ -152,7 +152,7 @@ func (t target) form(user, callback, metadata string, values map[string]string) 
 // filled returns the metadata of a form that the bot has drawn for a target.
 func (s *attackHarness) filled(t target, page int) string {
 	s.t.Helper()
-	r, err := s.workflow.Request(context.Background(), t.Ref)
+	r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func (s *attackHarness) stages(stages ...approvers.Stage) {
 // withdraws withdraws a target as Sam.
 func (s *attackHarness) withdraws(t target) {
 	s.t.Helper()
-	r, err := s.workflow.Request(context.Background(), t.Ref)
+	r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func (s *attackHarness) changes(change func(*approvers.Policy)) {
 // fate returns everything that an attack could change.
 func (s *attackHarness) fate(request string) string {
 	s.t.Helper()
-	r, err := s.workflow.Request(context.Background(), request)
+	r, err := s.workflow.Views.Request(context.Background(), request)
 	if err != nil {
 		return err.Error()
 	}

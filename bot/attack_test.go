@@ -161,7 +161,7 @@ func attacks() []attack {
 			s.restore = func() { s.decree(was) }
 			t := s.refund()
 			s.until("its time is over", func() bool {
-				r, err := s.workflow.Request(context.Background(), t.Ref)
+				r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 				return err == nil && r.State == approvers.Expired
 			})
 			return t, "U0002", s.send(t.press("U0002", render.ActApprove))

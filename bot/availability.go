@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -35,7 +35,7 @@ func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 // Depart checks all requests that wait for a person whose absence begins.
 func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, err := b.member(ctx, approvers.PersonID(t.Ref).User(), policy)
 	if err != nil {
 		return err
@@ -74,8 +74,8 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
 // people. It is empty for a request that does not wait.
-func (b *Bot) stagePeople(ctx context.Context, request string) (workflow.StageSnapshot, []approvers.Presence, error) {
-	roll, err := b.Workflow.StageSnapshot(ctx, request)
+func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
+	roll, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || roll.Request.State != approvers.Pending {
 		return roll, nil, err
 	}
@@ -110,7 +110,7 @@ const (
 )
 
 // presence returns a person's availability according to the person and Slack.
-func (b *Bot) presence(ctx context.Context, user string, roll workflow.StageSnapshot, line int, ask bool) (approvers.Presence, error) {
+func (b *Bot) presence(ctx context.Context, user string, roll view.StageSnapshot, line int, ask bool) (approvers.Presence, error) {
 	r := roll.Request
 	who, err := b.users.Clicker(ctx, user, roll.Policy, r.Tool, approvers.Low, &r)
 	if err != nil {

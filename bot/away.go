@@ -18,13 +18,13 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 		return nil, err
 	}
 	reads := render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, err := b.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
 	if text == "" {
-		a, err := b.Workflow.Absence(ctx, who.ID)
+		a, err := b.Views.Absence(ctx, who.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (b *Bot) departureIn(ctx context.Context, i interaction) (m workflow.Depart
 		return time.Unix(seconds, 0)
 	}
 	m.From, m.Until = at(render.FieldFrom), at(render.FieldUntil)
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	if m.Who, err = b.member(ctx, i.User.ID, policy); err != nil {
 		return m, nil, err
 	}

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,8 +22,8 @@ import (
 	"countersign/bot/transport"
 )
 
-// Config configures a bot. BotToken, Workflow, Tools and Log are required. Socket Mode also needs AppToken; requests
-// over HTTP need Listen and SigningSecret.
+// Config configures a bot. BotToken, Workflow, Views, Tools and Log are required. Socket Mode also needs AppToken;
+// requests over HTTP need Listen and SigningSecret.
 type Config struct {
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
@@ -31,10 +32,13 @@ type Config struct {
 	SigningSecret string // secret with which Slack signs its requests over HTTP
 	APIURL        string // Web API base URL with its final slash; empty: Slack's
 	Workflow      Workflow
+	Views         Views
 	Tools         workflow.Tools // for the forms of Modify…
-	Log           *slog.Logger
-	Now           func() time.Time // nil: time.Now
-	HTTP          *http.Client     // nil: a client with a timeout. Sockets use the same proxy
+	// Admits validates a filled-in form against its schema. Its error is written for the form. nil: any object is valid.
+	Admits func(schema, values json.RawMessage) error
+	Log    *slog.Logger
+	Now    func() time.Time // nil: time.Now
+	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the same proxy
 	// Unlimited disables Slack's published rate limits, for a local workspace. A limit then applies only after a refusal.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
@@ -72,6 +76,9 @@ func New(c Config) *Bot {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Admits == nil {
+		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
+	}
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Timeout: 20 * time.Second}
 	}
@@ -90,7 +97,7 @@ func New(c Config) *Bot {
 	b.transport = newTransport(b)
 	b.users = directory.NewUsers(directory.UsersOptions{
 		API: b.api.Client, Self: b.whoAmI, Log: c.Log, Now: c.Now,
-		CountsEmail: func(address string) bool { return b.Workflow.Policy().CountsEmail(address) },
+		CountsEmail: func(address string) bool { return b.Views.Policy().CountsEmail(address) },
 	})
 	b.channels = directory.NewChannels(b.api.Client, c.Now)
 	b.profiles = directory.NewCache[slack.User](c.Now, directory.IdentityTTL)

@@ -48,17 +48,17 @@ var refusals = []struct {
 // is known, it must match too.
 func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: m}
-	shown, recorded := b.Workflow.Rendering(ctx, m.Message, m.Post) // read first: the view read next then includes the message that it was recorded with
-	vm, err := b.Workflow.View(ctx, m.Message)
+	shown, recorded := b.Views.Rendering(ctx, m.Message, m.Post) // read first: the view read next then includes the message that it was recorded with
+	vm, err := b.Views.Message(ctx, m.Message)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, errUnknown
 	}
 	if err != nil {
 		return s, err
 	}
-	s.ViewModel = vm
+	s.Model = vm
 	if s.Message.Kind == store.OutboxHome { // only its buttons name the requests that it shows
-		if err := b.Workflow.SeeOn(ctx, &s.ViewModel, m.Ref); err != nil {
+		if err := b.Views.AddNamed(ctx, &s.Model, m.Ref); err != nil {
 			return s, err
 		}
 	}

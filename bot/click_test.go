@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
 	"countersign/store"
 )
@@ -20,7 +20,7 @@ func (h *harness) buttonOn(channel string, p posted, action string) render.Butto
 	h.t.Helper()
 	var m render.ButtonToken
 	h.until("the card is recorded", func() bool {
-		s, shown, err := h.workflow.Delivery(context.Background(), channel, p.TS)
+		s, shown, err := h.workflow.Views.Delivery(context.Background(), channel, p.TS)
 		if err != nil || s.State != store.OutboxShown {
 			return false
 		}
@@ -150,7 +150,7 @@ func TestForgedClicks(t *testing.T) {
 		})
 	}
 	for _, id := range []string{m.Ref, m2.Ref} {
-		if r, err := h.workflow.Request(context.Background(), id); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+		if r, err := h.workflow.Views.Request(context.Background(), id); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestForgedForms(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
 	m := h.buttonOn("C0002", card, render.ActReject)
-	r, err := h.workflow.Request(context.Background(), m.Ref)
+	r, err := h.workflow.Views.Request(context.Background(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestForgedForms(t *testing.T) {
 			t.Errorf("%s: he is told %q", name, all[len(all)-1].Text)
 		}
 	}
-	if r, err = h.workflow.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+	if r, err = h.workflow.Views.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if strings.Contains(h.log.String(), "panicked") {
@@ -221,7 +221,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
 	m := h.buttonOn("C0002", card, render.ActApprove)
-	message, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+	message, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,17 +230,17 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "It is drawn again now")
 	h.until("it is drawn anew", func() bool {
-		s, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+		s, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && s.Posts > message.Posts
 	})
-	if r, err := h.workflow.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+	if r, err := h.workflow.Views.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	h.quiet()
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
-	s, shown, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+	s, shown, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		}
 	}
 	h.until("it is drawn anew once more", func() bool {
-		now, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+		now, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && now.Posts > s.Posts
 	})
 	unrecorded.Ref = "req_none" // what the outbox message never was about is still a forgery
@@ -310,8 +310,8 @@ func TestRatingAnAnswer(t *testing.T) {
 	want := func(good, poor int) {
 		t.Helper()
 		h.until("the ratings are as they should be", func() bool {
-			got, err := h.workflow.Feedback(t.Context())
-			return err == nil && got["support"] == workflow.FeedbackCounts{Good: good, Poor: poor}
+			got, err := h.workflow.Views.Feedback(t.Context())
+			return err == nil && got["support"] == settings.Feedback{Good: good, Poor: poor}
 		})
 	}
 	rate("sam", render.FeedbackGood)

@@ -16,11 +16,11 @@ func (h *harness) asked(channel string, card posted) approvers.Request {
 	h.t.Helper()
 	var r approvers.Request
 	h.until("the card is recorded", func() bool {
-		_, shown, err := h.workflow.Delivery(context.Background(), channel, card.TS)
+		_, shown, err := h.workflow.Views.Delivery(context.Background(), channel, card.TS)
 		if err != nil {
 			return false
 		}
-		r, err = h.workflow.Request(context.Background(), shown.Shows[0].Request)
+		r, err = h.workflow.Views.Request(context.Background(), shown.Shows[0].Request)
 		return err == nil
 	})
 	return r

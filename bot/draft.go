@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/render/markdown"
 	"countersign/bot/slackapi"
@@ -412,12 +412,12 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 }
 
 // drafted waits until the draft of an outbox message has ended, and then reads the outbox message again.
-func (b *Bot) drafted(ctx context.Context, s workflow.ViewModel) (workflow.ViewModel, error) {
+func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil
 	}
 	if _, err := b.drafts.end(ctx, s.Message.Ref); err != nil {
 		return s, err
 	}
-	return b.Workflow.View(ctx, s.Message.ID)
+	return b.Views.Message(ctx, s.Message.ID)
 }

@@ -32,7 +32,7 @@ func TestExplainCall(t *testing.T) {
 	h.typed("sam", "explian", "I don't know “explian”", "explain")
 	h.commands("gus", "#support", "explain search_orders")
 	h.answered("gus", "#support", "full members of this workspace only")
-	if waiting, err := h.workflow.Waiting(context.Background()); err != nil || waiting {
+	if waiting, err := h.workflow.Views.Waiting(context.Background()); err != nil || waiting {
 		t.Error("something was asked for", err)
 	}
 }

@@ -142,7 +142,7 @@ func (h *harness) start() {
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.inForce.Store(h.policy)
 	h.workflow = workflow.New(workflow.Config{Store: behind, Policy: h.inForce.Load, Tools: h.tools, Log: log})
-	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: h.url + "/api/", Workflow: h.workflow, Tools: h.tools, Log: log, HTTP: h.http, Unlimited: !h.limited}
+	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: h.url + "/api/", Workflow: h.workflow, Views: h.workflow.Views, Tools: h.tools, Log: log, HTTP: h.http, Unlimited: !h.limited}
 	if h.overHTTP {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -180,7 +180,7 @@ func TestHomeIsOnePersons(t *testing.T) {
 	}
 	h.until("all three are refused", func() bool { return len(h.denials(r.ID)) == 3 })
 	h.quiet()
-	if got, err := h.workflow.Request(context.Background(), r.ID); err != nil || got.State != approvers.Pending {
+	if got, err := h.workflow.Views.Request(context.Background(), r.ID); err != nil || got.State != approvers.Pending {
 		t.Errorf("%v %v", got.State, err)
 	}
 }

@@ -214,7 +214,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 		})
 	}
 	h.quiet()
-	if r, err := h.workflow.Request(t.Context(), request); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 || len(h.runs()) != 0 {
+	if r, err := h.workflow.Views.Request(t.Context(), request); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 || len(h.runs()) != 0 {
 		t.Errorf("the request is %s with %d decisions, %v; ran %q", r.State, len(r.Decisions), err, h.runs())
 	}
 	if log := h.log.String(); strings.Contains(log, "panic") || strings.Contains(log, workspace.DemoSigningSecret) {
@@ -258,7 +258,7 @@ func TestReplay(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
 	m := h.buttonOn("C0002", card, render.ActReject)
-	r, err := h.workflow.Request(t.Context(), m.Ref)
+	r, err := h.workflow.Views.Request(t.Context(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func (h *harness) account() string {
 			fmt.Fprintf(&out, "%s sees %d messages in %s\n", who, len(h.sees(who, channel, "")), channel)
 		}
 	}
-	away, err := h.workflow.Away(h.t.Context())
+	away, err := h.workflow.Views.Away(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 	}
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
-	r, err := h.workflow.Request(t.Context(), request)
+	r, err := h.workflow.Views.Request(t.Context(), request)
 	if err != nil || len(r.Decisions) != 1 || len(h.runs()) != 1 {
 		t.Errorf("%d decisions, %v; ran %q", len(r.Decisions), err, h.runs())
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
@@ -78,13 +78,13 @@ func (b *Bot) known(user string) render.Reader {
 // calls returns the people and groups that a waiting card in a channel mentions: the members of the stage's roles that
 // read their cards there. A message without a mention would go unnoticed. A person who is away or can't be looked up is
 // skipped, because the card itself is more important.
-func (b *Bot) calls(ctx context.Context, s workflow.ViewModel) []render.Mention {
+func (b *Bot) calls(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, "channel:")
 	r, waits := render.MentioningRequest(s)
 	if !shared || !waits {
 		return nil
 	}
-	away, err := b.Workflow.Away(ctx)
+	away, err := b.Views.Away(ctx)
 	if err != nil {
 		b.Log.Warn("who is away could not be read, so all are mentioned", "request", r.ID, "error", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -163,7 +163,7 @@ func (r *replacing) take(surface string, now time.Time) (url string, ok bool) {
 
 // change updates the message of an outbox message. It uses the address of a click if updates are scarce, and
 // chat.update otherwise.
-func (b *Bot) change(ctx context.Context, vm workflow.ViewModel, d render.Rendered) error {
+func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
 		if url, ok := b.replaced.take(s.ID, b.Now()); ok {
@@ -179,12 +179,12 @@ func (b *Bot) change(ctx context.Context, vm workflow.ViewModel, d render.Render
 
 // decided reports whether an outbox message is a card without open decisions. A card that still waits needs
 // chat.update, which also shows whether the message still exists.
-func decided(s workflow.ViewModel) bool {
+func decided(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
 		return s.Request.State != approvers.Pending
 	case store.OutboxBundle:
-		return len((render.View{ViewModel: s}).Undecided()) == 0
+		return len((render.View{Model: s}).Undecided()) == 0
 	}
 	return false
 }
@@ -194,7 +194,7 @@ func decided(s workflow.ViewModel) bool {
 
 // uploaded uploads an outbox message as a file, unless it is already there. It reports false if Slack does not accept
 // files.
-func (b *Bot) uploaded(ctx context.Context, vm workflow.ViewModel, at destination) (bool, error) {
+func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.noFiles.isSet(b.Now()) {
 		return false, nil

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -114,12 +114,12 @@ func (p *Progress) again() {
 // can't be changed now.
 func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
 	b.showStatus(ctx, turn, false)
-	id, err := b.Workflow.StepOf(ctx, call)
+	id, err := b.Views.StepOf(ctx, call)
 	if err != nil || id == "" || !b.shows.try(id) { // if the message is being redrawn, the progress is shown next time
 		return false, err
 	}
 	defer b.shows.done(id)
-	vm, err := b.Workflow.View(ctx, id)
+	vm, err := b.Views.Message(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -235,7 +235,7 @@ func (rs *runProgresses) forget(execution string) {
 }
 
 // of returns the progress of the running calls of a step.
-func (rs *runProgresses) of(calls []workflow.CallView) map[string]render.RunProgress {
+func (rs *runProgresses) of(calls []view.Call) map[string]render.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	out := map[string]render.RunProgress{}

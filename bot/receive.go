@@ -93,7 +93,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 	id := i.id(d.Payload)
 	switch i.Type {
 	case interactionForm:
-		before, err := b.Workflow.Inbox(ctx, id)
+		before, err := b.Views.Inbox(ctx, id)
 		if err == nil && before.Note != formRefused {
 			return nil, nil // a duplicate of a stored delivery
 		}

@@ -43,7 +43,7 @@ func TestGarbageNames(t *testing.T) {
 		var row store.Inbox
 		h.until(fmt.Sprintf("delivery %d is handled", i), func() bool {
 			var err error
-			row, err = h.bot.Workflow.Inbox(t.Context(), deliveryID(c.kind, c.payload))
+			row, err = h.bot.Views.Inbox(t.Context(), deliveryID(c.kind, c.payload))
 			return err == nil && !row.HandledAt.IsZero()
 		})
 		if !strings.Contains(row.Note, "its "+c.field+` "`) || len(row.Note) > 300 || len(row.Payload) > 0 {

@@ -33,7 +33,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	if i.View.Callback == render.ActFillIn {
 		return b.examineElicitation(ctx, i, f)
 	}
-	r, err := b.Workflow.Request(ctx, f.Ref)
+	r, err := b.Views.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
 		return nil, nil // too late, or not about a request: the handler tells the person
 	}
@@ -57,7 +57,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	case render.ActHandOn:
 		faults = b.examineColleague(ctx, r, i)
 	case render.ActAllow:
-		_, faults = render.ParseAllowance(r, b.Workflow.Policy(), i.View.answers)
+		_, faults = render.ParseAllowance(r, b.Views.Policy(), i.View.answers)
 	}
 	return faults, nil
 }
@@ -173,7 +173,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 // execution: executions never change, and the workflow compares its digest with the request's. A separate record says
 // that the person saw the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
-	shown, err := b.Workflow.Execution(ctx, f.Execution)
+	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
 		err = render.ErrButtonToken
 	}
@@ -190,7 +190,7 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 		return err
 	}
 	c.Kind, c.Digest = approvers.Approve, shown.Digest
-	if c.Rendering, c.Whole, err = b.Workflow.HasViewed(ctx, r.ID, c.Who.ID, body); err != nil {
+	if c.Rendering, c.Whole, err = b.Views.HasViewed(ctx, r.ID, c.Who.ID, body); err != nil {
 		return err
 	}
 	last := f.Page >= len(render.ArgumentPages(r))-1                          // the form has its button only on the last page
@@ -209,7 +209,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 	}
 	ctx, cancel := context.WithTimeout(ctx, colleagueWait)
 	defer cancel()
-	p := b.Workflow.Policy()
+	p := b.Views.Policy()
 	to, err := b.users.Clicker(ctx, user, p, r.Tool, approvers.Low, &r)
 	if err != nil {
 		return nil
@@ -274,21 +274,21 @@ func (i interaction) chosen(block string) (values []string) {
 
 // examineElicitation returns the errors of a form that a tool asked for, to be shown beside the fields.
 func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
-	q, err := b.Workflow.Elicitation(ctx, f.Ref)
+	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {
 		return nil, nil // the handler tells the person
 	}
 	if err != nil {
 		return nil, err
 	}
-	_, faults := render.ElicitationValues(q, i.View.answers, b.Workflow.Admits)
+	_, faults := render.ElicitationValues(q, i.View.answers, b.Admits)
 	return faults, nil
 }
 
 // submitElicitation passes the values of a form to the waiting run.
 func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	c.Request, c.Elicitation = "", s.Elicitation.ID
-	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Workflow.Admits)
+	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
 	if len(faults) > 0 { // the form was validated against the same schema on submission, so this is not one of the bot's forms
 		values = []byte("{}")
 	}

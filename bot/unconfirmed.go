@@ -241,7 +241,7 @@ func isUnnamed(me directory.Self, m slack.Message) bool {
 // isShown reports whether a message is recorded for an outbox message that is not a draft. Slack may have dropped its
 // metadata.
 func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
-	s, _, err := b.Workflow.Delivery(ctx, channel, ts)
+	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	return err == nil && !s.Drafted
 }
 

@@ -33,3 +33,11 @@ var (
 
 // Refused reports whether a write was refused for a temporary reason. Nothing was written, and the store stays open.
 func Refused(err error) bool { return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) }
+
+// IgnoreNotFound returns nil for ErrNotFound, and other errors unchanged.
+func IgnoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

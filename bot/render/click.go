@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -19,7 +19,7 @@ import (
 type ClickTarget struct {
 	Token ButtonToken
 	Shown store.Rendering
-	workflow.ViewModel
+	view.Model
 }
 
 // ShownRequest returns how the clicked version showed its request.

@@ -198,7 +198,7 @@ func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 		approvers.DeniedGuest, approvers.DeniedForeign, approvers.DeniedBot, approvers.DeniedDeactivated:
 		line := Say("Nothing was changed: only those who asked for this")
 		if r := s.Request; r != nil && r.Stage < len(r.Plan.Stages) {
-			line.Say(", and people of ").Strong(View{ViewModel: s.ViewModel}.stageTitle(r.CurrentStage()))
+			line.Say(", and people of ").Strong(View{Model: s.Model}.stageTitle(r.CurrentStage()))
 		}
 		return line.Say(" can say what became of it.")
 	case approvers.DeniedNothing:

@@ -53,7 +53,7 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 // runs reports a pause on /readyz. The bot stays ready: it receives messages and decisions.
 func runs(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
-		p, err := wf.Paused(ctx)
+		p, err := wf.Views.Paused(ctx)
 		if err != nil || !p.On {
 			return err
 		}
