@@ -192,7 +192,7 @@ func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
 	}
 	date, err := time.ParseInLocation(time.DateOnly, word, w.now.Location())
 	if err != nil {
-		return time.Time{}, notClear("“%s” is no day or time that I know. Write a date as %s, a weekday, “tomorrow”, “next week”, or a time as 17:00.",
+		return time.Time{}, notClear("“%s” is not a day or time that I know. Write a date as %s, a weekday, “tomorrow”, “next week”, or a time as 17:00.",
 			render.Visible(render.Clip(word, 40)), w.now.AddDate(0, 0, 7).Format(time.DateOnly))
 	}
 	return date, nil
