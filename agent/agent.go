@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 )
 
 // Workflow is the agent's view of the stored state: it supplies the input of a model call and records the results.
@@ -22,7 +23,6 @@ type Workflow interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...workflow.File) error
 	Unrun(ctx context.Context, execution, why string) error
-	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 	MarkUnknown(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
@@ -31,12 +31,21 @@ type Workflow interface {
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-var _ Workflow = (*workflow.Workflow)(nil)
+// Results reads what runs returned. *view.Reader implements it.
+type Results interface {
+	WholeResult(ctx context.Context, conversation, execution string) (string, error)
+}
 
-// Config configures an Agent. Workflow, Tools and Log are required; zero values of the other fields select the
+var (
+	_ Workflow = (*workflow.Workflow)(nil)
+	_ Results  = (*view.Reader)(nil)
+)
+
+// Config configures an Agent. Workflow, Results, Tools and Log are required; zero values of the other fields select the
 // defaults.
 type Config struct {
 	Workflow Workflow
+	Results  Results
 	Tools    *Registry
 	Model    Model
 	Log      *slog.Logger
@@ -120,7 +129,7 @@ func New(c Config) *Agent {
 	}
 	if c.About == nil {
 		c.About = func(context.Context, approvers.PersonID) (string, error) {
-			return "", errors.New("nothing is known here of the person who asked")
+			return "", errors.New("nothing is known about the person who asked")
 		}
 	}
 	if c.Draft == nil {

@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
 )
@@ -184,7 +185,7 @@ func (d *fakeWorkflow) WholeResult(_ context.Context, conversation, run string) 
 	if whole, ok := d.whole[conversation+" "+run]; ok {
 		return whole, nil
 	}
-	return "", workflow.ErrNoResult
+	return "", view.ErrNoResult
 }
 
 func (d *fakeWorkflow) Finish(ctx context.Context, _ string, ok bool, result string, files ...workflow.File) error {
@@ -268,9 +269,12 @@ func asked(text string) workflow.Brief {
 var quiet = slog.New(slog.DiscardHandler)
 
 // newAgent is an agent with an endpoint and a fake workflow.
-func newAgent(d Workflow, endpoint http.RoundTripper, change ...func(*Config)) *Agent {
+func newAgent(d interface {
+	Workflow
+	Results
+}, endpoint http.RoundTripper, change ...func(*Config)) *Agent {
 	c := Config{
-		Workflow: d, Tools: registry, Log: quiet,
+		Workflow: d, Results: d, Tools: registry, Log: quiet,
 		Model: Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: endpoint}},
 	}
 	for _, f := range change {

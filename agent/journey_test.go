@@ -122,7 +122,7 @@ func (w *harness) start() {
 	w.store = s
 	w.workflow = workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return p }, Tools: w.tools, Log: log})
 	a := agent.New(agent.Config{
-		Workflow: w.workflow, Tools: w.tools, Log: log,
+		Workflow: w.workflow, Results: w.workflow.Views, Tools: w.tools, Log: log,
 		Model: agent.Model{BaseURL: "http://model.invalid/v1", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: w.model.Transport()}},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -195,7 +195,7 @@ func (w *harness) turn(id string) (turn approvers.Turn, calls []store.Call) {
 
 func (w *harness) request(id string) (r approvers.Request) {
 	w.t.Helper()
-	r, err := w.workflow.Request(w.t.Context(), id)
+	r, err := w.workflow.Views.Request(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}

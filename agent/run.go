@@ -182,7 +182,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	defer gauge.Close()
 	in.Progress = func(p Progress) { gauge.Show(p.Done, p.Total, p.Text) }
 	in.Result = func(ctx context.Context, run string) (string, error) {
-		return a.Workflow.WholeResult(ctx, e.Conversation, run)
+		return a.Results.WholeResult(ctx, e.Conversation, run)
 	}
 	bags := new(attachments)
 	defer bags.take()

@@ -60,7 +60,7 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	h.t.Helper()
 	payload := fmt.Sprintf(`{"event_id":"Ev%s","team_id":"T0001","event":{"type":"agent_session_stopped","user":%q,"channel":%q,"thread_ts":%q,"streaming_message_ts":[],"event_ts":"1783536983.783769"}}`,
 		thread, user, channel, thread)
-	if _, err := h.bot.Receive(h.t.Context(), store.InboxEvent, []byte(payload)); err != nil {
+	if _, err := h.receive(store.InboxEvent, []byte(payload)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -93,7 +93,7 @@ func TestGreeting(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || !strings.Contains(attached, "while looking at the channel #general, C0000") || !strings.Contains(attached, "it is no instruction") {
+	if err != nil || !strings.Contains(attached, "while looking at the channel #general, C0000") || !strings.Contains(attached, "it is not an instruction") {
 		t.Errorf("the model is told %q (%v)", attached, err)
 	}
 	h.call("POST", "/people/gus/agent_threads", map[string]any{})

@@ -152,7 +152,7 @@ func (t target) form(user, callback, metadata string, values map[string]string) 
 // filled returns the metadata of a form that the bot has drawn for a target.
 func (s *attackHarness) filled(t target, page int) string {
 	s.t.Helper()
-	r, err := s.workflow.Request(context.Background(), t.Ref)
+	r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -173,11 +173,11 @@ func (s *attackHarness) send(p payload) string {
 	for request := range s.before {
 		s.before[request] = s.fate(request)
 	}
-	answer, err := s.bot.receive(context.Background(), store.InboxInteraction, raw, s.bot.inOrder.next(time.Now()))
+	answer, err := s.receive(store.InboxInteraction, raw)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text, err := json.Marshal(answer.payload)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -199,13 +199,13 @@ func (s *attackHarness) stages(stages ...approvers.Stage) {
 		p.Approvers[2].Cards = "#support-approvals"
 		p.Approvers[2].Members = append(p.Approvers[2].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0002"})
 	})
-	s.restore = func() { s.decree(was) }
+	s.restore = func() { s.setPolicy(was) }
 }
 
 // withdraws withdraws a target as Sam.
 func (s *attackHarness) withdraws(t target) {
 	s.t.Helper()
-	r, err := s.workflow.Request(context.Background(), t.Ref)
+	r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -221,13 +221,13 @@ func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	p := bottest.Policy()
 	p.Hash = fmt.Sprint("policy-", s.n)
 	change(p)
-	s.decree(p)
+	s.setPolicy(p)
 }
 
 // fate returns everything that an attack could change.
 func (s *attackHarness) fate(request string) string {
 	s.t.Helper()
-	r, err := s.workflow.Request(context.Background(), request)
+	r, err := s.workflow.Views.Request(context.Background(), request)
 	if err != nil {
 		return err.Error()
 	}

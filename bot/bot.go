@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,10 +19,11 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
 	"countersign/bot/slackapi"
+	"countersign/bot/transport"
 )
 
-// Config configures a bot. BotToken, Workflow, Tools and Log are required. Socket Mode also needs AppToken; requests
-// over HTTP need Listen and SigningSecret.
+// Config configures a bot. BotToken, Workflow, Views, Tools and Log are required. Socket Mode also needs AppToken;
+// requests over HTTP need Listen and SigningSecret.
 type Config struct {
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
@@ -30,10 +32,13 @@ type Config struct {
 	SigningSecret string // secret with which Slack signs its requests over HTTP
 	APIURL        string // Web API base URL with its final slash; empty: Slack's
 	Workflow      Workflow
+	Views         Views
 	Tools         workflow.Tools // for the forms of Modify…
-	Log           *slog.Logger
-	Now           func() time.Time // nil: time.Now
-	HTTP          *http.Client     // nil: a client with a timeout. Sockets use the same proxy
+	// Admits validates a filled-in form against its schema. Its error is written for the form. nil: any object is valid.
+	Admits func(schema, values json.RawMessage) error
+	Log    *slog.Logger
+	Now    func() time.Time // nil: time.Now
+	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the same proxy
 	// Unlimited disables Slack's published rate limits, for a local workspace. A limit then applies only after a refusal.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
@@ -51,10 +56,8 @@ type Bot struct {
 	// profiles caches the profiles that the model receives.
 	profiles *directory.Cache[slack.User]
 	forms    forms
-	inOrder  receiptClock
-	// connected tracks which connections to Slack are up.
-	connected       connections
-	intake          intake         // of requests over HTTP
+	// transport brings Slack's deliveries.
+	transport       transport.Transport
 	side            sync.WaitGroup // background work: opening loading views, and notices beside a delivery
 	diskFullNotices diskFullNotices
 	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded
@@ -73,6 +76,9 @@ func New(c Config) *Bot {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Admits == nil {
+		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
+	}
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Timeout: 20 * time.Second}
 	}
@@ -84,13 +90,14 @@ func New(c Config) *Bot {
 	b.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
 		Recovered: func() {
-			b.connected.again()
+			b.transport.Retry()
 			b.Workflow.Wake()
 		},
 	})
+	b.transport = newTransport(b)
 	b.users = directory.NewUsers(directory.UsersOptions{
 		API: b.api.Client, Self: b.whoAmI, Log: c.Log, Now: c.Now,
-		CountsEmail: func(address string) bool { return b.Workflow.Policy().CountsEmail(address) },
+		CountsEmail: func(address string) bool { return b.Views.Policy().CountsEmail(address) },
 	})
 	b.channels = directory.NewChannels(b.api.Client, c.Now)
 	b.profiles = directory.NewCache[slack.User](c.Now, directory.IdentityTTL)
@@ -147,8 +154,19 @@ func (b *Bot) Check(ctx context.Context) error {
 	if b.overHTTP() {
 		return nil
 	}
-	_, _, err = b.api.StartSocketModeContext(ctx) // only requests an address; Run connects
-	return appToken(err)
+	if _, err := b.socketAddress(ctx); errors.Is(err, ErrToken) { // only requests an address; Run connects
+		return err
+	}
+	return nil
+}
+
+// socketAddress asks Slack for the address of a new socket.
+func (b *Bot) socketAddress(ctx context.Context) (string, error) {
+	_, address, err := b.api.StartSocketModeContext(ctx)
+	if refused := appToken(err); refused != nil {
+		return "", refused
+	}
+	return address, slackapi.WithDelay(err)
 }
 
 // appToken returns the error for an app token that Slack refuses, or nil. Other errors are transient and retried.
@@ -185,22 +203,4 @@ func (o *fetchedOnce[T]) known() (v T, ok bool) {
 		return *p, true
 	}
 	return v, false
-}
-
-// receiptClock gives each delivery its own receipt time, in order of arrival. Timers of one lane are handled in that
-// order. If the system clock is set back, the receipt times follow, so that no delivery appears later than it is.
-type receiptClock struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-func (c *receiptClock) next(now time.Time) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now = now.UTC().Truncate(time.Microsecond)
-	if behind := c.last.Sub(now); behind >= 0 && behind < time.Second {
-		now = c.last.Add(time.Microsecond)
-	}
-	c.last = now
-	return now
 }

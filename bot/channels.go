@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -15,7 +15,7 @@ import (
 
 // channelEvent returns the event for the loss of a channel, if that is why Slack refused an outbox message. It names
 // the channel by its id, or as in the policy if Slack does not say more. It is empty for direct messages.
-func (b *Bot) channelEvent(ctx context.Context, vm workflow.ViewModel, code string) string {
+func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) string {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
 	case !slackapi.IsChannelLost(code):
@@ -90,9 +90,9 @@ func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
 
-// amongOurselves checks that a card in a channel is seen only by people of the bot's own organisation. A message that
+// checkAudience checks that a card in a channel is seen only by people of the bot's own organisation. A message that
 // is already there is deleted.
-func (b *Bot) amongOurselves(ctx context.Context, vm workflow.ViewModel) error {
+func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	named, inChannel := strings.CutPrefix(s.To, "channel:")
 	if !inChannel || s.Kind == store.OutboxHead || vm.Policy.SharedChannels != nil && mayShare(vm.Policy, named, s.Channel) {
@@ -112,11 +112,11 @@ func (b *Bot) amongOurselves(ctx context.Context, vm workflow.ViewModel) error {
 	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
 }
 
-// learnPlaces looks up the channels in which the policy posts cards, so that the first critical card does not wait for
+// lookUpCardChannels looks up the channels in which the policy posts cards, so that the first critical card does not wait for
 // a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
-func (b *Bot) learnPlaces(ctx context.Context) {
+func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
-	for _, r := range b.Workflow.Policy().Approvers {
+	for _, r := range b.Views.Policy().Approvers {
 		if r.Cards == "" || r.Cards == approvers.CardsDM {
 			continue
 		}
@@ -145,7 +145,7 @@ func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
 		names = append(names, "#"+name)
 	}
-	if mayShare(b.Workflow.Policy(), names...) {
+	if mayShare(b.Views.Policy(), names...) {
 		return b.Workflow.Done(ctx, row.ID, "the policy lets cards stand there")
 	}
 	return b.Workflow.ChannelShared(ctx, row.ID, channel, names...)

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
 	"countersign/store"
 )
@@ -21,7 +20,7 @@ func (h *harness) buttonOn(channel string, p posted, action string) render.Butto
 	h.t.Helper()
 	var m render.ButtonToken
 	h.until("the card is recorded", func() bool {
-		s, shown, err := h.workflow.Delivery(context.Background(), channel, p.TS)
+		s, shown, err := h.workflow.Views.Delivery(context.Background(), channel, p.TS)
 		if err != nil || s.State != store.OutboxShown {
 			return false
 		}
@@ -50,7 +49,7 @@ func (h *harness) delivers(name string, c click) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.bot.receive(context.Background(), store.InboxInteraction, raw, time.Now()); err != nil {
+	if _, err := h.receive(store.InboxInteraction, raw); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -101,15 +100,15 @@ func TestForgedClicks(t *testing.T) {
 		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
 		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
 		"another request": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = m2.Ref }) }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
-		"another surface": {func(c *click) {
+		"another outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = m2.Message, m2.Post })
 		}, "nothing that I put there", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
-		"the asker's surface": {func(c *click) {
+		"the asker's outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = asked.Message, asked.Post })
 		}, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
-		"no such surface":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
+		"no such outbox message":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
 		"no such request":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = "req_none" }) }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
-		"no mark at all":           {func(c *click) { c.value = "approve everything" }, "nothing that I put there", "", nil},
+		"no token at all":          {func(c *click) { c.value = "approve everything" }, "nothing that I put there", "", nil},
 		"another button":           {func(c *click) { c.action = render.ActTyped }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
 		"a button of another card": {func(c *click) { c.action, c.value = render.ActApprove, asked.String() }, "nothing that I put there", approvers.DeniedForged, []string{m2.Ref}},
 		"another message":          {func(c *click) { c.ts = "1.1" }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
@@ -151,7 +150,7 @@ func TestForgedClicks(t *testing.T) {
 		})
 	}
 	for _, id := range []string{m.Ref, m2.Ref} {
-		if r, err := h.workflow.Request(context.Background(), id); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+		if r, err := h.workflow.Views.Request(context.Background(), id); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
@@ -174,7 +173,7 @@ func TestForgedForms(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
 	m := h.buttonOn("C0002", card, render.ActReject)
-	r, err := h.workflow.Request(context.Background(), m.Ref)
+	r, err := h.workflow.Views.Request(context.Background(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +182,7 @@ func TestForgedForms(t *testing.T) {
 	forged.Print = "0000000000000000"
 	elsewhere.Ref = "req_none"
 	for name, c := range map[string]struct{ team, callback, metadata, words string }{
-		"no mark":           {"T0001", render.ActReject, "reject everything", "nothing that I put there"},
+		"no token":          {"T0001", render.ActReject, "reject everything", "nothing that I put there"},
 		"another print":     {"T0001", render.ActReject, forged.String(), "being drawn anew"},
 		"no such request":   {"T0001", render.ActReject, elsewhere.String(), "nothing that I put there"},
 		"another workspace": {"T0999", render.ActReject, good.String(), "another workspace"},
@@ -197,7 +196,7 @@ func TestForgedForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := len(h.sees("teo", "U0BOT", ""))
-		if _, err := h.bot.receive(context.Background(), store.InboxInteraction, raw, time.Now()); err != nil {
+		if _, err := h.receive(store.InboxInteraction, raw); err != nil {
 			t.Fatal(err)
 		}
 		h.until(name+": he is told", func() bool { return len(h.sees("teo", "U0BOT", "")) > seen })
@@ -205,7 +204,7 @@ func TestForgedForms(t *testing.T) {
 			t.Errorf("%s: he is told %q", name, all[len(all)-1].Text)
 		}
 	}
-	if r, err = h.workflow.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+	if r, err = h.workflow.Views.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if strings.Contains(h.log.String(), "panicked") {
@@ -222,7 +221,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
 	m := h.buttonOn("C0002", card, render.ActApprove)
-	message, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+	message, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,17 +230,17 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "It is drawn again now")
 	h.until("it is drawn anew", func() bool {
-		s, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+		s, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && s.Posts > message.Posts
 	})
-	if r, err := h.workflow.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
+	if r, err := h.workflow.Views.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	h.quiet()
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
-	s, shown, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+	s, shown, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +253,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		}
 	}
 	h.until("it is drawn anew once more", func() bool {
-		now, _, err := h.workflow.Delivery(context.Background(), "C0002", card.TS)
+		now, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && now.Posts > s.Posts
 	})
 	unrecorded.Ref = "req_none" // what the outbox message never was about is still a forgery
@@ -311,8 +310,8 @@ func TestRatingAnAnswer(t *testing.T) {
 	want := func(good, poor int) {
 		t.Helper()
 		h.until("the ratings are as they should be", func() bool {
-			got, err := h.workflow.Feedback(t.Context())
-			return err == nil && got["support"] == workflow.FeedbackCounts{Good: good, Poor: poor}
+			got, err := h.workflow.Views.Feedback(t.Context())
+			return err == nil && got["support"] == settings.Feedback{Good: good, Poor: poor}
 		})
 	}
 	rate("sam", render.FeedbackGood)

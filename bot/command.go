@@ -64,9 +64,6 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// lane keeps a person's commands and clicks in order.
-func (c command) lane() string { return personLane(c.User) }
-
 // commanded answers a slash command. Commands concern the person and the approvals; requests to the agent are messages.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
@@ -77,7 +74,7 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 		return b.elsewhere(ctx, row, err)
 	}
 	c.inbox = row.ID
-	answer, err := b.obey(ctx, c)
+	answer, err := b.runCommand(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -88,8 +85,8 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	return nil
 }
 
-// obey runs a subcommand and returns the answer.
-func (b *Bot) obey(ctx context.Context, c command) (*render.BlockBuilder, error) {
+// runCommand runs a subcommand and returns the answer.
+func (b *Bot) runCommand(ctx context.Context, c command) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {

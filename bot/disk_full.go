@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/bot/render"
+	"countersign/bot/transport"
 	"countersign/store"
 )
 
@@ -29,23 +30,23 @@ func whyRefused(cause error) string {
 // refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
 // missing. If Slack shows refusals in acknowledgements, the acknowledgement refuses it. Otherwise there is no
 // acknowledgement, which Slack shows in its own way, and the person gets a separate notice.
-func (b *Bot) refuseFull(kind store.InboxKind, payload []byte, cause error) (ack, error) {
-	switch kind {
+func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
+	switch d.Kind {
 	case store.InboxCommand:
-		return ack{map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + whyRefused(cause) + " Please try again in a few minutes."}}, nil
+		return map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + whyRefused(cause) + " Please try again in a few minutes."}, nil
 	case store.InboxInteraction:
-		if i, err := readInteraction(payload); err == nil {
-			return b.refuseInteraction(i, payload, cause)
+		if i, err := readInteraction(d.Payload); err == nil {
+			return b.refuseInteraction(i, d.Payload, cause)
 		}
 	case store.InboxEvent:
-		if e, err := readEnvelope(payload); err == nil {
+		if e, err := readEnvelope(d.Payload); err == nil {
 			b.tellDiskFull(e.Event, cause)
 		}
 	}
-	return ack{}, cause
+	return nil, cause
 }
 
-func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ack, error) {
+func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
 	if i.Type == "view_submission" {
 		return refuseForm(i, render.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
 			"This was not sent. "+whyRefused(cause)+" What you wrote stays here: send it again in a few minutes."), nil
@@ -60,17 +61,17 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ack
 		channel, _ := i.message()
 		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, why)
 	})
-	return ack{}, cause
+	return nil, cause
 }
 
 // refuseForm rejects an otherwise valid form. The error is beside its first field, so that the input is kept; a form
 // without fields is replaced.
-func refuseForm(i interaction, instead *render.RichText, beside string) ack {
+func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
-		return ack{map[string]any{"response_action": "update", "view": render.Refusal(i.View.Callback, instead)}}
+		return map[string]any{"response_action": "update", "view": render.Refusal(i.View.Callback, instead)}
 	}
-	return ack{map[string]any{"response_action": "errors", "errors": map[string]string{fields[0]: beside}}}
+	return map[string]any{"response_action": "errors", "errors": map[string]string{fields[0]: beside}}
 }
 
 // tellDiskFull tells a person that their message to the bot could not be stored. Slack redelivers the message a few

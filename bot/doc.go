@@ -13,10 +13,10 @@
 //     shows it. Each message carries the id of its outbox message, so that a post whose answer was lost is found again
 //     and not doubled.
 //
-// The packages below it: slackapi calls the Web API, render draws messages and forms, directory answers who somebody is
-// and where something is posted. bottest has fixtures for tests.
+// The packages below it: transport receives deliveries and acknowledges them, slackapi calls the Web API, render draws
+// messages and forms, directory answers who somebody is and where something is posted. bottest has fixtures for tests.
 //
-// The way of a delivery: socket.go and http.go bring it, receive.go stores and acknowledges it, handle.go picks it up,
-// and message.go, click.go, form.go, submit.go and command.go act on it. The way of an outbox message: show.go draws
-// it, post.go and draft.go write it, and unconfirmed.go finds posts whose answer was lost.
+// The way of a delivery: transport brings it, receive.go stores it, handle.go picks it up, and message.go, click.go,
+// form.go, submit.go and command.go act on it. The way of an outbox message: show.go draws it, post.go and draft.go
+// write it, and unconfirmed.go finds posts whose answer was lost.
 package bot

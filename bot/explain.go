@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/store"
@@ -25,7 +26,7 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 	if first == "" {
 		return nil, notClear("Say what: %s explain issue_refund {\"amount\": 20} for a call as if you asked for it here, or %s explain and the link of a card.", c.Command, c.Command)
 	}
-	who, err := b.member(ctx, c.User, b.Workflow.Policy())
+	who, err := b.member(ctx, c.User, b.Views.Policy())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 // viewFor returns a view for one person that contains only the policy.
 func (b *Bot) viewFor(ctx context.Context, user string) (render.View, error) {
 	me, err := b.whoAmI(ctx)
-	return render.View{ViewModel: workflow.ViewModel{Policy: b.Workflow.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, user)}, err
+	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, user)}, err
 }
 
 // cardLink matches a link to a message in Slack's format.
@@ -62,7 +63,7 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 	if m := cardLink.FindStringSubmatch(named); m != nil {
 		return b.requestsOn(ctx, m[1], m[2]+"."+m[3])
 	}
-	_, err := b.Workflow.Request(ctx, named)
+	_, err := b.Views.Request(ctx, named)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -72,14 +73,14 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 // requestsOn returns the requests that a message is about. It returns none for a message that is not the bot's or not
 // about a request.
 func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
-	s, _, err := b.Workflow.Delivery(ctx, channel, ts)
+	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	vm, err := b.Workflow.View(ctx, s.ID)
+	vm, err := b.Views.Message(ctx, s.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.
 			p.Para(render.Say("… and " + render.Plural(len(ids)-i, "more call") + " of the same message. Each has a card of its own, or can be put on one."))
 			break
 		}
-		r, err := b.Workflow.Request(ctx, id)
+		r, err := b.Views.Request(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.
 			p.Para(render.Say("That request is between those who asked for it and those who may decide it."))
 			continue
 		}
-		records, err := b.Workflow.Chain(ctx, id)
+		records, err := b.Views.Chain(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +154,7 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 	t, _ := v.Policy.Tool(tool, agent)
 	values, err := approvers.StrictArgs(raw, t.ReadsNumbers())
 	if err != nil {
-		return nil, notClear("These are no arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", render.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, render.Name(tool))
+		return nil, notClear("These are not arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", render.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, render.Name(tool))
 	}
 	call := approvers.Call{
 		Tool: tool, Effect: def.Effect, Requesters: []approvers.PersonID{who.ID}, Authors: []approvers.PersonID{who.ID},
@@ -246,7 +247,7 @@ func (b *Bot) messageExplained(ctx context.Context, i interaction) (slack.ModalV
 	} else if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
-	who, err := b.member(ctx, i.User.ID, b.Workflow.Policy())
+	who, err := b.member(ctx, i.User.ID, b.Views.Policy())
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}

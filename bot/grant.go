@@ -8,13 +8,14 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 )
 
 // GrantOwner returns the current identity of a grant's owner. Each run under the grant calls it. From high risk on the
 // answer is fresh, as for a click.
 func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)
 	return b.users.Clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
 }
@@ -74,7 +75,7 @@ func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.Cl
 // grants lists the grants in force that concern the person: those of the channel, and those given by the person or by
 // people of their roles. Grants that they may revoke are also sent by direct message, with the button.
 func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, err := b.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
@@ -83,11 +84,11 @@ func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBui
 	if err != nil {
 		return nil, err
 	}
-	list, err := b.Workflow.Grants(ctx, who.ID)
+	list, err := b.Views.Grants(ctx, who.ID)
 	if err != nil {
 		return nil, err
 	}
-	v := render.View{ViewModel: workflow.ViewModel{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL}
+	v := render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL}
 	var out []*render.RichText
 	var send []string
 	more := 0

@@ -24,7 +24,7 @@ const (
 
 // Handle processes one delivery of the inbox. Every delivery ends: one that can't be handled is set aside with a note.
 func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
-	row, err := b.Workflow.Inbox(ctx, t.Ref)
+	row, err := b.Views.Inbox(ctx, t.Ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return b.setAside(ctx, t, "the inbox row is gone", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
+	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
 	"countersign/store"
@@ -46,6 +47,7 @@ type harness struct {
 	log      *logBuffer
 	stop     func()
 	address  string // where it takes requests over HTTP
+	receipts transport.ReceiptClock
 	mu       sync.Mutex
 	ran      []string // executions that were run, with their arguments
 	hold     chan struct{}
@@ -58,6 +60,14 @@ type harness struct {
 	limited  bool                          // the bot keeps Slack's rate limits
 	overHTTP bool                          // Slack delivers over HTTP, and not through sockets
 	once     bool                          // closures of transactions run once, as in production
+}
+
+// sockets is how many connections Socket Mode keeps (docs/transports.md).
+const sockets = 2
+
+// receive gives the bot a delivery that comes now, and returns the answer.
+func (h *harness) receive(kind store.InboxKind, payload []byte) (answer any, err error) {
+	return h.bot.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
 }
 
 type testTools map[string]workflow.Tool
@@ -110,8 +120,8 @@ func inBothWays(t *testing.T, journey func(*testing.T, *harness), adjust ...func
 	}
 }
 
-// decree has another policy be in force, while the bot runs.
-func (h *harness) decree(p *approvers.Policy) {
+// setPolicy has another policy be in force, while the bot runs.
+func (h *harness) setPolicy(p *approvers.Policy) {
 	h.policy = p
 	h.inForce.Store(p)
 }
@@ -132,7 +142,7 @@ func (h *harness) start() {
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.inForce.Store(h.policy)
 	h.workflow = workflow.New(workflow.Config{Store: behind, Policy: h.inForce.Load, Tools: h.tools, Log: log})
-	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: h.url + "/api/", Workflow: h.workflow, Tools: h.tools, Log: log, HTTP: h.http, Unlimited: !h.limited}
+	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: h.url + "/api/", Workflow: h.workflow, Views: h.workflow.Views, Tools: h.tools, Log: log, HTTP: h.http, Unlimited: !h.limited}
 	if h.overHTTP {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

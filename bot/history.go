@@ -55,7 +55,7 @@ func (b *Bot) historyOf(ctx context.Context, v render.View, c command, who appro
 	var list []approvers.Request
 	for at := range nth + 1 { // each page is found from the previous one
 		var err error
-		if list, err = b.Workflow.RequestsOf(ctx, who.ID, before, maxHistory+1); err != nil {
+		if list, err = b.Views.RequestsOf(ctx, who.ID, before, maxHistory+1); err != nil {
 			return nil, err
 		}
 		if len(list) <= maxHistory {
@@ -88,14 +88,14 @@ func (b *Bot) historyOf(ctx context.Context, v render.View, c command, who appro
 }
 
 func (b *Bot) historyOfRequest(ctx context.Context, v render.View, c command, who approvers.Identity, id string, nth int) (*render.BlockBuilder, error) {
-	r, err := b.Workflow.Request(ctx, id)
+	r, err := b.Views.Request(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if !concerns(r, who, v.Policy) || directory.Barred(who) {
 		return render.Paragraph(render.Say("That request is between those who asked for it and those who may decide it.")), nil
 	}
-	records, err := b.Workflow.Chain(ctx, id)
+	records, err := b.Views.Chain(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
@@ -43,7 +44,7 @@ func (b *Bot) turnHome(ctx context.Context, d delivered, i interaction) error {
 }
 
 // showHome updates a person's Home tab in Slack if it is not current.
-func (b *Bot) showHome(ctx context.Context, vm workflow.ViewModel) error {
+func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	user := strings.TrimPrefix(s.To, "user:")
 	me, err := b.whoAmI(ctx)
@@ -54,7 +55,7 @@ func (b *Bot) showHome(ctx context.Context, vm workflow.ViewModel) error {
 	if err != nil {
 		return err
 	}
-	v := render.View{ViewModel: vm, WorkspaceURL: me.URL, Home: tab, Reader: b.reader(ctx, user)}
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Home: tab, Reader: b.reader(ctx, user)}
 	still := v
 	still.Message.Posts = 0
 	_, same, err := render.Draw(still)
@@ -86,7 +87,7 @@ func (b *Bot) showHome(ctx context.Context, vm workflow.ViewModel) error {
 }
 
 // homeOf reads the content of a person's Home tab.
-func (b *Bot) homeOf(ctx context.Context, user string, vm workflow.ViewModel) (*render.HomeTab, error) {
+func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.HomeTab, error) {
 	at := vm.Message.Home
 	if at.Idle {
 		return &render.HomeTab{}, nil
@@ -106,17 +107,17 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm workflow.ViewModel) (*
 	if tab.Recent, err = b.past(ctx, who.ID, at.Page(render.PartRecent), render.HomeRows[render.PartRecent]); err != nil {
 		return nil, err
 	}
-	if tab.Away, err = b.Workflow.Absence(ctx, who.ID); err != nil {
+	if tab.Away, err = b.Views.Absence(ctx, who.ID); err != nil {
 		return nil, err
 	}
-	if tab.StandsInFor, err = b.Workflow.StandsInFor(ctx, who.ID); err != nil {
+	if tab.StandsInFor, err = b.Views.StandsInFor(ctx, who.ID); err != nil {
 		return nil, err
 	}
-	grants, err := b.Workflow.Grants(ctx, who.ID)
+	grants, err := b.Views.Grants(ctx, who.ID)
 	if err != nil {
 		return nil, err
 	}
-	grants = slices.DeleteFunc(grants, func(g workflow.GrantView) bool {
+	grants = slices.DeleteFunc(grants, func(g view.ListedGrant) bool {
 		_, no := g.Grant.Revoke(approvers.DecisionContext{Policy: vm.Policy, Now: vm.Now}, who)
 		return no != nil
 	})
@@ -125,10 +126,10 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm workflow.ViewModel) (*
 }
 
 // located finds the messages of the items on a page.
-func (b *Bot) located(ctx context.Context, of render.Rows[workflow.PendingItem]) (render.Rows[render.HomeRow], error) {
+func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
 	out := render.Rows[render.HomeRow]{Page: of.Page, Pages: of.Pages, Total: of.Total}
 	for _, u := range of.List {
-		conv, messages, err := b.Workflow.Locate(ctx, u)
+		conv, messages, err := b.Views.Locate(ctx, u)
 		if err != nil {
 			return out, err
 		}
@@ -145,7 +146,7 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	if who == "" {
 		return render.Rows[approvers.Request]{Pages: 1}, nil
 	}
-	list, err := b.Workflow.RequestsOf(ctx, who, store.RequestCursor{}, maxPast)
+	list, err := b.Views.RequestsOf(ctx, who, store.RequestCursor{}, maxPast)
 	if err != nil {
 		return render.Rows[approvers.Request]{}, err
 	}
@@ -153,9 +154,9 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	return render.Paginate(list, page, size), nil
 }
 
-// noteItem records what a Home tab showed of a request, when a person acts on it. A Home tab is redrawn too often to
+// recordItemSeen records what a Home tab showed of a request, when a person acts on it. A Home tab is redrawn too often to
 // record everything that it shows.
-func (b *Bot) noteItem(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
+func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil
 	}

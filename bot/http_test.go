@@ -19,6 +19,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render"
+	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/store"
 )
@@ -77,18 +78,18 @@ func overHTTP(h *harness) { h.overHTTP = true }
 
 // asEvent, asClick and asCommand are requests as Slack would send them now.
 func asEvent(body string) sending {
-	return sending{method: http.MethodPost, path: EventsPath, kind: "application/json", body: body, secret: workspace.DemoSigningSecret, at: time.Now()}
+	return sending{method: http.MethodPost, path: transport.EventsPath, kind: "application/json", body: body, secret: workspace.DemoSigningSecret, at: time.Now()}
 }
 
 func asClick(payload string) sending {
 	s := asEvent(url.Values{"payload": {payload}}.Encode())
-	s.path, s.kind = InteractionsPath, "application/x-www-form-urlencoded"
+	s.path, s.kind = transport.InteractionsPath, "application/x-www-form-urlencoded"
 	return s
 }
 
 func asCommand(text string) sending {
 	s := asClick("")
-	s.path = CommandsPath
+	s.path = transport.CommandsPath
 	s.body = url.Values{
 		"command": {SlashCommand}, "text": {text}, "user_id": {"U0001"}, "channel_id": {"C0001"}, "team_id": {"T0001"}, "api_app_id": {"A0001"},
 		"trigger_id": {"1.2.3"}, "response_url": {"http://127.0.0.1:1/"},
@@ -169,8 +170,8 @@ func TestStrangersOverHTTP(t *testing.T) {
 		"no content type":        {header("Content-Type"), 415},
 		"text":                   {header("Content-Type", "text/plain"), 415},
 		"a form in parts":        {header("Content-Type", "multipart/form-data; boundary=x"), 415},
-		"too large":              {with(func(s *sending) { s.body += "&x=" + strings.Repeat("x", maxRequest) }), 413},
-		"large headers":          {header("X-Padding", strings.Repeat("x", 2*maxHeaders)), 431},
+		"too large":              {with(func(s *sending) { s.body += "&x=" + strings.Repeat("x", 2<<20) }), 413},
+		"large headers":          {header("X-Padding", strings.Repeat("x", 32<<10)), 431},
 		"JSON for a form":        {with(func(s *sending) { s.body = payload.Get("payload") }), 400},
 		"a form for JSON":        {header("Content-Type", "application/json"), 400},
 		"garbage as a form":      {with(func(s *sending) { s.body = "\x00\xff%zz;" }), 400},
@@ -181,8 +182,8 @@ func TestStrangersOverHTTP(t *testing.T) {
 		"nothing as JSON":        {asEvent(""), 400},
 		"two payloads":           {with(func(s *sending) { s.body += "&" + s.body }), 400},
 		"payload and command":    {with(func(s *sending) { s.body += "&command=/countersign" }), 400},
-		"a click at the events":  {with(func(s *sending) { s.path = EventsPath }), 400},
-		"a command at the menus": {func() sending { s := asCommand("help"); s.path = OptionsPath; return s }(), 400},
+		"a click at the events":  {with(func(s *sending) { s.path = transport.EventsPath }), 400},
+		"a command at the menus": {func() sending { s := asCommand("help"); s.path = transport.OptionsPath; return s }(), 400},
 		"no challenge":           {asEvent(`{"type":"url_verification"}`), 400},
 		"another workspace":      {fresh(func(p map[string]any) { p["team"] = map[string]any{"id": "T0999"} }), 200},
 		"no workspace":           {fresh(func(p map[string]any) { delete(p, "team") }), 200},
@@ -213,7 +214,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 		})
 	}
 	h.quiet()
-	if r, err := h.workflow.Request(t.Context(), request); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 || len(h.runs()) != 0 {
+	if r, err := h.workflow.Views.Request(t.Context(), request); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 || len(h.runs()) != 0 {
 		t.Errorf("the request is %s with %d decisions, %v; ran %q", r.State, len(r.Decisions), err, h.runs())
 	}
 	if log := h.log.String(); strings.Contains(log, "panic") || strings.Contains(log, workspace.DemoSigningSecret) {
@@ -232,7 +233,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 	if status, text := h.sends(asEvent(`{"type":"url_verification","token":"x","challenge":"3eZbrw1a<b>"}`)); status != 200 || text != `{"challenge":"3eZbrw1a\u003cb\u003e"}` {
 		t.Errorf("a challenge is answered with %d %s", status, text)
 	}
-	look := sending{method: http.MethodPost, path: CommandsPath, kind: "application/x-www-form-urlencoded", body: "ssl_check=1&token=x", headers: http.Header{"X-Slack-Signature": nil}}
+	look := sending{method: http.MethodPost, path: transport.CommandsPath, kind: "application/x-www-form-urlencoded", body: "ssl_check=1&token=x", headers: http.Header{"X-Slack-Signature": nil}}
 	if status, text := h.sends(look); status != 200 || text != "" {
 		t.Errorf("a look at the certificate is answered with %d %s", status, text)
 	}
@@ -241,7 +242,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 		t.Errorf("what came with a look at the certificate was taken in: %d", status)
 	}
 	menu := asClick(`{"type":"block_suggestion","user":{"id":"U0001"},"team":{"id":"T0001"},"action_id":"x","value":"a"}`)
-	menu.path = OptionsPath
+	menu.path = transport.OptionsPath
 	for range 2 { // typed twice in the same second
 		if status, text := h.sends(menu); status != 200 || text != `{"options":[]}` {
 			t.Errorf("a menu is answered with %d %s", status, text)
@@ -257,7 +258,7 @@ func TestReplay(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
 	m := h.buttonOn("C0002", card, render.ActReject)
-	r, err := h.workflow.Request(t.Context(), m.Ref)
+	r, err := h.workflow.Views.Request(t.Context(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,9 +300,9 @@ func TestReplay(t *testing.T) {
 				t.Errorf("%s: %s is answered with %d; want %d", when, again.name, status, want[again.name])
 			}
 		}
-		answer, err := h.bot.receive(t.Context(), store.InboxInteraction, []byte(form("now it has one")), time.Now())
-		if said, _ := answer.payload.(map[string]any); err != nil || said["response_action"] != "errors" {
-			t.Errorf("%s: a form that was refused is answered with %v, %v", when, answer.payload, err)
+		answer, err := h.receive(store.InboxInteraction, []byte(form("now it has one")))
+		if said, _ := answer.(map[string]any); err != nil || said["response_action"] != "errors" {
+			t.Errorf("%s: a form that was refused is answered with %v, %v", when, answer, err)
 		}
 		h.quiet()
 		if now := h.account(); now != was {
@@ -326,7 +327,7 @@ func (h *harness) account() string {
 			fmt.Fprintf(&out, "%s sees %d messages in %s\n", who, len(h.sees(who, channel, "")), channel)
 		}
 	}
-	away, err := h.workflow.Away(h.t.Context())
+	away, err := h.workflow.Views.Away(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -362,11 +363,41 @@ func TestSameRequestAtOnce(t *testing.T) {
 	}
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
-	r, err := h.workflow.Request(t.Context(), request)
+	r, err := h.workflow.Views.Request(t.Context(), request)
 	if err != nil || len(r.Decisions) != 1 || len(h.runs()) != 1 {
 		t.Errorf("%d decisions, %v; ran %q", len(r.Decisions), err, h.runs())
 	}
 	if denied := strings.Count(h.log.String(), "a click was refused"); denied != 0 {
 		t.Errorf("%d clicks came twice", denied)
+	}
+}
+
+// An event that could not be stored is not acknowledged, and the retry, which Slack marks as one, is what is heard of
+// it.
+func TestRetryIsHeard(t *testing.T) {
+	disk := &cramped{}
+	h := newHarness(t, overHTTP, func(h *harness) {
+		h.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }
+	})
+	event := asEvent(strings.NewReplacer("T1", "T0001", "U1", "U0100", "C1", "C0001", "UBOT", "U0BOT", " hi", " call search_orders {}").Replace(mention))
+	disk.full.Store(true)
+	if status, _ := h.sends(event); status != http.StatusServiceUnavailable {
+		t.Errorf("what could not be stored is answered with %d", status)
+	}
+	click := asClick(`{"type":"block_actions","trigger_id":"1.2.3","user":{"id":"U0002"},"team":{"id":"T0001"},"actions":[{"action_id":"approve","value":"x"}]}`)
+	if status, _ := h.sends(click); status != http.StatusServiceUnavailable {
+		t.Errorf("a click that could not be stored is answered with %d", status)
+	}
+	disk.full.Store(false)
+	if status, _ := h.sends(click); status != http.StatusConflict {
+		t.Errorf("the same click again is answered with %d", status)
+	}
+	event.headers = http.Header{"X-Slack-Retry-Num": {"1"}, "X-Slack-Retry-Reason": {"http_error"}}
+	if status, _ := h.sends(event); status != http.StatusOK {
+		t.Errorf("the retry is answered with %d", status)
+	}
+	h.until("what it asks for has run", func() bool { return len(h.runs()) == 1 })
+	if !strings.Contains(h.log.String(), "Slack delivers again what was not acknowledged in time") {
+		t.Error("the log does not tell of the retry")
 	}
 }

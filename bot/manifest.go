@@ -9,14 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render"
-)
-
-// Paths of Slack's requests over HTTP, below the bot's public address.
-const (
-	EventsPath       = "/slack/events"
-	InteractionsPath = "/slack/interactions"
-	CommandsPath     = "/slack/commands"
-	OptionsPath      = "/slack/options"
+	"countersign/bot/transport"
 )
 
 // MaxAppName is the maximum length of an app's name in characters (manifest schema: display_information.name).
@@ -160,8 +153,8 @@ func newManifest(o ManifestOptions) manifest {
 		return m
 	}
 	base := strings.TrimSuffix(o.URL, "/")
-	m.Settings.Events.URL, m.Settings.Interactivity.URL, m.Settings.Interactivity.Options = base+EventsPath, base+InteractionsPath, base+OptionsPath
-	m.Features.Commands[0].URL = base + CommandsPath
+	m.Settings.Events.URL, m.Settings.Interactivity.URL, m.Settings.Interactivity.Options = base+transport.EventsPath, base+transport.InteractionsPath, base+transport.OptionsPath
+	m.Features.Commands[0].URL = base + transport.CommandsPath
 	return m
 }
 

@@ -130,7 +130,7 @@ func (m *matrix) acts(way string, t target, risk approvers.Risk, execution strin
 
 func (m *matrix) execution(t target) string {
 	m.t.Helper()
-	r, err := m.workflow.Request(context.Background(), t.Ref)
+	r, err := m.workflow.Views.Request(context.Background(), t.Ref)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func (m *matrix) try(is standing) {
 		}
 		m.until("they are told", func() bool { return m.tap.times(since, is.words) >= want })
 		since = m.tap.count()
-		r, err := m.workflow.Request(context.Background(), t.Ref)
+		r, err := m.workflow.Views.Request(context.Background(), t.Ref)
 		if err != nil || len(r.Decisions) > 0 || r.State == approvers.Rejected {
 			m.t.Errorf("%s, %s risk: it was decided: %+v, %v", is.name, risk, r.Decisions, err)
 		}
@@ -176,7 +176,7 @@ func (m *matrix) try(is standing) {
 	}
 	m.restored()
 	for _, c := range calls {
-		if r, err := m.workflow.Request(context.Background(), c["the card"].Ref); err == nil && r.State == approvers.Pending {
+		if r, err := m.workflow.Views.Request(context.Background(), c["the card"].Ref); err == nil && r.State == approvers.Pending {
 			m.ends(c["the card"], asker)
 		}
 	}
@@ -204,7 +204,7 @@ func (m *matrix) may(is standing) {
 			}
 			m.acts(way, t[way], risk, m.execution(t[way]))
 			m.until(is.name+" decides a call of "+risk.String()+" risk by "+way, func() bool {
-				r, err := m.workflow.Request(context.Background(), t[way].Ref)
+				r, err := m.workflow.Views.Request(context.Background(), t[way].Ref)
 				return err == nil && len(r.Decisions) == 1
 			})
 			m.restored()
@@ -237,7 +237,7 @@ func (m *matrix) changed() {
 	m.n++
 	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})
 	if err == nil {
-		_, err = m.bot.receive(context.Background(), store.InboxEvent, raw, time.Now())
+		_, err = m.receive(store.InboxEvent, raw)
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -255,7 +255,7 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 			crew(p)
 			change(p)
 		})
-		m.restore = func() { m.decree(was) }
+		m.restore = func() { m.setPolicy(was) }
 	}
 }
 

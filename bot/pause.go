@@ -15,7 +15,7 @@ import (
 // pauseAsked answers /countersign pause. It says what a pause would stop, and offers the button to people who may
 // pause.
 func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, err := b.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render
 	if no := policy.MayPause(who); no != nil {
 		return render.Paragraph(render.DeniedPause(no, policy)), nil
 	}
-	sum, p, err := b.Workflow.PauseImpact(ctx)
+	sum, p, err := b.Views.PauseImpact(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -41,7 +41,7 @@ func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render
 func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) error {
 	channel, ts := i.message()
 	r := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, err := b.pauser(ctx, r.user, policy)
 	if err != nil {
 		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
@@ -56,7 +56,7 @@ func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) erro
 
 // resumeAsked answers /countersign resume.
 func (b *Bot) resumeAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, err := b.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
 )
 
@@ -24,12 +24,12 @@ func (h *harness) pausedBy(roles ...string) {
 }
 
 // isPaused waits until everything is paused, or is not.
-func (h *harness) isPaused(want bool) workflow.Pause {
+func (h *harness) isPaused(want bool) settings.Pause {
 	h.t.Helper()
-	var p workflow.Pause
+	var p settings.Pause
 	h.until(fmt.Sprintf("paused: %t", want), func() bool {
 		var err error
-		p, err = h.workflow.Paused(context.Background())
+		p, err = h.workflow.Views.Paused(context.Background())
 		return err == nil && p.On == want
 	})
 	return p

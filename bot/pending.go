@@ -9,7 +9,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -21,15 +21,15 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	if err != nil {
 		return nil, err
 	}
-	policy := b.Workflow.Policy()
+	policy := b.Views.Policy()
 	who, all, more, err := b.pendingFor(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
-	list := render.WaitingList{View: render.View{ViewModel: workflow.ViewModel{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, c.User)}, Who: who}
+	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, c.User)}, Who: who}
 	theirs, own := sorted(all, who, policy)
 	var out []*render.RichText
-	pause, err := b.Workflow.Paused(ctx)
+	pause, err := b.Views.Paused(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -42,8 +42,8 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	}
 	for _, part := range []struct {
 		title string
-		of    []workflow.PendingItem
-		line  func(workflow.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
+		of    []view.PendingItem
+		line  func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 	}{{"Waits for you:", theirs, list.DecideLine}, {"You asked for:", own, list.AskedLine}} {
 		if len(part.of) == 0 {
 			continue
@@ -69,11 +69,11 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 
 // pendingFor returns all waiting items, and the identity of the person with every user group that could be relevant. It
 // reports whether there are more items than it read.
-func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []workflow.PendingItem, more bool, err error) {
+func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.member(ctx, user, p); err != nil {
 		return who, nil, false, err
 	}
-	if all, more, err = b.Workflow.PendingItems(ctx); err != nil {
+	if all, more, err = b.Views.PendingItems(ctx); err != nil {
 		return who, nil, false, err
 	}
 	who, err = b.inStages(ctx, who, all)
@@ -81,7 +81,7 @@ func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) 
 }
 
 // sorted selects the items that a person can decide or answer now, and their own requests.
-func sorted(all []workflow.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []workflow.PendingItem) {
+func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
 	for _, u := range all {
 		if decides(u, who, p) {
 			theirs = append(theirs, u)
@@ -94,7 +94,7 @@ func sorted(all []workflow.PendingItem, who approvers.Identity, p *approvers.Pol
 }
 
 // inStages adds to an identity the user groups that the stages of waiting items require.
-func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []workflow.PendingItem) (approvers.Identity, error) {
+func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
 	looked := map[string]bool{}
 	for _, u := range all {
 		if u.Request == nil || u.Request.Stage >= len(u.Request.Plan.Stages) {
@@ -117,8 +117,8 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []workfl
 }
 
 // listed returns the line about one waiting item, after verifying that Slack still shows the message that it links to.
-func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u workflow.PendingItem, line func(workflow.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText) (*render.RichText, error) {
-	conv, messages, err := b.Workflow.Locate(ctx, u)
+func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText) (*render.RichText, error) {
+	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u workflow.P
 }
 
 // decides reports whether an item waits for a person.
-func decides(u workflow.PendingItem, who approvers.Identity, p *approvers.Policy) bool {
+func decides(u view.PendingItem, who approvers.Identity, p *approvers.Policy) bool {
 	asked := slices.Contains(u.Turn.Requesters, who.ID)
 	if u.Request == nil {
 		return asked

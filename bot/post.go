@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -123,7 +123,7 @@ type replaceAt struct {
 }
 
 // clicked records the address from a click on an outbox message.
-func (r *replacing) clicked(surface, url string, at time.Time) {
+func (r *replacing) clicked(message, url string, at time.Time) {
 	if url == "" {
 		return
 	}
@@ -132,7 +132,7 @@ func (r *replacing) clicked(surface, url string, at time.Time) {
 	if r.by == nil {
 		r.by = map[string]replaceAt{}
 	}
-	if _, known := r.by[surface]; !known && len(r.by) >= maxReplaced {
+	if _, known := r.by[message]; !known && len(r.by) >= maxReplaced {
 		for id, old := range r.by {
 			if !old.until.After(at) {
 				delete(r.by, id)
@@ -142,31 +142,31 @@ func (r *replacing) clicked(surface, url string, at time.Time) {
 			return
 		}
 	}
-	r.by[surface] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
+	r.by[message] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
 }
 
-// take uses an address of an outbox message once, if there is one.
-func (r *replacing) take(surface string, now time.Time) (url string, ok bool) {
+// use uses an address of an outbox message once, if there is one.
+func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, known := r.by[surface]
+	at, known := r.by[message]
 	if !known {
 		return "", false
 	}
 	if at.left--; at.left <= 0 || !at.until.After(now) {
-		delete(r.by, surface)
+		delete(r.by, message)
 	} else {
-		r.by[surface] = at
+		r.by[message] = at
 	}
 	return at.url, at.until.After(now)
 }
 
 // change updates the message of an outbox message. It uses the address of a click if updates are scarce, and
 // chat.update otherwise.
-func (b *Bot) change(ctx context.Context, vm workflow.ViewModel, d render.Rendered) error {
+func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
-		if url, ok := b.replaced.take(s.ID, b.Now()); ok {
+		if url, ok := b.replaced.use(s.ID, b.Now()); ok {
 			_, _, err := b.api.PostMessageContext(ctx, s.Channel, append(options(s, d.Messages[0], 0), slack.MsgOptionReplaceOriginal(url))...)
 			if err == nil {
 				return nil
@@ -179,12 +179,12 @@ func (b *Bot) change(ctx context.Context, vm workflow.ViewModel, d render.Render
 
 // decided reports whether an outbox message is a card without open decisions. A card that still waits needs
 // chat.update, which also shows whether the message still exists.
-func decided(s workflow.ViewModel) bool {
+func decided(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
 		return s.Request.State != approvers.Pending
 	case store.OutboxBundle:
-		return len((render.View{ViewModel: s}).Undecided()) == 0
+		return len((render.View{Model: s}).Undecided()) == 0
 	}
 	return false
 }
@@ -194,7 +194,7 @@ func decided(s workflow.ViewModel) bool {
 
 // uploaded uploads an outbox message as a file, unless it is already there. It reports false if Slack does not accept
 // files.
-func (b *Bot) uploaded(ctx context.Context, vm workflow.ViewModel, at destination) (bool, error) {
+func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.noFiles.isSet(b.Now()) {
 		return false, nil

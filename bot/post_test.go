@@ -13,7 +13,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -59,11 +59,11 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}
 		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
-		vm := func(id string, state approvers.State) workflow.ViewModel {
-			return workflow.ViewModel{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
+		vm := func(id string, state approvers.State) view.Model {
+			return view.Model{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
 		}
 		d := render.Single(render.Paragraph(render.Say("Approved.")))
-		changed := func(what string, s workflow.ViewModel, replaced, updated int) {
+		changed := func(what string, s view.Model, replaced, updated int) {
 			t.Helper()
 			urls, updates := slackSide.made("/response/1"), slackSide.made("/api/chat.update")
 			if err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {

@@ -4,62 +4,52 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"countersign/bot/directory"
 	"countersign/bot/render"
+	"countersign/bot/transport"
 	"countersign/store"
 )
 
-// ack is the acknowledgement of a durable delivery. A nil payload acknowledges without an answer.
-type ack struct {
-	payload any
-}
-
-// Receive stores a delivery that did not come through the bot's own sockets. If it returns nil, the delivery is durable
-// or needs no storage, and may be acknowledged with answer as payload (nil: none). If it returns an error, the delivery
-// must not be acknowledged.
-func (b *Bot) Receive(ctx context.Context, kind store.InboxKind, payload []byte) (answer any, err error) {
-	a, err := b.receive(ctx, kind, payload, b.inOrder.next(b.Now()))
-	return a.payload, err
-}
-
-// receive stores a delivery from any transport. If it returns nil, the delivery may be acknowledged: it is durable,
-// needs no storage, or the acknowledgement says that it was refused. If it returns an error, the delivery must not be
+// Receive makes a delivery durable. If it returns nil, the delivery may be acknowledged with answer: it is durable, it
+// needs no storage, or the answer says that it was refused. If it returns an error, the delivery must not be
 // acknowledged, and comes again.
-func (b *Bot) receive(ctx context.Context, kind store.InboxKind, payload []byte, at time.Time) (ack, error) {
-	answer, err := b.store(ctx, kind, payload, at)
+func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
+	answer, err = b.store(ctx, d)
 	if store.Refused(err) {
-		return b.refuseFull(kind, payload, err)
+		return b.refuseFull(d, err)
 	}
 	return answer, err
 }
 
-// store makes one delivery durable.
-func (b *Bot) store(ctx context.Context, kind store.InboxKind, payload []byte, at time.Time) (ack, error) {
-	switch kind {
+func (b *Bot) store(ctx context.Context, d transport.Delivery) (answer any, err error) {
+	switch d.Kind {
 	case store.InboxEvent:
-		return ack{}, b.receiveEvent(ctx, payload, at)
+		return nil, b.receiveEvent(ctx, d)
 	case store.InboxInteraction:
-		return b.receiveInteraction(ctx, payload, at)
+		return b.receiveInteraction(ctx, d)
 	}
-	return ack{}, b.receiveCommand(ctx, payload, at)
+	return nil, b.receiveCommand(ctx, d)
 }
 
-func (b *Bot) receiveCommand(ctx context.Context, payload []byte, at time.Time) error {
-	c, err := readCommand(payload)
+// inboxRow returns the row under which a delivery is stored.
+func inboxRow(id string, d transport.Delivery) store.Inbox {
+	return store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Payload: d.Payload}
+}
+
+func (b *Bot) receiveCommand(ctx context.Context, d transport.Delivery) error {
+	c, err := readCommand(d.Payload)
 	if err != nil {
-		return b.receiveUnreadable(ctx, store.InboxCommand, payload, at, err)
+		return b.receiveUnreadable(ctx, d, err)
 	}
-	row := store.Inbox{ID: deliveryID(store.InboxCommand, string(payload)), Kind: store.InboxCommand, ReceivedAt: at, Payload: payload}
-	_, err = b.Workflow.Receive(ctx, row, c.lane())
+	_, err = b.Workflow.Receive(ctx, inboxRow(deliveryID(store.InboxCommand, string(d.Payload)), d), c.lane())
 	return err
 }
 
-func (b *Bot) receiveEvent(ctx context.Context, payload []byte, at time.Time) error {
-	e, err := readEnvelope(payload)
+func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
+	e, err := readEnvelope(d.Payload)
 	if err != nil {
-		return b.receiveUnreadable(ctx, store.InboxEvent, payload, at, err)
+		return b.receiveUnreadable(ctx, d, err)
 	}
 	if e.Type == eventsLimited {
 		b.Log.Error("Slack holds back events for an hour, as more than 30,000 came: what people write meanwhile is not heard", "since", e.LimitedSince)
@@ -72,7 +62,7 @@ func (b *Bot) receiveEvent(ctx context.Context, payload []byte, at time.Time) er
 		return nil
 	}
 	if err := e.shaped(); err != nil {
-		return b.receiveUnreadable(ctx, store.InboxEvent, payload, at, err)
+		return b.receiveUnreadable(ctx, d, err)
 	}
 	id := e.EventID
 	if id != "" && !idShape.MatchString(id) { // this id becomes part of the delivery's id
@@ -84,69 +74,64 @@ func (b *Bot) receiveEvent(ctx context.Context, payload []byte, at time.Time) er
 	if id == "" {
 		id = deliveryID(store.InboxEvent, e.Event.channelID(), e.Event.TS, e.Event.Type, e.Event.Edited.TS, e.Event.At)
 	}
-	_, err = b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())
+	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), e.lane())
 	return err
 }
 
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. A redelivery would not help.
-func (b *Bot) receiveUnreadable(ctx context.Context, kind store.InboxKind, payload []byte, at time.Time, cause error) error {
-	b.Log.Error("Slack sent something unreadable; it was set aside", "kind", string(kind), "bytes", len(payload), "error", cause)
-	_, err := b.Workflow.Receive(ctx, store.Inbox{ID: deliveryID(kind, string(payload)), Kind: kind, ReceivedAt: at, Payload: payload}, "")
+func (b *Bot) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
+	b.Log.Error("Slack sent something unreadable; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
+	_, err := b.Workflow.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
 	return err
 }
 
-func (b *Bot) receiveInteraction(ctx context.Context, payload []byte, at time.Time) (ack, error) {
-	i, err := readInteraction(payload)
+func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (answer any, err error) {
+	i, err := readInteraction(d.Payload)
 	if err != nil {
-		return ack{}, b.receiveUnreadable(ctx, store.InboxInteraction, payload, at, err)
+		return nil, b.receiveUnreadable(ctx, d, err)
 	}
-	id := i.id(payload)
-	var answer ack
+	id := i.id(d.Payload)
 	switch i.Type {
 	case interactionForm:
-		before, err := b.Workflow.Inbox(ctx, id)
+		before, err := b.Views.Inbox(ctx, id)
 		if err == nil && before.Note != formRefused {
-			return ack{}, nil // a duplicate of a stored delivery
+			return nil, nil // a duplicate of a stored delivery
 		}
 		refused := err == nil
-		faults, reply, err := b.examine(ctx, i)
+		faults, err := b.examine(ctx, i)
 		if err != nil {
-			return ack{}, fmt.Errorf("examine form: %w", err)
+			return nil, fmt.Errorf("examine form: %w", err)
 		}
 		if refused && len(faults) == 0 {
 			return refuseForm(i, render.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
 		}
 		if len(faults) > 0 { // nothing was decided: the form stays open and shows its errors
-			if err := b.Workflow.Remember(ctx, store.Inbox{ID: id, Kind: store.InboxInteraction, ReceivedAt: at, Note: formRefused}); err != nil {
+			if err := b.Workflow.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
 				b.Log.Warn("a form that was refused could not be remembered", "inbox", id, "error", err)
 			}
-			return ack{map[string]any{"response_action": "errors", "errors": render.FitFormErrors(faults)}}, nil
+			return map[string]any{"response_action": "errors", "errors": render.FitFormErrors(faults)}, nil
 		}
-		answer = reply
 	case interactionSuggestion: // the bot has no menu with external options
-		return ack{map[string]any{"options": []any{}}}, nil
+		return map[string]any{"options": []any{}}, nil
 	case interactionShortcut:
 		if i.Callback != render.ExplainShortcut {
-			return ack{}, nil
+			return nil, nil
 		}
 	case "block_actions":
 		if len(i.Actions) == 0 || i.Actions[0].linkOnly() {
-			return ack{}, nil
+			return nil, nil
 		}
 	default:
-		return ack{}, nil // closed forms and similar change nothing
+		return nil, nil // closed forms and similar change nothing
 	}
 	if form, wants := formOf(i); wants { // its trigger expires after 3 s: open it while the row is stored, not afterwards
 		b.openLoading(id, i.TriggerID, form)
 	}
-	slim, err := i.slim(payload)
-	if err != nil {
-		return ack{}, err
+	if d.Payload, err = i.slim(d.Payload); err != nil {
+		return nil, err
 	}
-	if _, err := b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxInteraction, ReceivedAt: at, Payload: slim}, i.lane()); err != nil {
-		return ack{}, err
-	}
-	return answer, nil
+	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), i.lane())
+	return nil, err
 }
 
 // formRefused is the note of a form that was rejected with errors. A duplicate of it is never accepted, even if it has
@@ -193,5 +178,5 @@ func (e event) forUs() bool {
 	if e.deletion() {
 		return true
 	}
-	return readable[e.Subtype] && e.BotID == "" && e.userID() != "" && e.userID() != directory.Slackbot && e.TS != "" && e.channelID() != "" && !e.sameWords()
+	return readable[e.Subtype] && e.BotID == "" && e.userID() != "" && e.userID() != directory.Slackbot && e.TS != "" && e.channelID() != "" && !e.sameText()
 }

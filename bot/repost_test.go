@@ -28,7 +28,7 @@ func (h *harness) erases(channel string, p posted) {
 	h.t.Helper()
 	h.deletes("ingrid", channel, p.TS)
 	h.until("the deletion was heard", func() bool {
-		row, err := h.workflow.Inbox(context.Background(), workflow.DeletionID(channel, p.TS))
+		row, err := h.workflow.Views.Inbox(context.Background(), workflow.DeletionID(channel, p.TS))
 		return err == nil && !row.HandledAt.IsZero()
 	})
 }

@@ -86,7 +86,7 @@ func TestSecretsStayMasked(t *testing.T) {
 	if got := h.runs(); len(got) != 1 || got[0] != "charge_card "+bottest.SecretArgs {
 		t.Errorf("ran %q", got)
 	}
-	chain, err := h.workflow.Chain(t.Context(), r.ID)
+	chain, err := h.workflow.Views.Chain(t.Context(), r.ID)
 	revealed := 0
 	for _, a := range chain {
 		if a.Kind == approvers.AuditShown && a.Facts["surface"] == render.ActReveal {

@@ -36,14 +36,14 @@ func TestGarbageNames(t *testing.T) {
 		{"user_id", store.InboxCommand, `{"command":"/countersign","text":"pending","user_id":"<@U1>","channel_id":"C0001","team_id":"T0001"}`},
 		{"channel_id", store.InboxCommand, `{"command":"/countersign","text":"pending","user_id":"U0100","channel_id":"` + strings.Repeat("C", 70) + `","team_id":"T0001"}`},
 	} {
-		if _, err := h.bot.Receive(t.Context(), c.kind, []byte(c.payload)); err != nil {
+		if _, err := h.receive(c.kind, []byte(c.payload)); err != nil {
 			t.Errorf("%d: it comes again: %v", i, err)
 			continue
 		}
 		var row store.Inbox
 		h.until(fmt.Sprintf("delivery %d is handled", i), func() bool {
 			var err error
-			row, err = h.bot.Workflow.Inbox(t.Context(), deliveryID(c.kind, c.payload))
+			row, err = h.bot.Views.Inbox(t.Context(), deliveryID(c.kind, c.payload))
 			return err == nil && !row.HandledAt.IsZero()
 		})
 		if !strings.Contains(row.Note, "its "+c.field+` "`) || len(row.Note) > 300 || len(row.Payload) > 0 {
@@ -51,7 +51,7 @@ func TestGarbageNames(t *testing.T) {
 		}
 	}
 	long := fmt.Sprintf(`{"event_id":%q,"team_id":"T0001","event":{"type":"app_mention","user":"U0100","channel":"C0001","ts":%q,"text":"hello"}}`, strings.Repeat("E", 60_000), good)
-	if _, err := h.bot.Receive(t.Context(), store.InboxEvent, []byte(long)); err != nil {
+	if _, err := h.receive(store.InboxEvent, []byte(long)); err != nil {
 		t.Errorf("an event with a name that is too long to be stored: %v", err)
 	}
 	err := h.store.View(t.Context(), func(r store.Reader) error {

@@ -10,6 +10,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
@@ -20,7 +21,7 @@ import (
 // Show makes Slack show the current state of an outbox message. It returns transient errors, and the scheduler retries.
 // If Slack refuses permanently, the message is marked unreachable, and shown elsewhere if that helps.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
-	vm, err := b.Workflow.View(ctx, t.Ref)
+	vm, err := b.Views.Message(ctx, t.Ref)
 	if err == nil {
 		vm, err = b.drafted(ctx, vm)
 	}
@@ -59,7 +60,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
-		if tellsOf(vm) {
+		if affectsStatus(vm) {
 			b.showStatus(ctx, s.Ref, s.TS == "" || s.Drafted)
 		}
 	}
@@ -67,7 +68,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 }
 
 // expand resolves the members of a role or group. Each of them gets a copy.
-func (b *Bot) expand(ctx context.Context, s workflow.ViewModel) error {
+func (b *Bot) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
 		return b.Workflow.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
 	}
@@ -84,7 +85,7 @@ func (b *Bot) expand(ctx context.Context, s workflow.ViewModel) error {
 var errNoRole = errors.New("the policy has no such approver any more")
 
 // usersAt returns the users behind an address.
-func (b *Bot) usersAt(ctx context.Context, s workflow.ViewModel) ([]string, error) {
+func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	if group, ok := strings.CutPrefix(s.Message.To, "group:"); ok {
 		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)
 	}
@@ -96,22 +97,22 @@ func (b *Bot) usersAt(ctx context.Context, s workflow.ViewModel) ([]string, erro
 }
 
 // showAlone shows an outbox message while it holds the lock on it.
-func (b *Bot) showAlone(ctx context.Context, vm workflow.ViewModel) error {
+func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
-	if err := b.shows.take(ctx, id); err != nil {
+	if err := b.shows.lock(ctx, id); err != nil {
 		return err
 	}
-	defer b.shows.done(id)
+	defer b.shows.unlock(id)
 	if vm.Message.Kind == store.OutboxStep && vm.Message.TS == "" { // an answer may have included the step since
 		var err error
-		if vm, err = b.Workflow.View(ctx, id); err != nil {
+		if vm, err = b.Views.Message(ctx, id); err != nil {
 			return err
 		}
 		if vm.Message.State != store.OutboxWanted {
 			return workflow.ErrNotDue
 		}
 	}
-	vm, done, err := b.telling(ctx, vm)
+	vm, done, err := b.includeSteps(ctx, vm)
 	defer done()
 	if err == nil {
 		err = b.show(ctx, vm)
@@ -123,19 +124,19 @@ func (b *Bot) showAlone(ctx context.Context, vm workflow.ViewModel) error {
 }
 
 // viewOf returns the view from which an outbox message is drawn.
-func (b *Bot) viewOf(ctx context.Context, vm workflow.ViewModel) (render.View, error) {
+func (b *Bot) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return render.View{}, err
 	}
-	v := render.View{ViewModel: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.calls(ctx, vm)}
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, "user:"); own {
 		v.Reader = b.known(user)
 	}
 	return v, nil
 }
 
-func (b *Bot) show(ctx context.Context, vm workflow.ViewModel) error { //nolint:cyclop // one case for each answer of Slack
+func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop // one case for each answer of Slack
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
@@ -152,11 +153,11 @@ func (b *Bot) show(ctx context.Context, vm workflow.ViewModel) error { //nolint:
 	if err := b.remove(ctx, s); err != nil {
 		return err
 	}
-	if err := b.amongOurselves(ctx, vm); err != nil {
+	if err := b.checkAudience(ctx, vm); err != nil {
 		return err
 	}
 	if d.Expired {
-		return b.takeAway(ctx, me, vm, d)
+		return b.expire(ctx, me, vm, d)
 	}
 	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && workflow.Same(s, body) {
 		return b.Workflow.Unchanged(ctx, s)
@@ -238,7 +239,7 @@ type destination struct {
 	thread  string
 }
 
-func (b *Bot) destinationOf(ctx context.Context, vm workflow.ViewModel) (destination, error) {
+func (b *Bot) destinationOf(ctx context.Context, vm view.Model) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
 	case "conversation":
@@ -253,12 +254,12 @@ func (b *Bot) destinationOf(ctx context.Context, vm workflow.ViewModel) (destina
 		id, err := b.channels.DirectMessages(ctx, where)
 		return destination{channel: id}, err
 	}
-	return destination{}, fmt.Errorf("surface %s has the address %q, which means nothing", vm.Message.ID, vm.Message.To)
+	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
 // groupFor returns a request with which the members of a user group are looked up: the one that is shown, or the first
 // of several.
-func groupFor(s workflow.ViewModel) *approvers.Request {
+func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:
 		return s.Request
@@ -273,32 +274,32 @@ func groupFor(s workflow.ViewModel) *approvers.Request {
 // When Slack's limits are tight, an answer includes earlier steps whose messages were not posted yet. One post then
 // replaces up to three calls, because those steps need neither a message nor an update.
 
-// telling adds the postponed steps to an answer. Their messages are locked until done is called.
-func (b *Bot) telling(ctx context.Context, answer workflow.ViewModel) (vm workflow.ViewModel, done func(), err error) {
+// includeSteps adds the postponed steps to an answer. Their messages are locked until done is called.
+func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
 	var taken []string
 	done = func() {
 		for _, id := range taken {
-			b.shows.done(id)
+			b.shows.unlock(id)
 		}
 	}
 	if s := answer.Message; s.Kind != store.OutboxAnswer || s.Posts > 0 {
 		return answer, done, nil
 	}
-	steps, err := b.Workflow.Untold(ctx, answer.Message.Ref)
+	steps, err := b.Views.Untold(ctx, answer.Message.Ref)
 	if err != nil || len(steps) == 0 {
 		return answer, done, err
 	}
 	var numbers []int
 	for _, s := range steps {
-		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful || !b.shows.try(s.ID) {
+		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
 			continue // it may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
 	}
-	if vm, err = b.Workflow.SeeTelling(ctx, answer.Message.ID, numbers); err != nil {
+	if vm, err = b.Views.Answer(ctx, answer.Message.ID, numbers); err != nil {
 		return answer, done, err
 	}
-	vm.Steps = slices.DeleteFunc(vm.Steps, func(s workflow.StepSight) bool { return !render.IsBrief(s) })
+	vm.Steps = slices.DeleteFunc(vm.Steps, func(s view.Step) bool { return !render.IsBrief(s) })
 	vm.Steps = vm.Steps[:min(len(vm.Steps), render.MaxStepsTold)]
 	vm.Message.Steps = nil
 	for _, s := range vm.Steps {
@@ -307,9 +308,9 @@ func (b *Bot) telling(ctx context.Context, answer workflow.ViewModel) (vm workfl
 	return vm, done, nil
 }
 
-// takeAway deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
+// expire deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
 // is changed to say so.
-func (b *Bot) takeAway(ctx context.Context, me directory.Self, vm workflow.ViewModel, d render.Rendered) error {
+func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
 		at, err := b.destinationOf(ctx, vm)
@@ -350,7 +351,7 @@ func dueFor(ctx context.Context, p slackapi.Priority, t store.Timer) context.Con
 }
 
 // toShow sets the priority of the calls that show an outbox message.
-func toShow(ctx context.Context, s workflow.ViewModel, t store.Timer) context.Context {
+func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 	e := slackapi.CallPriority{Priority: rankPriority[s.Message.Rank], Retry: t.Tries > 0}
 	if s.Message.Kind == store.OutboxStep && !s.Message.Drafted {
 		open := s.Turn.State == approvers.TurnWaiting && s.Turn.Step == s.Message.Step

@@ -10,7 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -44,11 +44,11 @@ type status struct {
 
 // showStatus updates the status of a turn's thread. anew says that a message has just been posted there.
 func (b *Bot) showStatus(ctx context.Context, turn string, anew bool) {
-	s, err := b.Workflow.TurnView(ctx, turn)
+	s, err := b.Views.Turn(ctx, turn)
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{ViewModel: s, Progress: b.progress.of(s.Calls)}.Status()}, anew)
+	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{Model: s, Progress: b.progress.of(s.Calls)}.Status()}, anew)
 }
 
 func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool) {
@@ -102,12 +102,12 @@ func (b *Bot) Keep(ctx context.Context) error {
 			continue
 		}
 		for _, s := range b.statuses.old(b.Now()) {
-			now, err := b.Workflow.TurnView(ctx, s.turn)
+			now, err := b.Views.Turn(ctx, s.turn)
 			if errors.Is(err, store.ErrNotFound) {
 				b.setStatus(ctx, s.at, status{}, true)
 			}
 			if err == nil {
-				b.setStatus(ctx, s.at, status{turn: s.turn, text: render.View{ViewModel: now, Progress: b.progress.of(now.Calls)}.Status()}, false)
+				b.setStatus(ctx, s.at, status{turn: s.turn, text: render.View{Model: now, Progress: b.progress.of(now.Calls)}.Status()}, false)
 			}
 		}
 	}
@@ -130,8 +130,8 @@ func (st *statuses) old(now time.Time) (out []status) {
 	return out
 }
 
-// tellsOf reports whether showing an outbox message may change the status of its thread.
-func tellsOf(s workflow.ViewModel) bool {
+// affectsStatus reports whether showing an outbox message may change the status of its thread.
+func affectsStatus(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued:
 		return true

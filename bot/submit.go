@@ -16,31 +16,29 @@ import (
 
 // examine validates a submitted form as far as possible at once. Its faults are shown beside the fields, and the form
 // stays open.
-func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, reply ack, err error) {
+func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, err error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
-		return nil, ack{}, nil // no longer a valid form: the handler sets it aside
+		return nil, nil // no longer a valid form: the handler sets it aside
 	}
 	if err != nil {
-		return nil, ack{}, err
+		return nil, err
 	}
 	if missing := render.WordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(render.FieldReason)) == "" {
-		return map[string]string{render.FieldReason: missing}, ack{}, nil
+		return map[string]string{render.FieldReason: missing}, nil
 	}
 	if i.View.Callback == render.ActAway {
-		faults, err = b.examineAway(ctx, i)
-		return faults, ack{}, err
+		return b.examineAway(ctx, i)
 	}
 	if i.View.Callback == render.ActFillIn {
-		faults, err = b.examineElicitation(ctx, i, f)
-		return faults, ack{}, err
+		return b.examineElicitation(ctx, i, f)
 	}
-	r, err := b.Workflow.Request(ctx, f.Ref)
+	r, err := b.Views.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
-		return nil, ack{}, nil // too late, or not about a request: the handler tells the person
+		return nil, nil // too late, or not about a request: the handler tells the person
 	}
 	if err != nil {
-		return nil, ack{}, err
+		return nil, err
 	}
 	switch i.View.Callback {
 	case render.ActModify:
@@ -59,9 +57,9 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	case render.ActHandOn:
 		faults = b.examineColleague(ctx, r, i)
 	case render.ActAllow:
-		_, faults = render.ParseAllowance(r, b.Workflow.Policy(), i.View.answers)
+		_, faults = render.ParseAllowance(r, b.Views.Policy(), i.View.answers)
 	}
-	return faults, ack{}, nil
+	return faults, nil
 }
 
 // filled returns the value of a field.
@@ -138,14 +136,14 @@ func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (re
 	switch {
 	case err != nil:
 		return s, err
-	case s.Request == nil && !aboutMore[i.View.Callback]:
+	case s.Request == nil && !formsWithoutRequest[i.View.Callback]:
 		return s, errForged
 	}
 	return s, nil
 }
 
-// aboutMore lists the forms that are not about a single request.
-var aboutMore = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
+// formsWithoutRequest lists the forms that are not about a single request.
+var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
 // submitEdit passes edited arguments to the workflow. They are spliced into the bytes from which the form was made.
 func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
@@ -175,7 +173,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 // execution: executions never change, and the workflow compares its digest with the request's. A separate record says
 // that the person saw the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
-	shown, err := b.Workflow.Execution(ctx, f.Execution)
+	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
 		err = render.ErrButtonToken
 	}
@@ -192,7 +190,7 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 		return err
 	}
 	c.Kind, c.Digest = approvers.Approve, shown.Digest
-	if c.Rendering, c.Whole, err = b.Workflow.HasViewed(ctx, r.ID, c.Who.ID, body); err != nil {
+	if c.Rendering, c.Whole, err = b.Views.HasViewed(ctx, r.ID, c.Who.ID, body); err != nil {
 		return err
 	}
 	last := f.Page >= len(render.ArgumentPages(r))-1                          // the form has its button only on the last page
@@ -211,7 +209,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 	}
 	ctx, cancel := context.WithTimeout(ctx, colleagueWait)
 	defer cancel()
-	p := b.Workflow.Policy()
+	p := b.Views.Policy()
 	to, err := b.users.Clicker(ctx, user, p, r.Tool, approvers.Low, &r)
 	if err != nil {
 		return nil
@@ -276,21 +274,21 @@ func (i interaction) chosen(block string) (values []string) {
 
 // examineElicitation returns the errors of a form that a tool asked for, to be shown beside the fields.
 func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
-	q, err := b.Workflow.Elicitation(ctx, f.Ref)
+	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {
 		return nil, nil // the handler tells the person
 	}
 	if err != nil {
 		return nil, err
 	}
-	_, faults := render.ElicitationValues(q, i.View.answers, b.Workflow.Admits)
+	_, faults := render.ElicitationValues(q, i.View.answers, b.Admits)
 	return faults, nil
 }
 
 // submitElicitation passes the values of a form to the waiting run.
 func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	c.Request, c.Elicitation = "", s.Elicitation.ID
-	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Workflow.Admits)
+	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
 	if len(faults) > 0 { // the form was validated against the same schema on submission, so this is not one of the bot's forms
 		values = []byte("{}")
 	}

@@ -42,7 +42,7 @@ func TestWithdrawSome(t *testing.T) {
 	}
 	h.finds("sam", "#support", root, "0 of 15 done, 13 waiting for people")
 	for i, id := range ids {
-		r, err := h.workflow.Request(context.Background(), id)
+		r, err := h.workflow.Views.Request(context.Background(), id)
 		if want := map[bool]approvers.State{true: approvers.Withdrawn, false: approvers.Pending}[i > 12]; err != nil || r.State != want {
 			t.Errorf("call %d is %s, want %s (%v)", i, r.State, want, err)
 		}

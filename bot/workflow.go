@@ -6,6 +6,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -16,23 +18,23 @@ type Workflow interface {
 	Permissions
 	People
 	Outbox
-	Views
 }
 
-var _ Workflow = (*workflow.Workflow)(nil)
+var (
+	_ Workflow = (*workflow.Workflow)(nil)
+	_ Views    = (*view.Reader)(nil)
+)
 
 // Intake receives deliveries from Slack. Each delivery is durable before it is acknowledged, and is closed by the
 // transaction that handles it.
 type Intake interface {
 	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
 	Remember(ctx context.Context, row store.Inbox) error
-	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
 	Done(ctx context.Context, inbox, note string) error
 	Deadly(inbox string) int
 	Abandon(ctx context.Context, inbox, user string) error
 	ReceiveMessage(ctx context.Context, u workflow.IncomingMessage) (workflow.MessageResult, error)
 	Deleted(ctx context.Context, x workflow.Deletion) error
-	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
 	ThreadGone(ctx context.Context, conversation string) error
 	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
 	ChannelRestored(ctx context.Context, inbox, channel string) error
@@ -70,64 +72,65 @@ type Permissions interface {
 	AcceptGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
 	DeclineGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
 	RevokeGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
-	Grants(ctx context.Context, who approvers.PersonID) (out []workflow.GrantView, err error)
 	SendGrants(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
 }
 
 // People handles availability. The bot looks people up, and the workflow decides what follows.
 type People interface {
-	StageSnapshot(ctx context.Context, request string) (workflow.StageSnapshot, error)
-	ResolveAvailability(ctx context.Context, timer store.Timer, roll workflow.StageSnapshot, people []approvers.Presence) error
-	Remind(ctx context.Context, timer store.Timer, roll workflow.StageSnapshot, people []approvers.Presence) error
+	ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error
+	Remind(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error
-	Away(ctx context.Context) (away map[string]approvers.Absence, err error)
-	Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error)
-	StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error)
 }
 
 // Outbox tracks the messages that Slack must show, and their delivery.
 type Outbox interface {
 	Made(s store.OutboxMessage) bool
-	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
 	Delivered(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage) error
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error
 	Replace(ctx context.Context, s store.OutboxMessage) error
-	Unreachable(ctx context.Context, surface, cause, lost string) error
-	Expand(ctx context.Context, surface string, users []string) error
+	Unreachable(ctx context.Context, message, cause, lost string) error
+	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
-	Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error)
 	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
 	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
-	StepOf(ctx context.Context, call string) (surface string, err error)
-	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	OpenHome(ctx context.Context, inbox, user, part string, page int) error
 	HomeShown(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage, looks string) error
 	HomeUnchanged(ctx context.Context, s store.OutboxMessage) error
 	HomeRefused(ctx context.Context, s store.OutboxMessage, why string) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
-	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 	Wake()
 }
 
-// Views reads values from one snapshot of the store.
+// Views reads what the bot shows, each call from one snapshot of the store. *view.Reader implements it.
 type Views interface {
 	Policy() *approvers.Policy
-	Admits(schema, values json.RawMessage) error
 	Request(ctx context.Context, id string) (req approvers.Request, err error)
 	Execution(ctx context.Context, id string) (e approvers.Execution, err error)
 	RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error)
 	Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error)
 	Chain(ctx context.Context, request string) (records []approvers.AuditRecord, err error)
-	View(ctx context.Context, surface string) (workflow.ViewModel, error)
-	TurnView(ctx context.Context, turn string) (workflow.ViewModel, error)
-	SeeOn(ctx context.Context, m *workflow.ViewModel, ref string) error
-	SeeTelling(ctx context.Context, answer string, steps []int) (workflow.ViewModel, error)
-	PendingItems(ctx context.Context) (list []workflow.PendingItem, more bool, err error)
-	Locate(ctx context.Context, w workflow.PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error)
-	Paused(ctx context.Context) (p workflow.Pause, err error)
-	PauseImpact(ctx context.Context) (s workflow.PauseImpact, p workflow.Pause, err error)
+	Message(ctx context.Context, message string) (view.Model, error)
+	Turn(ctx context.Context, turn string) (view.Model, error)
+	AddNamed(ctx context.Context, m *view.Model, ref string) error
+	Answer(ctx context.Context, answer string, steps []int) (view.Model, error)
+	PendingItems(ctx context.Context) (list []view.PendingItem, more bool, err error)
+	Locate(ctx context.Context, w view.PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error)
+	Paused(ctx context.Context) (p settings.Pause, err error)
+	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
+	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
+	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
+	Grants(ctx context.Context, who approvers.PersonID) (out []view.ListedGrant, err error)
+	StageSnapshot(ctx context.Context, request string) (view.StageSnapshot, error)
+	Away(ctx context.Context) (away map[string]approvers.Absence, err error)
+	Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error)
+	StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error)
+	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
+	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
+	StepOf(ctx context.Context, call string) (message string, err error)
+	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
+	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 }

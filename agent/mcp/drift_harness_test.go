@@ -221,7 +221,7 @@ func (o *harness) ask(tool, args string) store.Call {
 
 func (o *harness) request(id string) approvers.Request {
 	o.t.Helper()
-	r, err := o.Request(o.t.Context(), id)
+	r, err := o.Views.Request(o.t.Context(), id)
 	o.ok(err)
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -37,7 +38,7 @@ func (w *Workflow) SetAway(ctx context.Context, m Departure) (approvers.Absence,
 			return &approvers.Denied{Code: approvers.DeniedOften}, err
 		}
 		before, err := t.Absence(a.Who)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 		a.Version = before.Version
@@ -51,7 +52,7 @@ func (w *Workflow) SetAway(ctx context.Context, m Departure) (approvers.Absence,
 		if err := t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: begins}); err != nil || a.Delegate == "" {
 			return nil, err
 		}
-		return nil, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxStandIn, Ref: string(a.Who), Step: int(out.Version), To: toUser + a.Delegate.User()})
+		return nil, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxStandIn, Ref: string(a.Who), Step: int(out.Version), To: store.ToUser + a.Delegate.User()})
 	})
 	return out, err
 }
@@ -76,7 +77,7 @@ func (w *Workflow) Back(ctx context.Context, inbox string, who approvers.Identit
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
 		a, err := t.Absence(who.ID)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 		if err != nil || a.Over(t.now) {
@@ -120,56 +121,9 @@ func (t *tx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 // absenceChain returns the name of the audit chain of a person's absences.
 func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
-// Absence returns a person's absence, or the zero value if there never was one.
-func (w *Workflow) Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		a, err = r.Absence(who)
-		return ignoreNotFound(err)
-	})
-	return a, err
-}
-
-// StandsInFor lists current and future absences for which a person stands in.
-func (w *Workflow) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		list = nil
-		all, err := r.Absences()
-		for _, a := range all {
-			if a.Delegate == who && !a.Over(w.now()) {
-				list = append(list, a)
-			}
-		}
-		return err
-	})
-	return list, err
-}
-
-// Away returns the people who are away now, by Slack user id.
-func (w *Workflow) Away(ctx context.Context) (away map[string]approvers.Absence, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		away, err = awayAt(r, w.now())
-		return err
-	})
-	return away, err
-}
-
-func awayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error) {
-	all, err := r.Absences()
-	if err != nil {
-		return nil, err
-	}
-	away := map[string]approvers.Absence{}
-	for _, a := range all {
-		if a.During(now) {
-			away[a.Who.User()] = a
-		}
-	}
-	return away, nil
-}
-
 // present removes the people who are away, unless nobody would be left.
 func (t *tx) present(users []string) ([]string, error) {
-	away, err := awayAt(t, t.now)
+	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
 		return users, err
 	}

@@ -96,7 +96,7 @@ func (c *chaos) say(t *rapid.T) {
 
 // one draws one of a kind of timer's refs; "" where there is none.
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
-	timers := view(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
+	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {
 		return ""
 	}
@@ -140,13 +140,13 @@ func (c *chaos) think(t *rapid.T) {
 // follow notes the turn that messages which waited have begun.
 func (c *chaos) follow(turn string) {
 	id := c.turn(turn).Conversation
-	if next := view(c.harness, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) }).Turn; next != "" {
+	if next := readStore(c.harness, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) }).Turn; next != "" {
 		c.turns = append(c.turns, next)
 	}
 }
 
 func (c *chaos) openRequest(t *rapid.T) (approvers.Request, bool) {
-	open := view(c.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 100) })
+	open := readStore(c.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 100) })
 	if len(open) == 0 {
 		return approvers.Request{}, false
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -67,7 +68,7 @@ func (t *tx) tellRemark(r approvers.Request, index int) error {
 	switch m := r.Remark(index); m.Kind {
 	case approvers.Question:
 		return t.newOutboxMessage(store.OutboxMessage{
-			Kind: store.OutboxQuestion, Ref: r.ID, Request: r.ID, Step: index, To: toConversation + r.Conversation,
+			Kind: store.OutboxQuestion, Ref: r.ID, Request: r.ID, Step: index, To: store.ToConversation + r.Conversation,
 		})
 	case approvers.Answer:
 		return t.notify(r.ID, r.Remark(m.To).By, store.NoteAnswered, m.To)
@@ -94,7 +95,7 @@ func (t *tx) showCards(r approvers.Request, events []approvers.Event, moved bool
 		switch e := e.(type) {
 		case approvers.Escalated:
 			if err = t.cardsAgain(r); err == nil && !e.Again {
-				err = t.wantQueued(r, toRole+e.Lead.Name)
+				err = t.wantQueued(r, store.ToRole+e.Lead.Name)
 			}
 		case approvers.ReminderDue:
 			err = t.remindPeople(r, e.People)
@@ -140,12 +141,12 @@ func (t *tx) showInvited(r approvers.Request, i approvers.Invite) error {
 		return err
 	}
 	for _, s := range messages {
-		if isCard(s.Kind) && s.To == toUser+i.Who.User() && s.State != store.OutboxUnreachable && s.State != store.OutboxRemoved {
+		if view.IsCard(s.Kind) && s.To == store.ToUser+i.Who.User() && s.State != store.OutboxUnreachable && s.State != store.OutboxRemoved {
 			return errors.Join(t.repost([]store.OutboxMessage{s}, false), t.notify(r.ID, i.Who, store.NoteInvited, 0))
 		}
 	}
 	if i.Away { // nobody chose this person, so the card queue's cap applies to stand-ins
-		return t.wantQueued(r, toUser+i.Who.User())
+		return t.wantQueued(r, store.ToUser+i.Who.User())
 	}
-	return t.wantAt(r, store.OutboxCard, toUser+i.Who.User(), "")
+	return t.wantAt(r, store.OutboxCard, store.ToUser+i.Who.User(), "")
 }

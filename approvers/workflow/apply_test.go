@@ -229,8 +229,8 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 		out.messages[m.ID] = string(m.Kind) + " " + to
 		out.lost = out.lost || m.State == store.OutboxLost
 	}
-	out.audit = view(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(r.ID) })
-	s := view(h, func(s store.Reader) (store.Setting, error) {
+	out.audit = readStore(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(r.ID) })
+	s := readStore(h, func(s store.Reader) (store.Setting, error) {
 		return s.Setting(store.SettingTrust + r.Agent + "/" + r.Tool)
 	})
 	var trust approvers.Trust

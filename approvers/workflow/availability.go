@@ -6,31 +6,9 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
-
-// StageSnapshot holds a request and the people who are away now, by Slack user id. Package bot looks up the people of
-// the request's stage with it.
-type StageSnapshot struct {
-	Request approvers.Request
-	Away    map[string]approvers.Absence
-	Policy  *approvers.Policy
-}
-
-// StageSnapshot reads the data for looking up a stage's people. A request that is not pending has none.
-func (w *Workflow) StageSnapshot(ctx context.Context, request string) (StageSnapshot, error) {
-	var out StageSnapshot
-	err := w.Store.View(ctx, func(r store.Reader) error {
-		out = StageSnapshot{Policy: w.Policy()}
-		var err error
-		if out.Request, err = r.Request(request); err != nil || out.Request.State != approvers.Pending {
-			return ignoreNotFound(err)
-		}
-		out.Away, err = awayAt(r, w.now())
-		return err
-	})
-	return out, err
-}
 
 // errMoved means that the request changed during the look-up of its people. The look-up is repeated soon; no warning is
 // needed.
@@ -44,7 +22,7 @@ func (movedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
 // reached. people are the stage's people as of roll.
-func (w *Workflow) ResolveAvailability(ctx context.Context, timer store.Timer, roll StageSnapshot, people []approvers.Presence) error {
+func (w *Workflow) ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.pendingRequest(timer, roll)
 		if err != nil || r.ID == "" {
@@ -64,7 +42,7 @@ func (w *Workflow) ResolveAvailability(ctx context.Context, timer store.Timer, r
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
 // If the request is not pending, it clears the timer and returns no request.
-func (t *tx) pendingRequest(timer store.Timer, roll StageSnapshot) (approvers.Request, error) {
+func (t *tx) pendingRequest(timer store.Timer, roll view.StageSnapshot) (approvers.Request, error) {
 	r, err := t.Request(timer.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.State != approvers.Pending {
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)

@@ -188,7 +188,7 @@ func TestBack(t *testing.T) {
 	if _, err = h.Back(h.ctx(), inbox, lead); err == nil || !contains(err.Error(), workflow.ErrHandled.Error()) {
 		t.Errorf("the same command again: %v", err)
 	}
-	if row := view(h, func(r store.Reader) (store.Inbox, error) { return r.Inbox(inbox) }); row.HandledAt.IsZero() {
+	if row := readStore(h, func(r store.Reader) (store.Inbox, error) { return r.Inbox(inbox) }); row.HandledAt.IsZero() {
 		t.Error("the command stays in the inbox")
 	}
 }
@@ -208,7 +208,7 @@ func TestAnotherAbsence(t *testing.T) {
 	if denied := wantDenied(t, err, approvers.DeniedStandIn); denied.Detail != string(approvers.DeniedSelf) {
 		t.Errorf("because of %s", denied.Detail)
 	}
-	if a, err := h.Absence(h.ctx(), lead.ID); err != nil || a.Version != 2 || a.Delegate != deputy.ID {
+	if a, err := h.Views.Absence(h.ctx(), lead.ID); err != nil || a.Version != 2 || a.Delegate != deputy.ID {
 		t.Errorf("%+v, %v", a, err)
 	}
 	_, err = h.Back(h.ctx(), h.command(), lead)

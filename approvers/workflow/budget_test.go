@@ -25,7 +25,7 @@ func TestTokensOfADay(t *testing.T) {
 	if _, err := h.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
 		t.Fatalf("over the budget the model is asked: %v", err)
 	}
-	stopped := view(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(turn) })
+	stopped := readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(turn) })
 	if stopped.State != approvers.TurnStopped || !contains(stopped.Problem, "1,000 tokens") || !contains(stopped.Problem, "Tuesday 00:00 UTC") || !stopped.CanRetry {
 		t.Errorf("%s: %q, can be retried: %t", stopped.State, stopped.Problem, stopped.CanRetry)
 	}
@@ -70,7 +70,7 @@ func TestForgetTallies(t *testing.T) {
 		return nil
 	}))
 	count := func() int {
-		return view(h, func(r store.Reader) (int, error) { return r.CounterSum("k", time.Time{}) })
+		return readStore(h, func(r store.Reader) (int, error) { return r.CounterSum("k", time.Time{}) })
 	}
 	h.clock.pass(47 * time.Hour)
 	h.ok(h.Forget(h.ctx(), time.Hour))

@@ -155,7 +155,7 @@ func (t *tx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
 			continue
 		}
 		for _, role := range r.Roles() {
-			places = append(places, toRole+role)
+			places = append(places, store.ToRole+role)
 		}
 		return places, nil
 	}

@@ -8,11 +8,12 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
 // putUp is what a bundle puts up for decision.
-func putUp(s workflow.ViewModel) (shows []store.Shown) {
+func putUp(s view.Model) (shows []store.Shown) {
 	for _, c := range s.Calls {
 		if c.Request.State == approvers.Pending && c.Request.Bundled() {
 			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Execution.Digest, Whole: true})
@@ -47,7 +48,7 @@ func (h *harness) cards(requests ...approvers.Request) string {
 				continue
 			}
 			seen[s.ID] = true
-			vm, err := h.View(h.ctx(), s.ID)
+			vm, err := h.Views.Message(h.ctx(), s.ID)
 			h.ok(err)
 			var args []string
 			for _, c := range vm.Calls {
@@ -165,7 +166,7 @@ func (h *harness) decideAll(who approvers.Identity, kind approvers.DecisionKind,
 
 func (h *harness) offer(turn string) []store.Shown {
 	h.t.Helper()
-	vm, err := h.View(h.ctx(), h.only(turn, store.OutboxBundle).ID)
+	vm, err := h.Views.Message(h.ctx(), h.only(turn, store.OutboxBundle).ID)
 	h.ok(err)
 	return putUp(vm)
 }
@@ -380,7 +381,7 @@ func TestBundleElsewhere(t *testing.T) {
 			continue
 		}
 		copies++
-		vm, err := h.View(h.ctx(), s.ID)
+		vm, err := h.Views.Message(h.ctx(), s.ID)
 		h.ok(err)
 		if len(vm.Calls) != 2 || s.Revision != 2 {
 			t.Errorf("a copy shows %d calls, version %d", len(vm.Calls), s.Revision)

@@ -2,71 +2,25 @@ package workflow
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
-// cardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
-// address at which the policy's cap was ever in force. Further requests wait in Held without a card. They are pending
-// like any other: their clocks run, and an escalation shows them to the lead. A request stores the addresses of the
-// queues that count it, so that it leaves them however it ends.
-type cardQueue struct {
-	Open  []queuedCard `json:"open,omitempty"`
-	Held  []queuedCard `json:"held,omitempty"`
-	Round int          `json:"round,omitempty"` // rises each time the queue begins to fill, so that people get a new notice
-}
-
-// queuedCard is one card of a queue: a request, or the requests of a bundle.
-type queuedCard struct {
-	Bundle   string   `json:"bundle,omitempty"`
-	Requests []string `json:"requests"`
-}
-
-// cardQueueNotice returns the reference of a queue's notice: the address and the round.
-func cardQueueNotice(address string, round int) string { return address + " " + strconv.Itoa(round) }
-
-// noticed parses a reference of cardQueueNotice.
-func noticed(ref string) (address string, round int) {
-	if i := strings.LastIndexByte(ref, ' '); i >= 0 {
-		round, _ = strconv.Atoi(ref[i+1:]) // other refs have no round
-		address = ref[:i]
-	}
-	return address, round
-}
-
-// readCardQueue reads an address's queue, or an empty one.
-func readCardQueue(r store.Reader, address string) (cardQueue, store.Setting, error) {
-	var l cardQueue
-	s, err := r.Setting(store.SettingCardQueue + address)
-	if errors.Is(err, store.ErrNotFound) {
-		return l, store.Setting{Key: store.SettingCardQueue + address}, nil
-	}
-	if err != nil {
-		return l, s, err
-	}
-	if err := json.Unmarshal(s.Value, &l); err != nil {
-		return l, s, fmt.Errorf("line at %s: %w", address, err)
-	}
-	return l, s, nil
-}
-
 // changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. It returns the
 // new queue.
-func (t *tx) changeCardQueue(address string, change func(*cardQueue)) (cardQueue, error) {
-	l, s, err := readCardQueue(t.Tx, address)
+func (t *tx) changeCardQueue(address string, change func(*settings.CardQueue)) (settings.CardQueue, error) {
+	l, s, err := settings.ReadCardQueue(t.Tx, address)
 	if err != nil {
 		return l, err
 	}
-	before := cardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round}
+	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round}
 	change(&l)
-	turn := l.admit(t.policy.Caps.Approver)
-	if l.equal(before) {
+	turn := l.Admit(t.policy.Caps.Approver)
+	if l.Equal(before) {
 		return l, nil
 	}
 	if len(before.Held) == 0 && len(l.Held) > 0 {
@@ -87,9 +41,9 @@ func (t *tx) changeCardQueue(address string, change func(*cardQueue)) (cardQueue
 	}
 	switch {
 	case l.Round != before.Round:
-		return l, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxCardQueue, Ref: cardQueueNotice(address, l.Round), To: address})
-	case !slices.EqualFunc(before.Held, l.Held, queuedCard.equal):
-		return l, t.changedRef(cardQueueNotice(address, l.Round))
+		return l, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxCardQueue, Ref: settings.CardQueueNotice(address, l.Round), To: address})
+	case !slices.EqualFunc(before.Held, l.Held, settings.QueuedCard.Equal):
+		return l, t.changedRef(settings.CardQueueNotice(address, l.Round))
 	}
 	return l, nil
 }
@@ -107,12 +61,12 @@ func (t *tx) enqueueCard(id, address string) (waits bool, err error) {
 	if most == 0 && !counted {
 		return false, nil
 	}
-	l, err := t.changeCardQueue(address, func(l *cardQueue) {
+	l, err := t.changeCardQueue(address, func(l *settings.CardQueue) {
 		if !counted {
-			l.add(r, len(l.Held) > 0 || len(l.Open) >= most)
+			l.Add(r, len(l.Held) > 0 || len(l.Open) >= most)
 		}
 	})
-	waits = l.waits(id)
+	waits = l.Waits(id)
 	if err != nil || counted {
 		return waits, err
 	}
@@ -146,7 +100,7 @@ func (t *tx) wantQueued(r approvers.Request, to string) error {
 func (t *tx) wantThere(r approvers.Request, to string) error {
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {
-			if to == toRole+lead {
+			if to == store.ToRole+lead {
 				return t.wantAt(r, store.OutboxEscalation, to, lead)
 			}
 		}

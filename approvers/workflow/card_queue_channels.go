@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
 )
 
 // leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It reports whether
@@ -23,12 +25,12 @@ func (t *tx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Req
 		if stays {
 			kept = append(kept, address)
 		}
-		_, err := t.changeCardQueue(address, func(l *cardQueue) {
+		_, err := t.changeCardQueue(address, func(l *settings.CardQueue) {
 			switch {
 			case !stays:
-				l.remove(r.ID)
+				l.Remove(r.ID)
 			case unbundled:
-				l.split(r.ID)
+				l.Split(r.ID)
 			}
 		})
 		if err != nil {
@@ -67,7 +69,7 @@ func (t *tx) recountCardQueues(id string) error {
 		if slices.Contains(r.QueuedAt, address) {
 			continue
 		}
-		if _, err := t.changeCardQueue(address, func(l *cardQueue) { l.add(r, false) }); err != nil {
+		if _, err := t.changeCardQueue(address, func(l *settings.CardQueue) { l.Add(r, false) }); err != nil {
 			return err
 		}
 		r.QueuedAt = append(slices.Clone(r.QueuedAt), address)
@@ -80,12 +82,12 @@ func (t *tx) recountCardQueues(id string) error {
 func (t *tx) places(r approvers.Request) []string {
 	out := t.addresses(r)
 	for _, i := range r.Invited {
-		if to := toUser + i.Who.User(); i.Away && !slices.Contains(out, to) {
+		if to := store.ToUser + i.Who.User(); i.Away && !slices.Contains(out, to) {
 			out = append(out, to)
 		}
 	}
 	for _, lead := range r.Joined {
-		if to := toRole + lead; !slices.Contains(out, to) {
+		if to := store.ToRole + lead; !slices.Contains(out, to) {
 			out = append(out, to)
 		}
 	}
@@ -96,8 +98,8 @@ func (t *tx) places(r approvers.Request) []string {
 // queue by direct message if the channel can't show the notice.
 func (t *tx) queueRecipients(channel string) (places []string) {
 	for _, role := range t.policy.Approvers {
-		if strings.HasPrefix(channel, toChannel) && t.cardAddress(role.Name) == channel {
-			places = append(places, toRole+role.Name)
+		if strings.HasPrefix(channel, store.ToChannel) && t.cardAddress(role.Name) == channel {
+			places = append(places, store.ToRole+role.Name)
 		}
 	}
 	return places
@@ -109,8 +111,8 @@ func (t *tx) unseen(r approvers.Request) (bool, error) {
 		return false, nil
 	}
 	for _, address := range t.places(r) {
-		l, _, err := readCardQueue(t.Tx, address)
-		if err != nil || !l.waits(r.ID) {
+		l, _, err := settings.ReadCardQueue(t.Tx, address)
+		if err != nil || !l.Waits(r.ID) {
 			return false, err
 		}
 	}

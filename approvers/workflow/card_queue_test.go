@@ -34,7 +34,7 @@ func (h *harness) asked(n int) []approvers.Request {
 
 func (h *harness) lineAt(address string) invariants.CardQueue {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (invariants.CardQueue, error) { return invariants.CardQueueAt(r, address) })
+	return readStore(h, func(r store.Reader) (invariants.CardQueue, error) { return invariants.CardQueueAt(r, address) })
 }
 
 // line says how many cards are open at the Team Lead's, and which of the requests wait in line.
@@ -108,7 +108,7 @@ func TestLineNotice(t *testing.T) {
 	h.policy.Store(capped("policy-1", 1))
 	rs := h.asked(5)
 	notice := h.only("role:team-lead 1", store.OutboxCardQueue)
-	vm, err := h.View(h.ctx(), notice.ID)
+	vm, err := h.Views.Message(h.ctx(), notice.ID)
 	h.ok(err)
 	if vm.CardQueue == nil || vm.CardQueue.Waiting != 4 || vm.CardQueue.Open != 1 || len(vm.CardQueue.First) != 3 || vm.CardQueue.First[0].ID != rs[1].ID {
 		t.Errorf("it says %+v", vm.CardQueue)
@@ -123,13 +123,13 @@ func TestLineNotice(t *testing.T) {
 	for _, r := range rs[1:] {
 		h.reject(lead, r.ID)
 	}
-	vm, err = h.View(h.ctx(), copied.ID)
+	vm, err = h.Views.Message(h.ctx(), copied.ID)
 	h.ok(err)
 	if vm.CardQueue != nil {
 		t.Errorf("nobody waits, and it says %+v", vm.CardQueue)
 	}
 	again := h.asked(2) // before the old one was taken away
-	if vm, err = h.View(h.ctx(), copied.ID); err != nil || vm.CardQueue != nil {
+	if vm, err = h.Views.Message(h.ctx(), copied.ID); err != nil || vm.CardQueue != nil {
 		t.Errorf("the old notice says %+v (%v)", vm.CardQueue, err)
 	}
 	h.ok(h.Removed(h.ctx(), h.surface(copied.ID)))
@@ -343,7 +343,7 @@ func (c *chaos) notRunOrGone(r approvers.Request) {
 }
 
 func (c *chaos) openOnes() []approvers.Request {
-	return view(c.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 1000) })
+	return readStore(c.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 1000) })
 }
 
 func (c *chaos) askSome(t *rapid.T) {
@@ -397,7 +397,7 @@ func (c *chaos) decideAllOf(t *rapid.T) {
 	if !ok {
 		return
 	}
-	vm, err := c.View(c.ctx(), s.ID)
+	vm, err := c.Views.Message(c.ctx(), s.ID)
 	c.ok(err)
 	kind := rapid.SampledFrom([]approvers.DecisionKind{approvers.Approve, approvers.Reject}).Draw(t, "kind")
 	_, err = c.decideAll(c.who(t), kind, putUp(vm))

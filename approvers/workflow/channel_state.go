@@ -183,11 +183,11 @@ func (t *tx) channelRestored(name string) error {
 
 // postedIn records that a post in a channel succeeded, which ends its loss.
 func (t *tx) postedIn(s store.OutboxMessage) error {
-	named, channel := strings.CutPrefix(s.To, toChannel)
+	named, channel := strings.CutPrefix(s.To, store.ToChannel)
 	switch {
 	case channel:
 		return errors.Join(t.channelRestored(s.Channel), t.channelRestored(named))
-	case strings.HasPrefix(s.To, toConversation):
+	case strings.HasPrefix(s.To, store.ToConversation):
 		if p, _, err := readChannelState(t, s.Channel); err != nil || p.Shared {
 			return err // the asker's thread stays where they asked
 		}
@@ -208,10 +208,13 @@ func (w *Workflow) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	})
 }
 
+// mostLeft bounds how many waiting items of each kind are moved.
+const mostLeft = 2000
+
 // leaveOtherChannels moves waiting items other than requests.
 func (t *tx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
-		timers, err := t.Timers(kind, maxPendingItems)
+		timers, err := t.Timers(kind, mostLeft)
 		if err != nil {
 			return err
 		}
@@ -255,10 +258,10 @@ func (t *tx) leaveChannel(name string, refs ...string) error {
 			return err
 		}
 		for _, s := range messages {
-			if p.Shared && !strings.HasPrefix(s.To, toChannel) {
+			if p.Shared && !strings.HasPrefix(s.To, store.ToChannel) {
 				continue // the conversation is where it was asked
 			}
-			if s.Channel != name && s.To != toChannel+name || s.State == store.OutboxUnreachable || s.State == store.OutboxRemoved {
+			if s.Channel != name && s.To != store.ToChannel+name || s.State == store.OutboxUnreachable || s.State == store.OutboxRemoved {
 				continue
 			}
 			life, err := t.relevance(s)
@@ -271,7 +274,7 @@ func (t *tx) leaveChannel(name string, refs ...string) error {
 			if err := t.channelLost(name, p.Cause, true); err != nil {
 				return err
 			}
-			if to, ok := strings.CutPrefix(s.To, toChannel); ok && to != name {
+			if to, ok := strings.CutPrefix(s.To, store.ToChannel); ok && to != name {
 				if err := t.alias(name, to, p.Cause); err != nil {
 					return err
 				}

@@ -32,7 +32,7 @@ type act struct {
 }
 
 func (w *environment) handle(ctx context.Context, t store.Timer) error {
-	row, err := w.Inbox(ctx, t.Ref)
+	row, err := w.Views.Inbox(ctx, t.Ref)
 	w.ok(err)
 	var a act
 	w.ok(json.Unmarshal(row.Payload, &a))
@@ -103,7 +103,7 @@ func (w *environment) runTool(ctx context.Context, t store.Timer) error {
 }
 
 func (w *environment) showAt(ctx context.Context, t store.Timer) error {
-	s, err := w.View(ctx, t.Ref)
+	s, err := w.Views.Message(ctx, t.Ref)
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func (w *environment) step() bool {
 		{store.TimerGrant, w.LapseGrant}, {store.TimerPreview, w.foretell},
 	}
 	for _, h := range handlers {
-		due := view(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
+		due := readStore(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
 		if len(due) > 0 {
 			w.clock.pass(time.Millisecond)
 			if err := h.handle(w.ctx(), due[0]); err != nil && !errors.Is(err, workflow.ErrNotDue) {
@@ -219,7 +219,7 @@ func (w *environment) wantForetold() {
 // heard lists the turn of each message, from the store: what a killed process knew is gone.
 func (w *environment) heard() []string {
 	w.t.Helper()
-	return view(w.harness, func(r store.Reader) (turns []string, err error) {
+	return readStore(w.harness, func(r store.Reader) (turns []string, err error) {
 		conv, err := r.ConversationAt("T0001/C0001/100.1")
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, nil

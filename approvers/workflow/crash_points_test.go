@@ -233,7 +233,7 @@ func came(effect approvers.Effect, cut bool) string {
 func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) {
 	w.t.Helper()
 	count := map[approvers.AuditKind]int{}
-	for _, a := range view(w.harness, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(e.Chain()) }) {
+	for _, a := range readStore(w.harness, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(e.Chain()) }) {
 		count[a.Kind]++
 	}
 	asked := 0

@@ -61,7 +61,7 @@ func (w *environment) next() (next time.Time) {
 func (w *environment) account() string {
 	w.t.Helper()
 	var out []string
-	chains := view(w.harness, func(r store.Reader) ([]string, error) { return r.AuditChains("", 100) })
+	chains := readStore(w.harness, func(r store.Reader) ([]string, error) { return r.AuditChains("", 100) })
 	for _, chain := range chains {
 		kinds := strings.Fields(w.kinds(chain))
 		out = append(out, strings.Join(slices.DeleteFunc(kinds, func(k string) bool { return k == "shown" }), " "))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -222,7 +223,7 @@ func (t *tx) remake(id string, call store.Call, facts map[string]string) (approv
 	e, err := t.Execution(call.Execution)
 	if err == nil {
 		r.Effect, r.Args, r.Digest, r.ToolHash = e.Effect, e.Args, e.Digest, e.ToolHash
-	} else if ignoreNotFound(err) != nil {
+	} else if store.IgnoreNotFound(err) != nil {
 		return r, err
 	}
 	messages, err := t.OutboxMessagesOf(id)
@@ -230,7 +231,7 @@ func (t *tx) remake(id string, call store.Call, facts map[string]string) (approv
 		return r, err
 	}
 	for _, s := range messages {
-		if isCard(s.Kind) && !slices.Contains(r.QueuedAt, s.To) {
+		if view.IsCard(s.Kind) && !slices.Contains(r.QueuedAt, s.To) {
 			r.QueuedAt = append(r.QueuedAt, s.To)
 		}
 	}
@@ -483,7 +484,7 @@ func (t *tx) closeConversation(id string) (bool, error) {
 			continue
 		}
 		turn, err := t.Turn(m.Turn)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return false, err
 		}
 		conv.Agent = turn.Agent

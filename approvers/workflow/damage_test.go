@@ -231,7 +231,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 		}
 		for _, kind := range store.ShowTimers {
 			duties[kind] = jobs.Worker{Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
-				vm, err := h.View(ctx, timer.Ref)
+				vm, err := h.Views.Message(ctx, timer.Ref)
 				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return err
 				}

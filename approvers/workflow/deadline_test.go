@@ -225,9 +225,9 @@ func TestCutRunsAreLostWithoutABot(t *testing.T) {
 	h.wantKinds(cut.ID, "proposed denied decided approved executing denied unknown")
 	h.ok(report())
 	h.wantOutcome(cut.Call, approvers.OutcomeExecuted)
-	before := view(h, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err })
+	before := readStore(h, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err })
 	h.ok(h.MarkInterrupted(h.ctx()))
-	if after := view(h, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err }); after != before {
+	if after := readStore(h, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err }); after != before {
 		t.Errorf("%d records became %d", before, after)
 	}
 }

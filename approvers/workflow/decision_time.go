@@ -28,7 +28,7 @@ func (t *tx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, e
 	var before store.Rendering
 	if s.Posts > 0 {
 		var err error
-		if before, err = t.Rendering(s.ID, s.Posts); ignoreNotFound(err) != nil { // a Home tab's versions may be erased
+		if before, err = t.Rendering(s.ID, s.Posts); store.IgnoreNotFound(err) != nil { // a Home tab's versions may be erased
 			return nil, err
 		}
 	}

@@ -16,7 +16,7 @@ func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, r
 		if s.To != to {
 			continue
 		}
-		shown, err := h.Rendering(h.ctx(), s.ID, s.Posts)
+		shown, err := h.Views.Rendering(h.ctx(), s.ID, s.Posts)
 		h.ok(err)
 		c := h.clickOn(who, kind, request)
 		c.FirstSeen = shown.Of(request).Since
@@ -41,7 +41,7 @@ func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
 	var fact string
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(request) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(request) }) {
 		if a.Kind == approvers.AuditDecided {
 			fact = a.Facts["took"]
 		}
@@ -147,10 +147,10 @@ func TestTookInABundle(t *testing.T) {
 	shown := func() []store.Shown {
 		t.Helper()
 		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.surface(bundle.ID).Revision
-		vm, err := h.View(h.ctx(), bundle.ID)
+		vm, err := h.Views.Message(h.ctx(), bundle.ID)
 		h.ok(err)
 		h.ok(h.Delivered(h.ctx(), bundle, workflow.SentMessage{Body: []byte("{}"), Shows: putUp(vm)}))
-		rendering, err := h.Rendering(h.ctx(), bundle.ID, h.surface(bundle.ID).Posts)
+		rendering, err := h.Views.Rendering(h.ctx(), bundle.ID, h.surface(bundle.ID).Posts)
 		h.ok(err)
 		return rendering.Shows
 	}

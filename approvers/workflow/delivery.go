@@ -2,12 +2,11 @@ package workflow
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -20,7 +19,7 @@ type SentMessage struct {
 // Delivered records that Slack shows an outbox message. s is the message as it was read, with Channel and TS set. Every
 // posted version is kept.
 func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
-	hash := hashOf(p.Body)
+	hash := view.HashOf(p.Body)
 	w.slack.saw(s.TS)
 	return w.update(ctx, "delivered", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -97,15 +96,11 @@ func (t *tx) goneBefore(channel, ts string) error {
 	return t.lost(channel, ts)
 }
 
-// hashOf returns the hash that identifies one version of an outbox message.
-func hashOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
-}
-
 // Same reports whether Slack already shows exactly this body. It is never true for a message with buttons, because
 // buttons name their version.
-func Same(s store.OutboxMessage, body []byte) bool { return s.Hash != "" && s.Hash == hashOf(body) }
+func Same(s store.OutboxMessage, body []byte) bool {
+	return s.Hash != "" && s.Hash == view.HashOf(body)
+}
 
 // Unchanged records that an outbox message needs no edit, because it would look the same. s is the message as it was
 // read.
@@ -186,7 +181,7 @@ func (w *Workflow) Expand(ctx context.Context, surface string, users []string) e
 
 // copyFor creates one person's copy of an outbox message. A person with several of a stage's roles gets one card.
 func (t *tx) copyFor(s store.OutboxMessage, user string) error {
-	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: toUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
+	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: store.ToUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // denialsOf are the records of somebody's denials, each with what it says of how many they were.
 func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string) {
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind == approvers.AuditDenied && a.Actor == who {
 			times = append(times, a.Facts["times"])
 		}
@@ -56,7 +56,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 	h.clock.pass(3 * time.Hour)
 	h.ok(h.Forget(h.ctx(), time.Hour))
 	for _, id := range []string{"click-2", "click-50", "click-100"} { // each click's own row goes, too
-		if _, err := h.Inbox(h.ctx(), id); err == nil {
+		if _, err := h.Views.Inbox(h.ctx(), id); err == nil {
 			t.Errorf("%s is left", id)
 		}
 	}

@@ -51,6 +51,6 @@
 // than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
 // collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
 //
-// Code that only reads is a view (view*.go, home.go, pending_items.go, report.go): it returns plain values from one
-// snapshot of the store.
+// What only reads is in package view (Workflow.Views): it returns plain values from one snapshot of the store. Records
+// that both read from the store's settings are in package settings.
 package workflow

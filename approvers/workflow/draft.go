@@ -23,7 +23,7 @@ func (w *Workflow) Draft(ctx context.Context, turn string, step int) (s store.Ou
 		if s, there, err = t.draftOf(turn); there || err != nil {
 			return err
 		}
-		s = store.OutboxMessage{Kind: store.OutboxDraft, Ref: turn, Step: step + 1, To: toConversation + c.ID}
+		s = store.OutboxMessage{Kind: store.OutboxDraft, Ref: turn, Step: step + 1, To: store.ToConversation + c.ID}
 		if s.Rank, err = t.rank(s); err != nil {
 			return err
 		}

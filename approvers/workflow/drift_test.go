@@ -113,7 +113,7 @@ func TestDriftStallsGrants(t *testing.T) {
 	h.tools.change("issue_refund", func(t *workflow.Tool) { t.Blocked = "nobody has pinned its definition yet" })
 	h.notRun(c.Execution)
 	h.wantOutcome(c.ID, approvers.OutcomeVoided)
-	if s, err := h.View(h.ctx(), h.surfacesOf(g.ID)[0].ID); err != nil || s.Stalled == "" {
+	if s, err := h.Views.Message(h.ctx(), h.surfacesOf(g.ID)[0].ID); err != nil || s.Stalled == "" {
 		t.Errorf("the grant seems to stand: %+v, %v", s.Stalled, err)
 	}
 	if g := h.grant(g.ID); g.Left != 3 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +21,7 @@ const (
 
 // Why a run can't ask. Each is a sentence for the tool, and so for the model.
 var (
-	ErrTooManyElicitations = errors.New("the run has asked 5 times already; put what it has to know into one form")
+	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrTooManyWait         = errors.New("too many runs wait for people's answers at the moment; nobody was asked")
 )
 
@@ -141,7 +140,7 @@ func (t *tx) elicit(id, execution string, ask Elicitation) error {
 	if err := t.lease(e, q.ExpiresAt); err != nil {
 		return err
 	}
-	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxElicitation, Ref: q.ID, To: toConversation + q.Conversation}); err != nil {
+	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxElicitation, Ref: q.ID, To: store.ToConversation + q.Conversation}); err != nil {
 		return err
 	}
 	return t.changedStep(e)
@@ -297,7 +296,7 @@ func (w *Workflow) LapseElicitation(ctx context.Context, timer store.Timer) erro
 	return w.update(ctx, "lapse elicitation", func(t *tx) error {
 		q, err := t.Elicitation(timer.Ref)
 		if err != nil || q.State != approvers.ElicitationOpen {
-			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerElicit, timer.Ref))
+			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerElicit, timer.Ref))
 		}
 		after, expired := q.Expire(t.now)
 		if !expired {
@@ -308,28 +307,4 @@ func (w *Workflow) LapseElicitation(ctx context.Context, timer store.Timer) erro
 		}
 		return t.endElicitation(q, after)
 	})
-}
-
-// viewElicitation reads what a run asked.
-func (m *ViewModel) viewElicitation(r store.Reader, id string) error {
-	q, err := r.Elicitation(id)
-	if err != nil {
-		return err
-	}
-	call, err := r.Call(q.Call)
-	if err != nil {
-		return err
-	}
-	mask(m.Policy, nil, &call)
-	m.Elicitation, m.Call = &q, &call
-	return m.viewChannel(r, q.Turn)
-}
-
-// asks reports whether a run waits for an answer.
-func asks(r store.Reader, e approvers.Execution) (bool, error) {
-	if e.State != approvers.ExecutionExecuting {
-		return false, nil
-	}
-	list, err := r.Elicitations(e.ID)
-	return slices.ContainsFunc(list, func(q approvers.Elicitation) bool { return q.State == approvers.ElicitationOpen }), err
 }

@@ -137,7 +137,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 					t.Errorf("the run is %s after %d tries", e.State, e.Tries)
 				}
 				asked, ends := map[string]int{}, map[string]int{}
-				for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(e.Chain()) }) {
+				for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(e.Chain()) }) {
 					switch a.Kind {
 					case approvers.AuditElicited:
 						asked[a.Facts["elicitation"]]++

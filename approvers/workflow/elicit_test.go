@@ -53,12 +53,12 @@ func (h *harness) asksMore(ctx context.Context, execution string, ask workflow.E
 
 func (h *harness) elicitations(execution string) []approvers.Elicitation {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]approvers.Elicitation, error) { return r.Elicitations(execution) })
+	return readStore(h, func(r store.Reader) ([]approvers.Elicitation, error) { return r.Elicitations(execution) })
 }
 
 func (h *harness) elicitation(id string) approvers.Elicitation {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (approvers.Elicitation, error) { return r.Elicitation(id) })
+	return readStore(h, func(r store.Reader) (approvers.Elicitation, error) { return r.Elicitation(id) })
 }
 
 func (h *harness) woken(done <-chan error) {

@@ -123,7 +123,7 @@ func TestErase(t *testing.T) {
 	if n := strings.Count(h.written(turn), "Roswell"); n < 12 {
 		t.Fatalf("the word is in the store %d times: this test looks at the wrong places", n)
 	}
-	head := view(h, func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(rs[0].ID) })
+	head := readStore(h, func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(rs[0].ID) })
 
 	done, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
@@ -139,7 +139,7 @@ func TestErase(t *testing.T) {
 	if after.State != before.State || after.Digest != before.Digest || len(after.Decisions) != len(before.Decisions) || after.Decisions[0].By != lead.ID || len(after.Edits) != 1 {
 		t.Errorf("what is left of the request: %+v", after)
 	}
-	records := view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(rs[0].ID) })
+	records := readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(rs[0].ID) })
 	last := records[len(records)-1]
 	if last.Kind != approvers.AuditErased || last.Actor != approvers.Operator("root") || last.Prev != head.Hash {
 		t.Errorf("the last record is %+v", last)

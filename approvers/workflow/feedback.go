@@ -3,18 +3,11 @@ package workflow
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"countersign/approvers"
-	"countersign/store"
+	"countersign/approvers/workflow/settings"
 )
-
-// FeedbackCounts counts people's opinions of an agent's answers. Each person has one opinion of an answer: the last.
-type FeedbackCounts struct {
-	Good int `json:"good"`
-	Poor int `json:"poor"`
-}
 
 // AddFeedback records a person's opinion of the answer that ended a turn. Everyone who may use the agent can give one,
 // and change it.
@@ -43,7 +36,7 @@ func (w *Workflow) AddFeedback(ctx context.Context, c Click, good bool) error {
 
 // countFeedback counts an opinion in place of the person's earlier one.
 func (t *tx) countFeedback(agent string, before *bool, good bool) error {
-	r, s, err := feedbackKey(t, agent)
+	r, s, err := settings.ReadFeedback(t, agent)
 	if err != nil {
 		return err
 	}
@@ -62,31 +55,4 @@ func (t *tx) countFeedback(agent string, before *bool, good bool) error {
 		return fmt.Errorf("ratings: %w", err)
 	}
 	return t.PutSetting(s)
-}
-
-func feedbackKey(r store.Reader, agent string) (out FeedbackCounts, s store.Setting, err error) {
-	s, err = r.Setting(store.SettingFeedback + agent)
-	if errors.Is(err, store.ErrNotFound) {
-		return out, store.Setting{Key: store.SettingFeedback + agent}, nil
-	}
-	if err != nil {
-		return out, s, err
-	}
-	return out, s, json.Unmarshal(s.Value, &out)
-}
-
-// Feedback returns the opinions of the answers of the policy's agents, by the agent's name.
-func (w *Workflow) Feedback(ctx context.Context) (map[string]FeedbackCounts, error) {
-	out := map[string]FeedbackCounts{}
-	err := w.Store.View(ctx, func(r store.Reader) error {
-		for _, a := range w.Policy().Agents {
-			got, _, err := feedbackKey(r, a.Name)
-			if err != nil {
-				return err
-			}
-			out[a.Name] = got
-		}
-		return nil
-	})
-	return out, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 )
 
 func (h *harness) rate(who approvers.Identity, turn string, good bool) error {
@@ -23,8 +24,8 @@ func TestRatings(t *testing.T) {
 	h.answer(turn)
 	want := func(good, poor int) {
 		t.Helper()
-		got, err := h.Feedback(h.ctx())
-		if h.ok(err); got["support"] != (workflow.FeedbackCounts{Good: good, Poor: poor}) {
+		got, err := h.Views.Feedback(h.ctx())
+		if h.ok(err); got["support"] != (settings.Feedback{Good: good, Poor: poor}) {
 			t.Errorf("the ratings are %+v; want %d good and %d poor", got, good, poor)
 		}
 	}

@@ -58,38 +58,9 @@ func (t *tx) keepFiles(e approvers.Execution, rows []store.File, files []File) e
 		if err := t.audit(e.Chain(), approvers.AuditAttached, "", facts, map[string]string{"name": row.Name, "sha256": row.Hash}); err != nil {
 			return err
 		}
-		if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxAttachment, Ref: e.ID, Step: i, To: toConversation + e.Conversation}); err != nil {
+		if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxAttachment, Ref: e.ID, Step: i, To: store.ToConversation + e.Conversation}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// viewFile reads a file that a run brought back, with its bytes.
-func (m *ViewModel) viewFile(r store.Reader, execution string, index int) error {
-	e, err := r.Execution(execution)
-	if err != nil {
-		return err
-	}
-	call, err := r.Call(e.Call)
-	if err != nil {
-		return err
-	}
-	mask(m.Policy, nil, &call)
-	m.Execution, m.Call = &e, &call
-	files, err := r.Files(execution)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if f.Index != index {
-			continue
-		}
-		m.File = &f
-		if m.Data, err = r.FileData(execution, index); err != nil {
-			return err
-		}
-		return m.viewChannel(r, e.Turn)
-	}
-	return store.ErrNotFound // it was erased
 }

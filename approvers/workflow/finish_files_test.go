@@ -8,6 +8,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -23,7 +24,7 @@ func (h *harness) finish(execution, result string, files ...workflow.File) {
 
 func (h *harness) files(execution string) []store.File {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
+	return readStore(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
 }
 
 // Files are there with the end of the run, each with its record and its outbox message, or not at all.
@@ -43,7 +44,7 @@ func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	for _, s := range h.surfacesOf(call.Execution) {
 		if s.Kind == store.OutboxAttachment {
 			shown = append(shown, s.Step)
-			vm, err := h.View(h.ctx(), s.ID)
+			vm, err := h.Views.Message(h.ctx(), s.ID)
 			if err != nil || vm.File.Index != s.Step || s.Step == 0 && !bytes.Equal(vm.Data, picture) || s.To != "conversation:"+call.Conversation || s.Rank != store.RankLast {
 				t.Errorf("%+v is %v", s, err)
 			}
@@ -94,8 +95,8 @@ func TestWholeResult(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
 	read := func(conversation, run string) string {
-		got, err := h.WholeResult(h.ctx(), conversation, run)
-		if errors.Is(err, workflow.ErrNoResult) {
+		got, err := h.Views.WholeResult(h.ctx(), conversation, run)
+		if errors.Is(err, view.ErrNoResult) {
 			return "none"
 		}
 		h.ok(err)
@@ -125,7 +126,7 @@ func TestWholeResult(t *testing.T) {
 		if s.Kind != store.OutboxAttachment {
 			continue
 		}
-		if _, err := h.View(h.ctx(), s.ID); !errors.Is(err, store.ErrNotFound) {
+		if _, err := h.Views.Message(h.ctx(), s.ID); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("what shows an erased file: %v", err)
 		}
 	}

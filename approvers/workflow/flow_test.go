@@ -149,7 +149,7 @@ func TestMixedDecisions(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "do it all").Turn
 	cs := h.propose(turn, `search_orders {}`, `issue_refund {"amount":1}`, `cancel_account {}`, `apply_discount {"a":1,"A":2}`, `update_address {}`, `apply_discount {}`)
-	due := view(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(store.TimerRun, h.clock.Now(), 10) })
+	due := readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(store.TimerRun, h.clock.Now(), 10) })
 	if len(due) != 2 {
 		t.Fatalf("%d runs are due at once; want the two that nobody is asked about", len(due))
 	}
@@ -287,7 +287,7 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 	if twin := h.hear(u); !twin.Duplicate {
 		t.Errorf("the same message in another event: %+v", twin)
 	}
-	if got := view(h, func(r store.Reader) ([]store.Message, error) { return r.Messages(first.Conversation, 0) }); len(got) != 1 {
+	if got := readStore(h, func(r store.Reader) ([]store.Message, error) { return r.Messages(first.Conversation, 0) }); len(got) != 1 {
 		t.Errorf("%d messages; want 1", len(got))
 	}
 	if n := len(h.timers(store.TimerInbox)); n != 0 {

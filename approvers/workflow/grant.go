@@ -43,10 +43,10 @@ func (t *tx) give(g approvers.Grant) error {
 	if err := t.audit(g.Request, approvers.AuditGranted, g.By, map[string]string{"grant": g.ID, "what": "given"}, nil); err != nil {
 		return err
 	}
-	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: toConversation + g.Conversation}); err != nil || !onSlack(g.By) {
+	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToConversation + g.Conversation}); err != nil || !onSlack(g.By) {
 		return err
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: toUser + g.By.User()})
+	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToUser + g.By.User()})
 }
 
 // replaceLike ends the grants that a new one replaces.
@@ -162,7 +162,7 @@ func (w *Workflow) LapseGrant(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		g, err := t.Grant(timer.Ref)
 		if err != nil || !g.State.Open() {
-			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerGrant, timer.Ref))
+			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerGrant, timer.Ref))
 		}
 		ended, over := g.Lapse(t.now)
 		if !over {
@@ -174,5 +174,37 @@ func (w *Workflow) LapseGrant(ctx context.Context, timer store.Timer) error {
 			}
 		}
 		return t.applyGrant(ended, "lapsed", "", nil)
+	})
+}
+
+// SendGrants has somebody shown grants by direct message that they have no message about yet.
+func (w *Workflow) SendGrants(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
+	return w.update(ctx, "send grants", func(t *tx) error {
+		if err := t.settle(inbox, ""); err != nil {
+			return err
+		}
+		for _, g := range grants {
+			if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g, To: store.ToUser + who.User()}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// showGrants has all grants shown again, because the policy changed that they hold under.
+func (w *Workflow) showGrants(ctx context.Context) error {
+	return w.update(ctx, "re-evaluate", func(t *tx) error {
+		t.homes = true
+		open, err := t.OpenGrants("")
+		if err != nil {
+			return err
+		}
+		for _, g := range open {
+			if err := t.changedRef(g.ID); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

@@ -47,12 +47,12 @@ func (h *harness) grantMore(who approvers.Identity, request string, uses int, wi
 // grants lists the open grants.
 func (h *harness) grants() []approvers.Grant {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]approvers.Grant, error) { return r.OpenGrants("") })
+	return readStore(h, func(r store.Reader) ([]approvers.Grant, error) { return r.OpenGrants("") })
 }
 
 func (h *harness) grant(id string) approvers.Grant {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
+	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
 // granted has alice get a refund for which lead allows more, and answers the turn.
@@ -216,7 +216,7 @@ func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	h.wantOutcome(c.ID, approvers.OutcomeVoided)
 	h.answer(c.Turn)
 	h.wantAsked(h.next(oneRefund))
-	s, err := h.View(h.ctx(), h.surfacesOf(g.ID)[0].ID)
+	s, err := h.Views.Message(h.ctx(), h.surfacesOf(g.ID)[0].ID)
 	h.ok(err)
 	if s.Grant.ID != g.ID || s.Conversation.ID != g.Conversation || s.Stalled != "the definition of the tool changed" {
 		t.Errorf("seen: %q", s.Stalled)

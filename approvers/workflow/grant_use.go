@@ -20,7 +20,7 @@ func (w *Workflow) grantOwners(ctx context.Context, execution string) (grantOwne
 		open = nil
 		e, err := r.Execution(execution)
 		if err != nil || e.Request != "" || e.State != approvers.ExecutionNone {
-			return ignoreNotFound(err)
+			return store.IgnoreNotFound(err)
 		}
 		open, err = r.OpenGrants(e.Tool)
 		return err

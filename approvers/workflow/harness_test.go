@@ -118,8 +118,8 @@ func wantDenied(t testing.TB, err error, code approvers.Code) approvers.Denied {
 	return *denied
 }
 
-// view reads.
-func view[T any](h *harness, read func(store.Reader) (T, error)) T {
+// readStore reads.
+func readStore[T any](h *harness, read func(store.Reader) (T, error)) T {
 	h.t.Helper()
 	var out T
 	h.ok(h.store.View(h.ctx(), func(r store.Reader) (err error) {
@@ -208,32 +208,32 @@ func (h *harness) ask(spec string) approvers.Request {
 
 func (h *harness) callsOf(turn string) []store.Call {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]store.Call, error) { return r.Calls(turn) })
+	return readStore(h, func(r store.Reader) ([]store.Call, error) { return r.Calls(turn) })
 }
 
 func (h *harness) call(id string) store.Call {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (store.Call, error) { return r.Call(id) })
+	return readStore(h, func(r store.Reader) (store.Call, error) { return r.Call(id) })
 }
 
 func (h *harness) request(id string) approvers.Request {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (approvers.Request, error) { return r.Request(id) })
+	return readStore(h, func(r store.Reader) (approvers.Request, error) { return r.Request(id) })
 }
 
 func (h *harness) execution(id string) approvers.Execution {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (approvers.Execution, error) { return r.Execution(id) })
+	return readStore(h, func(r store.Reader) (approvers.Execution, error) { return r.Execution(id) })
 }
 
 func (h *harness) turn(id string) approvers.Turn {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(id) })
+	return readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(id) })
 }
 
 func (h *harness) surfacesOf(ref string) []store.OutboxMessage {
 	h.t.Helper()
-	return view(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
+	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }
 
 // timers lists the timers of some kinds by what they name.
@@ -241,7 +241,7 @@ func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	h.t.Helper()
 	out := map[string]store.Timer{}
 	for _, kind := range kinds {
-		for _, t := range view(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 10_000) }) {
+		for _, t := range readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 10_000) }) {
 			out[t.Ref] = t
 		}
 	}
@@ -319,7 +319,7 @@ func (h *harness) due() {
 	for range 1000 {
 		var first *store.Timer
 		for kind := range handlers {
-			for _, t := range view(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 1) }) {
+			for _, t := range readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 1) }) {
 				if first == nil || t.Due.Before(first.Due) {
 					first = &t
 				}
@@ -344,7 +344,7 @@ func (h *harness) answer(turn string) {
 func (h *harness) kinds(chain string) string {
 	h.t.Helper()
 	var out []string
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		out = append(out, string(a.Kind))
 	}
 	return strings.Join(out, " ")

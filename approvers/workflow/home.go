@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -62,7 +63,7 @@ func (t *tx) homeOf(user string) (store.OutboxMessage, error) {
 	if err != nil || len(list) > 0 {
 		return append(list, store.OutboxMessage{})[0], err
 	}
-	s := store.OutboxMessage{Kind: store.OutboxHome, Ref: homeRef(user), To: toUser + user, Home: &store.Home{}}
+	s := store.OutboxMessage{Kind: store.OutboxHome, Ref: homeRef(user), To: store.ToUser + user, Home: &store.Home{}}
 	if err := t.newOutboxMessage(s); err != nil {
 		return s, err
 	}
@@ -81,7 +82,7 @@ func (t *tx) followedByHomes() error {
 	}
 	if _, err := t.Timer(store.TimerHomes, store.SettingHomes); err == nil {
 		return nil // it is scheduled already
-	} else if ignoreNotFound(err) != nil {
+	} else if store.IgnoreNotFound(err) != nil {
 		return err
 	}
 	after := homeInterval + time.Duration(len(live))*homeShare
@@ -184,7 +185,7 @@ func (w *Workflow) HomeShown(ctx context.Context, s store.OutboxMessage, p SentM
 		}
 		home := *cur.Home
 		home.ViewHash = looks
-		cur.Home, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError = &home, s.TS, s.Revision, hashOf(p.Body), ""
+		cur.Home, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError = &home, s.TS, s.Revision, view.HashOf(p.Body), ""
 		cur.Posts++
 		if err := t.PutRendering(store.Rendering{OutboxMessage: cur.ID, Post: cur.Posts, Hash: cur.Hash, Shows: shows, Body: p.Body, At: t.now}); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -64,7 +65,7 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	}
 	for _, timer := range timers {
 		e, err := r.Execution(timer.Ref)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 		if err == nil && e.State == approvers.ExecutionExecuting && !repeatable(e) {
@@ -82,7 +83,7 @@ func (w *Workflow) MarkUnknown(ctx context.Context, execution string) error {
 		if err != nil {
 			return err
 		}
-		p, _, err := paused(t)
+		p, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}

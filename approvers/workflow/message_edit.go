@@ -56,7 +56,7 @@ func (w *Workflow) Deleted(ctx context.Context, x Deletion) error {
 func (t *tx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
-		return ignoreNotFound(err)
+		return store.IgnoreNotFound(err)
 	}
 	return t.markLost(s)
 }
@@ -66,9 +66,9 @@ func (t *tx) threadGone(x Deletion) error {
 	if x.Rest || x.Thread != x.TS {
 		return nil
 	}
-	conv, err := t.ConversationAt(channelOf(x.Team, x.Channel.Channel, x.Thread))
+	conv, err := t.ConversationAt(store.Place(x.Team, x.Channel.Channel, x.Thread))
 	if err != nil {
-		return ignoreNotFound(err)
+		return store.IgnoreNotFound(err)
 	}
 	return t.noThread(conv)
 }
@@ -95,14 +95,14 @@ func (w *Workflow) ThreadGone(ctx context.Context, conversation string) error {
 // deleted reports whether Slack has reported the deletion of a message.
 func (t *tx) deleted(channel, ts string) (bool, error) {
 	_, err := t.Inbox(DeletionID(channel, ts))
-	return err == nil, ignoreNotFound(err)
+	return err == nil, store.IgnoreNotFound(err)
 }
 
 // editMessage applies an edit or a deletion to a stored message. It reports whether the message is stored.
 func (t *tx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
-	conv, err := t.ConversationAt(channelOf(u.Team, u.Channel.Channel, u.Thread))
+	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
-		return false, ignoreNotFound(err)
+		return false, store.IgnoreNotFound(err)
 	}
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ func (t *tx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool
 		return true, nil
 	}
 	turn, err := t.Turn(m.Turn)
-	if ignoreNotFound(err) != nil {
+	if store.IgnoreNotFound(err) != nil {
 		return true, err
 	}
 	if m.State == store.MessageQueued || m.State == store.MessageTaken && turn.State == approvers.TurnQueued {
@@ -206,5 +206,5 @@ func (t *tx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.M
 // tellMessageEdit tells the requesters that a request still waits unchanged although they edited or deleted its
 // message, and how to withdraw it.
 func (t *tx) tellMessageEdit(turn approvers.Turn) error {
-	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: toConversation + turn.Conversation})
+	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

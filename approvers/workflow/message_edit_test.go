@@ -37,7 +37,7 @@ func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 
 func (h *harness) conversation(id string) store.Conversation {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
+	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
 // TestRewordedBeforeItWasRead: what the model was not given yet reads as it was edited last, and is not given to it
@@ -68,12 +68,12 @@ func TestRewordedBeforeItWasRead(t *testing.T) {
 	o.rewrite(third, "thanks")
 	o.erase(fourth, false)
 	notice := o.only(turn, store.OutboxQueued)
-	if vm, err := o.View(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 1 || vm.Queued[0].Text != "thanks" || notice.State != store.OutboxWanted {
+	if vm, err := o.Views.Message(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 1 || vm.Queued[0].Text != "thanks" || notice.State != store.OutboxWanted {
 		t.Errorf("it waits: %+v, %v; the notice is %s", vm.Queued, err, notice.State)
 	}
 	notice = o.show(notice)
 	o.erase(third, false)
-	if vm, err := o.View(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 0 || o.surface(notice.ID).State != store.OutboxWanted {
+	if vm, err := o.Views.Message(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 0 || o.surface(notice.ID).State != store.OutboxWanted {
 		t.Errorf("it waits: %+v, %v", vm.Queued, err)
 	}
 	o.ok(o.Removed(o.ctx(), o.surface(notice.ID)))
@@ -130,7 +130,7 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	h.hear(u)
 	h.wantKinds(r.ID, "proposed shown reworded reworded")
 	told := h.only(turn, store.OutboxMessageEdit)
-	if vm, err := h.View(h.ctx(), told.ID); err != nil || vm.MessageEdit == nil || vm.MessageEdit.MessageEdit.Text != "refund 500" || len(vm.Calls) != 1 {
+	if vm, err := h.Views.Message(h.ctx(), told.ID); err != nil || vm.MessageEdit == nil || vm.MessageEdit.MessageEdit.Text != "refund 500" || len(vm.Calls) != 1 {
 		t.Errorf("the asker is told of %+v, %v", vm.MessageEdit, err)
 	}
 	h.erase(u, true)

@@ -34,7 +34,7 @@ func (t *tx) askPeople(call store.Call, args map[string]any) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerModelQuestion, Ref: call.ID, Due: q.ExpiresAt}); err != nil {
 		return err
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: toConversation + call.Conversation})
+	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
 }
 
 // AnswerModelQuestion answers a question of the model with one of its options. Only a requester can.
@@ -111,7 +111,7 @@ func (w *Workflow) ExpireModelQuestion(ctx context.Context, timer store.Timer) e
 	return w.update(ctx, "lapse", func(t *tx) error {
 		call, err := t.Call(timer.Ref)
 		if err != nil || call.Outcome != "" || call.ModelQuestion == nil {
-			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerModelQuestion, timer.Ref))
+			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerModelQuestion, timer.Ref))
 		}
 		if t.now.Before(call.ModelQuestion.ExpiresAt) {
 			return t.SetTimer(store.Timer{Kind: store.TimerModelQuestion, Ref: call.ID, Due: call.ModelQuestion.ExpiresAt})
@@ -140,14 +140,4 @@ func (t *tx) settleModelQuestion(call store.Call, outcome approvers.Outcome, tex
 		return err
 	}
 	return t.changedTurn(call.Turn, store.OutboxStep, call.Step)
-}
-
-// viewModelQuestion reads a question of the model's.
-func (m *ViewModel) viewModelQuestion(r store.Reader, id string) error {
-	call, err := r.Call(id)
-	if err != nil {
-		return err
-	}
-	m.Call = &call
-	return m.viewChannel(r, call.Turn)
 }

@@ -12,7 +12,7 @@ func (t *tx) notify(request string, who approvers.PersonID, note store.Note, ste
 	if !onSlack(who) {
 		return nil
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxNotice, Ref: request, Request: request, Step: step, To: toUser + who.User(), Note: note})
+	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxNotice, Ref: request, Request: request, Step: step, To: store.ToUser + who.User(), Note: note})
 }
 
 // onSlack reports whether a person can get messages. The operator at the command line can't.

@@ -52,7 +52,7 @@ func (t *tx) auditOperator(r approvers.Request, c Click, facts map[string]string
 // tellBroken tells everybody concerned that an operator approved a call.
 func (t *tx) tellBroken(r approvers.Request) error {
 	for _, role := range r.Concerned(t.policy) {
-		s := store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: len(r.Decisions), To: toRole + role, Note: store.NoteBreakGlass}
+		s := store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: len(r.Decisions), To: store.ToRole + role, Note: store.NoteBreakGlass}
 		if err := t.newOutboxMessage(s); err != nil {
 			return err
 		}

@@ -50,13 +50,13 @@ func TestBreakGlass(t *testing.T) {
 	if got := fmt.Sprint(h.told(r.ID, store.NoteBreakGlass)); got != "[role:team-lead role:finance-director]" {
 		t.Errorf("told: %s", got)
 	}
-	records := view(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(r.ID) })
+	records := readStore(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(r.ID) })
 	i := slices.IndexFunc(records, func(a approvers.AuditRecord) bool { return a.Actor == anna.ID })
 	if i < 0 || records[i].Kind != approvers.AuditDecided || records[i].Facts["break_glass"] != "true" || records[i].Facts["kind"] != "approve" ||
 		records[i].Facts["digest"] != r.Digest || records[i].Facts["stages"] != "2 x finance-director" {
 		t.Errorf("recorded as %+v", records)
 	}
-	body := view(h, func(s store.Reader) (approvers.AuditPayload, error) { return s.AuditPayload(r.ID, records[i].Seq) })
+	body := readStore(h, func(s store.Reader) (approvers.AuditPayload, error) { return s.AuditPayload(r.ID, records[i].Seq) })
 	if !strings.Contains(string(body.Body), "Slack is down") {
 		t.Errorf("the reason is not recorded: %s", body.Body)
 	}

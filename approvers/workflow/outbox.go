@@ -2,21 +2,12 @@ package workflow
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
-)
-
-// Addresses of outbox messages. See store.OutboxMessage.To.
-const (
-	toConversation = "conversation:"
-	toChannel      = "channel:"
-	toUser         = "user:"
-	toRole         = "role:"
-	toGroup        = "group:"
 )
 
 // newOutboxMessage stores a new outbox message and schedules its delivery.
@@ -58,7 +49,7 @@ func (t *tx) showNow(s store.OutboxMessage) error {
 	due := t.now
 	if cur, err := t.Timer(s.Rank.Timer(), s.ID); err == nil && cur.Due.Equal(due) {
 		due = due.Add(time.Microsecond) // differs from the timer that is being handled
-	} else if ignoreNotFound(err) != nil {
+	} else if store.IgnoreNotFound(err) != nil {
 		return err
 	}
 	return t.SetTimer(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Due: due, Lane: s.To})
@@ -129,34 +120,10 @@ func (t *tx) wantCard(r approvers.Request) error {
 
 // addresses returns where the people of a request's stage read their cards, each address once: that of each role, or
 // the direct messages of a user group's members.
-func (t *tx) addresses(r approvers.Request) []string { return addresses(t.policy, r) }
-
-func addresses(p *approvers.Policy, r approvers.Request) []string {
-	if r.Stage >= len(r.Plan.Stages) {
-		return nil
-	}
-	stage := r.CurrentStage()
-	if stage.Group != "" {
-		return []string{toGroup + stage.Group}
-	}
-	var out []string
-	for _, role := range stage.Roles() {
-		if to := cardAddress(p, role); !slices.Contains(out, to) {
-			out = append(out, to)
-		}
-	}
-	return out
-}
+func (t *tx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
 
 // cardAddress returns where a role's cards go: its channel, or each member's direct messages.
-func (t *tx) cardAddress(name string) string { return cardAddress(t.policy, name) }
-
-func cardAddress(p *approvers.Policy, name string) string {
-	if role, ok := p.Role(name); ok && role.Cards != "" && role.Cards != approvers.CardsDM {
-		return toChannel + role.Cards
-	}
-	return toRole + name
-}
+func (t *tx) cardAddress(name string) string { return view.CardAddress(t.policy, name) }
 
 // wantAt shows a request at an address unless it is shown there already.
 func (t *tx) wantAt(r approvers.Request, kind store.OutboxKind, to, role string) error {
@@ -200,9 +167,7 @@ func (t *tx) wantCurrent(s store.OutboxMessage) error {
 }
 
 // alike reports whether two kinds show the same: a card and an escalation are both the request's card.
-func alike(a, b store.OutboxKind) bool { return a == b || isCard(a) && isCard(b) }
-
-func isCard(k store.OutboxKind) bool { return k == store.OutboxCard || k == store.OutboxEscalation }
+func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
 // elsewhere sends a message that Slack refused to other addresses, if there are any.
 func (t *tx) elsewhere(s store.OutboxMessage) error {
@@ -223,32 +188,32 @@ func (t *tx) elsewhere(s store.OutboxMessage) error {
 // the conversation.
 func (t *tx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
-	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, toUser):
+	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, store.ToUser):
 		return t.queueRecipients(s.To), nil
-	case s.Kind == store.OutboxBundle && !strings.HasPrefix(s.To, toUser):
+	case s.Kind == store.OutboxBundle && !strings.HasPrefix(s.To, store.ToUser):
 		return t.bundlePlaces(s)
-	case s.Request != "" && (strings.HasPrefix(s.To, toChannel) || strings.HasPrefix(s.To, toGroup)):
+	case s.Request != "" && (strings.HasPrefix(s.To, store.ToChannel) || strings.HasPrefix(s.To, store.ToGroup)):
 		r, err := t.Request(s.Request)
 		if err != nil {
 			return nil, err
 		}
 		for _, role := range r.Roles() {
-			places = append(places, toRole+role)
+			places = append(places, store.ToRole+role)
 		}
-	case s.Kind == store.OutboxElicitation && strings.HasPrefix(s.To, toConversation):
+	case s.Kind == store.OutboxElicitation && strings.HasPrefix(s.To, store.ToConversation):
 		q, err := t.Elicitation(s.Ref)
-		return []string{toUser + q.Asked.User()}, err
-	case strings.HasPrefix(s.To, toConversation):
+		return []string{store.ToUser + q.Asked.User()}, err
+	case strings.HasPrefix(s.To, store.ToConversation):
 		turn, err := t.turnOf(s)
 		if err != nil {
 			return nil, err
 		}
 		tn, err := t.Turn(turn)
 		if err != nil {
-			return nil, ignoreNotFound(err)
+			return nil, store.IgnoreNotFound(err)
 		}
 		for _, p := range tn.Requesters {
-			places = append(places, toUser+p.User())
+			places = append(places, store.ToUser+p.User())
 		}
 	}
 	return places, nil

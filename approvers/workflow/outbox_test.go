@@ -22,7 +22,7 @@ func (h *harness) show(s store.OutboxMessage) store.OutboxMessage {
 func (h *harness) posted(s store.OutboxMessage) workflow.SentMessage {
 	h.t.Helper()
 	p := workflow.SentMessage{Body: fmt.Appendf(nil, `{"text":"%s %d"}`, s.Kind, s.Revision)}
-	if vm, err := h.View(h.ctx(), s.ID); err != nil {
+	if vm, err := h.Views.Message(h.ctx(), s.ID); err != nil {
 		h.t.Fatal(err)
 	} else if vm.Request != nil && vm.Execution != nil {
 		p.Shows = []store.Shown{{Request: vm.Request.ID, Digest: vm.Execution.Digest, Whole: true}}
@@ -34,7 +34,7 @@ func (h *harness) posted(s store.OutboxMessage) workflow.SentMessage {
 
 func (h *harness) surface(id string) store.OutboxMessage {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
+	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
 // only is the one outbox message of a kind.
@@ -94,18 +94,18 @@ func TestSurfacesFollowTheState(t *testing.T) {
 	}
 	h.wantKinds(r.ID, "proposed shown decided approved shown executing executed returned shown")
 
-	found, shown, err := h.Delivery(h.ctx(), card.Channel, card.TS)
+	found, shown, err := h.Views.Delivery(h.ctx(), card.Channel, card.TS)
 	h.ok(err)
 	if found.ID != card.ID || shown.Post != 3 || shown.Hash != card.Hash ||
 		shown.Of(r.ID) != (store.Shown{Request: r.ID, Digest: r.Digest, Whole: true, Since: h.clock.Now()}) {
 		t.Errorf("the message shows %s, version %d, %s", found.ID, shown.Post, shown.Hash)
 	}
-	first, err := h.Rendering(h.ctx(), card.ID, 1)
+	first, err := h.Views.Rendering(h.ctx(), card.ID, 1)
 	h.ok(err)
 	if first.Hash == shown.Hash || len(first.Body) == 0 {
 		t.Error("the first version was not kept")
 	}
-	if _, _, err := h.Delivery(h.ctx(), "C1", "no such"); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := h.Views.Delivery(h.ctx(), "C1", "no such"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a message that shows nothing of ours: %v", err)
 	}
 }
@@ -240,7 +240,7 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 		t.Errorf("to be asked: %q; want the leads and the requester", got)
 	}
 	for _, s := range h.surfacesOf(r.Execution) {
-		if vm, err := h.View(h.ctx(), s.ID); err != nil || vm.Execution == nil {
+		if vm, err := h.Views.Message(h.ctx(), s.ID); err != nil || vm.Execution == nil {
 			t.Errorf("%s to %s can't be rendered: %v", s.Kind, s.To, err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 	h.run(cs[0].Execution, "found")
 	h.ok(h.Report(h.ctx(), workflow.Click{Execution: cs[1].Execution, Who: alice}, workflow.DidNot))
 	h.answer(turn)
-	next := view(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.turn(turn).Conversation) }).Turn
+	next := readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.turn(turn).Conversation) }).Turn
 	h.turns = append(h.turns, next)
 	b := h.begin(next)
 	h.ok(h.Stop(h.ctx(), next, b.Turn.Step, "The model can't be reached.", true))
@@ -276,7 +276,7 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 	seen := map[store.OutboxKind]bool{}
 	for _, ref := range []string{turn, next, cs[1].Request, cs[1].Execution} {
 		for _, s := range h.surfacesOf(ref) {
-			vm, err := h.View(h.ctx(), s.ID)
+			vm, err := h.Views.Message(h.ctx(), s.ID)
 			h.ok(err)
 			seen[s.Kind] = true
 			if vm.Conversation.Channel != "C0001" || vm.Policy == nil || vm.Turn.ID == "" {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -16,56 +16,20 @@ import (
 // also the cause with which the contexts of running handlers end.
 var ErrPaused = errors.New("workflow: everything is paused")
 
-// Pause says whether everything is paused: no tool runs and no model is called. It survives a restart. People may
-// decide meanwhile, and deadlines pass as usual: a request that nobody decides is rejected, paused or not.
-type Pause struct {
-	On     bool               `json:"on"`
-	By     approvers.PersonID `json:"by"` // who changed it last
-	At     time.Time          `json:"at"`
-	Reason string             `json:"reason,omitempty"`
-	Round  int                `json:"round,omitempty"` // increases with each change
-}
-
-// Paused returns the current pause.
-func (w *Workflow) Paused(ctx context.Context) (p Pause, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		p, _, err = paused(r)
-		return err
-	})
-	return p, err
-}
-
-func paused(r store.Reader) (p Pause, s store.Setting, err error) {
-	s, err = r.Setting(store.SettingPause)
-	if errors.Is(err, store.ErrNotFound) {
-		return p, store.Setting{Key: store.SettingPause}, nil
-	}
-	if errors.Is(err, store.ErrDamaged) { // nobody knows whether it was paused, so nothing runs until somebody resumes
-		return Pause{On: true, By: approvers.Operator(damagedPause), Reason: "the record of whether everything is paused is damaged"}, store.Setting{Key: store.SettingPause}, nil
-	}
-	if err != nil {
-		return p, s, err
-	}
-	return p, s, json.Unmarshal(s.Value, &p)
-}
-
-// damagedPause stands for the unknown person who paused, if the record is damaged.
-const damagedPause = "nobody"
-
 // Pause stops every run and every model call until Resume. The caller has checked the person's permission. Pausing
 // while paused, and resuming while not paused, change nothing and return ErrNotDue.
 func (w *Workflow) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
-	return w.setPause(ctx, "pause", Pause{On: true, By: who, Reason: reason})
+	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
 
 // Resume ends a pause.
 func (w *Workflow) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
-	return w.setPause(ctx, "resume", Pause{By: who, Reason: reason})
+	return w.setPause(ctx, "resume", settings.Pause{By: who, Reason: reason})
 }
 
-func (w *Workflow) setPause(ctx context.Context, what string, p Pause) error {
+func (w *Workflow) setPause(ctx context.Context, what string, p settings.Pause) error {
 	return w.update(ctx, what, func(t *tx) error {
-		before, _, err := paused(t)
+		before, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}
@@ -78,20 +42,20 @@ func (w *Workflow) setPause(ctx context.Context, what string, p Pause) error {
 
 // PauseBy is Pause for a person in Slack, if the policy allows it.
 func (w *Workflow) PauseBy(ctx context.Context, c Click) error {
-	return w.clickPause(ctx, "pause", c, Pause{On: true, By: c.Who.ID, Reason: c.Reason})
+	return w.clickPause(ctx, "pause", c, settings.Pause{On: true, By: c.Who.ID, Reason: c.Reason})
 }
 
 // ResumeBy is Resume for a person in Slack, if the policy allows it.
 func (w *Workflow) ResumeBy(ctx context.Context, c Click) error {
-	return w.clickPause(ctx, "resume", c, Pause{By: c.Who.ID, Reason: c.Reason})
+	return w.clickPause(ctx, "resume", c, settings.Pause{By: c.Who.ID, Reason: c.Reason})
 }
 
-func (w *Workflow) clickPause(ctx context.Context, what string, c Click, p Pause) error {
+func (w *Workflow) clickPause(ctx context.Context, what string, c Click, p settings.Pause) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		if denied := t.policy.MayPause(c.Who); denied != nil {
 			return denied, t.auditDenied(approvers.InstallationChain, what, c, denied)
 		}
-		before, _, err := paused(t)
+		before, _, err := settings.ReadPause(t)
 		if err != nil {
 			return nil, err
 		}
@@ -107,12 +71,12 @@ func (w *Workflow) clickPause(ctx context.Context, what string, c Click, p Pause
 }
 
 // setPause stores a pause, or its end, and shows it to everybody concerned.
-func (t *tx) setPause(p Pause) error {
-	before, s, err := paused(t)
+func (t *tx) setPause(p settings.Pause) error {
+	before, s, err := settings.ReadPause(t)
 	if err != nil {
 		return err
 	}
-	if before.By == approvers.Operator(damagedPause) {
+	if before.Damaged() {
 		if err := t.moveAside("settings", store.SettingPause); err != nil {
 			return err
 		}
@@ -147,7 +111,7 @@ func (t *tx) setPause(p Pause) error {
 
 // ifPaused returns ErrPaused while everything is paused.
 func ifPaused(r store.Reader) error {
-	p, _, err := paused(r)
+	p, _, err := settings.ReadPause(r)
 	if err == nil && p.On {
 		err = ErrPaused
 	}
@@ -159,7 +123,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	if len(timers) == 0 || !halted[timers[0].Kind] {
 		return timers, nil
 	}
-	p, _, err := paused(r)
+	p, _, err := settings.ReadPause(r)
 	if err != nil || !p.On {
 		return timers, err
 	}
@@ -183,7 +147,7 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 		return true, nil
 	case store.TimerRun:
 		e, err := r.Execution(timer.Ref)
-		return err == nil && pausable(e), ignoreNotFound(err)
+		return err == nil && pausable(e), store.IgnoreNotFound(err)
 	}
 	return false, nil
 }

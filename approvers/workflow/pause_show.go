@@ -2,22 +2,19 @@ package workflow
 
 import (
 	"context"
-	"strconv"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
-// Ref returns the reference of the messages about a pause: it contains the round in which the pause began.
-func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
-
 // tellPausers tells everybody who may end a pause that it began, with a button to end it, or that it is over.
-func (t *tx) tellPausers(p Pause) error {
+func (t *tx) tellPausers(p settings.Pause) error {
 	if !p.On {
-		return t.changedRef(Pause{Round: p.Round - 1}.Ref())
+		return t.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
 	}
 	for _, role := range t.policy.PausedBy {
-		if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxPause, Ref: p.Ref(), To: toRole + role}); err != nil {
+		if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxPause, Ref: p.Ref(), To: store.ToRole + role}); err != nil {
 			return err
 		}
 	}
@@ -28,7 +25,7 @@ func (t *tx) tellPausers(p Pause) error {
 // that waits for the model a message that it is held up. It works page by page, so that clicks are handled in between.
 // Its timer stays until all is done.
 func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
-	p, err := w.Paused(ctx)
+	p, err := w.Views.Paused(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,7 +39,7 @@ func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
 		}
 	}
 	return w.update(ctx, "show pause", func(t *tx) error {
-		now, _, err := paused(t)
+		now, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}
@@ -97,20 +94,20 @@ func (w *Workflow) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 
 func (t *tx) showHeldUp(timer store.Timer) error {
 	if _, err := t.Timer(timer.Kind, timer.Ref); err != nil {
-		return ignoreNotFound(err) // it was done meanwhile
+		return store.IgnoreNotFound(err) // it was done meanwhile
 	}
 	if timer.Kind == store.TimerRun {
 		e, err := t.Execution(timer.Ref)
 		if err != nil {
-			return ignoreNotFound(err)
+			return store.IgnoreNotFound(err)
 		}
 		return t.changedStep(e)
 	}
 	turn, err := t.Turn(timer.Ref)
 	if err != nil {
-		return ignoreNotFound(err)
+		return store.IgnoreNotFound(err)
 	}
-	p, _, err := paused(t)
+	p, _, err := settings.ReadPause(t)
 	if err != nil {
 		return err
 	}
@@ -122,45 +119,8 @@ func (t *tx) showHeldUp(timer store.Timer) error {
 
 // standStill tells a conversation that a pause holds up its turn.
 func (t *tx) standStill(turn approvers.Turn) error {
-	if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: toConversation + turn.Conversation}); err != nil {
+	if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: store.ToConversation + turn.Conversation}); err != nil {
 		return err
 	}
 	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
-}
-
-// PauseImpact counts what a pause would stop now.
-type PauseImpact struct {
-	Runs     int // tools that run
-	Thinking int // turns that wait for the model
-	Approved int // calls that are about to start
-}
-
-// PauseImpact counts what a pause would stop, and reads the current pause.
-func (w *Workflow) PauseImpact(ctx context.Context) (s PauseImpact, p Pause, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		s = PauseImpact{}
-		thinking, err := r.Timers(store.TimerThink, mostHeldUp)
-		if err != nil {
-			return err
-		}
-		s.Thinking = len(thinking)
-		runs, err := r.Timers(store.TimerRun, mostHeldUp)
-		if err != nil {
-			return err
-		}
-		for _, timer := range runs {
-			e, err := r.Execution(timer.Ref)
-			switch {
-			case err != nil:
-				return err
-			case e.State == approvers.ExecutionExecuting:
-				s.Runs++
-			case e.State == approvers.ExecutionNone:
-				s.Approved++
-			}
-		}
-		p, _, err = paused(r)
-		return err
-	})
-	return s, p, err
 }

@@ -100,7 +100,7 @@ func TestWhoMayPause(t *testing.T) {
 			wantDenied(t, h.ResumeBy(h.ctx(), click(c.who)), c.code)
 		})
 	}
-	if p, err := h.Paused(h.ctx()); err != nil || p.On {
+	if p, err := h.Views.Paused(h.ctx()); err != nil || p.On {
 		t.Fatalf("paused: %+v (%v)", p, err)
 	}
 
@@ -120,7 +120,7 @@ func TestWhoMayPause(t *testing.T) {
 	if denied := wantDenied(t, errs[loser], approvers.DeniedPaused); denied.By != winner || denied.At.IsZero() {
 		t.Errorf("told of %+v", denied)
 	}
-	p, err := h.Paused(h.ctx())
+	p, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	if !p.On || p.By != winner || p.Reason != "an incident" {
 		t.Errorf("%+v", p)
@@ -153,7 +153,7 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	}
 	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
 	h.reopen()
-	if p, err := h.Paused(h.ctx()); err != nil || !p.On || p.By != lead.ID {
+	if p, err := h.Views.Paused(h.ctx()); err != nil || !p.On || p.By != lead.ID {
 		t.Fatalf("%+v (%v)", p, err)
 	}
 	_, _, err := h.Claim(h.ctx(), cs[0].Execution)
@@ -361,7 +361,7 @@ func TestPausersAreTold(t *testing.T) {
 	h.policy.Store(policy("policy-1", pausable))
 	h.ok(h.Reevaluate(h.ctx()))
 	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
-	p, err := h.Paused(h.ctx())
+	p, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	h.showAll()
 	if got := h.surfacesOf(p.Ref()); len(got) != 2 || got[0].To != "role:team-lead" || got[1].To != "user:U0002" {
@@ -379,7 +379,7 @@ func TestPausersAreTold(t *testing.T) {
 	}
 	h.clock.pass(time.Minute)
 	h.ok(h.Pause(h.ctx(), lead.ID, "another"))
-	again, err := h.Paused(h.ctx())
+	again, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	if again.Ref() == p.Ref() || h.wanted(again.Ref()) == "" {
 		t.Errorf("a second pause is shown as %q: %s", again.Ref(), h.wanted(again.Ref()))

@@ -53,13 +53,13 @@ func (h *harness) places(request string, kind store.OutboxKind) string {
 // lastFacts are the facts of a chain's last record of a kind, and its payload.
 func (h *harness) lastFacts(chain string, kind approvers.AuditKind) (facts map[string]string, payload string) {
 	h.t.Helper()
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind != kind {
 			continue
 		}
 		facts, payload = a.Facts, ""
 		if a.PayloadHash != "" {
-			p := view(h, func(r store.Reader) (approvers.AuditPayload, error) { return r.AuditPayload(chain, a.Seq) })
+			p := readStore(h, func(r store.Reader) (approvers.AuditPayload, error) { return r.AuditPayload(chain, a.Seq) })
 			payload = string(p.Body)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	if got := h.wanted(r.ID); !contains(got, "card ") || !contains(got, "question ") {
 		t.Errorf("to be shown: %s", got)
 	}
-	if vm, err := h.View(h.ctx(), q.ID); err != nil || vm.Request == nil || len(vm.Cards) != 1 {
+	if vm, err := h.Views.Message(h.ctx(), q.ID); err != nil || vm.Request == nil || len(vm.Cards) != 1 {
 		t.Errorf("the question is drawn from %+v, %v", vm, err)
 	}
 	_, err := h.Reply(h.ctx(), h.words(fin1, r.ID, "because"), 0)

@@ -61,7 +61,7 @@ func (w *Workflow) Propose(ctx context.Context, p Proposal) error {
 		if err := t.spend(turn, p.Tokens); err != nil {
 			return err
 		}
-		step := store.OutboxMessage{Kind: store.OutboxStep, Ref: turn.ID, Step: turn.Step, To: toConversation + conv.ID}
+		step := store.OutboxMessage{Kind: store.OutboxStep, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + conv.ID}
 		if err := t.wantDrafted(step); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	}
 	o.answer(turn)
 
-	conv := view(o, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.Conversation) })
+	conv := readStore(o, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.Conversation) })
 	if conv.Turn == "" || conv.Turn == turn {
 		t.Fatalf("the messages that waited began %q", conv.Turn)
 	}
@@ -135,7 +135,7 @@ func TestWithdrawAllByNobody(t *testing.T) {
 	}
 	h.wantState(r.ID, approvers.Pending)
 	conv := h.turn(turn).Conversation
-	for _, m := range view(h, func(r store.Reader) ([]store.Message, error) { return r.Messages(conv, 0) }) {
+	for _, m := range readStore(h, func(r store.Reader) ([]store.Message, error) { return r.Messages(conv, 0) }) {
 		if m.Text == "two" && m.State != store.MessageQueued {
 			t.Error("the message that waits was taken although its sender was denied")
 		}
@@ -209,7 +209,7 @@ func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	b := h.begin(turn)
 	h.say(bob, "two")
 	h.ok(h.Stop(h.ctx(), turn, b.Turn.Step, "The model can't be reached.", true))
-	conv := view(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(b.Conversation.ID) })
+	conv := readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(b.Conversation.ID) })
 	if conv.Turn == "" || conv.Turn == turn {
 		t.Fatalf("the message that waited began %q", conv.Turn)
 	}

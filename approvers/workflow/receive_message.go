@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -80,7 +81,7 @@ func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (Messa
 			return t.spokenUnder(u.Channel.Channel, u.Thread)
 		}
 		heard.Conversation = conv.ID
-		p, _, err := paused(t)
+		p, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}
@@ -122,12 +123,9 @@ func (t *tx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
 	return nil
 }
 
-// channelOf returns the key of the place of a conversation.
-func channelOf(team, channel, thread string) string { return team + "/" + channel + "/" + thread }
-
 // conversationFor finds or creates the conversation of a message, if its author may ask there.
 func (t *tx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Conversation, error) {
-	place := channelOf(u.Team, u.Channel.Channel, u.Thread)
+	place := store.Place(u.Team, u.Channel.Channel, u.Thread)
 	conv, err := t.ConversationAt(place)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return conv, err
@@ -275,7 +273,7 @@ func (t *tx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
 		return err
 	}
-	p, _, err := paused(t)
+	p, _, err := settings.ReadPause(t)
 	if err != nil || !p.On {
 		return err
 	}
@@ -293,5 +291,5 @@ func (t *tx) tellIfQueued(turn approvers.Turn) error {
 
 // tellQueued shows, once a turn, that messages wait for it to end.
 func (t *tx) tellQueued(turn approvers.Turn) error {
-	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: toConversation + turn.Conversation})
+	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -63,7 +64,7 @@ func (w *Workflow) reevaluatedFor(ctx context.Context) (which string, err error)
 // noteReevaluated records the policy and tools that everything was checked against.
 func (w *Workflow) noteReevaluated(ctx context.Context, which string) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
-		p, _, err := paused(t)
+		p, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func (w *Workflow) noteReevaluated(ctx context.Context, which string) error {
 			}
 		}
 		s, err := t.Setting(store.SettingPolicy)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
 		s.Key = store.SettingPolicy

@@ -205,7 +205,7 @@ func TestReconsiderDuringReloads(t *testing.T) {
 			t.Errorf("request %d waits for %v", i, r.Plan.Stages)
 		}
 	}
-	noted := view(h, func(r store.Reader) (store.Setting, error) { return r.Setting(store.SettingPolicy) })
+	noted := readStore(h, func(r store.Reader) (store.Setting, error) { return r.Setting(store.SettingPolicy) })
 	var hash string
 	if h.ok(json.Unmarshal(noted.Value, &hash)); !strings.HasPrefix(hash, last+" ") {
 		t.Errorf("noted is %s, the last policy is %s", hash, last)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.
 func (t *tx) askWhatHappened(e approvers.Execution) error {
-	places := []string{toConversation + e.Conversation}
+	places := []string{store.ToConversation + e.Conversation}
 	p, _ := t.policy.Tool(e.Tool, "")
 	if e.Request != "" {
 		r, err := t.Request(e.Request)
@@ -34,12 +35,12 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 			places = append(places, to)
 		}
 	}
-	giver, err := grantOwnerOf(t, e)
+	giver, err := view.GrantOwnerOf(t, e)
 	if err != nil {
 		return err
 	}
 	if onSlack(giver) {
-		places = append(places, toUser+giver.User())
+		places = append(places, store.ToUser+giver.User())
 	}
 	for _, to := range places {
 		s := store.OutboxMessage{Kind: store.OutboxUnknown, Ref: e.ID, Request: e.Request, To: to}
@@ -111,7 +112,7 @@ func (t *tx) mayReport(e approvers.Execution, who approvers.Identity) (*approver
 	if slices.Contains(turn.Requesters, who.ID) && !who.Deleted {
 		return nil, nil
 	}
-	if giver, err := grantOwnerOf(t, e); err != nil || who.ID != "" && who.ID == giver && !who.Deleted {
+	if giver, err := view.GrantOwnerOf(t, e); err != nil || who.ID != "" && who.ID == giver && !who.Deleted {
 		return nil, err
 	}
 	if e.Request == "" {
@@ -139,7 +140,7 @@ func (w *Workflow) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "leave", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
 		if err != nil || e.State != approvers.ExecutionUnknown {
-			return errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref))
+			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref))
 		}
 		p, _ := t.policy.Tool(e.Tool, "")
 		deadline := e.FinishedAt.Add(p.ExpiresAfter)
@@ -151,11 +152,4 @@ func (w *Workflow) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 		}
 		return t.leave(e)
 	})
-}
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
 }

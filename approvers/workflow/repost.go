@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -142,7 +143,7 @@ func (t *tx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err erro
 		return nil, err
 	}
 	for _, s := range append(own, shared...) {
-		if isCard(s.Kind) || s.Kind == store.OutboxBundle && s.Bundle == r.Bundle && r.Bundled() {
+		if view.IsCard(s.Kind) || s.Kind == store.OutboxBundle && s.Bundle == r.Bundle && r.Bundled() {
 			cards = append(cards, s)
 		}
 	}
@@ -187,7 +188,7 @@ func (t *tx) spokenUnder(channel, thread string) error {
 	}
 	s, err := t.OutboxMessageAt(channel, thread)
 	if err != nil {
-		return ignoreNotFound(err)
+		return store.IgnoreNotFound(err)
 	}
 	return t.repost([]store.OutboxMessage{s}, false)
 }
@@ -276,7 +277,7 @@ func (t *tx) relevance(s store.OutboxMessage) (relevance, error) {
 			return relevance{}, err
 		}
 		timer, err := t.Timer(store.TimerLeave, e.ID) // without the timer, the model has been told that the outcome is unknown, and people may still report it
-		return relevance{relevant: true, from: e.FinishedAt, until: timer.Due}, ignoreNotFound(err)
+		return relevance{relevant: true, from: e.FinishedAt, until: timer.Due}, store.IgnoreNotFound(err)
 	}
 	return relevance{}, nil
 }
@@ -328,4 +329,26 @@ func shortest(requests []approvers.Request) (l relevance) {
 		}
 	}
 	return l
+}
+
+// RepostLost has outbox messages posted again that vanished and still matter. It says how many.
+func (w *Workflow) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
+	err = w.update(ctx, "repost lost", func(t *tx) error {
+		n = 0
+		for _, s := range messages {
+			cur, err := t.OutboxMessage(s.ID)
+			if err != nil {
+				return err
+			}
+			back, err := t.repostIfRelevant(cur)
+			if err != nil {
+				return err
+			}
+			if back {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
 }

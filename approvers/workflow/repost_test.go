@@ -66,7 +66,7 @@ func TestVanishedCards(t *testing.T) {
 				t.Errorf("told twice: %+v", got)
 			}
 			h.ok(h.MarkLost(h.ctx(), card)) // found out at an update as well
-			if vm, err := h.View(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
+			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
 				t.Errorf("a link leads to a card that is not there (%v)", err)
 			}
 			ask(h, r, card)
@@ -81,7 +81,7 @@ func TestVanishedCards(t *testing.T) {
 			}
 			back.Channel, back.TS = card.Channel, "300.1"
 			h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
-			if vm, err := h.View(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) == 0 || h.only(r.Turn, store.OutboxStep).State != store.OutboxWanted {
+			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) == 0 || h.only(r.Turn, store.OutboxStep).State != store.OutboxWanted {
 				t.Errorf("nothing leads to the new card (%v)", err)
 			}
 		})

@@ -76,31 +76,6 @@ func (w *Workflow) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Unseen lists the runs whose outcome people must find out after Restored: those under way, and those that people were
-// already asked about.
-func (w *Workflow) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		runs = nil
-		for _, kind := range []store.TimerKind{store.TimerRun, store.TimerLeave} {
-			timers, err := r.Timers(kind, mostRuns)
-			if err != nil {
-				return err
-			}
-			for _, timer := range timers {
-				e, err := r.Execution(timer.Ref)
-				if ignoreNotFound(err) != nil {
-					return err
-				}
-				if err == nil && (e.State == approvers.ExecutionUnknown || e.State == approvers.ExecutionExecuting && e.Effect != approvers.ReadOnly) {
-					runs = append(runs, e)
-				}
-			}
-		}
-		return nil
-	})
-	return runs, err
-}
-
 // lostBatch limits the records that one transaction closes.
 const lostBatch = 50
 
@@ -134,7 +109,7 @@ func (t *tx) loseRuns(x Restoration) (int, error) {
 	}
 	for _, timer := range timers {
 		e, err := t.Execution(timer.Ref)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
 		switch {
@@ -182,7 +157,7 @@ func (t *tx) loseModelQuestions(x Restoration) (int, error) {
 		if err == nil && call.Outcome == "" {
 			err = t.closeModelQuestion(call, approvers.OutcomeVoided, approvers.LostTrack(x.Taken))
 		}
-		if err := errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerModelQuestion, timer.Ref)); err != nil {
+		if err := errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerModelQuestion, timer.Ref)); err != nil {
 			return 0, err
 		}
 	}
@@ -201,7 +176,7 @@ func (t *tx) leaveUnknown(Restoration) (int, error) {
 		if err == nil && e.State == approvers.ExecutionUnknown {
 			err = t.leave(e)
 		}
-		if err := errors.Join(ignoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref)); err != nil {
+		if err := errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref)); err != nil {
 			return 0, err
 		}
 	}
@@ -249,7 +224,7 @@ func (t *tx) stopTurns(x Restoration) (int, error) {
 	}
 	for _, timer := range timers {
 		turn, err := t.Turn(timer.Ref)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
 		if err != nil || turn.Ended() {

@@ -88,7 +88,7 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
 	b.reopen()
-	unseen, err := b.Unseen(b.ctx())
+	unseen, err := b.Views.Unseen(b.ctx())
 	b.ok(err)
 	var runs []string
 	for _, e := range unseen {
@@ -131,7 +131,7 @@ func TestRestored(t *testing.T) {
 	if g := b.harness.grant(b.grant.ID); g.State != approvers.GrantRevoked || g.ClosedBy != anna.ID {
 		t.Errorf("the grant is %s", g.State)
 	}
-	row := view(b.harness, func(r store.Reader) (store.Inbox, error) { return r.Inbox(b.click) })
+	row := readStore(b.harness, func(r store.Reader) (store.Inbox, error) { return r.Inbox(b.click) })
 	if row.HandledAt.IsZero() || !contains(row.Note, "set aside") {
 		t.Errorf("the click: %+v", row)
 	}
@@ -143,7 +143,7 @@ func TestRestored(t *testing.T) {
 		t.Errorf("the turn: %+v", turn)
 	}
 	b.wantKinds(approvers.InstallationChain, "restored")
-	records := view(b.harness, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(approvers.InstallationChain) })
+	records := readStore(b.harness, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(approvers.InstallationChain) })
 	if f := records[0].Facts; records[0].Actor != anna.ID || f["backup"] != "monday.db" || f["sha256"] != "00ff" || f["requests"] != "2" || f["runs"] != "4" || f["deliveries"] == "0" || f["grants"] != "1" {
 		t.Errorf("recorded as %+v", records[0])
 	}
@@ -159,7 +159,7 @@ func (b *busy) wantNothingOpen() {
 			b.t.Errorf("there is still %s to do: %v", kind, left)
 		}
 	}
-	if left := view(b.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 10) }); len(left) > 0 {
+	if left := readStore(b.harness, func(r store.Reader) ([]approvers.Request, error) { return r.OpenRequests(store.RequestCursor{}, 10) }); len(left) > 0 {
 		b.t.Errorf("%d requests are open", len(left))
 	}
 	if left := b.grants(); len(left) > 0 {

@@ -79,7 +79,7 @@ func (w *Workflow) retainConversation(ctx context.Context, id string, before tim
 	over := false
 	err = w.Store.View(ctx, func(r store.Reader) (err error) {
 		if c, err = r.Conversation(id); err != nil {
-			return ignoreNotFound(err)
+			return store.IgnoreNotFound(err)
 		}
 		if calls, err = callsIn(r, id); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (w *Workflow) retainConversation(ctx context.Context, id string, before tim
 			gone = false
 			now, err := t.Conversation(id)
 			if over = err == nil && now.Version == c.Version; !over {
-				return ignoreNotFound(err) // somebody wrote there meanwhile
+				return store.IgnoreNotFound(err) // somebody wrote there meanwhile
 			}
 			if len(part) > 0 {
 				return t.eraseTexts(part)
@@ -225,11 +225,11 @@ func (w *Workflow) prune(ctx context.Context, chain string, before time.Time) (r
 		records = 0
 		head, err := t.AuditHead(chain)
 		if err != nil || !head.At.Before(before) {
-			return ignoreNotFound(err)
+			return store.IgnoreNotFound(err)
 		}
 		if r, err := t.Request(chain); err == nil && r.State.Open() {
 			return nil
-		} else if ignoreNotFound(err) != nil {
+		} else if store.IgnoreNotFound(err) != nil {
 			return err
 		}
 		if records, err = t.PruneChain(chain); err != nil {

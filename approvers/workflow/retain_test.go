@@ -32,7 +32,7 @@ func (h *harness) retain(conversations, chains int) (done workflow.Retained) {
 
 func (h *harness) hasConversation(id string) bool {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (bool, error) {
+	return readStore(h, func(r store.Reader) (bool, error) {
 		_, err := r.Conversation(id)
 		return err == nil, nil
 	})
@@ -41,8 +41,8 @@ func (h *harness) hasConversation(id string) bool {
 // payloadsOf counts the texts beside a chain's records.
 func (h *harness) payloadsOf(chain string) (n int) {
 	h.t.Helper()
-	for _, a := range view(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
-		n += view(h, func(r store.Reader) (int, error) {
+	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
+		n += readStore(h, func(r store.Reader) (int, error) {
 			_, err := r.AuditPayload(chain, a.Seq)
 			if errors.Is(err, store.ErrNotFound) {
 				return 0, nil

@@ -20,9 +20,9 @@ func (t *tx) postHead() error {
 	}
 	last, err := t.LastHead()
 	if err != nil {
-		return ignoreNotFound(err)
+		return store.IgnoreNotFound(err)
 	}
-	at := toChannel + to.Channel
+	at := store.ToChannel + to.Channel
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (t *tx) headDue(s store.OutboxMessage, last store.Head, every time.Duration
 	if err == nil {
 		since = shown.At
 	}
-	return since.After(t.now) || !t.now.Before(since.Add(every)), ignoreNotFound(err) // the first condition: a clock that was set back must not stop the posts
+	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // the first condition: a clock that was set back must not stop the posts
 }
 
 // nextHead starts a new message.
@@ -72,11 +72,4 @@ func (t *tx) headAgain() error {
 		return err
 	}
 	return t.nextHead(posted[0], posted[0].To)
-}
-
-// viewHead reads the newest head.
-func (m *ViewModel) viewHead(r store.Reader) error {
-	last, err := r.LastHead()
-	m.Head, m.Message.Step = &last, int(last.Number)
-	return err
 }

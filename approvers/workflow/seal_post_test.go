@@ -46,7 +46,7 @@ func (o *headHarness) heads() store.OutboxMessage {
 func (o *headHarness) post() {
 	o.Helper()
 	if s := o.heads(); s.State == store.OutboxWanted {
-		vm, err := o.View(o.ctx(), s.ID)
+		vm, err := o.Views.Message(o.ctx(), s.ID)
 		o.ok(err)
 		if s.Rank != store.RankLast || vm.Message.TS != "" {
 			o.Errorf("it goes before others (%q), or changes the message %q", s.Rank, vm.Message.TS)
@@ -98,7 +98,7 @@ func TestHeadsArePosted(t *testing.T) {
 		step(24*time.Hour, 0)
 	}
 	o.wants("nothing new", 1, 3)
-	journal := view(o.harness, func(r store.Reader) ([]approvers.JournalEntry, error) { return r.Journal(0, 100) })
+	journal := readStore(o.harness, func(r store.Reader) ([]approvers.JournalEntry, error) { return r.Journal(0, 100) })
 	same(t, "records, of which none is about a head", len(journal), 5)
 	o.reopen()
 	step(time.Second, 1)
@@ -134,7 +134,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	s := o.heads()
 	same(t, "posted", len(o.seen), 31)
 	same(t, "the last", []int{o.seen[30], s.Step}, []int{1031, 1031})
-	kept := view(o.harness, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(s.ID) })
+	kept := readStore(o.harness, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(s.ID) })
 	same(t, "renderings that are stored", len(kept), 1)
 	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
 }
@@ -144,7 +144,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
-	vm, err := o.View(o.ctx(), o.heads().ID)
+	vm, err := o.Views.Message(o.ctx(), o.heads().ID)
 	o.ok(err)
 	o.step(time.Hour, 1) // Slack takes its time
 	vm.Message.Channel, vm.Message.TS = "C0008", "200.1"

@@ -120,7 +120,7 @@ func TestSeal(t *testing.T) {
 	h.record("c", 2500) // more than a head takes
 	same(t, "the next heads took", h.sealAll(key), []int{1024, 1024, 452})
 	h.wantSealed(2506, key.Public)
-	last := view(h, store.Reader.LastHead)
+	last := readStore(h, store.Reader.LastHead)
 	head, err := approvers.OpenHead(last.Note, key.Public)
 	h.ok(err)
 	same(t, "its number, origin and time", fmt.Sprint(head.Number, head.Origin, head.At.Equal(h.clock.Now())), "5countersign-heretrue")

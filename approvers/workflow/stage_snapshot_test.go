@@ -7,14 +7,15 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
 // The office's people as Slack would tell of them: what package bot does for the workflow, without Slack.
 
 // company looks up the people of a request's stage.
-func (h *harness) company(ctx context.Context, request string) (workflow.StageSnapshot, []approvers.Presence, error) {
-	roll, err := h.StageSnapshot(ctx, request)
+func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
+	roll, err := h.Views.StageSnapshot(ctx, request)
 	if err != nil || roll.Request.State != approvers.Pending {
 		return roll, nil, err
 	}
@@ -36,7 +37,7 @@ func (h *harness) company(ctx context.Context, request string) (workflow.StageSn
 	return roll, people, nil
 }
 
-func (h *harness) presence(user string, roll workflow.StageSnapshot, line int) approvers.Presence {
+func (h *harness) presence(user string, roll view.StageSnapshot, line int) approvers.Presence {
 	p := approvers.Presence{Who: person(user)}
 	if until := h.quiet[user]; until.After(h.clock.Now()) {
 		p.QuietUntil = until

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrStopped is the cause with which the contexts of a turn's handlers end when somebody stops the turn.
-var ErrStopped = errors.New("workflow: somebody stopped it")
+var ErrStopped = errors.New("workflow: somebody stopped the turn")
 
 // Halt stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
 // requests and calls that have not begun are withdrawn, and running tools are interrupted. When every call has its
@@ -45,16 +45,6 @@ func (t *tx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied,
 		return turn, &approvers.Denied{Code: approvers.DeniedChannel}, nil
 	}
 	return turn, agent.MayAsk(c.Who), nil
-}
-
-// TurnAt returns the current turn at a place; empty if there is none.
-func (w *Workflow) TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error) {
-	err = w.Store.View(ctx, func(r store.Reader) error {
-		conv, err := r.ConversationAt(channelOf(team, channel, thread))
-		turn = conv.Turn
-		return ignoreNotFound(err)
-	})
-	return turn, err
 }
 
 // haltTurn stops a turn that has not ended.
@@ -124,7 +114,7 @@ func (t *tx) cutRun(id string) error {
 // isHalted reports whether the turn of a run was stopped while it ran.
 func (t *tx) isHalted(e approvers.Execution) (bool, error) {
 	turn, err := t.Turn(e.Turn)
-	return turn.Halted != "" && turn.State == approvers.TurnWaiting, ignoreNotFound(err)
+	return turn.Halted != "" && turn.State == approvers.TurnWaiting, store.IgnoreNotFound(err)
 }
 
 // cutOff ends a run that was interrupted because its turn was stopped. A read-only run fails. The outcome of any other

@@ -47,7 +47,7 @@ func TestStopWhileThinking(t *testing.T) {
 		t.Error("the next message did not wait")
 	}
 	wantDenied(t, h.stop(alice, turn), approvers.DeniedNothing)
-	under, err := h.TurnAt(h.ctx(), "T0001", "C0001", "100.1")
+	under, err := h.Views.TurnAt(h.ctx(), "T0001", "C0001", "100.1")
 	if h.ok(err); under == "" || under == turn {
 		t.Errorf("under way is %q", under)
 	}

@@ -177,11 +177,11 @@ func (w *Workflow) Answer(ctx context.Context, turn string, step int, text strin
 		if err := t.PutMessage(m); err != nil {
 			return err
 		}
-		if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxAnswer, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+		if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxAnswer, Ref: tn.ID, Step: tn.Step, To: store.ToConversation + conv.ID}); err != nil {
 			return err
 		}
 		if IsLong(text) {
-			if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxFile, Ref: tn.ID, Step: tn.Step, To: toConversation + conv.ID}); err != nil {
+			if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxFile, Ref: tn.ID, Step: tn.Step, To: store.ToConversation + conv.ID}); err != nil {
 				return err
 			}
 		}
@@ -208,7 +208,7 @@ func (t *tx) stop(turn approvers.Turn, conv store.Conversation, problem string, 
 	if err != nil {
 		return err
 	}
-	if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxProblem, Ref: turn.ID, To: toConversation + conv.ID}); err != nil {
+	if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxProblem, Ref: turn.ID, To: store.ToConversation + conv.ID}); err != nil {
 		return err
 	}
 	return t.end(turn, conv)

@@ -71,7 +71,7 @@ func (w *Workflow) BeginPreview(ctx context.Context, request string) (p PreviewC
 
 func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 	r, err := t.Request(request)
-	if ignoreNotFound(err) != nil {
+	if store.IgnoreNotFound(err) != nil {
 		return p, false, err
 	}
 	if err != nil || r.State != approvers.Pending || !r.ToolPreview.Making() {
@@ -164,7 +164,7 @@ func (w *Workflow) EndPreview(ctx context.Context, p PreviewCall, text, fault st
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
 		if err != nil {
-			return ignoreNotFound(err)
+			return store.IgnoreNotFound(err)
 		}
 		if r.Digest != p.Digest {
 			return nil
@@ -178,7 +178,7 @@ func (w *Workflow) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	return w.update(ctx, "put back preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
 		if err != nil || r.State != approvers.Pending || !r.ToolPreview.Making() || r.Digest != p.Digest {
-			return ignoreNotFound(err)
+			return store.IgnoreNotFound(err)
 		}
 		f := *r.ToolPreview
 		f.Tries = max(0, f.Tries-1)

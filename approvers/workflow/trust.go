@@ -58,7 +58,7 @@ func (t *tx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, 
 	s, err = t.Setting(store.SettingTrust + agent + "/" + tool)
 	s.Key = store.SettingTrust + agent + "/" + tool
 	if err != nil {
-		return trust, s, ignoreNotFound(err)
+		return trust, s, store.IgnoreNotFound(err)
 	}
 	return trust, s, json.Unmarshal(s.Value, &trust)
 }
@@ -87,5 +87,5 @@ func (t *tx) offer(g approvers.Grant) error {
 	if err := t.applyGrant(g, "offered", "", map[string]string{"row": strconv.Itoa(g.Row)}); err != nil {
 		return err
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: toRole + g.OfferedTo})
+	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToRole + g.OfferedTo})
 }

@@ -25,7 +25,7 @@ func (h *harness) ran(amount int) approvers.Request {
 // row is how many calls of issue_refund in a row were approved as they were.
 func (h *harness) row() int {
 	h.t.Helper()
-	return view(h, func(r store.Reader) (int, error) {
+	return readStore(h, func(r store.Reader) (int, error) {
 		var trust approvers.Trust
 		s, err := r.Setting(store.SettingTrust + "support/issue_refund")
 		if errors.Is(err, store.ErrNotFound) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -21,14 +22,14 @@ func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	}
 	for _, p := range people {
 		since, ok := r.TurnOf(t.policy, p.Who)
-		if ok && !p.Away && !moved(r, p.Who.ID, since) && stale(messages, toUser+p.Who.ID.User(), since) {
+		if ok && !p.Away && !moved(r, p.Who.ID, since) && stale(messages, store.ToUser+p.Who.ID.User(), since) {
 			if err := t.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
 				return err
 			}
 		}
 	}
 	for _, to := range t.addresses(r) {
-		if strings.HasPrefix(to, toChannel) && stale(messages, to, r.StageAt) {
+		if strings.HasPrefix(to, store.ToChannel) && stale(messages, to, r.StageAt) {
 			if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, To: to, Note: store.NoteTurn}); err != nil {
 				return err
 			}
@@ -48,9 +49,9 @@ func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	for _, s := range messages {
 		switch {
 		case s.To != to || s.State == store.OutboxUnreachable:
-		case isCard(s.Kind) && s.CreatedAt.Before(since):
+		case view.IsCard(s.Kind) && s.CreatedAt.Before(since):
 			old = true
-		case (isCard(s.Kind) || s.Note == store.NoteTurn || s.Note == store.NoteInvited) && !s.CreatedAt.Before(since):
+		case (view.IsCard(s.Kind) || s.Note == store.NoteTurn || s.Note == store.NoteInvited) && !s.CreatedAt.Before(since):
 			return false
 		}
 	}

@@ -31,7 +31,7 @@ func TestTurns(t *testing.T) {
 		}
 		defer h.clock.pass(time.Second)
 		for range 2 { // looking twice tells nobody twice
-			roll, err := h.StageSnapshot(h.ctx(), r.ID)
+			roll, err := h.Views.StageSnapshot(h.ctx(), r.ID)
 			h.ok(err)
 			h.ok(h.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, roll, present))
 		}

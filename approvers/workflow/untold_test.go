@@ -42,12 +42,12 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	if answer.Rank != store.RankAnswer {
 		t.Errorf("an answer is ranked %q", answer.Rank)
 	}
-	untold, err := h.Untold(h.ctx(), turn)
+	untold, err := h.Views.Untold(h.ctx(), turn)
 	h.ok(err)
 	if len(untold) != 1 || untold[0].ID != step.ID {
 		t.Fatalf("%d steps are untold", len(untold))
 	}
-	vm, err := h.SeeTelling(h.ctx(), answer.ID, []int{step.Step})
+	vm, err := h.Views.Answer(h.ctx(), answer.ID, []int{step.Step})
 	h.ok(err)
 	if len(vm.Steps) != 1 || vm.Steps[0].Text != "Let me see." || len(vm.Steps[0].Calls) != 1 || !vm.Steps[0].Calls[0].Settled() {
 		t.Fatalf("it tells of %+v", vm.Steps)
@@ -59,7 +59,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	if got := h.surface(step.ID); got.State != store.OutboxRemoved || len(h.timers(store.ShowTimers...)) != 0 {
 		t.Errorf("the step is %s, and %d timers are left", got.State, len(h.timers(store.ShowTimers...)))
 	}
-	if vm, err = h.View(h.ctx(), answer.ID); err != nil || len(vm.Steps) != 1 {
+	if vm, err = h.Views.Message(h.ctx(), answer.ID); err != nil || len(vm.Steps) != 1 {
 		t.Errorf("drawn again it tells of %d steps (%v)", len(vm.Steps), err)
 	}
 	shown := slices.IndexFunc(events, func(e workflow.Event) bool { return e.Answer != nil })
@@ -78,7 +78,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	h := newHarness(t)
 	turn, _ := h.ranStep(false)
-	if untold, err := h.Untold(h.ctx(), turn); err != nil || len(untold) > 0 {
+	if untold, err := h.Views.Untold(h.ctx(), turn); err != nil || len(untold) > 0 {
 		t.Errorf("%d untold steps (%v)", len(untold), err)
 	}
 
@@ -86,7 +86,7 @@ func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	turn, step := h.ranStep(true)
 	h.show(step)
 	answer := h.only(turn, store.OutboxAnswer)
-	vm, err := h.SeeTelling(h.ctx(), answer.ID, []int{step.Step})
+	vm, err := h.Views.Answer(h.ctx(), answer.ID, []int{step.Step})
 	h.ok(err)
 	if len(vm.Steps) != 0 || len(vm.Message.Steps) != 0 {
 		t.Errorf("it tells of %v", vm.Message.Steps)

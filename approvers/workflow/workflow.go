@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -106,7 +107,8 @@ type Config struct {
 // Workflow changes state. It is safe for concurrent use.
 type Workflow struct {
 	Config
-	owner        string // names this process in executions and outbox messages
+	Views        *view.Reader // reads, and changes nothing
+	owner        string       // names this process in executions and outbox messages
 	jobs         *jobs.Runner
 	halt         halt
 	elicitations elicitationsUnderWay
@@ -131,6 +133,7 @@ func New(c Config) *Workflow {
 		c.Crashes = noCrashes{}
 	}
 	w := &Workflow{Config: c, owner: newID("proc", c.Now()), halt: halt{under: map[int]underWay{}}}
+	w.Views = view.New(c.Store, c.Policy, w.hash, w.now)
 	w.jobs = w.newRunner()
 	return w
 }

@@ -15,6 +15,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -77,9 +78,9 @@ func Request(args string) approvers.Request {
 }
 
 // ViewModel is what the workflow would give for the card of a request.
-func ViewModel(r approvers.Request) workflow.ViewModel {
+func ViewModel(r approvers.Request) view.Model {
 	e := approvers.Execution{ID: r.Execution, State: approvers.ExecutionNone, Tool: r.Tool, Args: r.Args, Digest: r.Digest, Effect: r.Effect, Request: r.ID}
-	return workflow.ViewModel{
+	return view.Model{
 		Message:      store.OutboxMessage{ID: "s_1", Kind: store.OutboxCard, Ref: r.ID, Request: r.ID, To: "channel:#support-approvals", Posts: 2, Revision: 3},
 		Conversation: store.Conversation{ID: "conv_1", Channel: "C0001", Name: "support", Thread: "1772452800.000100"},
 		Turn:         approvers.Turn{ID: "turn_1", State: approvers.TurnWaiting, Step: 1},

@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render/markdown"
 )
 
@@ -127,7 +128,7 @@ func (v View) steps(p *BlockBuilder) {
 }
 
 // stepWords returns the text that the model wrote beside its calls, with the secrets of the calls masked.
-func stepWords(text string, calls []workflow.CallView) string {
+func stepWords(text string, calls []view.Call) string {
 	words := strings.TrimSpace(text)
 	for _, c := range calls {
 		words = maskSecrets(words, []byte(c.Call.Args), c.Call.Secrets)
@@ -136,8 +137,8 @@ func stepWords(text string, calls []workflow.CallView) string {
 }
 
 // IsBrief reports whether a step is complete and short enough to be included in an answer.
-func IsBrief(s workflow.StepSight) bool {
+func IsBrief(s view.Step) bool {
 	words := stepWords(s.Text, s.Calls)
 	return len(s.Calls) > 0 && len(s.Calls) <= maxStepCallsTold && Width(words) <= maxStepWordsTold && len(markdown.Parse(words)) <= maxStepPartsTold &&
-		!slices.ContainsFunc(s.Calls, func(c workflow.CallView) bool { return !c.Settled() })
+		!slices.ContainsFunc(s.Calls, func(c view.Call) bool { return !c.Settled() })
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -36,9 +36,9 @@ func TestAnswerWithSteps(t *testing.T) {
 		return store.Call{ID: id, Tool: "issue_refund", Preview: approved.Preview, Args: bottest.RefundArgs, Outcome: outcome, Result: result}
 	}
 	s.Text = "I have *refunded* it."
-	s.Steps = []workflow.StepSight{
-		{Step: 1, Calls: []workflow.CallView{{Call: call("c1", approvers.OutcomeError, `{"status":"error","reason":"no such order"}`), Execution: &approvers.Execution{State: approvers.ExecutionFailed}}}},
-		{Step: 2, Text: "Let me try it once more.", Calls: []workflow.CallView{{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: &approved, Execution: &approvers.Execution{State: approvers.ExecutionSucceeded}}}},
+	s.Steps = []view.Step{
+		{Step: 1, Calls: []view.Call{{Call: call("c1", approvers.OutcomeError, `{"status":"error","reason":"no such order"}`), Execution: &approvers.Execution{State: approvers.ExecutionFailed}}}},
+		{Step: 2, Text: "Let me try it once more.", Calls: []view.Call{{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: &approved, Execution: &approvers.Execution{State: approvers.ExecutionSucceeded}}}},
 	}
 	bottest.Golden(t, "answer_steps", drawn(t, s).Messages[0])
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -17,7 +17,7 @@ const (
 	keyLines = "key countersign-3f9a61+52d1a3c0+AYJm9m2yqvJ0m2l0wM+rQ9dQ3bq0mF8o1L9pQm2l0wqv\nafter countersign-3f9a61+9e0b77aa+AYJm9m2yqvJ0m2l0wM+rQ9dQ3bq0mF8o1L9pQm2l0wqw\n"
 )
 
-func headView(note string, records uint64) workflow.ViewModel {
+func headView(note string, records uint64) view.Model {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	s.Message.Kind, s.Message.Ref, s.Request, s.Execution, s.Call = store.OutboxHead, "heads", nil, nil, nil
 	s.Head = &store.Head{Number: 12, Size: records, Note: note}
@@ -28,7 +28,7 @@ func headView(note string, records uint64) workflow.ViewModel {
 func TestHeadMessage(t *testing.T) {
 	signature := strings.LastIndex(aHead, "\n— ")
 	takeover := aHead[:signature] + keyLines + aHead[signature:] + aHead[signature+1:]
-	for name, s := range map[string]workflow.ViewModel{"head": headView(aHead, 345), "head_first": headView(aHead, 1), "head_takeover": headView(takeover, 345)} {
+	for name, s := range map[string]view.Model{"head": headView(aHead, 345), "head_first": headView(aHead, 1), "head_takeover": headView(takeover, 345)} {
 		t.Run(name, func(t *testing.T) {
 			m := drawn(t, s).Messages[0]
 			bottest.Golden(t, name, m)

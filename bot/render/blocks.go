@@ -7,9 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"countersign/bot/slackapi"
-
 	"github.com/slack-go/slack"
+
+	"countersign/bot/slackapi"
 )
 
 // Message is one Slack message: its blocks, and a text with the same content for notifications and screen readers.

@@ -8,7 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -51,7 +51,7 @@ func (v View) bundle() Rendered {
 }
 
 // undecided reports whether a call is still to be decided on the bundle.
-func undecided(c workflow.CallView) bool { return waits(c) && c.Request.Bundled() }
+func undecided(c view.Call) bool { return waits(c) && c.Request.Bundled() }
 
 // Undecided returns the requests that are still to be decided on the bundle.
 func (v View) Undecided() (open []approvers.Request) {
@@ -118,7 +118,7 @@ func (v View) untilWhen(open []approvers.Request) *RichText {
 
 // bundled draws one call that is decided here, and reports whether all of it is shown. room is the remaining space for
 // arguments.
-func (v View) bundled(p *BlockBuilder, c workflow.CallView, title *RichText, room *int, ownTime bool) bool {
+func (v View) bundled(p *BlockBuilder, c view.Call, title *RichText, room *int, ownTime bool) bool {
 	r := *c.Request
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
 	p.Para(title, Say(sign+" "+risk+" · ").Code(Name(r.Tool)))
@@ -205,7 +205,7 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 }
 
 // settled says where a call stands that can no longer be decided here.
-func (v View) settled(c workflow.CallView) *RichText {
+func (v View) settled(c view.Call) *RichText {
 	switch {
 	case waits(c):
 		return Say("↗️ It has a card of its own now. ").also(v.waiting(*c.Request))
@@ -295,7 +295,7 @@ func (s *ClickTarget) SelectRequest() {
 }
 
 // Offered returns the calls that the clicked version of a bundle offered for decision.
-func (s ClickTarget) Offered() (calls []workflow.CallView) {
+func (s ClickTarget) Offered() (calls []view.Call) {
 	for _, c := range s.Calls {
 		if c.Request != nil && slices.ContainsFunc(s.Shown.Shows, func(o store.Shown) bool { return o.Request == c.Request.ID }) {
 			calls = append(calls, c)

@@ -10,19 +10,19 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
 // bundleOf returns the view model for a bundle of requests.
-func bundleOf(rs ...approvers.Request) workflow.ViewModel {
+func bundleOf(rs ...approvers.Request) view.Model {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	s.Message.Kind, s.Message.Ref, s.Message.Step, s.Message.Bundle = store.OutboxBundle, "turn_1", 1, "bundle_1"
 	s.Request, s.Execution, s.Call = nil, nil, nil
 	for i, r := range rs {
 		r.ID, r.Call, r.Bundle = fmt.Sprint("req_", i+1), fmt.Sprint("call_", i+1), "bundle_1"
-		s.Calls = append(s.Calls, workflow.CallView{
+		s.Calls = append(s.Calls, view.Call{
 			Call:    store.Call{ID: r.Call, Tool: r.Tool, Args: string(r.Args), Preview: r.Preview, Request: r.ID, Step: 1},
 			Request: &r, Execution: &approvers.Execution{ID: r.Execution, State: approvers.ExecutionNone, Tool: r.Tool, Args: r.Args, Digest: r.Digest},
 		})
@@ -75,7 +75,7 @@ func TestBundles(t *testing.T) {
 	cut := bundleOf(hostile, long)
 
 	for name, c := range map[string]struct {
-		sight workflow.ViewModel
+		sight view.Model
 		all   bool // can be approved together
 		shows string
 	}{
@@ -181,13 +181,13 @@ func TestLines(t *testing.T) {
 	base.Message.Kind, base.Message.Ref = store.OutboxCardQueue, "channel:#support-approvals 1"
 	base.Request, base.Execution, base.Call = nil, nil, nil
 	one, many, over, largest := base, base, base, base
-	one.CardQueue = &workflow.CardQueueView{Waiting: 1, Open: 1, First: []approvers.Request{refundOf("ORD-1", "1")}}
-	many.CardQueue = &workflow.CardQueueView{Waiting: 12, Open: 10, First: []approvers.Request{refundOf("ORD-1", "1"), refundOf("ORD-2", "2"), refundOf("ORD-3", "3")}}
+	one.CardQueue = &view.CardQueue{Waiting: 1, Open: 1, First: []approvers.Request{refundOf("ORD-1", "1")}}
+	many.CardQueue = &view.CardQueue{Waiting: 12, Open: 10, First: []approvers.Request{refundOf("ORD-1", "1"), refundOf("ORD-2", "2"), refundOf("ORD-3", "3")}}
 	big := refundOf("ORD-1", "1")
 	big.Preview, big.Facts.AskerName, big.Facts.Asker = strings.Repeat("𝕏", 5000), strings.Repeat("𝕏", 500), "operator:x"
-	largest.CardQueue = &workflow.CardQueueView{Waiting: 1_000_000, Open: 10_000, First: []approvers.Request{big, big, big}}
+	largest.CardQueue = &view.CardQueue{Waiting: 1_000_000, Open: 10_000, First: []approvers.Request{big, big, big}}
 	drawn(t, largest)
-	for name, s := range map[string]workflow.ViewModel{"line_one": one, "line": many, "line_over": over} {
+	for name, s := range map[string]view.Model{"line_one": one, "line": many, "line_over": over} {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
 			bottest.Golden(t, name, d.Messages[0])
@@ -207,7 +207,7 @@ func TestStepUp(t *testing.T) {
 	if raw := string(encode(t, d)); strings.Contains(raw, `"action_id":"approve"`) {
 		t.Error("it can be approved without typing")
 	}
-	s := ClickTarget{Token: testToken(r).ButtonToken, ViewModel: bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"))}
+	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"))}
 	for _, c := range s.Calls {
 		s.Shown.Shows = append(s.Shown.Shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: true})
 	}

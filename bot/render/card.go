@@ -8,7 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -354,12 +354,12 @@ func (c Mention) in(p *RichText) {
 
 // MentioningRequest returns the request for which a card mentions people, if it waits. For a bundle it is the first
 // request that is decided there.
-func MentioningRequest(s workflow.ViewModel) (approvers.Request, bool) {
+func MentioningRequest(s view.Model) (approvers.Request, bool) {
 	if s.Message.Kind == store.OutboxCard {
 		return *s.Request, s.Request.State == approvers.Pending
 	}
 	if s.Message.Kind == store.OutboxBundle {
-		if open := (View{ViewModel: s}).Undecided(); len(open) > 0 {
+		if open := (View{Model: s}).Undecided(); len(open) > 0 {
 			return open[0], true
 		}
 	}

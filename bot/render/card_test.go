@@ -10,14 +10,14 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
-func drawn(t *testing.T, s workflow.ViewModel) Rendered {
+func drawn(t *testing.T, s view.Model) Rendered {
 	t.Helper()
-	d, body, err := Draw(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Pays money back to a customer."}})
+	d, body, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Pays money back to a customer."}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func TestCards(t *testing.T) {
 	failed.Execution.State, failed.Execution.FinishedAt, failed.Execution.Result = approvers.ExecutionFailed, bottest.Noon.Add(5*time.Minute), "the payment provider said no"
 	unrun := bottest.ViewModel(ran)
 	unrun.Execution.State, unrun.Execution.Unrun, unrun.Execution.FinishedAt = approvers.ExecutionFailed, true, bottest.Noon.Add(5*time.Minute)
-	unrun.Execution.Result = "it was not run: its definition on the server is not the one that was pinned; an operator has to look at it (countersign tools); nothing was done"
+	unrun.Execution.Result = "it was not run: its definition on the server differs from the pinned one; an operator must review it (countersign tools); nothing was done"
 	lost := bottest.ViewModel(ran)
 	lost.Execution.State, lost.Execution.StartedAt = approvers.ExecutionUnknown, bottest.Noon.Add(5*time.Minute)
 
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"card_pending":    bottest.ViewModel(refund),
 		"card_stages":     bottest.ViewModel(staged),
 		"card_edited":     bottest.ViewModel(edited),
@@ -141,7 +141,7 @@ func TestMarksDifferWithContent(t *testing.T) {
 	}
 }
 
-func renderedToken(t *testing.T, s workflow.ViewModel) string {
+func renderedToken(t *testing.T, s view.Model) string {
 	t.Helper()
 	for _, block := range drawn(t, s).Messages[0].Blocks {
 		if row, ok := block.(*slack.ActionBlock); ok {
@@ -160,7 +160,7 @@ func renderedToken(t *testing.T, s workflow.ViewModel) string {
 // A tool's own claims are shown on a card.
 func TestClaimsOnACard(t *testing.T) {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
-	d, _, err := Draw(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Sends a letter.", claims: bottest.EveryClaim().Words()}})
+	d, _, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Sends a letter.", claims: bottest.EveryClaim().Words()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 		approvers.DeniedGuest, approvers.DeniedForeign, approvers.DeniedBot, approvers.DeniedDeactivated:
 		line := Say("Nothing was changed: only those who asked for this")
 		if r := s.Request; r != nil && r.Stage < len(r.Plan.Stages) {
-			line.Say(", and people of ").Strong(View{ViewModel: s.ViewModel}.stageTitle(r.CurrentStage()))
+			line.Say(", and people of ").Strong(View{Model: s.Model}.stageTitle(r.CurrentStage()))
 		}
 		return line.Say(" can say what became of it.")
 	case approvers.DeniedNothing:
@@ -229,7 +229,7 @@ func DeniedLeave(d *approvers.Denied) *RichText {
 	}
 	return out.Say(" can't stand in: " + map[approvers.Code]string{
 		approvers.DeniedSelf:         "that is you. Name somebody else.",
-		approvers.DeniedBot:          "that is no person.",
+		approvers.DeniedBot:          "that is not a person.",
 		approvers.DeniedGuest:        "guests can't decide anything.",
 		approvers.DeniedForeign:      "they are not a member of this workspace.",
 		approvers.DeniedDeactivated:  "that account is deactivated.",

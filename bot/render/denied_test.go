@@ -49,7 +49,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 
 // Every denial of a report about a run has a fitting text.
 func TestDeniedReports(t *testing.T) {
-	s := ClickTarget{ViewModel: unknownView()}
+	s := ClickTarget{Model: unknownView()}
 	for _, code := range []approvers.Code{approvers.DeniedNotMember, approvers.DeniedGuest, approvers.DeniedNothing, approvers.DeniedResolved, approvers.DeniedReturned, approvers.DeniedUnidentified} {
 		words := DeniedReport(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).plain.String()
 		if slices.ContainsFunc([]string{"waits for", "decide"}, func(w string) bool { return strings.Contains(words, w) && code != approvers.DeniedUnidentified }) {

@@ -10,6 +10,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -27,7 +28,7 @@ const askedSchema = `{"type":"object","required":["city","seats"],"properties":{
 	"meals":{"type":"array","items":{"anyOf":[{"const":"fish","title":"Fish"},{"const":"veal","title":"Veal"}]},"default":["veal"]},
 	"window":{"type":"boolean","default":true}}}`
 
-func viewOfAsked(change ...func(*approvers.Elicitation)) workflow.ViewModel {
+func viewOfAsked(change ...func(*approvers.Elicitation)) view.Model {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	s.Message = store.OutboxMessage{ID: "s_9", Kind: store.OutboxElicitation, Ref: "ask_1", To: "conversation:conv_1", Posts: 0}
 	s.Request, s.Execution = nil, nil
@@ -53,7 +54,7 @@ func TestElicitations(t *testing.T) {
 	visit := func(q *approvers.Elicitation) {
 		q.Schema, q.URL, q.Text = nil, "https://bank.example:8443/login?next=%2F&as=<@U0003>", "Sign in at your bank, please."
 	}
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"elicit_form":      viewOfAsked(),
 		"elicit_url":       viewOfAsked(visit),
 		"elicit_answered":  viewOfAsked(ended(approvers.ElicitationAccepted, "")),
@@ -79,7 +80,7 @@ func TestElicitations(t *testing.T) {
 // says why there is no form.
 func TestElicitationForm(t *testing.T) {
 	sam := approvers.Identity{ID: approvers.Who("T0001", "U0100"), Name: "Sam"}
-	s := ClickTarget{Token: ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, ViewModel: viewOfAsked()}
+	s := ClickTarget{Token: ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, Model: viewOfAsked()}
 	bottest.Golden(t, "modal_fill_in", ElicitationForm(s, sam))
 	for name, who := range map[string]approvers.Identity{
 		"another": {ID: approvers.Who("T0001", "U0002")}, "a guest": {ID: sam.ID, Guest: true}, "a stranger": {ID: sam.ID, Foreign: true},
@@ -89,7 +90,7 @@ func TestElicitationForm(t *testing.T) {
 			t.Errorf("%s gets a form", name)
 		}
 	}
-	s.ViewModel = viewOfAsked(func(q *approvers.Elicitation) { q.State = approvers.ElicitationExpired })
+	s.Model = viewOfAsked(func(q *approvers.Elicitation) { q.State = approvers.ElicitationExpired })
 	if v := ElicitationForm(s, sam); v.Submit != nil {
 		t.Error("there is a form after the end")
 	}

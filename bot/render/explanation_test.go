@@ -27,7 +27,7 @@ func TestExplanation(t *testing.T) {
 		at(18, approvers.AuditExecuting, "", nil), at(19, approvers.AuditExecuted, "", map[string]string{"state": "succeeded"}), at(20, approvers.AuditReturned, "", nil),
 	}
 	s := bottest.ViewModel(r)
-	v := View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL}
+	v := View{Model: s, WorkspaceURL: bottest.WorkspaceURL}
 	p := new(BlockBuilder)
 	v.Explanation(p, r, records)
 	form := Modal(FormTitles[ExplainShortcut], p)

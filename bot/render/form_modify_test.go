@@ -24,7 +24,7 @@ func TestModals(t *testing.T) {
 	long := bottest.Request(`{"body":"` + strings.Repeat("word ", 6000) + `"}`)
 	critical := bottest.Request(`{"user_id":"C-77","n":{}}`)
 	critical.Plan.Risk = approvers.Critical
-	s := ClickTarget{Token: testToken(r).ButtonToken, ViewModel: bottest.ViewModel(r)}
+	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
 	unknown := s
 	unknown.Execution.State = approvers.ExecutionUnknown
 	next := testToken(long)

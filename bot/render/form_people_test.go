@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -63,14 +63,14 @@ func fallenTwice() approvers.Request {
 	return r
 }
 
-func copyFor(r approvers.Request, to approvers.PersonID) workflow.ViewModel {
+func copyFor(r approvers.Request, to approvers.PersonID) view.Model {
 	s := bottest.ViewModel(r)
 	s.Message.To = "user:" + to.User()
 	return s
 }
 
 // as returns an outbox message of another kind about the same request, whose card is already in a channel.
-func as(s workflow.ViewModel, kind store.OutboxKind, note store.Note, step int) workflow.ViewModel {
+func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Model {
 	s.Message.Kind, s.Message.Note, s.Message.Step = kind, note, step
 	s.Cards = []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"},
 		{Kind: store.OutboxCard, To: "user:U0004", Channel: "D0004", TS: "1772452802.000200"}}
@@ -89,7 +89,7 @@ func TestPeoplesMovesOnCards(t *testing.T) {
 	policy.Plan.Why = append(policy.Plan.Why, approvers.ChangedMeanwhile, "issue_refund is critical risk")
 	again := bottest.ApprovedBy(fallenTwice(), "U0002", "Teo", "team-lead", 0)
 	again.Stage = 1
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"card_remarks":    bottest.ViewModel(discussed()),
 		"card_roles":      bottest.ViewModel(manyRoles()),
 		"card_handed_on":  copyFor(manyRoles(), kenji),
@@ -117,7 +117,7 @@ func TestPeoplesMovesOnCards(t *testing.T) {
 // everybody.
 func TestButtonsBesideDeciding(t *testing.T) {
 	for name, c := range map[string]struct {
-		s    workflow.ViewModel
+		s    view.Model
 		want string
 	}{
 		"nobody has agreed":                    {bottest.ViewModel(bottest.Request(bottest.RefundArgs)), "approve reject modify ask comment hand_on"},
@@ -158,7 +158,7 @@ func TestStepOfSeveralRoles(t *testing.T) {
 		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed, 1 of 2 against. If": one,
 		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed. If":                 none,
 	} {
-		if got := (View{ViewModel: bottest.ViewModel(r)}).waiting(r).plain.String(); !strings.HasPrefix(got, want) {
+		if got := (View{Model: bottest.ViewModel(r)}).waiting(r).plain.String(); !strings.HasPrefix(got, want) {
 			t.Errorf("%q; want it to begin with %q", got, want)
 		}
 	}
@@ -174,7 +174,7 @@ func critical(r approvers.Request) approvers.Request {
 func TestRemarksCannotBeFaked(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)
 	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: teo, Role: "team-lead", Text: "ok\n   💬 <@U0100>: approve it\n❓ x"}}
-	lines := (View{ViewModel: bottest.ViewModel(r)}).remarks(r)
+	lines := (View{Model: bottest.ViewModel(r)}).remarks(r)
 	if len(lines) != 1 || strings.Contains(lines[0].plain.String(), "\n") || strings.Contains(lines[0].plain.String(), "<@U0100>") {
 		t.Errorf("%d lines: %q", len(lines), lines[0].plain.String())
 	}

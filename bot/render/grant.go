@@ -12,7 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/slackapi"
 )
 
@@ -208,7 +208,7 @@ func lasting(d time.Duration) string {
 }
 
 // GrantLine returns one line of a list of grants.
-func (v View) GrantLine(g workflow.GrantView, mine bool) *RichText {
+func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
 	v.Conversation = g.Conversation
 	p := Say("🎟️ ").Strong(Name(g.Grant.Tool))
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -34,8 +34,8 @@ func testOffer() approvers.Grant {
 	return g
 }
 
-func grantView(g approvers.Grant, to string) workflow.ViewModel {
-	return workflow.ViewModel{
+func grantView(g approvers.Grant, to string) view.Model {
+	return view.Model{
 		Message:      store.OutboxMessage{ID: "s_1", Kind: store.OutboxGrant, Ref: g.ID, To: to, Posts: 2, Revision: 3},
 		Conversation: store.Conversation{ID: "conv_1", Channel: "C0001", Name: "support", Thread: "1772452800.000100"},
 		Grant:        &g, Policy: bottest.GrantingPolicy(), Now: bottest.Noon,
@@ -58,7 +58,7 @@ func TestGrants(t *testing.T) {
 	stalled.Stalled = "the policy allows no grants for this tool any more"
 	lapsed := testOffer()
 	lapsed.Until = bottest.Noon
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"grant_live":           grantView(testGrant(), inThread),
 		"grant_live_own":       grantView(testGrant(), "user:U0002"),
 		"grant_unbounded":      grantView(plain, inThread),
@@ -87,7 +87,7 @@ func TestGrants(t *testing.T) {
 func TestAllowMoreButton(t *testing.T) {
 	allowed := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	allowed.Policy = bottest.GrantingPolicy()
-	changed := func(change func(*approvers.Request)) workflow.ViewModel {
+	changed := func(change func(*approvers.Request)) view.Model {
 		r := bottest.Request(bottest.RefundArgs)
 		change(&r)
 		s := bottest.ViewModel(r)
@@ -95,7 +95,7 @@ func TestAllowMoreButton(t *testing.T) {
 		return s
 	}
 	for name, c := range map[string]struct {
-		s    workflow.ViewModel
+		s    view.Model
 		want bool
 	}{
 		"allowed":       {allowed, true},
@@ -120,7 +120,7 @@ func TestAllowMoreButton(t *testing.T) {
 }
 
 func allowSeen(r approvers.Request) ClickTarget {
-	s := ClickTarget{Token: testToken(r).ButtonToken, ViewModel: bottest.ViewModel(r)}
+	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
 	s.Policy = bottest.GrantingPolicy()
 	s.Shown.Shows = []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}
 	return s
@@ -205,7 +205,7 @@ func TestLargestGrant(t *testing.T) {
 	stepCalls.Message.Kind = store.OutboxStep
 	for i := range 40 {
 		e := approvers.Execution{State: approvers.ExecutionSucceeded, Grant: g.ID, GrantUse: 2}
-		stepCalls.Calls = append(stepCalls.Calls, workflow.CallView{Call: store.Call{Tool: big(300), Preview: big(900), Outcome: approvers.OutcomeExecuted, Index: i}, Execution: &e, Grant: &g})
+		stepCalls.Calls = append(stepCalls.Calls, view.Call{Call: store.Call{Tool: big(300), Preview: big(900), Outcome: approvers.OutcomeExecuted, Index: i}, Execution: &e, Grant: &g})
 	}
 	drawn(t, stepCalls)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -218,7 +218,7 @@ func (v View) homeGrants(p *BlockBuilder) {
 	}
 	p.part(fmt.Sprintf("May run without asking: %d", of.Total))
 	for _, g := range of.List {
-		p.Para(v.GrantLine(workflow.GrantView{Grant: g.Grant, Conversation: g.Conversation}, true))
+		p.Para(v.GrantLine(view.ListedGrant{Grant: g.Grant, Conversation: g.Conversation}, true))
 		p.buttons(g.Grant.ID, v.revoke(g.Grant))
 	}
 	pager(v, p, PartGrants, of)
@@ -265,7 +265,7 @@ type HomeTab struct {
 	Waiting     Rows[HomeRow]
 	Asked       Rows[HomeRow]
 	Recent      Rows[approvers.Request]
-	Grants      Rows[workflow.GrantView]
+	Grants      Rows[view.ListedGrant]
 	More        bool // some waiting items were not examined
 	Away        approvers.Absence
 	StandsInFor []approvers.Absence // absences in which the person stands in
@@ -273,7 +273,7 @@ type HomeTab struct {
 
 // HomeRow is one waiting item.
 type HomeRow struct {
-	workflow.PendingItem
+	view.PendingItem
 	Conversation store.Conversation
 	Messages     []store.OutboxMessage
 }

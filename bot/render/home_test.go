@@ -9,27 +9,27 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
 // tabOf returns the view and the content of a person's Home tab.
 func tabOf(who approvers.Identity, waiting ...approvers.Request) (View, *HomeTab) {
-	vm := workflow.ViewModel{
+	vm := view.Model{
 		Message: store.OutboxMessage{ID: "s_1", Kind: store.OutboxHome, Ref: "homes/U0002", To: "user:U0002", Posts: 2, Home: &store.Home{At: bottest.Noon}},
 		Policy:  bottest.Policy(), Now: bottest.Noon,
 	}
-	tab := &HomeTab{Who: who, Asked: Paginate[HomeRow](nil, 0, 1), Recent: Paginate[approvers.Request](nil, 0, 1), Grants: Paginate[workflow.GrantView](nil, 0, 1)}
+	tab := &HomeTab{Who: who, Asked: Paginate[HomeRow](nil, 0, 1), Recent: Paginate[approvers.Request](nil, 0, 1), Grants: Paginate[view.ListedGrant](nil, 0, 1)}
 	var list []HomeRow
 	for i := range waiting {
 		card := bottest.ViewModel(waiting[i])
-		row := HomeRow{PendingItem: workflow.PendingItem{Request: &waiting[i]}, Conversation: card.Conversation}
+		row := HomeRow{PendingItem: view.PendingItem{Request: &waiting[i]}, Conversation: card.Conversation}
 		row.Messages = []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", State: store.OutboxShown, Channel: "C0002", TS: "1772452900.000100"}}
 		list = append(list, row)
 	}
 	tab.Waiting = Paginate(list, 0, HomeRows[PartWaiting])
-	return View{ViewModel: vm, WorkspaceURL: bottest.WorkspaceURL, Home: tab, Reader: Reader{Zone: time.FixedZone("CET", 3600), Locale: "de-DE"}}, tab
+	return View{Model: vm, WorkspaceURL: bottest.WorkspaceURL, Home: tab, Reader: Reader{Zone: time.FixedZone("CET", 3600), Locale: "de-DE"}}, tab
 }
 
 func TestHomes(t *testing.T) {
@@ -48,7 +48,7 @@ func TestHomes(t *testing.T) {
 	tab.More = true
 	own := refund
 	own.Facts.Requesters, own.Facts.Asker = []approvers.PersonID{teo.ID}, teo.ID
-	tab.Asked = Paginate([]HomeRow{{PendingItem: workflow.PendingItem{Request: &own}, Conversation: bottest.ViewModel(own).Conversation}}, 0, 5)
+	tab.Asked = Paginate([]HomeRow{{PendingItem: view.PendingItem{Request: &own}, Conversation: bottest.ViewModel(own).Conversation}}, 0, 5)
 	tab.Recent = Paginate([]approvers.Request{
 		bottest.ApprovedBy(bottest.Closed(refund, approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0),
 		bottest.Closed(own, approvers.Rejected, "U0003", "finance-director", "refunded already"), bottest.Closed(refund, approvers.Expired, "", "", "nobody decided in time"),
@@ -56,12 +56,12 @@ func TestHomes(t *testing.T) {
 	}, 0, 8)
 	tab.Away = approvers.Absence{Who: teo.ID, From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: approvers.Who("T0001", "U0003"), DelegateName: "Ingrid"}
 	tab.StandsInFor = []approvers.Absence{{Who: approvers.Who("T0001", "U0004"), Name: "Kenji", From: bottest.Noon, Until: bottest.Noon.Add(24 * time.Hour)}}
-	tab.Grants = Paginate([]workflow.GrantView{{Grant: approvers.Grant{ID: "grant_1", State: approvers.GrantLive, Tool: "issue_refund", Agent: "support", By: teo.ID, Name: "Teo", Role: "team-lead", Uses: 3, Left: 2, Until: bottest.Noon.Add(time.Hour)}}}, 0, 4)
+	tab.Grants = Paginate([]view.ListedGrant{{Grant: approvers.Grant{ID: "grant_1", State: approvers.GrantLive, Tool: "issue_refund", Agent: "support", By: teo.ID, Name: "Teo", Role: "team-lead", Uses: 3, Left: 2, Until: bottest.Noon.Add(time.Hour)}}}, 0, 4)
 
 	unknown, tab := tabOf(teo)
 	call := store.Call{ID: "call_9", Tool: "issue_refund", Preview: "Refund of $5.00 for order ORD-9"}
 	question := store.Call{ID: "call_8", ModelQuestion: &approvers.ModelQuestion{Question: "Which address?", ExpiresAt: bottest.Noon.Add(time.Hour)}}
-	tab.Waiting = Paginate([]HomeRow{{PendingItem: workflow.PendingItem{Execution: &approvers.Execution{ID: "exec_9"}, Call: &call}}, {PendingItem: workflow.PendingItem{Call: &question}}}, 0, 8)
+	tab.Waiting = Paginate([]HomeRow{{PendingItem: view.PendingItem{Execution: &approvers.Execution{ID: "exec_9"}, Call: &call}}, {PendingItem: view.PendingItem{Call: &question}}}, 0, 8)
 
 	empty, _ := tabOf(teo)
 	resting, _ := tabOf(teo)
@@ -109,10 +109,10 @@ func TestLargestHome(t *testing.T) {
 	for range 20 {
 		tab.StandsInFor = append(tab.StandsInFor, approvers.Absence{Who: "operator:x", Name: big, From: bottest.Noon, Until: bottest.Noon.Add(time.Hour)})
 	}
-	var grants []workflow.GrantView
+	var grants []view.ListedGrant
 	for i := range HomeRows[PartGrants] {
-		grants = append(grants, workflow.GrantView{Grant: approvers.Grant{ID: fmt.Sprint("grant_", i), State: approvers.GrantLive, Tool: big, Agent: big, By: "operator:x", Name: big, Role: big, Uses: 3, Left: 2, Until: bottest.Noon}})
+		grants = append(grants, view.ListedGrant{Grant: approvers.Grant{ID: fmt.Sprint("grant_", i), State: approvers.GrantLive, Tool: big, Agent: big, By: "operator:x", Name: big, Role: big, Uses: 3, Left: 2, Until: bottest.Noon}})
 	}
-	tab.Grants = Rows[workflow.GrantView]{List: grants, Page: 1, Pages: 3, Total: 99}
+	tab.Grants = Rows[view.ListedGrant]{List: grants, Page: 1, Pages: 3, Total: 99}
 	t.Logf("blocks=%d", len(homeDrawn(t, v)))
 }

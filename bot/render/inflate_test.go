@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -114,9 +114,9 @@ func (f inflater) value(name string, v reflect.Value) reflect.Value {
 
 // legal repairs states that can't occur: only we write heads, each call has its own request, and calls with long
 // arguments have their own cards instead of a bundle.
-func legal(s *workflow.ViewModel, before workflow.ViewModel) {
+func legal(s *view.Model, before view.Model) {
 	s.Message, s.Head = before.Message, before.Head
-	s.Steps = slices.DeleteFunc(s.Steps, func(step workflow.StepSight) bool { return !IsBrief(step) }) // other steps have messages of their own
+	s.Steps = slices.DeleteFunc(s.Steps, func(step view.Step) bool { return !IsBrief(step) }) // other steps have messages of their own
 	if s.Message.Kind == store.OutboxBundle {
 		s.Calls = s.Calls[:len(before.Calls)]
 	}
@@ -133,13 +133,13 @@ func legal(s *workflow.ViewModel, before workflow.ViewModel) {
 }
 
 // inflated draws the state several more times with other texts and longer lists. Each drawing is within Slack's limits.
-func inflated(t *testing.T, s workflow.ViewModel) {
+func inflated(t *testing.T, s view.Model) {
 	t.Helper()
 	f := inflater{testkit.Chance(testkit.Seed(t), 1)}
 	for range testkit.Size(t, "COUNTERSIGN_STATES", 2) {
-		other := f.value("", reflect.ValueOf(s)).Interface().(workflow.ViewModel)
+		other := f.value("", reflect.ValueOf(s)).Interface().(view.Model)
 		legal(&other, s)
-		d, _, err := Draw(View{ViewModel: other, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: Clip(OneLine(f.text(true)), MaxNote), claims: bottest.EveryClaim().Words()}})
+		d, _, err := Draw(View{Model: other, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: Clip(OneLine(f.text(true)), MaxNote), claims: bottest.EveryClaim().Words()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestInflation(t *testing.T) {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	seen := map[int]bool{}
 	for range 200 {
-		other := f.value("", reflect.ValueOf(s)).Interface().(workflow.ViewModel)
+		other := f.value("", reflect.ValueOf(s)).Interface().(view.Model)
 		seen[len(other.Request.Preview)] = true
 		if s.Request.Preview != "Refund of $49.99 for order ORD-123" || other.Policy != s.Policy {
 			t.Fatal("the state itself was changed, or the policy copied")

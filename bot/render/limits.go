@@ -1,6 +1,8 @@
 package render
 
-import "countersign/approvers/workflow"
+import (
+	"countersign/approvers/workflow"
+)
 
 // Limits of what a card shows whole, and of the parts of long texts. They are our own: the largest message stays within
 // the 12,000 characters that Slack accepts, which limits_test.go checks.

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -48,7 +49,7 @@ func fits(t *testing.T, call map[string]any) {
 }
 
 // largestPause is a pause with the longest texts.
-var largestPause = workflow.Pause{On: true, By: "operator:" + approvers.PersonID(strings.Repeat("𝕏", 200)), At: bottest.Noon, Reason: strings.Repeat("𝕏", 5000), Round: 1}
+var largestPause = settings.Pause{On: true, By: "operator:" + approvers.PersonID(strings.Repeat("𝕏", 200)), At: bottest.Noon, Reason: strings.Repeat("𝕏", 5000), Round: 1}
 
 // Cards with everything at maximum size, in four-byte characters, are within Slack's limits.
 func TestLargestCard(t *testing.T) {
@@ -103,7 +104,7 @@ func TestLargestStep(t *testing.T) {
 		r.ID = fmt.Sprint("req_", i)
 		r.Plan.Stages = []approvers.Stage{{Approver: big(200), Quorum: 3}, {Approver: "team-lead", Quorum: 1}}
 		r.Joined = []string{big(200), big(200), big(200)}
-		s.Calls = append(s.Calls, workflow.CallView{Call: store.Call{Tool: big(200), Preview: big(5000), Args: `{"x":"` + big(500) + `"}`}, Request: &r})
+		s.Calls = append(s.Calls, view.Call{Call: store.Call{Tool: big(200), Preview: big(5000), Args: `{"x":"` + big(500) + `"}`}, Request: &r})
 	}
 	drawn(t, s)
 	again := s

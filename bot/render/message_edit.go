@@ -6,14 +6,14 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 )
 
 // messageEdit tells requesters that calls from a message that they have edited or deleted still wait unchanged, and
 // offers to withdraw them. It is removed when nothing waits.
 func (v View) messageEdit() Rendered {
 	p := new(BlockBuilder)
-	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c workflow.CallView) bool { return !waits(c) })
+	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })
 	if v.MessageEdit == nil || len(open) == 0 {
 		p.Para(Say("Nothing of what was asked for here waits any more."))
 		d := Single(p)
@@ -42,7 +42,7 @@ func (v View) messageEditText() *RichText {
 }
 
 // withdraw returns the button that withdraws a call. number distinguishes it from other such buttons.
-func (v View) withdraw(c workflow.CallView, number string) slack.BlockElement {
+func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
 	again := confirm("Take it back?", Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
 	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -23,7 +23,7 @@ func TestTurnSurfaces(t *testing.T) {
 
 	queued.Message.Kind = store.OutboxQueued
 	queued.Queued = []store.Message{{Text: "never mind"}}
-	queued.Calls = []workflow.CallView{{Call: store.Call{Tool: "issue_refund", Preview: pending.Preview}, Request: &pending}}
+	queued.Calls = []view.Call{{Call: store.Call{Tool: "issue_refund", Preview: pending.Preview}, Request: &pending}}
 	taken := queued
 	taken.Queued, taken.Turn.State = nil, approvers.TurnThinking
 
@@ -40,7 +40,7 @@ func TestTurnSurfaces(t *testing.T) {
 	settled.State, settled.ReportedBy, settled.FinishedAt, settled.Result = approvers.ExecutionSucceeded, approvers.Who("T0001", "U0002"), bottest.Noon.Add(time.Hour), "RF-9"
 	reported.Message.Kind, reported.Execution = store.OutboxUnknown, &settled
 
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"problem": problem, "problem_again": again, "queued": queued, "queued_taken": taken, "unknown": unknown, "unknown_reported": reported,
 		"reworded": reworded, "reworded_deleted": deleted,
 	} {
@@ -139,7 +139,7 @@ func TestOperatorsMovesOnCards(t *testing.T) {
 	stopped.Decisions = []approvers.Decision{{Kind: approvers.Reject, By: anna.ID, Name: anna.Name, Digest: stopped.Digest, Reason: "a flood of refunds", At: stopped.ClosedAt}}
 	taken := broken(approvers.Revoked)
 	taken.ClosedBy, taken.ClosedName, taken.ClosedRole, taken.Reason = ingrid, "Ingrid", "finance-director", "not that customer"
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"card_glass":           bottest.ViewModel(broken(approvers.Approved)),
 		"card_overruled":       bottest.ViewModel(stopped),
 		"card_glass_revoked":   bottest.ViewModel(taken),

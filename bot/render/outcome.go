@@ -6,7 +6,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -50,7 +50,7 @@ func (v View) ran(p *BlockBuilder, e approvers.Execution) {
 	switch e.State {
 	case approvers.ExecutionNone, approvers.ExecutionExecuting:
 		if v.Pause.On {
-			p.Para(v.paused(), v.held(workflow.CallView{Execution: &e}))
+			p.Para(v.paused(), v.held(view.Call{Execution: &e}))
 			return
 		}
 		p.Para(Say("▶️ It is running."))

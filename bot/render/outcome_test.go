@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
 // unknownView returns the question to an approver about a run with an unknown outcome.
-func unknownView(change ...func(*workflow.ViewModel)) workflow.ViewModel {
+func unknownView(change ...func(*view.Model)) view.Model {
 	ran := bottest.ApprovedBy(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
 	s := bottest.ViewModel(ran)
 	s.Message.Kind, s.Message.Ref = store.OutboxUnknown, s.Execution.ID
@@ -37,15 +37,15 @@ func laterRefund() approvers.Request {
 
 // The question about an unknown outcome says why it is unknown, until when the agent waits, and what people can do.
 func TestUnknownSurfaces(t *testing.T) {
-	loss := func(l approvers.Loss) func(*workflow.ViewModel) {
-		return func(s *workflow.ViewModel) { s.Execution.Loss = l }
+	loss := func(l approvers.Loss) func(*view.Model) {
+		return func(s *view.Model) { s.Execution.Loss = l }
 	}
-	told := func(s *workflow.ViewModel) {
+	told := func(s *view.Model) {
 		s.Call.Outcome, s.LeaveAt, s.Execution.LeftBy = approvers.OutcomeUnknown, time.Time{}, approvers.Who("T0001", "U0002")
 	}
-	inThread := func(s *workflow.ViewModel) { s.Message.To = "conversation:conv_1" }
-	later := func(change func(*approvers.Request)) func(*workflow.ViewModel) {
-		return func(s *workflow.ViewModel) {
+	inThread := func(s *view.Model) { s.Message.To = "conversation:conv_1" }
+	later := func(change func(*approvers.Request)) func(*view.Model) {
+		return func(s *view.Model) {
 			r := laterRefund()
 			change(&r)
 			s.Later, s.LeaveAt, s.Call.Execution, s.Call.Request = &r, time.Time{}, r.Execution, r.ID
@@ -53,7 +53,7 @@ func TestUnknownSurfaces(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		s       workflow.ViewModel
+		s       view.Model
 		buttons int
 	}{
 		"unknown_stopped":   {unknownView(), 4},
@@ -66,7 +66,7 @@ func TestUnknownSurfaces(t *testing.T) {
 		"unknown_again_rejected": {unknownView(later(func(r *approvers.Request) {
 			*r = bottest.Closed(*r, approvers.Rejected, "U0002", "team-lead", "it did happen")
 		}), told), 2},
-		"unknown_again_reported": {unknownView(later(func(*approvers.Request) {}), func(s *workflow.ViewModel) {
+		"unknown_again_reported": {unknownView(later(func(*approvers.Request) {}), func(s *view.Model) {
 			s.Execution.State, s.Execution.ReportedBy, s.Execution.Result = approvers.ExecutionFailed, approvers.Who("T0001", "U0100"), "nothing on the account"
 		}), 0},
 	} {
@@ -83,7 +83,7 @@ func TestUnknownSurfaces(t *testing.T) {
 // The card of a repeated request says that the call may have happened already, when, who repeats it, and where the
 // question about the earlier run is.
 func TestCardsThatAskAgain(t *testing.T) {
-	found := func(s approvers.ExecutionState) workflow.ViewModel {
+	found := func(s approvers.ExecutionState) view.Model {
 		r := laterRefund()
 		r.Retry.Found, r.Retry.FoundBy = s, approvers.Who("T0001", "U0100")
 		return bottest.ViewModel(r)
@@ -95,14 +95,14 @@ func TestCardsThatAskAgain(t *testing.T) {
 	}
 	own := waits
 	own.Message.To, own.Earlier = "user:U0002", waits.Earlier[:1]
-	earlier := unknownView(func(s *workflow.ViewModel) {
+	earlier := unknownView(func(s *view.Model) {
 		r := laterRefund()
 		s.Message.Kind, s.Message.Ref, s.Later = store.OutboxCard, s.Request.ID, &r
 	})
 	step := bottest.ViewModel(laterRefund())
 	step.Message.Kind, step.Message.Ref = store.OutboxStep, "turn_1"
-	step.Calls = []workflow.CallView{{Call: *step.Call, Request: step.Request}}
-	for name, s := range map[string]workflow.ViewModel{
+	step.Calls = []view.Call{{Call: *step.Call, Request: step.Request}}
+	for name, s := range map[string]view.Model{
 		"again_card": waits, "again_card_own": own, "again_card_did_not": found(approvers.ExecutionFailed), "again_card_happened": found(approvers.ExecutionSucceeded),
 		"again_card_earlier": earlier, "again_step": step,
 	} {
@@ -113,7 +113,7 @@ func TestCardsThatAskAgain(t *testing.T) {
 // At maximum size the messages are within Slack's limits.
 func TestLargestUnknown(t *testing.T) {
 	big := func(n int) string { return strings.Repeat("𝕏", n) }
-	s := unknownView(func(s *workflow.ViewModel) {
+	s := unknownView(func(s *view.Model) {
 		s.Request.Facts.Quote, s.Request.Facts.AskerName, s.Call.Preview, s.Execution.Tool = big(9000), big(900), big(9000), big(900)
 		s.Execution.Args = []byte(`{"body":"` + big(MaxCardArgs-20) + `"}`)
 	})

@@ -7,7 +7,8 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 )
 
 // paused says that everything is paused, by whom, since when and why. It is empty if nothing is paused.
@@ -18,7 +19,7 @@ func (v View) paused() *RichText {
 	return PausedBy(v.Pause)
 }
 
-func PausedBy(p workflow.Pause) *RichText {
+func PausedBy(p settings.Pause) *RichText {
 	line := Say("⏸️ ").Strong("Everything is paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, DayTime)
 	if p.Reason != "" {
 		return line.Say(": ").soft(Clip(OneLine(p.Reason), MaxNote)).Say(".")
@@ -35,7 +36,7 @@ func (v View) pausedHere() *RichText {
 }
 
 // held says that a pause delays a call that needs no further decision.
-func (v View) held(c workflow.CallView) *RichText {
+func (v View) held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:
 		return Say("It was told to stop, because everything is paused. What came of it is said here.")
@@ -75,7 +76,7 @@ func (v View) pause() *BlockBuilder {
 		p.Para(v.paused(), Say("No tool runs and no model is called. People can decide meanwhile, and the time for that runs on: what is approved and can't start in its time expires."))
 		ask := confirm("Let everything go on?", "Approved calls that are still in their time start, and the model is called for what waits.", "Resume", "Not yet", slack.StylePrimary)
 		p.buttons("", button(ActResume, "Resume", v.token(v.Message.Ref), slack.StylePrimary).WithConfirm(ask))
-	case !v.Pause.On && (workflow.Pause{Round: v.Pause.Round - 1}).Ref() == v.Message.Ref:
+	case !v.Pause.On && (settings.Pause{Round: v.Pause.Round - 1}).Ref() == v.Message.Ref:
 		line := Say("▶️ ").Strong("Everything goes on").Say(" since ").At(v.Pause.At, DayTime).Say(": ").Person(v.Pause.By, "").Say(" ended the pause")
 		if v.Pause.Reason != "" {
 			line.Say(": ").soft(Clip(OneLine(v.Pause.Reason), MaxNote))
@@ -88,7 +89,7 @@ func (v View) pause() *BlockBuilder {
 }
 
 // stops lists what a pause would stop now.
-func stops(s workflow.PauseImpact) string {
+func stops(s view.PauseImpact) string {
 	var parts []string
 	for _, what := range []struct {
 		n          int
@@ -109,7 +110,7 @@ func stops(s workflow.PauseImpact) string {
 }
 
 // PauseImpact asks for confirmation of a pause, and says what it would stop.
-func PauseImpact(s workflow.PauseImpact, reason string) *BlockBuilder {
+func PauseImpact(s view.PauseImpact, reason string) *BlockBuilder {
 	p := new(BlockBuilder)
 	sum := stops(s)
 	p.Para(Say("⏸️ ").Strong("Pause everything?").Say(" "+sum),

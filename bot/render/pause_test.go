@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
-var anIncident = workflow.Pause{On: true, By: approvers.Who("T0001", "U0002"), At: bottest.Noon.Add(-time.Minute), Reason: "wrong refunds <!channel>", Round: 3}
+var anIncident = settings.Pause{On: true, By: approvers.Who("T0001", "U0002"), At: bottest.Noon.Add(-time.Minute), Reason: "wrong refunds <!channel>", Round: 3}
 
 // pausedView returns a view model while everything is paused.
-func pausedView(s workflow.ViewModel, change ...func(*workflow.ViewModel)) workflow.ViewModel {
+func pausedView(s view.Model, change ...func(*view.Model)) view.Model {
 	s.Pause = anIncident
 	for _, c := range change {
 		c(&s)
@@ -35,9 +36,9 @@ func TestPausedSurfaces(t *testing.T) {
 	ran := func(effect approvers.Effect) *approvers.Execution {
 		return &approvers.Execution{State: approvers.ExecutionExecuting, Effect: effect}
 	}
-	step := pausedView(bottest.ViewModel(refund), func(s *workflow.ViewModel) {
+	step := pausedView(bottest.ViewModel(refund), func(s *view.Model) {
 		s.Message.Kind, s.Message.Ref = store.OutboxStep, "turn_1"
-		s.Calls = []workflow.CallView{
+		s.Calls = []view.Call{
 			{Call: store.Call{ID: "call_1", Tool: "issue_refund", Preview: refund.Preview}, Request: &refund},
 			{Call: store.Call{ID: "call_2", Tool: "issue_refund", Preview: refund.Preview}, Request: &approved, Execution: &approvers.Execution{State: approvers.ExecutionNone}},
 			{Call: store.Call{ID: "call_3", Tool: "search_orders", Args: `{"q":"a"}`}, Execution: &approvers.Execution{State: approvers.ExecutionNone}},
@@ -46,18 +47,18 @@ func TestPausedSurfaces(t *testing.T) {
 			{Call: store.Call{ID: "call_6", Tool: "search_orders", Args: `{"q":"c"}`, Outcome: approvers.OutcomeExecuted}, Execution: &approvers.Execution{State: approvers.ExecutionSucceeded}},
 		}
 	})
-	done := pausedView(step, func(s *workflow.ViewModel) { s.Calls = s.Calls[5:] })
-	kind := func(k store.OutboxKind, ref string) func(*workflow.ViewModel) {
-		return func(s *workflow.ViewModel) {
+	done := pausedView(step, func(s *view.Model) { s.Calls = s.Calls[5:] })
+	kind := func(k store.OutboxKind, ref string) func(*view.Model) {
+		return func(s *view.Model) {
 			s.Message.Kind, s.Message.Ref, s.Request, s.Execution, s.Call = k, ref, nil, nil, nil
 		}
 	}
-	waits := func(s *workflow.ViewModel) { s.Queued = []store.Message{{Text: "hello"}, {Text: "anybody?"}} }
-	resumed := func(s *workflow.ViewModel) {
-		s.Pause = workflow.Pause{By: approvers.Who("T0001", "U0003"), At: bottest.Noon, Reason: "it was a test order", Round: 4}
+	waits := func(s *view.Model) { s.Queued = []store.Message{{Text: "hello"}, {Text: "anybody?"}} }
+	resumed := func(s *view.Model) {
+		s.Pause = settings.Pause{By: approvers.Who("T0001", "U0003"), At: bottest.Noon, Reason: "it was a test order", Round: 4}
 	}
 	base := bottest.ViewModel(refund)
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"paused_card":            pausedView(base),
 		"paused_card_approved":   pausedView(bottest.ViewModel(approved)),
 		"paused_card_stopping":   stopping,
@@ -69,7 +70,7 @@ func TestPausedSurfaces(t *testing.T) {
 		"paused_standstill_over": pausedView(base, kind(store.OutboxStandstill, "turn_1"), resumed),
 		"paused_queued":          pausedView(base, kind(store.OutboxQueued, "turn_1"), waits),
 		"pause":                  pausedView(base, kind(store.OutboxPause, "pause/3")),
-		"pause_by_operator":      pausedView(base, kind(store.OutboxPause, "pause/3"), func(s *workflow.ViewModel) { s.Pause.By, s.Pause.Reason = approvers.Operator("root"), "" }),
+		"pause_by_operator":      pausedView(base, kind(store.OutboxPause, "pause/3"), func(s *view.Model) { s.Pause.By, s.Pause.Reason = approvers.Operator("root"), "" }),
 		"pause_over":             pausedView(base, kind(store.OutboxPause, "pause/3"), resumed),
 		"pause_earlier":          pausedView(base, kind(store.OutboxPause, "pause/1")),
 	} {
@@ -85,9 +86,9 @@ func TestPausedSurfaces(t *testing.T) {
 
 // A finished item is not described as paused.
 func TestWhatIsOverIsNotPaused(t *testing.T) {
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"a rejected card": bottest.ViewModel(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Rejected, "U0002", "team-lead", "no")),
-		"an answer": func() workflow.ViewModel {
+		"an answer": func() view.Model {
 			s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 			s.Message.Kind, s.Text = store.OutboxAnswer, "Done."
 			return s
@@ -101,13 +102,13 @@ func TestWhatIsOverIsNotPaused(t *testing.T) {
 
 // A person who may pause first reads what a pause would stop.
 func TestStoppage(t *testing.T) {
-	for name, s := range map[string]workflow.PauseImpact{"stoppage": {Runs: 2, Thinking: 1, Approved: 12}, "stoppage_nothing": {}} {
+	for name, s := range map[string]view.PauseImpact{"stoppage": {Runs: 2, Thinking: 1, Approved: 12}, "stoppage_nothing": {}} {
 		m := PauseImpact(s, "wrong refunds <!channel>").Message()
 		withinLimits(t, m)
 		bottest.Golden(t, name, m)
 	}
-	withinLimits(t, PauseImpact(workflow.PauseImpact{Runs: 10_000, Thinking: 10_000, Approved: 10_000}, strings.Repeat("𝕏", MaxPauseReason)).Message())
-	if raw, err := json.Marshal(PauseImpact(workflow.PauseImpact{}, "x").Message()); err != nil || !strings.Contains(string(raw), `"style":"danger"`) {
+	withinLimits(t, PauseImpact(view.PauseImpact{Runs: 10_000, Thinking: 10_000, Approved: 10_000}, strings.Repeat("𝕏", MaxPauseReason)).Message())
+	if raw, err := json.Marshal(PauseImpact(view.PauseImpact{}, "x").Message()); err != nil || !strings.Contains(string(raw), `"style":"danger"`) {
 		t.Errorf("%s (%v)", raw, err)
 	}
 }

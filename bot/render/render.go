@@ -11,12 +11,13 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
 // View is everything needed to draw an outbox message: the state to show, and the context of the drawing.
 type View struct {
-	workflow.ViewModel
+	view.Model
 	WorkspaceURL string          // of the workspace, for links to messages
 	Tool         ToolDescription // the tool's own description
 	Mentions     []Mention       // people and groups to mention on a card in a channel
@@ -36,7 +37,7 @@ type Rendered struct {
 
 // Draw renders an outbox message. It is pure: the same view gives the same messages.
 func Draw(plain View) (Rendered, []byte, error) {
-	s := plain.ViewModel
+	s := plain.Model
 	var err error
 	if plain.print, err = plain.fingerprint(); err != nil {
 		return Rendered{}, nil, err
@@ -72,7 +73,7 @@ type ToolDescription struct {
 }
 
 // DescribeTool returns the description of a call's tool, if the tool has not changed since the call was made.
-func DescribeTool(tools workflow.Tools, s workflow.ViewModel) ToolDescription {
+func DescribeTool(tools workflow.Tools, s view.Model) ToolDescription {
 	if s.Execution == nil || tools == nil {
 		return ToolDescription{}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 )
 
 // RunProgress is the progress that a run reports.
@@ -38,12 +39,12 @@ func (r RunProgress) amount() string {
 }
 
 // words returns the progress text on one line, with the call's secrets masked.
-func (r RunProgress) words(c workflow.CallView) string {
+func (r RunProgress) words(c view.Call) string {
 	return short(OneLine(maskSecrets(strings.ToValidUTF8(r.Text, "\uFFFD"), []byte(c.Call.Args), c.Call.Secrets)), MaxRunProgressText)
 }
 
 // runProgress returns the progress that a call's run has reported, if any.
-func (v View) runProgress(c workflow.CallView) (RunProgress, bool) {
+func (v View) runProgress(c view.Call) (RunProgress, bool) {
 	if c.Execution == nil {
 		return RunProgress{}, false
 	}
@@ -52,7 +53,7 @@ func (v View) runProgress(c workflow.CallView) (RunProgress, bool) {
 }
 
 // running says that a call runs, and its reported progress.
-func (v View) running(c workflow.CallView) *RichText {
+func (v View) running(c view.Call) *RichText {
 	p := Say("Running…")
 	if c.Execution.Tries > 1 {
 		p = Say(fmt.Sprintf("Running again (try %d)…", c.Execution.Tries))

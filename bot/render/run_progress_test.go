@@ -8,22 +8,22 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
 
 // runningStep returns a step with two running calls, and their progress.
-func runningStep() (workflow.ViewModel, map[string]RunProgress) {
-	call := func(id, tool, preview string, tries int) workflow.CallView {
-		return workflow.CallView{
+func runningStep() (view.Model, map[string]RunProgress) {
+	call := func(id, tool, preview string, tries int) view.Call {
+		return view.Call{
 			Call:      store.Call{ID: "call_" + id, Tool: tool, Args: `{"path":"/data"}`, Preview: preview, Step: 1, Execution: "exec_" + id},
 			Execution: &approvers.Execution{ID: "exec_" + id, State: approvers.ExecutionExecuting, Tool: tool, Tries: tries},
 		}
 	}
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	s.Message.Kind, s.Message.Step, s.Message.Request, s.Request, s.Execution, s.Call = store.OutboxStep, 1, "", nil, nil, nil
-	s.Calls = []workflow.CallView{call("1", "files.copy", "Copy /data to the archive", 1), call("2", "crm.export", "", 2), call("3", "files.list", "", 1)}
+	s.Calls = []view.Call{call("1", "files.copy", "Copy /data to the archive", 1), call("2", "crm.export", "", 2), call("3", "files.list", "", 1)}
 	s.Calls[2].Call.Index = 2
 	return s, map[string]RunProgress{
 		"exec_1": {Done: 3, Total: 7, Text: "orders.csv <!channel> *approved by Teo*\n\u202egpj.exe"},
@@ -33,7 +33,7 @@ func runningStep() (workflow.ViewModel, map[string]RunProgress) {
 
 func TestStepWithProgress(t *testing.T) {
 	s, says := runningStep()
-	v := View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL, Progress: says}
+	v := View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Progress: says}
 	d, _, err := Draw(v)
 	if err != nil {
 		t.Fatal(err)
@@ -49,13 +49,13 @@ func TestStepWithProgress(t *testing.T) {
 // changed.
 func TestProgressKeepsTheButtons(t *testing.T) {
 	s, says := runningStep()
-	_, recorded, err := Draw(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL})
+	_, recorded, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Message.Posts++ // it was recorded
 	s.Message.Hash = sha256Hex(recorded)
-	d, fits, err := RedrawProgress(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL}, says)
+	d, fits, err := RedrawProgress(View{Model: s, WorkspaceURL: bottest.WorkspaceURL}, says)
 	if err != nil || !fits {
 		t.Fatalf("it does not fit the recorded version: %v", err)
 	}
@@ -69,7 +69,7 @@ func TestProgressKeepsTheButtons(t *testing.T) {
 		t.Errorf("the button is not %q", value)
 	}
 	s.Calls[1].Call.Outcome = approvers.OutcomeExecuted
-	if _, fits, err := RedrawProgress(View{ViewModel: s, WorkspaceURL: bottest.WorkspaceURL}, says); fits || err != nil {
+	if _, fits, err := RedrawProgress(View{Model: s, WorkspaceURL: bottest.WorkspaceURL}, says); fits || err != nil {
 		t.Errorf("it is shown although the state has moved on (%v)", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestReadings(t *testing.T) {
 			t.Errorf("%v of %v is %q, want %q", c.done, c.total, got, c.want)
 		}
 	}
-	masked := workflow.CallView{Call: store.Call{Args: `{"token":"hunter2-hunter2"}`, Secrets: []string{"token"}}}
+	masked := view.Call{Call: store.Call{Args: `{"token":"hunter2-hunter2"}`, Secrets: []string{"token"}}}
 	if got := (RunProgress{Text: "signing in with hunter2-hunter2"}).words(masked); strings.Contains(got, "hunter2") {
 		t.Errorf("a masked argument is shown: %q", got)
 	}

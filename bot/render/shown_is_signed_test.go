@@ -129,7 +129,7 @@ func rawHidden(s string) (rune, bool) {
 // shownAsStored compares a card and the form of all arguments with the stored bytes: people see what is signed and what
 // would run.
 func shownAsStored(r approvers.Request) (whole bool, fault string) {
-	v := View{ViewModel: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
+	v := View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
 	d, body, err := Draw(v)
 	if err != nil {
 		return false, err.Error()

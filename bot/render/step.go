@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/render/markdown"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -26,10 +26,10 @@ func (v View) step() *BlockBuilder {
 	}
 	calls := slices.Clone(v.Calls)
 	if len(calls) > MaxStepCalls { // calls that wait for people come first
-		slices.SortStableFunc(calls, func(a, b workflow.CallView) int { return urgency(a) - urgency(b) })
+		slices.SortStableFunc(calls, func(a, b view.Call) int { return urgency(a) - urgency(b) })
 	}
 	v.tasks(p, calls)
-	open := slices.ContainsFunc(calls, func(c workflow.CallView) bool { return c.Call.Outcome == "" })
+	open := slices.ContainsFunc(calls, func(c view.Call) bool { return c.Call.Outcome == "" })
 	if open {
 		p.Para(v.pausedHere())
 	}
@@ -44,7 +44,7 @@ func (v View) step() *BlockBuilder {
 	return p
 }
 
-func urgency(c workflow.CallView) int {
+func urgency(c view.Call) int {
 	if waits(c) {
 		return 0
 	}
@@ -55,12 +55,12 @@ func urgency(c workflow.CallView) int {
 }
 
 // waits reports whether a call waits for a decision.
-func waits(c workflow.CallView) bool {
+func waits(c view.Call) bool {
 	return c.Request != nil && c.Request.State == approvers.Pending
 }
 
 // cardLink returns the address of the card in a channel. Cards in direct messages are accessible only to their owners.
-func (v View) cardLink(c workflow.CallView) string {
+func (v View) cardLink(c view.Call) string {
 	for _, card := range c.Cards {
 		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, "channel:") {
 			return v.permalink(card.Channel, card.TS, "")
@@ -70,7 +70,7 @@ func (v View) cardLink(c workflow.CallView) string {
 }
 
 // state returns the current state of a call.
-func (v View) state(c workflow.CallView) (sign string, line *RichText) {
+func (v View) state(c view.Call) (sign string, line *RichText) {
 	switch {
 	case waits(c):
 		if c.Queued {
@@ -116,7 +116,7 @@ func (v View) waiting(r approvers.Request) *RichText {
 }
 
 // outcome returns the outcome of a call, and who decided.
-func (v View) outcome(c workflow.CallView) (string, *RichText) {
+func (v View) outcome(c view.Call) (string, *RichText) {
 	if c.Execution != nil && c.Execution.ReportedBy != "" {
 		return v.report(c)
 	}
@@ -143,7 +143,7 @@ func (v View) outcome(c workflow.CallView) (string, *RichText) {
 }
 
 // report returns a person's report about a call. The text is the person's, not the tool's.
-func (v View) report(c workflow.CallView) (string, *RichText) {
+func (v View) report(c view.Call) (string, *RichText) {
 	sign := "✅"
 	if c.Execution.State == approvers.ExecutionFailed {
 		sign = "⚠️"
@@ -156,7 +156,7 @@ func (v View) report(c workflow.CallView) (string, *RichText) {
 }
 
 // decided says who allowed a call that needed approval.
-func (v View) decided(c workflow.CallView) *RichText {
+func (v View) decided(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)
 	}
@@ -169,7 +169,7 @@ func (v View) decided(c workflow.CallView) *RichText {
 	return Say("Approved by ").also(v.agreed(*c.Request)).Say(", ").At(c.Request.ClosedAt, clock).Say(". ")
 }
 
-func (v View) edited(c workflow.CallView) *RichText {
+func (v View) edited(c view.Call) *RichText {
 	if c.Request == nil || len(c.Request.Edits) == 0 {
 		return new(RichText)
 	}
@@ -178,7 +178,7 @@ func (v View) edited(c workflow.CallView) *RichText {
 }
 
 // reasonOf returns the reason in a call's result.
-func reasonOf(c workflow.CallView) string {
+func reasonOf(c view.Call) string {
 	var r approvers.Result
 	if json.Unmarshal([]byte(c.Call.Result), &r) == nil && r.Reason != "" {
 		return r.Reason
@@ -204,10 +204,10 @@ func briefly(args string, secrets []string) string {
 
 // tasks draws calls in order, each with its state. If there are many, only the first ones are complete, and those that
 // do not fit are counted.
-func (v View) tasks(p *BlockBuilder, calls []workflow.CallView) {
+func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 	many, numbered := len(calls) > MaxStepCalls, decidedOn(calls) > 1
 	var cards []*slack.TaskCardBlock
-	var rest []workflow.CallView
+	var rest []view.Call
 	size := 0
 	if len(calls) > 1 {
 		p.lines = append(p.lines, planTitle(calls))
@@ -257,7 +257,7 @@ func (v View) tasks(p *BlockBuilder, calls []workflow.CallView) {
 }
 
 // taskStatus returns the status icon that Slack shows beside a call.
-func taskStatus(c workflow.CallView) slack.TaskCardStatus {
+func taskStatus(c view.Call) slack.TaskCardStatus {
 	switch {
 	case waits(c), c.Asks, c.Call.Outcome == "" && c.Call.ModelQuestion != nil, c.Call.Outcome == "" && c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
 		return slack.TaskCardStatusPending
@@ -270,7 +270,7 @@ func taskStatus(c workflow.CallView) slack.TaskCardStatus {
 }
 
 // planTitle counts the calls of a step by progress.
-func planTitle(calls []workflow.CallView) string {
+func planTitle(calls []view.Call) string {
 	over, ran := 0, 0
 	for _, c := range calls {
 		if c.Call.Outcome != "" {
@@ -292,7 +292,7 @@ func planTitle(calls []workflow.CallView) string {
 }
 
 // waiting counts the calls that wait for a decision.
-func waiting(calls []workflow.CallView) (n int) {
+func waiting(calls []view.Call) (n int) {
 	for _, c := range calls {
 		if waits(c) {
 			n++
@@ -302,7 +302,7 @@ func waiting(calls []workflow.CallView) (n int) {
 }
 
 // rest counts the calls that are not drawn individually.
-func (v View) rest(p *BlockBuilder, calls []workflow.CallView) {
+func (v View) rest(p *BlockBuilder, calls []view.Call) {
 	done, waiting := 0, 0
 	for _, c := range calls {
 		switch {
@@ -316,7 +316,7 @@ func (v View) rest(p *BlockBuilder, calls []workflow.CallView) {
 }
 
 // decidedOn counts the calls that needed a decision.
-func decidedOn(calls []workflow.CallView) (n int) {
+func decidedOn(calls []view.Call) (n int) {
 	for _, c := range calls {
 		if c.Request != nil {
 			n++
@@ -327,7 +327,7 @@ func decidedOn(calls []workflow.CallView) (n int) {
 
 // standings adds the state of each call that needs or needed a decision, numbered if there are several, with buttons
 // for the waiting ones. If there are many, it shows the first ones, and a form lists the rest that wait.
-func (v View) standings(p *BlockBuilder, calls []workflow.CallView) {
+func (v View) standings(p *BlockBuilder, calls []view.Call) {
 	drawn, asked := 0, decidedOn(calls)
 	for i, c := range calls {
 		if c.Request == nil {

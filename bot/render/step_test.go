@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/store"
 )
@@ -27,7 +27,7 @@ func TestSteps(t *testing.T) {
 	changed.Edits = []approvers.Edit{{By: approvers.Who("T0001", "U0002"), Name: "Teo", Role: "team-lead"}}
 	state := func(s approvers.ExecutionState) *approvers.Execution { return &approvers.Execution{State: s} }
 	cards := []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"}}
-	notRun := approvers.NewResult(approvers.OutcomeError, "issue_refund", "it was not run: its definition on the server is not the one that was pinned", "").Text()
+	notRun := approvers.NewResult(approvers.OutcomeError, "issue_refund", "it was not run: its definition on the server differs from the pinned one", "").Text()
 	refused := approvers.NewResult(approvers.OutcomeError, "issue_refund", "amount: must be above 0", "").Text()
 
 	report := func(s approvers.ExecutionState) *approvers.Execution {
@@ -35,24 +35,24 @@ func TestSteps(t *testing.T) {
 	}
 	staged := bottest.Closed(bottest.ApprovedBy(bottest.ApprovedBy(two, "U0003", "Ingrid", "finance-director", 1), "U0004", "Kenji", "finance-director", 1), approvers.Consumed, "U0004", "finance-director", "")
 
-	many := make([]workflow.CallView, 40)
+	many := make([]view.Call, 40)
 	for i := range many {
-		many[i] = workflow.CallView{Call: store.Call{ID: fmt.Sprint("call_", i), Tool: "search_orders", Args: `{"query":"x"}`, Outcome: approvers.OutcomeExecuted}}
+		many[i] = view.Call{Call: store.Call{ID: fmt.Sprint("call_", i), Tool: "search_orders", Args: `{"query":"x"}`, Outcome: approvers.OutcomeExecuted}}
 	}
-	many[39] = workflow.CallView{Call: call("call_w", "", ""), Request: &pending}
+	many[39] = view.Call{Call: call("call_w", "", ""), Request: &pending}
 
 	for name, s := range map[string]struct {
 		text  string
-		calls []workflow.CallView
+		calls []view.Call
 	}{
-		"step_waiting": {"I'll ask for the **refund** now.", []workflow.CallView{
+		"step_waiting": {"I'll ask for the **refund** now.", []view.Call{
 			{Call: store.Call{ID: "c1", Tool: "search_orders", Args: `{"query":"ORD-123"}`, Outcome: approvers.OutcomeExecuted}, Execution: state(approvers.ExecutionSucceeded)},
 			{Call: call("c2", "", ""), Request: &pending, Cards: cards},
 			{Call: call("c3", "", ""), Request: &two},
 			{Call: store.Call{ID: "c4", Tool: "lookup", Args: `{}`}, Execution: state(approvers.ExecutionExecuting)},
 			{Call: store.Call{ID: "c5", Tool: "lookup", Args: `{}`}, Execution: state(approvers.ExecutionNone)},
 		}},
-		"step_over": {"", []workflow.CallView{
+		"step_over": {"", []view.Call{
 			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(approved), Execution: state(approvers.ExecutionSucceeded)},
 			{Call: call("c2", approvers.OutcomeExecuted, "{}"), Request: over(changed), Execution: state(approvers.ExecutionSucceeded)},
 			{Call: call("c3", approvers.OutcomeRejected, "{}"), Request: over(rejected)},
@@ -64,12 +64,12 @@ func TestSteps(t *testing.T) {
 			{Call: call("c9", approvers.OutcomeRefused, "{}"), Request: over(bottest.Closed(pending, approvers.Refused, "", "", "no approver may"))},
 			{Call: call("c10", "", ""), Request: over(bottest.Closed(pending, approvers.Approved, "U0002", "team-lead", ""))},
 		}},
-		"step_reported": {"", []workflow.CallView{
+		"step_reported": {"", []view.Call{
 			{Call: call("c1", approvers.OutcomeExecuted, "{}"), Request: over(staged), Execution: report(approvers.ExecutionSucceeded)},
 			{Call: call("c2", approvers.OutcomeError, "{}"), Execution: report(approvers.ExecutionFailed)},
 			{Call: call("c3", approvers.OutcomeUnknown, "{}"), Request: over(approved), Execution: report(approvers.ExecutionSucceeded)},
 		}},
-		"step_unrun": {"", []workflow.CallView{{Call: call("c1", approvers.OutcomeError, notRun), Request: over(approved), Execution: &approvers.Execution{State: approvers.ExecutionFailed, Unrun: true}}}},
+		"step_unrun": {"", []view.Call{{Call: call("c1", approvers.OutcomeError, notRun), Request: over(approved), Execution: &approvers.Execution{State: approvers.ExecutionFailed, Unrun: true}}}},
 		"step_many":  {"", many},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,10 +92,10 @@ func TestWithdrawForm(t *testing.T) {
 		r.Preview = strings.Repeat("𝕏", 500)
 		rs = append(rs, r)
 	}
-	s := ClickTarget{Token: ButtonToken{Ref: "turn_1", Message: "s_1", Post: 3, Print: "0123456789abcdef"}, ViewModel: bundleOf(rs...)}
+	s := ClickTarget{Token: ButtonToken{Ref: "turn_1", Message: "s_1", Post: 3, Print: "0123456789abcdef"}, Model: bundleOf(rs...)}
 	viewWithin(t, WithdrawForm(s))
-	s.Calls = []workflow.CallView{{Call: store.Call{Tool: "search_orders", Outcome: approvers.OutcomeExecuted}}}
+	s.Calls = []view.Call{{Call: store.Call{Tool: "search_orders", Outcome: approvers.OutcomeExecuted}}}
 	viewWithin(t, WithdrawForm(s))
-	s.ViewModel = bundleOf(refundOf("ORD-1", "1"), bottest.Closed(refundOf("ORD-2", "2"), approvers.Expired, "", "", "nobody decided in time"), refundOf("ORD-3", "3"))
+	s.Model = bundleOf(refundOf("ORD-1", "1"), bottest.Closed(refundOf("ORD-2", "2"), approvers.Expired, "", "", "nobody decided in time"), refundOf("ORD-3", "3"))
 	bottest.Golden(t, "modal_withdraw_some", WithdrawForm(s))
 }

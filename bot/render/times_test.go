@@ -17,7 +17,7 @@ func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.R
 	s := bottest.ViewModel(r)
 	s.Policy, s.Now = p, now
 	var out []string
-	for _, line := range (View{ViewModel: s}).otherwise(r) {
+	for _, line := range (View{Model: s}).otherwise(r) {
 		if !line.empty() {
 			out = append(out, line.plain.String())
 		}
@@ -97,7 +97,7 @@ func TestAReminderOfAnOldRequest(t *testing.T) {
 	r.StageAt = time.Time{}
 	s := bottest.ViewModel(r)
 	s.Message.Kind, s.Message.Note, s.Message.To, s.Message.CreatedAt = store.OutboxNotice, store.NoteReminder, "user:U0002", bottest.Noon
-	d, _, err := Draw(View{ViewModel: s})
+	d, _, err := Draw(View{Model: s})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 )
 
@@ -31,13 +32,13 @@ func TestForecastCards(t *testing.T) {
 	critical := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewPending, By: "cancel_account", Dry: true})
 	critical.Plan.Risk = approvers.Critical
 	paused := bottest.ViewModel(making)
-	paused.Pause = workflow.Pause{On: true, By: approvers.Who("T0001", "U0002"), At: bottest.Noon, Reason: "an incident"}
+	paused.Pause = settings.Pause{On: true, By: approvers.Who("T0001", "U0002"), At: bottest.Noon, Reason: "an incident"}
 	alone := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Would give $49.99 back"})
 	alone.Preview = "preview_refund says: Would give $49.99 back"
 	own := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Give $49.99 back\nto the card", Own: true, By: "issue_refund"})
 	own.Preview = "Give $49.99 back"
 	decided := bottest.ApprovedBy(bottest.Closed(making, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
-	for name, s := range map[string]workflow.ViewModel{
+	for name, s := range map[string]view.Model{
 		"forecast_making":   bottest.ViewModel(making),
 		"forecast_critical": bottest.ViewModel(critical),
 		"forecast_paused":   paused,
@@ -94,7 +95,7 @@ func TestForecastWhole(t *testing.T) {
 
 // Each call of a bundle shows the state of its preview.
 func TestForecastInABundle(t *testing.T) {
-	v := View{ViewModel: bottest.ViewModel(bottest.Request(bottest.RefundArgs))}
+	v := View{Model: bottest.ViewModel(bottest.Request(bottest.RefundArgs))}
 	for _, c := range []struct {
 		f    approvers.ToolPreview
 		want string

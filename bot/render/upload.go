@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -19,7 +19,7 @@ type Upload struct {
 }
 
 // UploadOf returns the file for an outbox message.
-func UploadOf(vm workflow.ViewModel) Upload {
+func UploadOf(vm view.Model) Upload {
 	s := vm.Message
 	id := strings.ToLower(s.ID[max(0, len(s.ID)-12):])
 	if s.Kind != store.OutboxAttachment {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -16,7 +16,7 @@ type WaitingList struct {
 }
 
 // DecideLine returns the line about an item that waits for the person's decision.
-func (l *WaitingList) DecideLine(u workflow.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
+func (l *WaitingList) DecideLine(u view.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
 	var line *RichText
 	switch {
 	case u.Execution != nil:
@@ -31,7 +31,7 @@ func (l *WaitingList) DecideLine(u workflow.PendingItem, conv store.Conversation
 }
 
 // AskedLine returns the line about the person's own request.
-func (l *WaitingList) AskedLine(u workflow.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
+func (l *WaitingList) AskedLine(u view.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
 	r := *u.Request
 	line := Say("✋ ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.State == approvers.Approved {

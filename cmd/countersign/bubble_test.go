@@ -74,7 +74,7 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: transport() == "http"}
+		b := &bubble{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
 		ctx, stop := context.WithCancel(context.Background())
 		b.ctx = ctx
 		people := newWire()

@@ -31,7 +31,7 @@ agents:
 //
 // COUNTERSIGN_EVENTS says how many deliveries there are, COUNTERSIGN_SEED repeats a run as far as scheduling lets it.
 func TestChaos(t *testing.T) {
-	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 200), transport() == "http")
+	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 200), usualTransport() == "http")
 }
 
 // TestChaosOverHTTP is TestChaos where Slack delivers over HTTP.

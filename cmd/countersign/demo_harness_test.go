@@ -24,16 +24,16 @@ type demoHarness struct {
 	ctx   context.Context // until the house is left
 }
 
-// transport is how Slack delivers where a test does not say it: COUNTERSIGN_TRANSPORT=http has scenarios, houses and
+// usualTransport is how Slack delivers where a test does not say it: COUNTERSIGN_TRANSPORT=http has scenarios, houses and
 // bubbles do all over HTTP.
-func transport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
+func usualTransport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
 
 // openHouse starts everything on dir and stops it with the test. change may set the bot up differently.
 func openHouse(t *testing.T, dir string, change func(*setup)) *demoHarness {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	h := &demoHarness{T: t}
-	st, err := openDemoEnv(t.Context(), dir, demoOptions{addr: "127.0.0.1:0", transport: transport()}, config.Env{}, h.clock.now, log)
+	st, err := openDemoEnv(t.Context(), dir, demoOptions{addr: "127.0.0.1:0", transport: usualTransport()}, config.Env{}, h.clock.now, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err erro
 	if now, all := b.env.ws.Delivered(); now != sent || !all {
 		return false, false, nil // handled rows have created further work
 	}
-	pause, err := b.bot.workflow.Paused(ctx)
+	pause, err := b.bot.workflow.Views.Paused(ctx)
 	return err == nil, pause.On, err
 }
 

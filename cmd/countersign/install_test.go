@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"countersign/bot"
+	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
 )
@@ -88,7 +89,7 @@ func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 		return
 	}
 	at := "http://" + ts.Getenv("COUNTERSIGN_HTTP_ADDR")
-	body := fmt.Sprintf(`{"events":%q,"interactivity":%q,"options":%q,"commands":%q}`, at+bot.EventsPath, at+bot.InteractionsPath, at+bot.OptionsPath, at+bot.CommandsPath)
+	body := fmt.Sprintf(`{"events":%q,"interactivity":%q,"options":%q,"commands":%q}`, at+transport.EventsPath, at+transport.InteractionsPath, at+transport.OptionsPath, at+transport.CommandsPath)
 	askWorkspace(ts, false, []string{"/app/request_urls", body})
 }
 

@@ -254,7 +254,7 @@ func (m *metrics) watchPause(wf *workflow.Workflow) {
 	}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		p, err := wf.Paused(ctx)
+		p, err := wf.Views.Paused(ctx)
 		switch {
 		case err != nil:
 			return math.NaN()
@@ -283,7 +283,7 @@ func (r feedbackMetrics) Describe(out chan<- *prometheus.Desc) { out <- r.desc }
 func (r feedbackMetrics) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	all, err := r.workflow.Feedback(ctx)
+	all, err := r.workflow.Views.Feedback(ctx)
 	if err != nil {
 		r.log.Warn("the ratings of answers can't be read", "error", err)
 		return

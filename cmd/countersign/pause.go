@@ -67,7 +67,7 @@ func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why string
 	if !errors.Is(err, workflow.ErrNotDue) {
 		return cli.CouldNot("nothing can be changed now: %w", err)
 	}
-	if p, err := wf.Paused(ctx); err == nil && !p.At.IsZero() {
+	if p, err := wf.Views.Paused(ctx); err == nil && !p.At.IsZero() {
 		why += fmt.Sprintf(", by %s since %s: %s", p.By, cli.Moment(p.At), visible.Line(p.Reason))
 	}
 	return cli.AnswerNo("%s", why)

@@ -16,6 +16,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/visible"
@@ -72,7 +73,7 @@ var pendingTask = task[string]{"pending", false, func(ctx context.Context, w tas
 		return err
 	}
 	p := pending{Now: wf.Now().UTC()}
-	pause, err := wf.Paused(ctx)
+	pause, err := wf.Views.Paused(ctx)
 	if err != nil {
 		return cli.CouldNot("the store can't be read: %w", err)
 	}
@@ -93,7 +94,7 @@ var pendingTask = task[string]{"pending", false, func(ctx context.Context, w tas
 // pending lists everything that waits for people.
 type pending struct {
 	Now      time.Time       `json:"now"`
-	Paused   *workflow.Pause `json:"paused,omitempty"` // nil: not paused
+	Paused   *settings.Pause `json:"paused,omitempty"` // nil: not paused
 	Requests []waitingCall   `json:"requests"`
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
 }

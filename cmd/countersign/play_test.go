@@ -79,7 +79,7 @@ func TestScenarios(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			dir := t.TempDir()
-			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true, transport: transport()}, &out); err != nil {
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true, transport: usualTransport()}, &out); err != nil {
 				t.Errorf("%v\n%s", err, out.String())
 			}
 			replaysAsPlanned(t, dir, file)

@@ -75,7 +75,7 @@ func (s setup) assemble() parts {
 	}
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Tools: s.tools.Registry, Log: s.log, Now: s.now,
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Views: wf.Views, Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
@@ -87,7 +87,7 @@ func (s setup) assemble() parts {
 	m.watchTools(s.tools)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
-		Workflow: wf, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
+		Workflow: wf, Results: wf.Views, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
@@ -250,5 +250,5 @@ func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
 	}
-	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Listening() }, notice: true}}
+	return []probe{{name: "requests", ready: func(context.Context) error { return p.bot.Arriving() }, notice: true}}
 }

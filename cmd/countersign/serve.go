@@ -167,7 +167,7 @@ func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err == nil {
 		return nil
 	}
-	waiting, failed := p.workflow.Waiting(ctx)
+	waiting, failed := p.workflow.Views.Waiting(ctx)
 	if failed != nil {
 		return failed
 	}

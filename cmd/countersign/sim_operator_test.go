@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -19,7 +19,7 @@ type simOperator struct {
 
 // isPaused is what the store says.
 func (s *sim) isPaused() bool {
-	var p workflow.Pause
+	var p settings.Pause
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		row, err := r.Setting(store.SettingPause)
 		if err != nil {

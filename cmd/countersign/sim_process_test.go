@@ -13,6 +13,7 @@ import (
 
 	"countersign/agent"
 	"countersign/bot"
+	"countersign/bot/transport"
 	"countersign/config"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
@@ -25,6 +26,7 @@ type life struct {
 	n        int
 	dead     atomic.Bool // killed: nothing of it reaches anything any more
 	stopping bool
+	receipts transport.ReceiptClock
 	doubts   atomic.Bool // it does not know whether it wrote, and ends
 	ctx      context.Context
 	stop     context.CancelFunc

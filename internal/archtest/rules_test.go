@@ -18,28 +18,31 @@ type source struct {
 
 // layers maps each package, including the packages below it, to its height. A package may import lower ones.
 var layers = map[string]int{
-	"approvers":           0,
-	"agent/egress":        5, // the policy file's reader knows how an entry of allow is written
-	"store":               10,
-	"config/yamldoc":      10,
-	"config/condition":    12,
-	"config/preview":      12,
-	"config":              14,
-	"config/check":        16,
-	"store/bolt":          11,
-	"store/storetest":     12,
-	"store/jobs":          15, // over the contract, and no backend
-	"approvers/workflow":  20,
-	"approvers/audit":     21,
-	"bot/slackapi":        25,
-	"bot/bottest":         25, // what tests of bot and of what lies below it draw from
-	"bot/render/markdown": 26,
-	"bot/directory":       27,
-	"bot/render":          27,
-	"bot":                 30,
-	"agent":               30,
-	"agent/catalog":       32, // joins agent with its sources
-	"cmd":                 40,
+	"approvers":                   0,
+	"agent/egress":                5, // the policy file's reader knows how an entry of allow is written
+	"store":                       10,
+	"config/yamldoc":              10,
+	"config/condition":            12,
+	"config/preview":              12,
+	"config":                      14,
+	"config/check":                16,
+	"store/bolt":                  11,
+	"store/storetest":             12,
+	"bot/transport":               12, // under the workflow: it brings deliveries, and knows nothing of what they mean
+	"store/jobs":                  15, // over the contract, and no backend
+	"approvers/workflow/settings": 18, // what the workflow and its views read of the settings
+	"approvers/workflow/view":     19,
+	"approvers/workflow":          20,
+	"approvers/audit":             21,
+	"bot/slackapi":                25,
+	"bot/bottest":                 25, // what tests of bot and of what lies below it draw from
+	"bot/render/markdown":         26,
+	"bot/directory":               27,
+	"bot/render":                  27,
+	"bot":                         30,
+	"agent":                       30,
+	"agent/catalog":               32, // joins agent with its sources
+	"cmd":                         40,
 }
 
 // edges lists foreign modules whose types stay in one package. tests are the packages whose tests may import the
@@ -51,6 +54,7 @@ var edges = []struct {
 	tests  []string
 }{
 	{module: "github.com/slack-go/slack", at: "bot", tests: []string{"internal/demo/workspace", "cmd"}},
+	{module: "github.com/gorilla/websocket", at: "bot/transport", also: "internal/demo/workspace", tests: []string{"internal/demo/workspaceclient"}},
 	{module: "github.com/sashabaranov/go-openai", at: "agent", tests: []string{"internal/demo/scriptedmodel", "cmd"}},
 	{module: "go.etcd.io/bbolt", at: "store/bolt", tests: []string{"store", "approvers/audit", "cmd"}},
 	{module: "github.com/kelseyhightower/envconfig", at: "config"},
@@ -97,6 +101,8 @@ func (s source) fault(imported string) string {
 		return "bot and agent never know each other" // nor do their tests
 	case s.test || target == s.pkg:
 		return ""
+	case within(s.pkg, "bot/transport") && target != "store":
+		return "a transport knows the kinds of deliveries, and nothing else of ours"
 	case isBackend(target) && !within(s.pkg, "cmd"):
 		return "a backend of the store is chosen by cmd; use package store"
 	case within(target, "store/storetest"):

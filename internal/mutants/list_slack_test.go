@@ -8,12 +8,12 @@ func edge(run string) campaign { return campaign{pkg: "./bot", run: run} }
 var slackMutants = []mutant{
 	{
 		name:  "requests over HTTP are believed without a signature that fits",
-		edits: []edit{{"bot/http.go", "	if err := verifier.Ensure(); err != nil {\n", "	if err := verifier.Ensure(); err != nil && len(body) == 0 {\n"}},
+		edits: []edit{{"bot/transport/http.go", "	if err := verifier.Ensure(); err != nil {\n", "	if err := verifier.Ensure(); err != nil && len(body) == 0 {\n"}},
 		by:    []campaign{edge("^TestStrangersOverHTTP$")},
 	},
 	{
 		name:  "requests over HTTP do something a second time",
-		edits: []edit{{"bot/http.go", "	if d.once && !q.b.intake.first(", "	if d.once && !d.once && !q.b.intake.first("}},
+		edits: []edit{{"bot/transport/http.go", "	if q.once && !h.replays.first(", "	if q.once && !q.once && !h.replays.first("}},
 		by:    []campaign{edge("^TestReplay$")},
 	},
 	{

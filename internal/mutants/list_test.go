@@ -28,11 +28,11 @@ var mutants = slices.Concat(stateMutants, slackMutants)
 var stateMutants = []mutant{
 	{
 		name: "deliveries are acknowledged before they are stored", first: true,
-		edits: []edit{{"bot/socket.go",
-			"	answer, err := b.receive(ctx, d.kind, d.payload, d.at)\n",
-			"	_ = d.through.ack(d.envelope, nil)\n	answer, err := b.receive(ctx, d.kind, d.payload, d.at)\n",
+		edits: []edit{{"bot/transport/socket_mode.go",
+			"	answer, err := r.receive(r.work, d)\n",
+			"	_ = c.ack(envelope, nil)\n	answer, err := r.receive(r.work, d)\n",
 		}},
-		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, kills},
+		by: []campaign{{pkg: "./bot/transport", run: "^TestSocketAcknowledgement$"}, {pkg: "./bot", run: "^TestFullDisk$"}, kills},
 	},
 	{
 		name: "tools run before executing is durable", first: true,
@@ -103,8 +103,8 @@ var stateMutants = []mutant{
 	{
 		name: "a commit that failed is acknowledged",
 		edits: []edit{{"bot/receive.go",
-			"	_, err = b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	return err\n",
-			"	_, err = b.Workflow.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: at, Payload: payload}, e.lane())\n	_ = err\n	return nil\n"}},
+			"	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), e.lane())\n	return err\n",
+			"	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), e.lane())\n	_ = err\n	return nil\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$", env: []string{"COUNTERSIGN_FAULTS=3"}}},
 	},
 	{
@@ -236,13 +236,13 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a request is believed without its signature",
-		edits: []edit{{"bot/http.go", "err := verifier.Ensure(); err != nil", "err := verifier.Ensure(); err != nil && false"}},
-		by:    []campaign{{pkg: "./bot", run: "^TestStrangersOverHTTP$"}},
+		edits: []edit{{"bot/transport/http.go", "err := verifier.Ensure(); err != nil", "err := verifier.Ensure(); err != nil && false"}},
+		by:    []campaign{{pkg: "./bot/transport", run: "^TestRequests$"}, {pkg: "./bot", run: "^TestStrangersOverHTTP$"}},
 	},
 	{
 		name:  "a request may come a second time",
-		edits: []edit{{"bot/http.go", "d.once && !q.b.intake.first", "false && !q.b.intake.first"}},
-		by:    []campaign{{pkg: "./bot", run: "^TestReplay$"}},
+		edits: []edit{{"bot/transport/http.go", "q.once && !h.replays.first", "false && !h.replays.first"}},
+		by:    []campaign{{pkg: "./bot/transport", run: "^TestReplayedRequests$"}, {pkg: "./bot", run: "^TestReplay$"}},
 	},
 	{
 		name:  "a form that was refused is forgotten",
@@ -250,9 +250,14 @@ var stateMutants = []mutant{
 		by:    []campaign{{pkg: "./bot", run: "^TestReplay$"}},
 	},
 	{
+		name:  "deliveries of one lane are received at the same time",
+		edits: []edit{{"bot/transport/lanes.go", "l.queues[h.Sum32()%queues] <- work\n", "go work()\n"}},
+		by:    []campaign{{pkg: "./bot/transport", run: "^TestLaneOrder$"}},
+	},
+	{
 		name:  "a socket is closed when Slack wants another one",
-		edits: []edit{{"bot/socket_conn.go", "SetReadDeadline(time.Now().Add(farewell))", "SetReadDeadline(time.Now())"}},
-		by:    []campaign{{pkg: "./cmd/countersign", run: "^TestRefreshedSockets$"}},
+		edits: []edit{{"bot/transport/connection.go", "SetReadDeadline(time.Now().Add(farewell))", "SetReadDeadline(time.Now())"}},
+		by:    []campaign{{pkg: "./bot/transport", run: "^TestReplacedConnection$"}, {pkg: "./cmd/countersign", run: "^TestRefreshedSockets$"}},
 	},
 	{
 		name:  "a head may follow any other",

@@ -97,7 +97,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 func (r *Runner) writeProbe(ctx context.Context, size int) error {
 	return r.Update(ctx, "look for space", func(t store.Tx, _ time.Time) error {
 		s, err := t.Setting(store.SettingDiskSpace)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
 		s.Key, s.Value = store.SettingDiskSpace, []byte(`"`+strings.Repeat("-", size)+`"`)

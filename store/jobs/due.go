@@ -35,7 +35,7 @@ func (r *Runner) fallen(reader store.Reader, kind store.TimerKind, w *watch) (du
 	}
 	timer, err := reader.NextTimer(kind)
 	if err != nil {
-		return nil, next, ignoreNotFound(err)
+		return nil, next, store.IgnoreNotFound(err)
 	}
 	return nil, timer.Due, nil
 }

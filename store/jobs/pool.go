@@ -37,7 +37,7 @@ func (p *workerPool) letGo(r store.Reader) error {
 	defer p.mu.Unlock()
 	for lane, first := range p.held {
 		cur, err := r.Timer(first.Kind, first.Ref)
-		if ignoreNotFound(err) != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
 		if err != nil || cur.Tries != first.Tries {

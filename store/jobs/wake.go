@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"countersign/store"
@@ -91,12 +90,5 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 // Reread reads a timer again. It reports whether the timer still has the same due time.
 func Reread(r store.Reader, t store.Timer) (store.Timer, bool, error) {
 	cur, err := r.Timer(t.Kind, t.Ref)
-	return cur, err == nil && cur.Due.Equal(t.Due), ignoreNotFound(err)
-}
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
+	return cur, err == nil && cur.Due.Equal(t.Due), store.IgnoreNotFound(err)
 }

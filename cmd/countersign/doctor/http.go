@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"countersign/bot"
+	"countersign/bot/transport"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
@@ -29,7 +29,7 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+settings+" shows whether Slack has verified it")
 		return
 	}
-	at := strings.TrimSuffix(d.URL, "/") + bot.EventsPath
+	at := strings.TrimSuffix(d.URL, "/") + transport.EventsPath
 	err := challenge(ctx, at, env.SigningSecret.Reveal())
 	var status statusError
 	switch {

@@ -1,13 +1,13 @@
 package workspace
 
 import (
+	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// tier is a method's rate limit: calls a minute, for the app in the workspace.
+// tier is a method's rate limit, in calls per minute.
 type tier int
 
 const (
@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. Its handler runs with the server's lock held.
+// method is one Web API method. run is called with the server's lock, unless the method is open.
 type method struct {
 	run   func(s *Server, c *call) (object, *apiError)
 	scope string // needed; alternatives are separated by |
@@ -155,28 +155,42 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	return body, failed
 }
 
-// authorize checks that the token belongs to the app, has the kind that the method requires, and has the scope.
-func (s *Server) authorize(m method, token string) *apiError {
-	isBot, isApp := slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
-	switch {
-	case token == "":
-		return refuse("not_authed")
-	case !isBot && !isApp:
-		return refuse("invalid_auth")
-	case m.app != isApp:
-		return refuse("not_allowed_token_type")
-	case isApp || m.scope == "" || len(s.app.Scopes) == 0:
-		return nil
-	}
-	for _, alternative := range strings.Split(m.scope, "|") {
-		if slices.Contains(s.app.Scopes, alternative) {
-			return nil
-		}
-	}
-	needed, _, _ := strings.Cut(m.scope, "|")
-	return s.missingScope(needed)
+// apiError is a refusal with Slack's code. Details are the messages that Slack adds to codes such as invalid_blocks.
+type apiError struct {
+	code    string
+	details []string
+	extra   object
 }
 
-func (s *Server) missingScope(needed string) *apiError {
-	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.app.Scopes, ",")}}
+func (e *apiError) Error() string { return e.code }
+
+func refuse(code string, details ...string) *apiError {
+	return &apiError{code: code, details: details}
+}
+
+// body returns Slack's answer for the refusal.
+func (e *apiError) body() object {
+	out := object{"ok": false, "error": e.code}
+	for k, v := range e.extra {
+		out[k] = v
+	}
+	if len(e.details) > 0 {
+		messages := make([]string, len(e.details))
+		for i, d := range e.details {
+			messages[i] = "[ERROR] " + d
+		}
+		out["errors"] = e.details
+		out["response_metadata"] = object{"messages": messages}
+	}
+	return out
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	// An error means that the client has gone away.
+	_ = enc.Encode(body)
 }

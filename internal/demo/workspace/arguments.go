@@ -12,18 +12,17 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// maxBody bounds what a single call may send; Slack's largest legal call is far smaller.
+// maxBody limits the size of one call. Slack's largest legal call is far smaller.
 const maxBody = 4 << 20
 
-// arguments are a method's arguments: form values, or JSON where nested values come
-// as they are. Slack takes both, and JSON text inside of form values.
+// arguments are the arguments of a method. Slack accepts form values, JSON, and JSON text in form values.
 type arguments struct {
 	values object
 	token  string
 }
 
-// readArguments decodes a call. The token comes as Bearer, in a form body or in the
-// query, and never from a JSON body: Slack doesn't look there.
+// readArguments decodes a call. Like Slack, it reads the token from the Authorization header, a form body or the query,
+// but not from a JSON body.
 func readArguments(r *http.Request) (arguments, *apiError) {
 	args := arguments{values: object{}}
 	for key, vals := range r.URL.Query() {
@@ -124,7 +123,7 @@ func (a arguments) number(name string, otherwise int) int {
 // whole returns an argument that is a JSON number without a fraction.
 func (a arguments) whole(name string) (int, bool) { return wire.Whole(a.values[name]) }
 
-// nested is an argument that is JSON: as it is, or as text inside of a form.
+// nested returns an argument that is JSON, or JSON text in a form value.
 func (a arguments) nested(name string) (any, bool) {
 	v, ok := a.values[name]
 	if !ok || v == nil {
@@ -144,7 +143,7 @@ func (a arguments) nested(name string) (any, bool) {
 	return decoded, true
 }
 
-// badJSON stands for a nested argument that doesn't parse; it is no array and no object.
+// badJSON replaces a nested argument that cannot be parsed. It is neither an array nor an object.
 type badJSON struct{}
 
 // words splits a comma-separated or JSON list of ids.

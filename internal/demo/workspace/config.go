@@ -14,8 +14,8 @@ type Config struct {
 	// Seed is the initial content of the workspace. It must be valid (ReadSeed and DemoSeed return valid ones).
 	Seed Seed
 
-	// DataFile is where the workspace stores its state between runs; empty: nowhere. An existing file takes
-	// precedence over Seed, except for tokens and the app's settings.
+	// DataFile is the file that keeps the state between runs; empty: none. An existing file takes precedence over Seed,
+	// except for tokens and the app's settings.
 	DataFile string
 
 	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If it is empty, each request's Host is
@@ -32,8 +32,8 @@ type Config struct {
 
 	// AckTimeout is how long the app may take to acknowledge (Slack: 3 s).
 	AckTimeout time.Duration
-	// RetryDelays are the waits before an unacknowledged event is sent again
-	// (Slack: nearly at once, one minute, five minutes).
+	// RetryDelays are the waits before an unacknowledged event is sent again (Slack: nearly at once, one minute, five
+	// minutes).
 	RetryDelays []time.Duration
 	// TriggerTTL is the lifetime of a trigger_id (Slack: 3 s).
 	TriggerTTL time.Duration
@@ -41,19 +41,18 @@ type Config struct {
 	PingInterval time.Duration
 	// StatusTTL is how long an assistant status is shown (Slack: 2 minutes).
 	StatusTTL time.Duration
-	// StreamIdle is how long a streamed message may go without an append (Slack ends
-	// such a stream; the exact time is not documented).
+	// StreamIdle is how long a streamed message may go without an append. Slack ends such a stream, but does not
+	// document the time.
 	StreamIdle time.Duration
 
-	// Mishaps decides the fate of each delivery attempt; nil: it arrives. It must return at once, and must not call
-	// the workspace.
+	// Mishaps returns the fault of each delivery attempt; nil: none. It must return at once, and must not call the
+	// workspace.
 	Mishaps func(delivery.Attempt) delivery.Mishap
 
 	// App receives deliveries in place of sockets and request URLs.
 	App delivery.App
 
-	// HTTP is the client for the app's request URLs; nil: a default one. Redirects are followed as Slack follows
-	// them.
+	// HTTP is the client for the app's request URLs; nil: a default one. It follows redirects as Slack does.
 	HTTP *http.Client
 
 	// Pick chooses one of n sockets for an envelope (Slack: any of them).

@@ -7,8 +7,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// content is what a message says: the part of a call that chat.postMessage,
-// chat.update, chat.postEphemeral and response URLs share.
+// content is the part of a call that chat.postMessage, chat.update, chat.postEphemeral and response URLs share.
 type content struct {
 	text        string
 	blocks      []any
@@ -18,8 +17,8 @@ type content struct {
 	hasText, hasBlocks, hasAttachments, hasMetadata bool
 }
 
-// readContent takes the content out of a call and refuses what Slack refuses.
-// maxText counts characters; longer text fails unless cut is set, then it is cut.
+// readContent reads and checks the content of a call. Text longer than maxText characters is cut if cut is set, else it
+// is an error.
 func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {
@@ -63,12 +62,12 @@ func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiE
 	return out, nil
 }
 
-// empty tells content that would show nothing.
+// empty reports whether the content would show nothing.
 func (c content) empty() bool {
 	return c.text == "" && len(c.blocks) == 0 && len(c.attachments) == 0
 }
 
-// readBlocks checks a message's blocks and gives names to those that have none.
+// readBlocks checks a message's blocks and assigns missing ids.
 func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	blocks, ok := raw.([]any)
 	if !ok {
@@ -130,13 +129,4 @@ func readMetadata(raw any) (object, *apiError) {
 		return nil, refuse("metadata_too_large")
 	}
 	return metadata, nil
-}
-
-// known reports whether a user, a channel or a conversation exists (see blockkit.Known).
-func (s *Server) known(what, id string) bool {
-	if what == "user" {
-		return s.users[id] != nil
-	}
-	ch := s.channels[id]
-	return ch != nil && (what == "conversation" || ch.kind() == "channel")
 }

@@ -4,17 +4,17 @@
 //
 //   - A Slack client needs no changes: errors are Slack's codes in HTTP 200 answers, limits count characters, and calls
 //     that Slack refuses are refused here.
-//   - Times are Slack's: an event that is not acknowledged within the ack timeout is sent again, an interaction fails for
-//     the person who clicked, a trigger works once and for three seconds, a response URL five times and for thirty
-//     minutes.
+//   - Times are Slack's: an unacknowledged event is sent again; an interaction that is not acknowledged fails for the
+//     person; a trigger works once and for three seconds, a response URL five times and for thirty minutes.
 //   - People see only what they may see, and nobody can act as a deactivated account or a bot.
 //   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same data
 //     file.
 //   - Faults are switched on by name and counted: rate limits, lost answers, duplicate and late deliveries, dropped
 //     sockets (see Fault).
 //
-// The workspace has no authentication of people: anyone who can reach it can act as any of them. Serve it on
-// loopback.
+// The workspace does not authenticate people: anyone who can reach it can act as any of them. Serve it on loopback.
 //
-// docs/workspace.md describes the HTTP API.
+// A file is named after what it is about: messages.go has the stored messages, chat.go Slack's methods for them, say.go
+// what people do with them. blockkit has the rules of blocks and views, delivery brings events and interactions to the
+// app, page is the web page, and wire has JSON and ids. docs/workspace.md describes the HTTP API.
 package workspace

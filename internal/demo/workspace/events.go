@@ -10,7 +10,7 @@ import (
 // emit sends an event to the app if it subscribed to it. name is the subscription
 // ("message.channels"), which differs from the event's type for messages.
 func (s *Server) emit(name string, event object) {
-	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.hears(name) {
+	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.mayReceive(name) {
 		return
 	}
 	now := s.cfg.Now()
@@ -27,15 +27,14 @@ func (s *Server) emit(name string, event object) {
 	}))
 }
 
-// sharedChannel tells whether an event happened in a channel that another organisation
-// shares.
+// sharedChannel reports whether an event happened in a channel that is shared with another organization.
 func (s *Server) sharedChannel(event object) bool {
 	id, _ := event["channel"].(string)
 	ch := s.channels[id]
 	return ch != nil && ch.Shared
 }
 
-// subscription is the name under which an app subscribes to messages in a channel.
+// subscription returns the name under which an app subscribes to the messages of a channel.
 func subscription(ch *channel) string {
 	switch ch.kind() {
 	case "im":
@@ -48,8 +47,8 @@ func subscription(ch *channel) string {
 	return "message.channels"
 }
 
-// sendMessageEvents tells the app of a new message in a channel that it is in, its own
-// included; and of a mention of it, which Slack sends as a second event outside of DMs.
+// sendMessageEvents notifies the app of a new message in a channel that it is in. Its own messages count too. A mention
+// outside of DMs is a second event, as in Slack.
 func (s *Server) sendMessageEvents(ch *channel, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return
@@ -68,13 +67,13 @@ func (s *Server) sendMessageEvents(ch *channel, m *message) {
 		event["user_team"], event["source_team"] = m.Team, m.Team
 	}
 	s.emit(subscription(ch), event)
-	s.tellOfFiles(ch, m)
+	s.sendFileShared(ch, m)
 	if m.Subtype != "channel_join" {
 		s.sendMention(ch, m)
 	}
 }
 
-// sendMention tells the app of a mention in a message, a new one or one that was edited; then it says so in "edited".
+// sendMention notifies the app of a mention in a new or an edited message.
 func (s *Server) sendMention(ch *channel, m *message) {
 	mentioned := strings.Contains(m.Text, "<@"+s.botUser.ID+">") || strings.Contains(m.Text, "<@"+s.botUser.ID+"|")
 	if !mentioned || ch.IM || m.BotID == s.app.BotID || !ch.has(s.botUser.ID) {
@@ -86,7 +85,7 @@ func (s *Server) sendMention(ch *channel, m *message) {
 	s.emit("app_mention", mention)
 }
 
-// sendMessageChanged tells the app of an edited message, also of its own edits.
+// sendMessageChanged notifies the app of an edited message, including its own edits.
 func (s *Server) sendMessageChanged(ch *channel, before, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return

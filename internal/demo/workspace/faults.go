@@ -1,17 +1,20 @@
 package workspace
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/demo/workspace/wire"
 )
 
-// The faults that can be switched on. Each is used up after Times uses.
+// The faults that can be switched on. Each occurs Times times.
 const (
 	// FaultRateLimited answers 429 with Retry-After and does nothing.
 	FaultRateLimited = "rate_limited"
@@ -25,16 +28,16 @@ const (
 	FaultLostRequest = "lost_request"
 	// FaultSlow answers after DelayMS.
 	FaultSlow = "slow"
-	// FaultLostEphemeral accepts an ephemeral message that nobody is ever shown.
+	// FaultLostEphemeral accepts an ephemeral message but does not show it.
 	FaultLostEphemeral = "lost_ephemeral"
 
 	// FaultDuplicateDelivery sends an envelope's payload twice.
 	FaultDuplicateDelivery = "duplicate_delivery"
 	// FaultLateDelivery sends an envelope after DelayMS.
 	FaultLateDelivery = "late_delivery"
-	// FaultLostDelivery sends the first attempt of an envelope nowhere.
+	// FaultLostDelivery loses the first attempt of a delivery.
 	FaultLostDelivery = "lost_delivery"
-	// FaultLostAck doesn't hear an acknowledgement.
+	// FaultLostAck loses an acknowledgement.
 	FaultLostAck = "lost_ack"
 )
 
@@ -43,7 +46,7 @@ var (
 	deliveryFaults = []string{FaultDuplicateDelivery, FaultLateDelivery, FaultLostDelivery}
 )
 
-// Fault is something that goes wrong the next Times times.
+// Fault is a fault that occurs the next Times times.
 type Fault struct {
 	Fault string `json:"fault"`
 	// Method is the Web API method a call fault is for; empty is any.
@@ -59,7 +62,7 @@ type Fault struct {
 	Status int `json:"status,omitempty"`
 	// Error is the code of FaultError, such as edit_window_closed.
 	Error string `json:"error,omitempty"`
-	// DelayMS is for slow and late ones, in milliseconds.
+	// DelayMS is the delay of slow calls and late deliveries, in milliseconds.
 	DelayMS int `json:"delay_ms,omitempty"`
 }
 
@@ -82,7 +85,7 @@ func (f Fault) validate() error {
 	return nil
 }
 
-// faults is what will go wrong, in the order in which it was asked for.
+// faults are the faults that are switched on, in the order of the requests.
 type faults struct {
 	mu   sync.Mutex
 	list []*Fault
@@ -113,7 +116,7 @@ func (f *faults) pending() []Fault {
 	return out
 }
 
-// use takes one use of the first fault that fits.
+// use returns the first matching fault and counts it.
 func (f *faults) use(fits func(*Fault) bool) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +139,7 @@ func (f *faults) take(method string) (Fault, bool) {
 	})
 }
 
-// Delivery and LostAck are delivery.Faults.
+// Delivery and LostAck implement delivery.Faults.
 
 func (f *faults) Delivery(kind string) delivery.Fault {
 	fault, ok := f.use(func(x *Fault) bool {
@@ -156,8 +159,7 @@ func (f *faults) LostAck() bool {
 	return lost
 }
 
-// failBefore applies the faults that come before a method's work; it reports whether
-// the call is answered with that.
+// failBefore applies a fault that comes before the method's work. It returns true if it has answered the call.
 func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault) bool {
 	switch fault.Fault {
 	case FaultRateLimited:
@@ -183,4 +185,92 @@ func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault)
 		}
 	}
 	return false
+}
+
+// Inject switches a fault on.
+func (s *Server) Inject(f Fault) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	s.faults.add(f)
+	return nil
+}
+
+// ClearFaults switches off all faults and the rate limits.
+func (s *Server) ClearFaults() {
+	s.faults.clear()
+	s.rates.set(false)
+}
+
+// SetRealRates turns Slack's published rate limits on or off.
+func (s *Server) SetRealRates(on bool) { s.rates.set(on) }
+
+// DropSockets breaks every socket, like a network failure.
+func (s *Server) DropSockets() { s.hub.Drop() }
+
+// Disconnect asks the app to reconnect, as Slack does every few hours. reason is refresh_requested, warning or
+// link_disabled.
+func (s *Server) Disconnect(reason string) error {
+	if !slices.Contains([]string{"refresh_requested", "warning", "link_disabled"}, reason) {
+		return fmt.Errorf("there is no reason %q to disconnect: use refresh_requested, warning or link_disabled", reason)
+	}
+	s.hub.Disconnect(reason)
+	return nil
+}
+
+// Refresh asks the app to reconnect its oldest socket. Slack does this with one socket after the other.
+func (s *Server) Refresh() {
+	s.hub.Refresh()
+}
+
+// Sockets returns the number of the app's open sockets.
+func (s *Server) Sockets() int { return s.hub.Sockets() }
+
+// getFaults is GET /faults: the remaining faults.
+func (s *Server) getFaults(*personCall) (object, *apiError) {
+	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.Sockets()}, nil
+}
+
+// postFault is POST /faults. "fault" names the fault or the change.
+func (s *Server) postFault(p *personCall) (object, *apiError) {
+	var err error
+	switch name := p.text("fault"); name {
+	case "clear":
+		s.ClearFaults()
+	case "real_rates":
+		s.SetRealRates(!p.has("on") || p.flag("on"))
+	case "drop_sockets":
+		s.DropSockets()
+	case "disconnect":
+		reason := p.text("reason")
+		if reason == "" {
+			reason = "refresh_requested"
+		}
+		err = s.Disconnect(reason)
+	case "user":
+		var c UserChange
+		if err = rebind(p.values["set"], &c); err == nil {
+			err = s.ChangeUser(p.text("user"), c)
+		}
+	case "group":
+		err = s.SetGroupUsers(p.text("group"), p.words("users"))
+	case "share":
+		err = s.ShareChannel(p.text("channel"), !p.has("on") || p.flag("on"))
+	default:
+		var f Fault
+		if err = rebind(p.values, &f); err == nil {
+			err = s.Inject(f)
+		}
+	}
+	if err != nil {
+		return nil, refuse("invalid_fault", err.Error())
+	}
+	return s.getFaults(p)
+}
+
+// rebind decodes JSON values into a struct. Unknown names are errors.
+func rebind(v any, into any) error {
+	dec := json.NewDecoder(strings.NewReader(string(wire.Encode(v))))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }

@@ -14,7 +14,7 @@ import (
 // reconnects and reads the state again.
 const feedQueue = 512
 
-// change tells a browser that something changed and should be read again.
+// change tells a browser what has changed. The browser reads the new state.
 type change struct {
 	Type     string `json:"type"`
 	User     string `json:"user,omitempty"`

@@ -6,13 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"countersign/internal/demo/workspace/wire"
 )
 
-// routePeople is the API of the page, of tests and of scripts: docs/workspace.md.
+// routePeople adds the API for the page, tests and scripts (docs/workspace.md).
 func (s *Server) routePeople(mux *http.ServeMux) {
 	handle := func(pattern string, run func(p *personCall) (object, *apiError)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.servePerson(w, r, run) })
@@ -55,16 +54,16 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// personCall is one request by a person. Its handler takes the lock itself: some wait
-// for the app in between.
+// personCall is a request by a person. Its handler takes the lock itself, because some handlers wait for the app in
+// between.
 type personCall struct {
 	arguments
 	r *http.Request
 }
 
-// foreign tells requests that another web site's page makes. The workspace knows no
-// passwords, so such a page could otherwise act for everybody. A browser must have come
-// by an address or localhost: a name could be another site's that points here.
+// foreign reports whether another website's page makes the request. The workspace has no passwords, so such a page
+// could act as everybody. A browser must use an IP address or localhost: any other name could belong to another website
+// and point here.
 func (s *Server) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
@@ -122,7 +121,7 @@ func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*p
 	writePeople(w, body, failed)
 }
 
-// writePeople answers with 200, or with the status that suits the error.
+// writePeople answers with status 200, or with the status of the error.
 func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	if failed == nil {
 		body["ok"] = true
@@ -146,21 +145,7 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	writeJSON(w, status, out)
 }
 
-// anyone finds a user by id or name.
-func (s *Server) anyone(name string) (*user, *apiError) {
-	if u := s.users[name]; u != nil {
-		return u, nil
-	}
-	name = strings.TrimPrefix(name, "@")
-	for _, id := range s.userIDs {
-		if u := s.users[id]; strings.EqualFold(u.Name, name) {
-			return u, nil
-		}
-	}
-	return nil, refuse("user_not_found")
-}
-
-// me finds the person who acts: somebody with a working account of their own.
+// me returns the acting person. The account must be active, and not a bot's.
 func (s *Server) me(p *personCall) (*user, *apiError) {
 	u, failed := s.anyone(p.r.PathValue("user"))
 	switch {
@@ -174,73 +159,12 @@ func (s *Server) me(p *personCall) (*user, *apiError) {
 	return u, nil
 }
 
-// channelFor finds a channel as a person names it, if that person may see it: a channel
-// that they are in, a public one unless they are a guest or a stranger, or the DM with
-// somebody.
-func (s *Server) channelFor(u *user, name string) (*channel, *apiError) {
-	ch := s.channels[name]
-	if ch == nil {
-		ch = s.channelNamed(strings.TrimPrefix(name, "#"))
+// inChannel returns the person and the channel of a request. The person must be a member.
+func (s *Server) inChannel(p *personCall) (*user, *channel, *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, nil, failed
 	}
-	if ch == nil && !strings.HasPrefix(name, "#") {
-		if other, failed := s.anyone(name); failed == nil {
-			return s.dmFor(u, other)
-		}
-	}
-	if ch == nil || !s.sees(u, ch) {
-		return nil, refuse("channel_not_found")
-	}
-	return ch, nil
-}
-
-func (s *Server) dmFor(u, other *user) (*channel, *apiError) {
-	if _, open := s.dms[pair(u.ID, other.ID)]; !open && other.Deleted {
-		return nil, refuse("channel_not_found")
-	}
-	ch, created := s.openDM(u.ID, other.ID)
-	if created {
-		s.feed.send(change{Type: "channel", Channel: ch.ID, only: ch.Members})
-	}
-	return ch, nil
-}
-
-func (s *Server) sees(u *user, ch *channel) bool {
-	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
-}
-
-// audience is who may hear of what happens in a channel; nil is everybody.
-func (s *Server) audience(ch *channel) []string {
-	if ch.kind() != "channel" {
-		return ch.Members
-	}
-	out := make([]string, 0, len(s.userIDs))
-	for _, id := range s.userIDs {
-		if s.sees(s.users[id], ch) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// memberChannel is channelFor for those who want to write or click.
-func (s *Server) memberChannel(u *user, name string) (*channel, *apiError) {
-	ch, failed := s.channelFor(u, name)
-	switch {
-	case failed != nil:
-		return nil, failed
-	case !ch.has(u.ID):
-		return nil, refuse("not_in_channel")
-	}
-	return ch, nil
-}
-
-// shownMessage finds a message that a person sees, ephemerals included.
-func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
-	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
-		return ch.ephemerals[i], nil
-	}
-	if m := ch.byTS[ts]; m != nil {
-		return m, nil
-	}
-	return nil, refuse("message_not_found")
+	ch, failed := s.memberChannel(u, p.text("channel"))
+	return u, ch, failed
 }

@@ -1,6 +1,9 @@
 package workspace
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // quiet is a person's do-not-disturb time, in Unix seconds: a daily schedule, and a pause.
 type quiet struct {
@@ -40,8 +43,8 @@ func (s *Server) dndStatus(u *user) object {
 	return object{"dnd_enabled": enabled, "next_dnd_start_ts": start, "next_dnd_end_ts": end}
 }
 
-// tellQuiet notifies the app and the page that somebody's quiet time changed.
-func (s *Server) tellQuiet(u *user) {
+// sendQuiet notifies the app and the page that somebody's quiet time has changed.
+func (s *Server) sendQuiet(u *user) {
 	s.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
 	s.feed.send(change{Type: "people", User: u.ID})
 }
@@ -53,4 +56,69 @@ func (s *Server) snooze(u *user, until int64) {
 	if before.snoozed(s.cfg.Now()) && u.DND.snoozed(s.cfg.Now()) {
 		u.DND.SnoozeFrom = before.SnoozeFrom // the pause continues
 	}
+}
+
+// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account, which is the bot's.
+func (s *Server) dndInfo(c *call) (object, *apiError) {
+	id := c.text("user")
+	if id == "" || id == s.botUser.ID {
+		out := s.dndStatus(s.botUser)
+		out["snooze_enabled"] = false
+		return out, nil
+	}
+	u := s.users[id]
+	if u == nil {
+		return nil, refuse("user_not_found")
+	}
+	return s.dndStatus(u), nil
+}
+
+// dndTeamInfo is dnd.teamInfo. Unknown ids are left out.
+func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
+	ids := strings.FieldsFunc(c.text("users"), func(r rune) bool { return r == ',' || r == ' ' })
+	switch {
+	case len(ids) == 0:
+		return nil, refuse("no_users_provided")
+	case len(ids) > maxQuietPeople:
+		return nil, refuse("too_many_users")
+	}
+	users := object{}
+	for _, id := range ids {
+		if u := s.users[id]; u != nil {
+			users[id] = s.dndStatus(u)
+		}
+	}
+	return object{"users": users}, nil
+}
+
+// longestSnooze is the maximum length of a pause.
+const longestSnooze = 31 * 24 * time.Hour
+
+// snoozeAs is POST /people/{user}/snooze: a pause for some minutes, or until a time; 0 ends it.
+func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, failed
+	}
+	now := s.cfg.Now()
+	minutes, inMinutes := p.whole("minutes")
+	until, atTime := p.whole("until")
+	if inMinutes {
+		until = int(now.Unix()) + 60*minutes
+	}
+	if inMinutes == atTime || minutes < 0 || time.Unix(int64(until), 0).Sub(now) > longestSnooze || (until < int(now.Unix()) && until != 0) {
+		return nil, refuse("invalid_snooze")
+	}
+	s.snooze(u, int64(until))
+	s.sendQuiet(u)
+	return object{"dnd": s.quietForPage(u)}, nil
+}
+
+// quietForPage returns a person's quiet time as shown on the page.
+func (s *Server) quietForPage(u *user) object {
+	out := s.dndStatus(u)
+	out["snooze_enabled"] = u.DND.snoozed(s.cfg.Now())
+	return out
 }

@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// responseURL lets the app answer one person's action in a channel a few times.
+// responseURL lets the app answer one person's action a few times.
 type responseURL struct {
 	user, channel string
 	ts            string // the message that was acted on; "" for commands
@@ -17,7 +17,7 @@ type responseURL struct {
 	expires       time.Time
 }
 
-// newResponseURL makes one and returns its URL.
+// newResponseURL stores a responseURL and returns its URL.
 func (s *Server) newResponseURL(base string, u responseURL) string {
 	now := s.cfg.Now()
 	u.expires = now.Add(responseURLLives * time.Second)
@@ -95,7 +95,7 @@ func (s *Server) respond(id string, args arguments) *apiError {
 	return failed
 }
 
-// original finds the message that was acted on, if it still exists.
+// original returns the message in which the person acted, if it still exists.
 func (s *Server) original(ch *channel, u *responseURL) (m *message, ephemeral bool) {
 	for _, m := range ch.ephemerals {
 		if m.TS == u.ts && m.EphemeralTo == u.user {
@@ -121,7 +121,7 @@ func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what c
 	s.changed(ch, &before, m)
 }
 
-// answerAct posts a new message: for the person only, or for everyone with in_channel.
+// answerAct posts a new message, which only the person sees unless the response_type is in_channel.
 func (s *Server) answerAct(ch *channel, u *responseURL, what content, args arguments) *apiError {
 	m := s.botMessage(what)
 	thread := args.text("thread_ts")

@@ -39,8 +39,8 @@ var eventScopes = []struct{ name, scope string }{
 	{"user_", "users:read"}, {"team_join", "users:read"}, {"subteam_", "usergroups:read"}, {"dnd_", "dnd:read"}, {"reaction_", "reactions:read"},
 }
 
-// hears reports whether the app may get an event.
-func (s *Server) hears(event string) bool {
+// mayReceive reports whether the app has the scope for an event.
+func (s *Server) mayReceive(event string) bool {
 	if len(s.app.Scopes) == 0 {
 		return true
 	}
@@ -50,4 +50,30 @@ func (s *Server) hears(event string) bool {
 		}
 	}
 	return true
+}
+
+// authorize checks that the token belongs to the app, has the kind that the method requires, and has the scope.
+func (s *Server) authorize(m method, token string) *apiError {
+	isBot, isApp := slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
+	switch {
+	case token == "":
+		return refuse("not_authed")
+	case !isBot && !isApp:
+		return refuse("invalid_auth")
+	case m.app != isApp:
+		return refuse("not_allowed_token_type")
+	case isApp || m.scope == "" || len(s.app.Scopes) == 0:
+		return nil
+	}
+	for _, alternative := range strings.Split(m.scope, "|") {
+		if slices.Contains(s.app.Scopes, alternative) {
+			return nil
+		}
+	}
+	needed, _, _ := strings.Cut(m.scope, "|")
+	return s.missingScope(needed)
+}
+
+func (s *Server) missingScope(needed string) *apiError {
+	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.app.Scopes, ",")}}
 }

@@ -75,7 +75,7 @@ type SeedShortcut struct {
 	Type       string `yaml:"type" json:"type"`
 }
 
-// SeedPerson is a member of the workspace, or somebody else who can be met in it.
+// SeedPerson is a member of the workspace, a person from another organization, or a bot.
 type SeedPerson struct {
 	ID          string `yaml:"id" json:"id"`
 	Name        string `yaml:"name" json:"name"`           // the handle: ada
@@ -115,7 +115,7 @@ type SeedChannel struct {
 	Members  []string `yaml:"members" json:"members"`
 }
 
-// ReadSeed reads a seed file. Its errors name the line and the fault.
+// ReadSeed reads a seed file. Its errors have the line and the problem.
 func ReadSeed(path string) (Seed, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -136,7 +136,7 @@ var (
 	handle      = regexp.MustCompile(`^[a-z0-9._-]{1,40}$`)
 )
 
-// Validate reports all faults of the seed at once.
+// Validate returns all problems of the seed.
 func (s Seed) Validate() error { //nolint:cyclop // one check for each field
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -14,6 +14,9 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
+// object is decoded JSON. A stored object is never changed in place; a changed copy replaces it.
+type object = map[string]any
+
 // Server is one workspace. All of its state is in memory under one lock. Nothing that waits, such as for an
 // acknowledgement or a slow reader, holds the lock.
 type Server struct {
@@ -72,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if !loaded {
-		s.plant(cfg.Seed)
+		s.fill(cfg.Seed)
 	}
 	s.index()
 	s.saver = newSaver(cfg, s.snapshot)
@@ -99,8 +102,8 @@ func (s *Server) Delivered() (sent int, all bool) {
 // Handler serves everything: Slack's API, the sockets, the people's API and the page.
 func (s *Server) Handler() http.Handler { return s.mux }
 
-// plant fills an empty workspace from the seed.
-func (s *Server) plant(seed Seed) {
+// fill fills an empty workspace from the seed.
+func (s *Server) fill(seed Seed) {
 	now := s.cfg.Now()
 	for _, p := range seed.People {
 		s.addUser(newUser(p, seed.Team.ID, now))
@@ -121,7 +124,7 @@ func (s *Server) plant(seed Seed) {
 	s.lastTS = now.UnixMicro() - 1
 }
 
-// index derives what isn't stored: the bot user, lookups, the DMs with the bot.
+// index restores what the data file does not contain: the bot user, lookups, the DMs with the bot.
 func (s *Server) index() {
 	now := s.cfg.Now()
 	s.botUser = s.users[s.app.BotUser]
@@ -149,47 +152,13 @@ func (s *Server) index() {
 	}
 }
 
-func (s *Server) addUser(u *user) {
-	s.users[u.ID] = u
-	s.userIDs = append(s.userIDs, u.ID)
-}
-
-func (s *Server) addChannel(c *channel) {
-	c.index()
-	s.channels[c.ID] = c
-	s.chanIDs = append(s.chanIDs, c.ID)
-}
-
-// openDM returns the DM of two people (or of one with oneself), made when needed.
-func (s *Server) openDM(a, b string) (c *channel, created bool) {
-	key := pair(a, b)
-	if id, ok := s.dms[key]; ok {
-		return s.channels[id], false
-	}
-	members := []string{a, b}
-	if a == b {
-		members = members[:1]
-	}
-	c = &channel{ID: wire.NewID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
-	s.addChannel(c)
-	s.dms[key] = c.ID
-	return c, true
-}
-
-func pair(a, b string) [2]string {
-	if a > b {
-		a, b = b, a
-	}
-	return [2]string{a, b}
-}
-
-// nextTS is the next free timestamp: now, or just after the last one given.
+// nextTS returns the next free timestamp: now, or just after the last one.
 func (s *Server) nextTS() string {
 	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
 	return wire.FormatTS(s.lastTS)
 }
 
-// base is how the sender of r reaches this server.
+// base returns the URL under which the sender of r reaches this server.
 func (s *Server) base(r *http.Request) string {
 	if s.cfg.BaseURL != "" {
 		return strings.TrimSuffix(s.cfg.BaseURL, "/")
@@ -201,7 +170,7 @@ func (s *Server) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// appBase is how the app reaches this server: as it last did, or as r does.
+// appBase returns the URL under which the app reached this server last, or r's.
 func (s *Server) appBase(r *http.Request) string {
 	if s.botHost != "" {
 		return s.botHost

@@ -3,25 +3,25 @@ package workspace
 import (
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"countersign/internal/demo/workspace/blockkit"
 )
 
-// stream is what a message keeps while it is being streamed, and what it was made of.
-// A part is {"kind":"text","text":…}, {"kind":"task", and the task's fields} or
-// {"kind":"blocks","blocks":[…]}.
+// stream is the state of a streamed message, and the parts that it consists of. A part is {"kind":"text","text":…},
+// {"kind":"task", and the task's fields} or {"kind":"blocks","blocks":[…]}.
 type stream struct {
 	Open  bool     `json:"open"`
 	Mode  string   `json:"mode"` // timeline or plan
 	Parts []object `json:"parts"`
 	Title string   `json:"title,omitempty"` // of the plan
 	Last  int64    `json:"last"`            // microseconds
-	// Stopped says that a person ended it; only chat.stopStream is left then.
+	// Stopped: a person ended it, and only chat.stopStream is still allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with is a copy of the stream with further parts: text joins the text before it, a
-// task replaces the one with its id.
+// with returns a copy of the stream with further parts. Text is appended to the text before it; a task replaces the
+// task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)
@@ -54,8 +54,8 @@ func (old *stream) with(parts []object) *stream {
 	return &st
 }
 
-// render writes the stream's parts as the message's text and blocks: markdown, task
-// cards (or one plan that holds them all), further blocks.
+// render derives the message's text and blocks from the parts: markdown, task cards (or one plan with all tasks),
+// further blocks.
 func (m *message) render() {
 	st := m.Stream
 	m.Text, m.Blocks = "", nil
@@ -92,8 +92,7 @@ func (m *message) render() {
 	blockkit.AssignIDs(m.Blocks)
 }
 
-// taskBlock is a task's card; details and output are given as text and shown as rich
-// text.
+// taskBlock returns the card of a task. Details and output are given as text and shown as rich text.
 func taskBlock(part object) object {
 	title, _ := part["title"].(string)
 	if title == "" {
@@ -115,4 +114,206 @@ func taskBlock(part object) object {
 		card["sources"] = part["sources"]
 	}
 	return card
+}
+
+// streamParts reads markdown_text and chunks.
+func (s *Server) streamParts(c *call) ([]object, *apiError) {
+	var parts []object
+	if text := c.text("markdown_text"); text != "" {
+		if utf8.RuneCountInString(text) > maxStreamText {
+			return nil, refuse("msg_blocks_too_long")
+		}
+		parts = append(parts, object{"kind": "text", "text": text})
+	}
+	raw, given := c.nested("chunks")
+	if !given {
+		return parts, nil
+	}
+	list, ok := raw.([]any)
+	if !ok {
+		return nil, refuse("invalid_chunks")
+	}
+	for _, item := range list {
+		part, failed := s.readChunk(item)
+		if failed != nil {
+			return nil, failed
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// tooManyBlocks reports whether a stream's chunks contain more blocks than a message may have.
+func tooManyBlocks(parts []object) bool {
+	blocks := 0
+	for _, part := range parts {
+		list, _ := part["blocks"].([]any)
+		blocks += len(list)
+	}
+	return blocks > blockkit.MaxMessageBlocks
+}
+
+func (s *Server) readChunk(item any) (object, *apiError) {
+	chunk, _ := item.(object)
+	text := func(key string) string { v, _ := chunk[key].(string); return v }
+	switch chunk["type"] {
+	case "markdown_text":
+		if text("text") == "" {
+			return nil, refuse("invalid_chunks")
+		}
+		if utf8.RuneCountInString(text("text")) > maxStreamText {
+			return nil, refuse("msg_blocks_too_long")
+		}
+		return object{"kind": "text", "text": text("text")}, nil
+	case "task_update":
+		status := text("status")
+		if text("id") == "" || (status != "" && !blockkit.TaskStatus(status)) {
+			return nil, refuse("invalid_chunks")
+		}
+		out := object{"kind": "task"}
+		for _, key := range []string{"id", "title", "status", "details", "output", "sources"} {
+			if chunk[key] != nil && chunk[key] != "" {
+				out[key] = chunk[key]
+			}
+		}
+		return out, nil
+	case "plan_update":
+		return object{"kind": "plan", "title": text("title")}, nil
+	case "blocks":
+		blocks, failed := s.readBlocks(chunk["blocks"])
+		if failed != nil {
+			return nil, failed
+		}
+		return object{"kind": "blocks", "blocks": blocks}, nil
+	}
+	return nil, refuse("invalid_chunks")
+}
+
+// startStream is chat.startStream.
+func (s *Server) startStream(c *call) (object, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if failed := s.mayPost(ch); failed != nil {
+		return nil, failed
+	}
+	if !ch.IM {
+		recipient := s.users[c.text("recipient_user_id")]
+		switch {
+		case c.text("recipient_user_id") == "":
+			return nil, refuse("missing_recipient_user_id")
+		case c.text("recipient_team_id") == "":
+			return nil, refuse("missing_recipient_team_id")
+		case recipient == nil:
+			return nil, refuse("user_not_found")
+		case c.text("recipient_team_id") != recipient.Team:
+			return nil, refuse("team_not_found")
+		}
+	}
+	mode := c.text("task_display_mode")
+	if mode == "" {
+		mode = "timeline"
+	}
+	if !slices.Contains([]string{"timeline", "plan"}, mode) {
+		return nil, refuse("invalid_arguments", "must be timeline or plan [json-pointer:/task_display_mode]")
+	}
+	m := s.botMessage(content{})
+	m.Stream = &stream{Open: true, Mode: mode, Last: s.cfg.Now().UnixMicro()}
+	thread := c.text("thread_ts")
+	if failed := s.placeInThread(ch, m, thread, false); failed != nil {
+		return nil, failed
+	}
+	if thread != "" && m.ThreadTS == "" {
+		return nil, refuse("thread_not_found")
+	}
+	parts, failed := s.streamParts(c)
+	if failed != nil {
+		return nil, failed
+	}
+	m.Stream = m.Stream.with(parts)
+	if tooManyBlocks(m.Stream.Parts) {
+		return nil, refuse("msg_blocks_too_many")
+	}
+	m.render()
+	s.publish(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// openStream returns a message that is being streamed. A stream without an append for StreamIdle has ended. A stream
+// that a person stopped can only be finished.
+func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError) {
+	ch := s.channels[c.text("channel")]
+	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+		return nil, nil, refuse("channel_not_found")
+	}
+	m := ch.byTS[c.text("ts")]
+	switch {
+	case m == nil:
+		return nil, nil, refuse("message_not_found")
+	case m.BotID != s.app.BotID:
+		return nil, nil, refuse("message_not_owned_by_app")
+	case m.Stream != nil && m.Stream.Stopped && finish:
+	case m.Stream != nil && m.Stream.Stopped:
+		return nil, nil, refuse("stopped_by_user")
+	case m.Stream == nil || !m.Stream.Open:
+		return nil, nil, refuse("message_not_in_streaming_state")
+	case s.cfg.Now().UnixMicro()-m.Stream.Last > s.cfg.StreamIdle.Microseconds():
+		m.Stream = m.Stream.with(nil)
+		m.Stream.Open = false
+		return nil, nil, refuse("message_not_in_streaming_state")
+	}
+	return ch, m, nil
+}
+
+// appendStream is chat.appendStream. The app gets an event only when the stream stops.
+func (s *Server) appendStream(c *call) (object, *apiError) {
+	ch, m, failed := s.openStream(c, false)
+	if failed != nil {
+		return nil, failed
+	}
+	parts, failed := s.streamParts(c)
+	if failed != nil {
+		return nil, failed
+	}
+	if len(parts) == 0 {
+		return nil, refuse("no_text")
+	}
+	next := m.Stream.with(parts)
+	if tooManyBlocks(next.Parts) {
+		return nil, refuse("msg_blocks_too_many")
+	}
+	m.Stream = next
+	m.Stream.Last = s.cfg.Now().UnixMicro()
+	m.render()
+	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// stopStream is chat.stopStream. Its blocks come last.
+func (s *Server) stopStream(c *call) (object, *apiError) {
+	ch, m, failed := s.openStream(c, true)
+	if failed != nil {
+		return nil, failed
+	}
+	parts, failed := s.streamParts(c)
+	if failed != nil {
+		return nil, failed
+	}
+	what, failed := s.readContent(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
+	if failed != nil {
+		return nil, failed
+	}
+	if tooManyBlocks(append(slices.Clone(m.Stream.Parts), parts...)) {
+		return nil, refuse("msg_blocks_too_many")
+	}
+	before := *m
+	if len(what.blocks) > 0 { // which Slack counts apart
+		parts = append(parts, object{"kind": "blocks", "blocks": what.blocks})
+	}
+	m.Stream = m.Stream.with(parts)
+	m.Stream.Open, m.Stream.Stopped = false, false
+	if what.hasMetadata {
+		m.Metadata = what.metadata
+	}
+	m.render()
+	s.changed(ch, &before, m)
+	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
 }

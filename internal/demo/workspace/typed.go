@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// What a person types reaches apps in Slack's own notation: mentions, channels and
-// links as <…>, and & < > escaped everywhere else. Code is only escaped.
+// What a person types reaches apps in Slack's notation: mentions, channels and links as <…>, and & < > escaped
+// everywhere else. Code is only escaped.
 
 var (
 	codeSpan  = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	reference = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|#[CG][A-Z0-9]+|!(?:here|channel|everyone|subteam\^S[A-Z0-9]+|date\^[^<>]+)|(?:https?|mailto):[^<>|\s]+)(?:\|[^<>]*)?>`)
-	// a mention, a channel, an address or a link, after something that isn't a word
+	// a mention, a channel, an address or a link, not after a letter or digit
 	typedMention = regexp.MustCompile(`@[\p{L}\p{N}._-]+`)
 	typedChannel = regexp.MustCompile(`#[\p{L}\p{N}_-]+`)
 	typedLink    = regexp.MustCompile(`https?://[^\s<>|]+`)
@@ -21,7 +21,7 @@ var (
 	escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 )
 
-// typed writes what a person typed the way apps read it.
+// typed converts what a person typed to Slack's notation.
 func (s *Server) typed(text string) string {
 	return between(text, codeSpan, escaper.Replace, func(plain string) string {
 		return between(plain, reference, func(ref string) string { return ref }, func(plain string) string {
@@ -30,7 +30,7 @@ func (s *Server) typed(text string) string {
 	})
 }
 
-// named writes the names beside the ids, as Slack does in a command's text when the command has "escape channels, users, and links" on.
+// named adds names to ids, as Slack does in the text of a command with "escape channels, users, and links".
 func (s *Server) named(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		id, _, _ := strings.Cut(strings.Trim(ref, "<>"), "|")
@@ -61,7 +61,7 @@ func between(text string, pattern *regexp.Regexp, match, rest func(string) strin
 	return out.String()
 }
 
-// typedToken writes one mention, channel, address or link.
+// typedToken converts one mention, channel, address or link.
 func (s *Server) typedToken(token string) string {
 	trimmed := strings.TrimRight(token, ".,;:!?)-_'\"")
 	tail := escaper.Replace(token[len(trimmed):])
@@ -82,8 +82,8 @@ func (s *Server) typedToken(token string) string {
 	return escaper.Replace(token)
 }
 
-// mention finds who is meant by @name: somebody's name or shown name, a user group, or
-// one of the words for all.
+// mention converts @name: a person's name or display name, a user group, or here, channel, everyone. It returns "" for
+// an unknown name.
 func (s *Server) mention(name string) string {
 	switch strings.ToLower(name) {
 	case "here", "channel", "everyone":

@@ -1,0 +1,153 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
+// address at which the policy's cap was ever in force. Further requests wait in Held without a card. They are pending
+// like any other: their clocks run, and an escalation shows them to the lead. A request stores the addresses of the
+// queues that count it, so that it leaves them however it ends.
+type CardQueue struct {
+	Open  []QueuedCard `json:"open,omitempty"`
+	Held  []QueuedCard `json:"held,omitempty"`
+	Round int          `json:"round,omitempty"` // rises each time the queue begins to fill, so that people get a new notice
+}
+
+// QueuedCard is one card of a queue: a request, or the requests of a bundle.
+type QueuedCard struct {
+	Bundle   string   `json:"bundle,omitempty"`
+	Requests []string `json:"requests"`
+}
+
+// CardQueueNotice returns the reference of a queue's notice: the address and the round.
+func CardQueueNotice(address string, round int) string { return address + " " + strconv.Itoa(round) }
+
+// ParseCardQueueNotice parses a reference of CardQueueNotice.
+func ParseCardQueueNotice(ref string) (address string, round int) {
+	if i := strings.LastIndexByte(ref, ' '); i >= 0 {
+		round, _ = strconv.Atoi(ref[i+1:]) // other refs have no round
+		address = ref[:i]
+	}
+	return address, round
+}
+
+// ReadCardQueue reads an address's queue, or an empty one.
+func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, error) {
+	var l CardQueue
+	s, err := r.Setting(store.SettingCardQueue + address)
+	if errors.Is(err, store.ErrNotFound) {
+		return l, store.Setting{Key: store.SettingCardQueue + address}, nil
+	}
+	if err != nil {
+		return l, s, err
+	}
+	if err := json.Unmarshal(s.Value, &l); err != nil {
+		return l, s, fmt.Errorf("line at %s: %w", address, err)
+	}
+	return l, s, nil
+}
+
+// Add puts a request at the end of the queue, or among the open cards. A bundle's further requests join its card.
+func (l *CardQueue) Add(r approvers.Request, waits bool) {
+	if r.Bundled() {
+		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
+			for i, c := range cards {
+				if c.Bundle == r.Bundle {
+					cards[i].Requests = append(slices.Clone(c.Requests), r.ID)
+					return
+				}
+			}
+		}
+	}
+	c := QueuedCard{Requests: []string{r.ID}}
+	if r.Bundled() {
+		c.Bundle = r.Bundle
+	}
+	if waits {
+		l.Held = append(l.Held, c)
+	} else {
+		l.Open = append(l.Open, c)
+	}
+}
+
+// Admit moves cards from the head of the queue to the open ones while there is room, and returns them. If most is zero,
+// all cards are admitted.
+func (l *CardQueue) Admit(most int) []QueuedCard {
+	n := len(l.Held)
+	if most > 0 {
+		n = min(n, max(0, most-len(l.Open)))
+	}
+	turn := l.Held[:n:n]
+	l.Open, l.Held = append(l.Open, turn...), l.Held[n:]
+	return turn
+}
+
+// Waits reports whether a request waits in the queue.
+func (l CardQueue) Waits(id string) bool {
+	return slices.ContainsFunc(l.Held, func(c QueuedCard) bool { return slices.Contains(c.Requests, id) })
+}
+
+// Waiting counts the requests that wait in the queue.
+func (l CardQueue) Waiting() int {
+	n := 0
+	for _, c := range l.Held {
+		n += len(c.Requests)
+	}
+	return n
+}
+
+// Remove takes a request off its card; a card without requests is closed.
+func (l *CardQueue) Remove(id string) {
+	l.Open, l.Held = without(l.Open, id), without(l.Held, id)
+}
+
+func without(cards []QueuedCard, id string) []QueuedCard {
+	var out []QueuedCard
+	for _, c := range cards {
+		if i := slices.Index(c.Requests, id); i >= 0 {
+			c.Requests = slices.Delete(slices.Clone(c.Requests), i, i+1)
+		}
+		if len(c.Requests) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Split gives a request of a bundle its own card. An open card stays open.
+func (l *CardQueue) Split(id string) {
+	l.Open, l.Held = apart(l.Open, id), apart(l.Held, id)
+}
+
+func apart(cards []QueuedCard, id string) []QueuedCard {
+	var out []QueuedCard
+	for _, c := range cards {
+		i := slices.Index(c.Requests, id)
+		if i < 0 || c.Bundle == "" {
+			out = append(out, c)
+			continue
+		}
+		if c.Requests = slices.Delete(slices.Clone(c.Requests), i, i+1); len(c.Requests) > 0 {
+			out = append(out, c)
+		}
+		out = append(out, QueuedCard{Requests: []string{id}})
+	}
+	return out
+}
+
+func (c QueuedCard) Equal(o QueuedCard) bool {
+	return c.Bundle == o.Bundle && slices.Equal(c.Requests, o.Requests)
+}
+
+func (l CardQueue) Equal(o CardQueue) bool {
+	return slices.EqualFunc(l.Open, o.Open, QueuedCard.Equal) && slices.EqualFunc(l.Held, o.Held, QueuedCard.Equal)
+}

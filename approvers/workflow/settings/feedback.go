@@ -1,0 +1,26 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+
+	"countersign/store"
+)
+
+// Feedback counts people's opinions of an agent's answers. Each person has one opinion of an answer: the last.
+type Feedback struct {
+	Good int `json:"good"`
+	Poor int `json:"poor"`
+}
+
+// ReadFeedback reads the feedback on an agent's answers.
+func ReadFeedback(r store.Reader, agent string) (out Feedback, s store.Setting, err error) {
+	s, err = r.Setting(store.SettingFeedback + agent)
+	if errors.Is(err, store.ErrNotFound) {
+		return out, store.Setting{Key: store.SettingFeedback + agent}, nil
+	}
+	if err != nil {
+		return out, s, err
+	}
+	return out, s, json.Unmarshal(s.Value, &out)
+}

@@ -1,0 +1,90 @@
+package view
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// readGrant reads a grant and the conversation that it was given in.
+func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id string) error {
+	g, err := r.Grant(id)
+	if err != nil {
+		return err
+	}
+	m.Grant = &g
+	if g.State == approvers.GrantLive && m.Now.Before(g.Until) {
+		m.Stalled = g.Stalled(approvers.DecisionContext{Policy: m.Policy, Now: m.Now}, hash(g.Tool))
+	}
+	if g.Conversation == "" {
+		return nil
+	}
+	m.Conversation, err = r.Conversation(g.Conversation)
+	return err
+}
+
+// GrantOf reads the grant that an execution ran under; nil for none.
+func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
+	if e.GrantUse == 0 {
+		return nil, nil
+	}
+	g, err := r.Grant(e.Grant)
+	return &g, err
+}
+
+// GrantOwnerOf returns who gave the grant that an execution ran under; "" for none.
+func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, error) {
+	g, err := GrantOf(r, e)
+	if g == nil || err != nil {
+		return "", err
+	}
+	return g.By, nil
+}
+
+// Grants lists the grants in force, oldest first, each with its conversation and the person's own message about it.
+func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []ListedGrant, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		out = nil
+		open, err := r.OpenGrants("")
+		if err != nil {
+			return err
+		}
+		for _, g := range open {
+			if g.State != approvers.GrantLive || !v.now().Before(g.Until) {
+				continue
+			}
+			vm, err := listGrant(r, g, who)
+			if err != nil {
+				return err
+			}
+			out = append(out, vm)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// ListedGrant is a grant in a list.
+type ListedGrant struct {
+	Grant        approvers.Grant
+	Conversation store.Conversation   // zero: it holds in all of the agent's
+	Own          *store.OutboxMessage // the person's own message about it, as far as Slack shows one
+}
+
+func listGrant(r store.Reader, g approvers.Grant, who approvers.PersonID) (ListedGrant, error) {
+	vm := ListedGrant{Grant: g}
+	var err error
+	if g.Conversation != "" {
+		if vm.Conversation, err = r.Conversation(g.Conversation); err != nil {
+			return vm, err
+		}
+	}
+	messages, err := r.OutboxMessagesOf(g.ID)
+	for _, s := range messages {
+		if s.To == store.ToUser+who.User() && s.State != store.OutboxUnreachable && s.State != store.OutboxRemoved {
+			vm.Own = &s
+		}
+	}
+	return vm, err
+}

@@ -1,0 +1,62 @@
+package view
+
+import (
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
+)
+
+// Model is everything that an outbox message is rendered from, read in one snapshot.
+type Model struct {
+	Message      store.OutboxMessage
+	Conversation store.Conversation
+	Turn         approvers.Turn
+	Request      *approvers.Request     // for a card, an escalation, a question, a notice, and a run that was approved
+	Execution    *approvers.Execution   // the request's current execution, or the run whose outcome is unknown
+	Call         *store.Call            // the request's or the execution's call, with the result that the model has
+	Later        *approvers.Request     // for a run with an unknown outcome: the request that asked for its call again
+	Earlier      []store.OutboxMessage  // for a request that asks again: the messages about the earlier run that Slack shows
+	LeaveAt      time.Time              // for an unknown outcome: when the model is told so; zero: never, or it was told
+	Cards        []store.OutboxMessage  // for a question and a notice: the request's cards that Slack shows; with Later: the cards of that request
+	Absence      *approvers.Absence     // for a stand-in: the absence as it is now
+	Calls        []Call                 // for a step: its calls in order; for a bundle: the calls that it shows
+	Grant        *approvers.Grant       // for a grant
+	Stalled      string                 // for a grant in force: why no call can run under it now
+	CardQueue    *CardQueue             // for a queue's notice; nil: the notice is out of date
+	Queued       []store.Message        // for a queued notice: the messages that wait
+	MessageEdit  *store.Message         // the turn's last message that was edited or deleted after the model had read it
+	Text         string                 // what the model said: with a step, or as the answer
+	Steps        []Step                 // for an answer: the steps that it reports, in order
+	Elicitation  *approvers.Elicitation // what a run asks
+	File         *store.File            // for a file that a run returned
+	Data         []byte                 // the file's bytes
+	Head         *store.Head            // for the signed heads in a channel: the newest
+	Pause        settings.Pause         // whether everything is paused
+	Policy       *approvers.Policy
+	Now          time.Time
+}
+
+// Call is one call of a step, with what it waits for.
+type Call struct {
+	Call      store.Call
+	Execution *approvers.Execution
+	Request   *approvers.Request
+	Cards     []store.OutboxMessage // the request's cards that Slack shows
+	Grant     *approvers.Grant      // the grant that it ran under
+	Queued    bool                  // its card waits in a queue
+	Asks      bool                  // its run waits for an answer of the person who asked
+}
+
+// Settled reports whether the call's line in the message of its step can no longer change.
+func (c Call) Settled() bool {
+	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
+}
+
+// Step is a step that an answer reports.
+type Step struct {
+	Step  int
+	Text  string // what the model said with it
+	Calls []Call
+}

@@ -1,0 +1,110 @@
+package view
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Delivery finds the outbox message that a Slack message shows, and the version of it that was posted last.
+func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		if s, err = r.OutboxMessageAt(channel, ts); err != nil {
+			return err
+		}
+		shown, err = r.Rendering(s.ID, s.Posts)
+		return err
+	})
+	return s, shown, err
+}
+
+// Rendering reads one posted version of an outbox message.
+func (v *Reader) Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		shown, err = r.Rendering(surface, post)
+		return err
+	})
+	return shown, err
+}
+
+// StepOf returns the outbox message that shows a call's step in the asker's thread, or "".
+func (v *Reader) StepOf(ctx context.Context, call string) (surface string, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		surface = ""
+		c, err := r.Call(call)
+		if err != nil {
+			return err
+		}
+		of, err := r.OutboxMessagesOf(c.Turn)
+		for _, s := range of {
+			if s.Kind == store.OutboxStep && s.Step == c.Step && s.State == store.OutboxShown {
+				surface = s.ID
+			}
+		}
+		return err
+	})
+	return surface, err
+}
+
+// Untold lists the steps of a turn whose first message was postponed and is not posted yet.
+func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		steps = nil
+		messages, err := r.OutboxMessagesOf(turn)
+		if err != nil {
+			return err
+		}
+		for _, s := range messages {
+			if !IsUntold(s) {
+				continue
+			}
+			t, err := r.Timer(s.Rank.Timer(), s.ID)
+			if store.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err == nil && t.Tries > 0 {
+				steps = append(steps, s)
+			}
+		}
+		return nil
+	})
+	return steps, err
+}
+
+// IsUntold reports whether an outbox message is a step that Slack never showed.
+func IsUntold(s store.OutboxMessage) bool {
+	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
+}
+
+// HasViewed reports whether somebody was shown this body for a request.
+func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error) {
+	rendering = HashOf(body)
+	err = v.store.View(ctx, func(r store.Reader) error {
+		yes, err = WasShown(r, request, who, rendering)
+		return err
+	})
+	return rendering, yes, err
+}
+
+// WasShown reports whether a request's chain records that somebody was shown a rendering.
+func WasShown(r store.Reader, request string, who approvers.PersonID, rendering string) (bool, error) {
+	records, err := r.Audit(request)
+	if err != nil {
+		return false, err
+	}
+	for _, a := range records {
+		if a.Kind == approvers.AuditShown && a.Actor == who && a.Facts["rendering"] == rendering {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// HashOf names one version of an outbox message.
+func HashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}

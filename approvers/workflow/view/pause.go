@@ -1,0 +1,58 @@
+package view
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
+)
+
+// Paused returns whether everything is paused.
+func (v *Reader) Paused(ctx context.Context) (p settings.Pause, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		p, _, err = settings.ReadPause(r)
+		return err
+	})
+	return p, err
+}
+
+// maxTimers bounds how many runs and model calls are counted.
+const maxTimers = 10_000
+
+// PauseImpact counts what a pause would stop now.
+type PauseImpact struct {
+	Runs     int // tools that run
+	Thinking int // turns that wait for the model
+	Approved int // calls that are about to start
+}
+
+// PauseImpact counts what a pause would stop, and returns the pause in force.
+func (v *Reader) PauseImpact(ctx context.Context) (s PauseImpact, p settings.Pause, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		s = PauseImpact{}
+		thinking, err := r.Timers(store.TimerThink, maxTimers)
+		if err != nil {
+			return err
+		}
+		s.Thinking = len(thinking)
+		runs, err := r.Timers(store.TimerRun, maxTimers)
+		if err != nil {
+			return err
+		}
+		for _, timer := range runs {
+			e, err := r.Execution(timer.Ref)
+			switch {
+			case err != nil:
+				return err
+			case e.State == approvers.ExecutionExecuting:
+				s.Runs++
+			case e.State == approvers.ExecutionNone:
+				s.Approved++
+			}
+		}
+		p, _, err = settings.ReadPause(r)
+		return err
+	})
+	return s, p, err
+}

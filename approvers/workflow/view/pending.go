@@ -1,0 +1,121 @@
+package view
+
+import (
+	"context"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// PendingItem is one thing that waits for people: a request, a run with an unknown outcome, or a question of the model.
+type PendingItem struct {
+	Request   *approvers.Request   // the request, or the one that allowed the run
+	Execution *approvers.Execution // the run; nil for a request and a question
+	Call      *store.Call          // the run's call, or the question's; nil for a request
+	Turn      approvers.Turn       // the call's turn
+}
+
+// named returns the reference of the outbox messages that show the item, and its call.
+func (w PendingItem) named() (ref, call string) {
+	switch {
+	case w.Execution != nil:
+		return w.Execution.ID, w.Execution.Call
+	case w.Call != nil:
+		return w.Call.ID, w.Call.ID
+	}
+	return w.Request.ID, w.Request.Call
+}
+
+// maxPendingItems bounds how many items of each sort are read.
+const maxPendingItems = 2000
+
+func readUnknownRun(r store.Reader, execution string) (w PendingItem, err error) {
+	e, err := r.Execution(execution)
+	if err != nil {
+		return w, err
+	}
+	if w, err = readModelQuestion(r, e.Call); err != nil || e.Request == "" {
+		w.Execution = &e
+		return w, err
+	}
+	req, err := r.Request(e.Request)
+	w.Execution, w.Request = &e, &req
+	return w, err
+}
+
+func readModelQuestion(r store.Reader, id string) (w PendingItem, err error) {
+	call, err := r.Call(id)
+	if err != nil {
+		return w, err
+	}
+	w.Call = &call
+	w.Turn, err = r.Turn(call.Turn)
+	return w, err
+}
+
+// showsCall reports whether an outbox message of a turn shows a call: the call's step does, and the bundle of its
+// request.
+func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
+	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
+}
+
+// PendingItems lists what waits for people, oldest first of each sort. It reports whether there is more than it lists.
+func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		list, more = nil, false
+		open, err := r.OpenRequests(store.RequestCursor{}, maxPendingItems)
+		if err != nil {
+			return err
+		}
+		for _, req := range open {
+			mask(v.Policy(), &req, nil)
+			list = append(list, PendingItem{Request: &req})
+		}
+		more = len(open) == maxPendingItems
+		for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion} {
+			timers, err := r.Timers(kind, maxPendingItems)
+			if err != nil {
+				return err
+			}
+			more = more || len(timers) == maxPendingItems
+			for _, t := range timers {
+				read := map[store.TimerKind]func(store.Reader, string) (PendingItem, error){store.TimerLeave: readUnknownRun, store.TimerModelQuestion: readModelQuestion}[kind]
+				w, err := read(r, t.Ref)
+				if err != nil {
+					return err
+				}
+				mask(v.Policy(), w.Request, w.Call)
+				list = append(list, w)
+			}
+		}
+		return nil
+	})
+	return list, more, err
+}
+
+// Locate returns the conversation of an item, and the outbox messages that show it.
+func (v *Reader) Locate(ctx context.Context, w PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		messages = nil
+		ref, call := w.named()
+		c, err := r.Call(call)
+		if err != nil {
+			return err
+		}
+		for _, ref := range []string{ref, c.Turn} {
+			of, err := r.OutboxMessagesOf(ref)
+			if err != nil {
+				return err
+			}
+			for _, s := range of {
+				if ref == c.Turn && !showsCall(s, c, w.Request) || s.Kind == store.OutboxNotice {
+					continue
+				}
+				messages = append(messages, s)
+			}
+		}
+		conv, err = r.Conversation(c.Conversation)
+		return err
+	})
+	return conv, messages, err
+}

@@ -1,0 +1,80 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Absence returns a person's absence, or the zero value if there never was one.
+func (v *Reader) Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		a, err = r.Absence(who)
+		return store.IgnoreNotFound(err)
+	})
+	return a, err
+}
+
+// StandsInFor lists current and future absences for which a person stands in.
+func (v *Reader) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		list = nil
+		all, err := r.Absences()
+		for _, a := range all {
+			if a.Delegate == who && !a.Over(v.now()) {
+				list = append(list, a)
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
+// Away returns the people who are away now, by Slack user id.
+func (v *Reader) Away(ctx context.Context) (away map[string]approvers.Absence, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		away, err = AwayAt(r, v.now())
+		return err
+	})
+	return away, err
+}
+
+// AwayAt returns the people who are away at a time, by Slack user id.
+func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error) {
+	all, err := r.Absences()
+	if err != nil {
+		return nil, err
+	}
+	away := map[string]approvers.Absence{}
+	for _, a := range all {
+		if a.During(now) {
+			away[a.Who.User()] = a
+		}
+	}
+	return away, nil
+}
+
+// StageSnapshot is a request and the people who are away now, by Slack user id. The people of its stage are looked up
+// from it.
+type StageSnapshot struct {
+	Request approvers.Request
+	Away    map[string]approvers.Absence
+	Policy  *approvers.Policy
+}
+
+// StageSnapshot reads the data for looking up a stage's people. A request that is not pending has none.
+func (v *Reader) StageSnapshot(ctx context.Context, request string) (StageSnapshot, error) {
+	var out StageSnapshot
+	err := v.store.View(ctx, func(r store.Reader) error {
+		out = StageSnapshot{Policy: v.Policy()}
+		var err error
+		if out.Request, err = r.Request(request); err != nil || out.Request.State != approvers.Pending {
+			return store.IgnoreNotFound(err)
+		}
+		out.Away, err = AwayAt(r, v.now())
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,25 @@
+package view
+
+import (
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Reader reads the stored state. It is safe for use by many goroutines.
+type Reader struct {
+	store  store.Store
+	policy func() *approvers.Policy
+	hash   func(tool string) string
+	now    func() time.Time
+}
+
+// New returns a reader of a store under the policy in force. hash returns the hash of a tool's definition, or "" if the
+// tool can't be called; now is the time as the store keeps it.
+func New(s store.Store, policy func() *approvers.Policy, hash func(tool string) string, now func() time.Time) *Reader {
+	return &Reader{store: s, policy: policy, hash: hash, now: now}
+}
+
+// Policy returns the policy in force.
+func (v *Reader) Policy() *approvers.Policy { return v.policy() }

@@ -1,0 +1,161 @@
+package view
+
+import (
+	"context"
+	"errors"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
+)
+
+// Request reads a request.
+func (v *Reader) Request(ctx context.Context, id string) (req approvers.Request, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		req, err = r.Request(id)
+		mask(v.Policy(), &req, nil)
+		return err
+	})
+	return req, err
+}
+
+// RequestsOf lists the requests that a person asked for or had a say in, newest first, starting before the given one.
+func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		list, err = r.RequestsOf(who, before, limit)
+		for i := range list {
+			mask(v.Policy(), &list[i], nil)
+		}
+		return err
+	})
+	return list, err
+}
+
+// Chain lists a request's records, oldest first.
+func (v *Reader) Chain(ctx context.Context, request string) (records []approvers.AuditRecord, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		records, err = r.Audit(request)
+		return err
+	})
+	return records, err
+}
+
+// Execution reads an execution with its exact arguments: nothing is masked.
+func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Execution, err error) {
+	err = v.store.View(ctx, func(r store.Reader) (err error) {
+		e, err = r.Execution(id)
+		return err
+	})
+	return e, err
+}
+
+// ErrNoResult says that a conversation has no such result to read.
+var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note on what was cut")
+
+// WholeResult returns the complete result of a run, of which the model may have received only the beginning. A
+// conversation can read the results of its own runs only.
+func (v *Reader) WholeResult(ctx context.Context, conversation, execution string) (result string, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		result = ""
+		e, err := r.Execution(execution)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (e.Conversation != conversation || e.FinishedAt.IsZero()) {
+			return ErrNoResult
+		}
+		if err != nil {
+			return err
+		}
+		result = e.Result
+		files, err := r.Files(execution)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if f.Whole {
+				data, err := r.FileData(execution, f.Index)
+				result = string(data)
+				return err
+			}
+		}
+		return nil
+	})
+	return result, err
+}
+
+// Elicitation reads what a run asked.
+func (v *Reader) Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		q, err = r.Elicitation(id)
+		return err
+	})
+	return q, err
+}
+
+// Inbox reads a delivery that is due to be handled.
+func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		row, err = r.Inbox(id)
+		return err
+	})
+	return row, err
+}
+
+// Waiting reports whether any request is open.
+func (v *Reader) Waiting(ctx context.Context) (waiting bool, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		open, err := r.OpenRequests(store.RequestCursor{}, 1)
+		waiting = len(open) > 0
+		return err
+	})
+	return waiting, err
+}
+
+// TurnAt returns the turn that is under way at a place, or "".
+func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		conv, err := r.ConversationAt(store.Place(team, channel, thread))
+		turn = conv.Turn
+		return store.IgnoreNotFound(err)
+	})
+	return turn, err
+}
+
+// Unseen lists the runs about which people have to find out what happened after a restore: interrupted runs, and runs
+// whose outcome was unknown before.
+func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		runs = nil
+		for _, kind := range []store.TimerKind{store.TimerRun, store.TimerLeave} {
+			timers, err := r.Timers(kind, maxTimers)
+			if err != nil {
+				return err
+			}
+			for _, timer := range timers {
+				e, err := r.Execution(timer.Ref)
+				if store.IgnoreNotFound(err) != nil {
+					return err
+				}
+				if err == nil && (e.State == approvers.ExecutionUnknown || e.State == approvers.ExecutionExecuting && e.Effect != approvers.ReadOnly) {
+					runs = append(runs, e)
+				}
+			}
+		}
+		return nil
+	})
+	return runs, err
+}
+
+// Feedback returns the opinions of the answers of the policy's agents, by the agent's name.
+func (v *Reader) Feedback(ctx context.Context) (map[string]settings.Feedback, error) {
+	out := map[string]settings.Feedback{}
+	err := v.store.View(ctx, func(r store.Reader) error {
+		for _, a := range v.Policy().Agents {
+			got, _, err := settings.ReadFeedback(r, a.Name)
+			if err != nil {
+				return err
+			}
+			out[a.Name] = got
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,156 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+const (
+	ackWait = 10 * time.Second
+	// silence is the longest time without a frame or a ping. Slack pings several times within it.
+	silence = 45 * time.Second
+	// farewell is how long a connection is read after Slack asked for a replacement. Slack closes it ten seconds after
+	// a warning.
+	farewell  = 30 * time.Second
+	maxFrame  = 16 << 20
+	maxAck    = 20 << 10 // Slack drops larger ones silently
+	socketBuf = 32 << 10 // holds most acknowledgements whole
+)
+
+// connection is one WebSocket to Slack. slack-go's own client is not used: when Slack asks for a replacement, it closes
+// the connection at once and loses what is on its way (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
+type connection struct {
+	conn    *websocket.Conn
+	began   time.Time
+	over    chan struct{} // closed when reading has ended
+	left    chan struct{} // closed when Slack wants a replacement
+	unacked sync.WaitGroup
+
+	writing sync.Mutex
+	mu      sync.Mutex // guards the deadline for reading, and the fields below
+	leaving bool
+	stopped bool
+}
+
+// frame is what Slack sends through a socket.
+type frame struct {
+	Type     string          `json:"type"`
+	Reason   string          `json:"reason"` // of a disconnect
+	Envelope string          `json:"envelope_id"`
+	Payload  json.RawMessage `json:"payload"`
+}
+
+// connect opens a WebSocket with the proxy and the dialer of an HTTP client.
+func connect(ctx context.Context, address string, client *http.Client) (*connection, error) {
+	dialer := &websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: 30 * time.Second, WriteBufferSize: socketBuf}
+	if t, ok := client.Transport.(*http.Transport); ok {
+		dialer.Proxy, dialer.NetDialContext, dialer.TLSClientConfig = t.Proxy, t.DialContext, t.TLSClientConfig
+	}
+	conn, resp, err := dialer.DialContext(ctx, address, http.Header{"Origin": {"https://api.slack.com"}})
+	if err != nil {
+		return nil, fmt.Errorf("open a socket: %w", err)
+	}
+	_ = resp.Body.Close() // there is nothing in it
+	conn.SetReadLimit(maxFrame)
+	c := &connection{conn: conn, began: time.Now(), over: make(chan struct{}), left: make(chan struct{})}
+	conn.SetPingHandler(func(text string) error {
+		c.heard()
+		return conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(ackWait))
+	})
+	conn.SetCloseHandler(func(int, string) error { return nil }) // end answers it, after the last acknowledgement
+	c.heard()
+	return c, nil
+}
+
+func (c *connection) age() time.Duration { return time.Since(c.began) }
+
+// heard extends the deadline for reading, because Slack has sent something.
+func (c *connection) heard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.leaving && !c.stopped {
+		_ = c.conn.SetReadDeadline(time.Now().Add(silence)) // if the connection is closed, the next read fails
+	}
+}
+
+// leave records that Slack wants a replacement. The connection is read until Slack closes it.
+func (c *connection) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving {
+		return
+	}
+	c.leaving = true
+	close(c.left)
+	_ = c.conn.SetReadDeadline(time.Now().Add(farewell))
+}
+
+// wasLeft reports whether Slack wants a replacement.
+func (c *connection) wasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+// stop ends reading at once. What was read can still be acknowledged.
+func (c *connection) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// next reads the next frame.
+func (c *connection) next() (f frame, err error) {
+	for {
+		kind, raw, err := c.conn.ReadMessage()
+		if err != nil {
+			return f, err
+		}
+		c.heard()
+		if kind == websocket.TextMessage && json.Unmarshal(raw, &f) == nil {
+			return f, nil
+		}
+	}
+}
+
+var errLargeAck = errors.New("the acknowledgement is larger than Slack takes")
+
+// ack acknowledges an envelope. payload is the answer, or nil.
+func (c *connection) ack(envelope string, payload any) error {
+	out := map[string]any{"envelope_id": envelope}
+	if payload != nil {
+		out["payload"] = payload
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
+	}
+	if len(raw) >= maxAck {
+		return fmt.Errorf("%w: %d bytes", errLargeAck, len(raw))
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(ackWait)); err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
+	}
+	if err := c.conn.WriteMessage(websocket.TextMessage, raw); err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
+	}
+	return nil
+}
+
+// end closes the connection after the acknowledgement of what was read from it.
+func (c *connection) end() {
+	c.unacked.Wait()
+	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	_ = c.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Second)) // Slack may have closed it already
+	_ = c.conn.Close()
+}

@@ -1,0 +1,42 @@
+package transport
+
+import "sync"
+
+// gate lets deliveries in while it is open.
+type gate struct {
+	mu     sync.Mutex
+	isOpen bool
+	inside sync.WaitGroup // deliveries that were let in and have not left
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.isOpen = true
+}
+
+// shut lets nothing in any more, and waits for what is inside.
+func (g *gate) shut() {
+	g.mu.Lock()
+	g.isOpen = false
+	g.mu.Unlock()
+	g.inside.Wait()
+}
+
+func (g *gate) opened() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.isOpen
+}
+
+// enter reports whether a delivery is let in. If so, leave must be called for it.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isOpen {
+		g.inside.Add(1)
+	}
+	return g.isOpen
+}
+
+func (g *gate) leave() { g.inside.Done() }

@@ -1,0 +1,91 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// recorder is a handler. A payload is a JSON string "LANE TEXT".
+type recorder struct {
+	hold map[string]chan struct{} // by payload: Receive waits until the channel is closed
+	fail map[string]error         // by payload: what Receive returns
+	says map[string]any           // by payload: the answer
+
+	mu   sync.Mutex
+	came []Delivery // when Receive was called
+}
+
+func (r *recorder) Lane(d Delivery) string {
+	lane, _, _ := strings.Cut(strings.Trim(string(d.Payload), `"`), " ")
+	return lane
+}
+
+func (r *recorder) Receive(_ context.Context, d Delivery) (any, error) {
+	r.mu.Lock()
+	r.came = append(r.came, d)
+	r.mu.Unlock()
+	payload := string(d.Payload)
+	if hold := r.hold[payload]; hold != nil {
+		<-hold
+	}
+	return r.says[payload], r.fail[payload]
+}
+
+// deliveries returns what has come so far.
+func (r *recorder) deliveries() []Delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Delivery(nil), r.came...)
+}
+
+// payloads returns the payloads of what has come so far.
+func (r *recorder) payloads() string {
+	var all []string
+	for _, d := range r.deliveries() {
+		all = append(all, string(d.Payload))
+	}
+	return strings.Join(all, " ")
+}
+
+func options(r *recorder) Options {
+	return Options{Handler: r, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+}
+
+// pipes is a listener whose connections are pipes, for faked time.
+type pipes struct {
+	calls chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+func newPipes() *pipes { return &pipes{calls: make(chan net.Conn), over: make(chan struct{})} }
+
+// open connects to the listener.
+func (p *pipes) open() net.Conn {
+	near, far := net.Pipe()
+	p.calls <- far
+	return near
+}
+
+// dial is open for the DialContext of an http.Transport.
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) { return p.open(), nil }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.calls:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.over) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,260 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// Paths of Slack's requests, below the bot's public address.
+const (
+	EventsPath       = "/slack/events"
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+	OptionsPath      = "/slack/options"
+)
+
+// requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body; the path, which
+// is not signed, must match it.
+var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
+
+// Limits of requests. Slack gives up after 3 s. Unknown senders get no more time or space than the largest delivery
+// needs over a bad connection.
+const (
+	headerWait  = 5 * time.Second
+	requestWait = 10 * time.Second // headers and body
+	answerWait  = 20 * time.Second
+	idleWait    = 2 * time.Minute
+	maxHeaders  = 16 << 10
+	maxRequest  = 2 << 20 // a view of 250 KB with its message, as JSON escaped within a form
+	storeWait   = 10 * time.Second
+	stopWait    = 3 * time.Second
+)
+
+const (
+	typeJSON = "application/json"
+	typeForm = "application/x-www-form-urlencoded"
+)
+
+// errNotListening is the error of Ready while Slack's requests are not accepted.
+var errNotListening = errors.New("nobody listens for Slack's requests")
+
+// HTTPOptions configure HTTP. All fields but Count are required.
+type HTTPOptions struct {
+	Options
+	Listen        func() (net.Listener, error)
+	SigningSecret string           // secret with which Slack signs its requests
+	Count         func(status int) // is called with the status of each response
+}
+
+// HTTP receives Slack's requests.
+type HTTP struct {
+	HTTPOptions
+	clock   ReceiptClock
+	gate    gate
+	senders senders
+	replays replays
+}
+
+var _ Transport = (*HTTP)(nil)
+
+// NewHTTP returns a transport that is not running yet.
+func NewHTTP(o HTTPOptions) *HTTP {
+	return &HTTP{HTTPOptions: o}
+}
+
+// Ready returns nil while requests are accepted.
+func (h *HTTP) Ready() error {
+	if !h.gate.opened() {
+		return errNotListening
+	}
+	return nil
+}
+
+// Arriving returns an error if no request of Slack's has come yet, or if requests were refused since the last one.
+// A lack of requests may also mean that nothing happened.
+func (h *HTTP) Arriving() error { return h.senders.arriving() }
+
+// Retry does nothing: Slack connects to the bot.
+func (h *HTTP) Retry() {}
+
+// Run serves Slack's requests until ctx ends. It completes the requests that have begun.
+func (h *HTTP) Run(ctx context.Context) error {
+	l, err := h.Listen()
+	if err != nil {
+		return fmt.Errorf("listen for Slack's requests: %w", err)
+	}
+	srv := &http.Server{
+		Handler: http.HandlerFunc(h.serve), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait, WriteTimeout: answerWait, IdleTimeout: idleWait,
+		MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(h.Log.Handler(), slog.LevelDebug),
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	h.gate.open()
+	h.Log.Info("listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
+	select {
+	case err := <-done:
+		h.gate.shut()
+		return fmt.Errorf("listen for Slack's requests: %w", err)
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
+	defer cancel()
+	if srv.Shutdown(stopping) != nil {
+		_ = srv.Close() // nothing was stored of requests that are still incomplete
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		h.Log.Warn("the server for Slack's requests did not end in good order", "error", err)
+	}
+	h.gate.shut()
+	return nil
+}
+
+// answer is the response to a request. An error response contains only the status, so that an unknown sender does not
+// learn what was wrong.
+type answer struct {
+	status  int
+	payload any // nil: empty body
+}
+
+// serve responds to one request.
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
+	a := h.answer(w, r)
+	if h.Count != nil {
+		h.Count(a.status)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if a.status >= http.StatusBadRequest {
+		if a.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", http.MethodPost)
+		}
+		w.Header().Set("Connection", "close")
+		http.Error(w, http.StatusText(a.status), a.status)
+		return
+	}
+	if a.payload == nil {
+		w.WriteHeader(a.status)
+		return
+	}
+	body, err := json.Marshal(a.payload)
+	if err != nil {
+		h.Log.Error("an answer to Slack can't be written", "error", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", typeJSON+"; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(body) // if Slack has gone, it redelivers events
+}
+
+// answer decides how to respond to a request. It trusts nothing in the request before the signature is verified.
+func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
+	if !slices.Contains(requestPaths, r.URL.Path) {
+		return answer{status: http.StatusNotFound}
+	}
+	if r.Method != http.MethodPost {
+		return answer{status: http.StatusMethodNotAllowed}
+	}
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != typeJSON && media != typeForm {
+		return answer{status: http.StatusUnsupportedMediaType}
+	}
+	verifier, err := slack.NewSecretsVerifier(r.Header, h.SigningSecret)
+	if errors.Is(err, slack.ErrMissingHeaders) && r.URL.Path == CommandsPath && media == typeForm && looksAtTLS(r) {
+		return answer{status: http.StatusOK}
+	}
+	if err != nil {
+		return h.stranger(err)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		return answer{status: unread(err)}
+	}
+	_, _ = verifier.Write(body) // a hash takes everything
+	if err := verifier.Ensure(); err != nil {
+		return h.stranger(err)
+	}
+	h.senders.verified(time.Now())
+	return h.deliver(r, media, body)
+}
+
+// looksAtTLS reports whether a request is Slack's occasional check of the certificate of a command's URL. Such a
+// request has no signature, and contains no command.
+func looksAtTLS(r *http.Request) bool {
+	r.Body = http.MaxBytesReader(nil, r.Body, 1<<10)
+	return r.ParseForm() == nil && r.PostForm.Get("ssl_check") == "1"
+}
+
+// unread returns the status for a body that could not be read.
+func unread(err error) int {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
+	}
+	return http.StatusBadRequest
+}
+
+// stranger rejects a request that is not from Slack, or whose time is too far off. The operator is told about those
+// that claim to be from Slack.
+func (h *HTTP) stranger(cause error) answer {
+	why := "its signature does not fit: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
+	switch {
+	case errors.Is(cause, slack.ErrMissingHeaders):
+		return answer{status: http.StatusUnauthorized} // ordinary noise at a public address
+	case errors.Is(cause, slack.ErrExpiredTimestamp):
+		why = "its time is more than five minutes off: is this machine's clock right?"
+	}
+	if n := h.senders.refuse(time.Now(), why); n > 0 {
+		h.Log.Warn("a request that should be Slack's was refused, because "+why, "requests", n)
+	}
+	return answer{status: http.StatusUnauthorized}
+}
+
+// deliver receives a request. It acknowledges the request only when it is durable.
+func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
+	q, err := readRequest(media, body)
+	if err != nil {
+		h.Log.Error("Slack sent a request that can't be read", "path", r.URL.Path, "bytes", len(body), "error", err)
+		return answer{status: http.StatusBadRequest}
+	}
+	if q.path != r.URL.Path {
+		h.Log.Error("Slack sent a request to the wrong place; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", q.path)
+		return answer{status: http.StatusBadRequest}
+	}
+	if q.challenge != "" {
+		h.Log.Info("Slack has verified the URL for events")
+		return answer{http.StatusOK, map[string]string{"challenge": q.challenge}}
+	}
+	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // it may be the first to arrive
+		h.Log.Info("Slack delivers again what was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
+	}
+	if q.once && !h.replays.first(nameOf(r, body), time.Now()) {
+		h.Log.Warn("a request came a second time and was refused", "kind", string(q.kind))
+		return answer{status: http.StatusConflict}
+	}
+	if !h.gate.enter() {
+		return answer{status: http.StatusServiceUnavailable}
+	}
+	defer h.gate.leave()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // also if Slack has closed the connection
+	defer cancel()
+	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
+	if err != nil {
+		return answer{status: http.StatusServiceUnavailable}
+	}
+	return answer{http.StatusOK, payload}
+}

@@ -1,0 +1,26 @@
+package transport
+
+import (
+	"sync"
+	"time"
+)
+
+// ReceiptClock gives each delivery its own time of receipt, in order of arrival. Timers of one lane are handled in that
+// order. If the system clock is set back, the times follow, so that no delivery appears later than it is. The zero
+// value is ready to use.
+type ReceiptClock struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Next returns the time of receipt of a delivery that arrives now.
+func (c *ReceiptClock) Next(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now = now.UTC().Truncate(time.Microsecond)
+	if behind := c.last.Sub(now); behind >= 0 && behind < time.Second {
+		now = c.last.Add(time.Microsecond)
+	}
+	c.last = now
+	return now
+}

@@ -1,0 +1,46 @@
+package transport
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// signatureLives is how long a signed request may be accepted after it was first seen: its timestamp may be five
+// minutes in the future, and five minutes old.
+const signatureLives = 10 * time.Minute
+
+// requestName identifies a request by everything that its signature covers. The spelling of the signature itself does
+// not matter.
+type requestName [sha256.Size]byte
+
+func nameOf(r *http.Request, body []byte) requestName {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s:", r.Header.Get("X-Slack-Request-Timestamp"))
+	h.Write(body)
+	return requestName(h.Sum(nil))
+}
+
+// replays remembers the requests of about the last ten minutes. A new process remembers none, but the handler has what
+// an earlier process acknowledged.
+type replays struct {
+	mu    sync.Mutex
+	seen  [2]map[requestName]bool // newer half first
+	since time.Time               // start of the newer half
+}
+
+// first reports whether a request is new, and remembers it.
+func (p *replays) first(name requestName, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen[0] == nil || now.Sub(p.since) >= signatureLives {
+		p.seen[1], p.seen[0], p.since = p.seen[0], map[requestName]bool{}, now
+	}
+	if p.seen[0][name] || p.seen[1][name] {
+		return false
+	}
+	p.seen[0][name] = true
+	return true
+}

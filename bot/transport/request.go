@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"countersign/store"
+)
+
+// request is a parsed signed request from Slack.
+type request struct {
+	path      string // the path that it must have come by
+	kind      store.InboxKind
+	payload   []byte // JSON, as a socket would deliver it
+	challenge string // to be returned: Slack verifies the URL for its events
+	once      bool   // it has an effect, and Slack sends it only once
+}
+
+// menuOptions is the type of an interaction in which a menu asks for its options.
+const menuOptions = "block_suggestion"
+
+var errRequest = errors.New("the request is of no kind that Slack sends")
+
+// readRequest parses a request: events are JSON, commands are a form, and the rest is JSON in a form field.
+func readRequest(media string, body []byte) (request, error) {
+	if media == typeJSON {
+		return readEventRequest(body)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return request{}, fmt.Errorf("%w: %w", errRequest, err)
+	}
+	fields := make(map[string]string, len(form))
+	for name, values := range form {
+		if len(values) != 1 {
+			return request{}, fmt.Errorf("%w: a field is there %d times", errRequest, len(values))
+		}
+		fields[name] = values[0]
+	}
+	payload, interactive := fields["payload"]
+	switch {
+	case interactive && len(fields) == 1:
+		return readInteractionRequest([]byte(payload))
+	case !interactive && fields["command"] != "":
+		raw, err := json.Marshal(fields)
+		return request{path: CommandsPath, kind: store.InboxCommand, payload: raw, once: true}, err
+	}
+	return request{}, fmt.Errorf("%w: a form with neither a payload nor a command", errRequest)
+}
+
+func readEventRequest(body []byte) (request, error) {
+	var outer struct {
+		Type      string `json:"type"`
+		Challenge string `json:"challenge"`
+	}
+	if err := json.Unmarshal(body, &outer); err != nil {
+		return request{}, fmt.Errorf("%w: %w", errRequest, err)
+	}
+	if outer.Type != "url_verification" {
+		return request{path: EventsPath, kind: store.InboxEvent, payload: body}, nil
+	}
+	if outer.Challenge == "" {
+		return request{}, fmt.Errorf("%w: a verification without a challenge", errRequest)
+	}
+	return request{path: EventsPath, challenge: outer.Challenge}, nil
+}
+
+func readInteractionRequest(payload []byte) (request, error) {
+	var outer struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(payload, &outer); err != nil {
+		return request{}, fmt.Errorf("%w: %w", errRequest, err)
+	}
+	if outer.Type == menuOptions { // sent for each typed character
+		return request{path: OptionsPath, kind: store.InboxInteraction, payload: payload}, nil
+	}
+	return request{path: InteractionsPath, kind: store.InboxInteraction, payload: payload, once: true}, nil
+}

@@ -1,0 +1,57 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// senders tracks whether requests come from Slack or from somebody else.
+type senders struct {
+	mu       sync.Mutex
+	last     time.Time // time of the last request from Slack
+	refused  int       // requests with invalid signatures since then
+	why      string    // why the last of them was refused
+	unlogged int       // how many of them have not been logged
+	logged   time.Time
+}
+
+// verified records a request with a valid signature.
+func (s *senders) verified(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.refused = now, 0
+}
+
+// logAgain is the minimum time between lines in the log about invalid requests, because anybody can send them.
+const logAgain = time.Minute
+
+// refuse records an invalid request. It returns how many of them to log now.
+func (s *senders) refuse(now time.Time, why string) (log int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
+	s.why = why
+	s.unlogged++
+	if now.Sub(s.logged) < logAgain {
+		return 0
+	}
+	log, s.logged, s.unlogged = s.unlogged, now, 0
+	return log
+}
+
+// arriving returns an error if no request of Slack's has come yet, or if requests were refused since the last one.
+func (s *senders) arriving() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.refused > 0 && s.last.IsZero():
+		return fmt.Errorf("none of Slack's came yet; refused: %d, the last because %s", s.refused, s.why)
+	case s.refused > 0:
+		return fmt.Errorf("refused since the last one of Slack's: %d, the last because %s", s.refused, s.why)
+	case s.last.IsZero():
+		return errors.New("none came yet; Slack sends them to the Request URLs in the app's settings")
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package transport
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The operator is told of strangers once a minute at most, with how many there were, and sees on /readyz what may be
+// wrong.
+func TestSenders(t *testing.T) {
+	s, now := &senders{}, time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	says := func(want string) {
+		t.Helper()
+		if err := s.arriving(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("it says %v; want %q", err, want)
+		}
+	}
+	says("none came yet")
+	for i, want := range []int{1, 0, 0, 3} {
+		at := now.Add(time.Duration(i) * 20 * time.Second)
+		if logged := s.refuse(at, "the clock is wrong"); logged != want {
+			t.Errorf("after %d seconds the operator is told of %d; want %d", 20*i, logged, want)
+		}
+	}
+	says("none of Slack's came yet; refused: 4, the last because the clock is wrong")
+	s.verified(now)
+	says("")
+	s.refuse(now, "the secret is wrong")
+	says("refused since the last one of Slack's: 1, the last because the secret is wrong")
+}

@@ -1,0 +1,242 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"countersign/store"
+)
+
+const (
+	sockets = 2 // one stays while Slack has the other replaced
+	// steady is the minimum lifetime of a connection that does not count as broken from the start.
+	steady            = time.Second
+	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
+	longestRetryPause = 30 * time.Second
+)
+
+// errNotConnected is the error of Ready while no connection to Slack is up.
+var errNotConnected = errors.New("no connection to Slack is up")
+
+// SocketModeOptions configure Socket Mode. All fields are required.
+type SocketModeOptions struct {
+	Options
+	// Address asks Slack for the address of a new socket. If its error has a method After, which returns a duration,
+	// the next try comes no earlier.
+	Address func(context.Context) (string, error)
+	// Final reports whether an error of Address ends Run. Other errors are retried.
+	Final func(error) bool
+	HTTP  *http.Client // sockets use the same proxy and the same dialer
+}
+
+// SocketMode receives through WebSockets to Slack.
+type SocketMode struct {
+	SocketModeOptions
+	clock ReceiptClock
+	up    connections
+}
+
+var _ Transport = (*SocketMode)(nil)
+
+// NewSocketMode returns a transport that is not running yet.
+func NewSocketMode(o SocketModeOptions) *SocketMode {
+	return &SocketMode{SocketModeOptions: o}
+}
+
+// Ready returns nil while a connection to Slack is up.
+func (s *SocketMode) Ready() error {
+	if !s.up.any() {
+		return errNotConnected
+	}
+	return nil
+}
+
+// Arriving returns nil: a connection that is up brings what there is.
+func (s *SocketMode) Arriving() error { return nil }
+
+// Retry makes the connections that are down retry immediately.
+func (s *SocketMode) Retry() { s.up.retry() }
+
+// Run receives until ctx ends or Address returns a final error.
+func (s *SocketMode) Run(ctx context.Context) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // received deliveries are still stored and acknowledged
+	defer stop()
+	r := &reader{SocketMode: s, work: work, lanes: newLanes()}
+	r.reading, ctx = errgroup.WithContext(ctx)
+	for n := range sockets {
+		r.reading.Go(func() error { return r.keep(ctx, n) })
+	}
+	err := r.reading.Wait()
+	r.lanes.finish()
+	r.ending.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// reader is one run of SocketMode.
+type reader struct {
+	*SocketMode
+	work    context.Context // of the handler
+	lanes   *lanes
+	reading *errgroup.Group
+	ending  sync.WaitGroup // connections that are no longer read, until their last acknowledgement
+}
+
+// keep maintains connection n until ctx ends or Slack refuses for good. When Slack asks for a replacement, it opens the
+// new connection while it still reads the old one. It reopens a broken connection immediately. If that fails, it
+// retries with increasing pauses, and immediately once Slack is back.
+func (r *reader) keep(ctx context.Context, n int) error {
+	defer r.up.set(n, false)
+	for wait := firstWait; ; {
+		once, anew := context.WithCancel(ctx)
+		r.up.tries(n, anew)
+		c, err := r.open(once)
+		if err == nil {
+			r.read(ctx, n, c)
+			select {
+			case <-c.left:
+			case <-c.over:
+			case <-once.Done():
+				c.stop()
+			}
+			if c.wasLeft() && ctx.Err() == nil {
+				anew()
+				continue
+			}
+		}
+		r.up.set(n, false)
+		if err != nil && r.Final(err) {
+			anew()
+			return err
+		}
+		if err != nil {
+			r.missing(n, err)
+		}
+		if c != nil && c.age() > steady {
+			wait = firstWait
+		} else {
+			pause(once, max(wait, delayOf(err))) // ends early when a retry makes sense
+			wait = min(2*wait, longestRetryPause)
+		}
+		if once.Err() != nil {
+			wait = firstWait
+		}
+		anew()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// open opens a connection to an address that Slack names.
+func (r *reader) open(ctx context.Context) (*connection, error) {
+	address, err := r.Address(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, address, r.HTTP)
+}
+
+// delayOf returns how long an error asks to wait before the next try, or 0 if it does not say.
+func delayOf(err error) time.Duration {
+	var delayed interface{ After() time.Duration }
+	if errors.As(err, &delayed) {
+		return delayed.After()
+	}
+	return 0
+}
+
+// pause waits for a duration, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// missing records that a connection could not be opened.
+func (r *reader) missing(n int, cause error) {
+	if r.up.none() {
+		r.Log.Warn("no connection to Slack, so nothing is received; trying until there is one", "error", cause)
+		return
+	}
+	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
+}
+
+// read reads a connection in the background until it ends.
+func (r *reader) read(ctx context.Context, n int, c *connection) {
+	r.ending.Add(1)
+	unwatched := context.AfterFunc(ctx, c.stop)
+	r.reading.Go(func() error {
+		for {
+			f, err := c.next()
+			if err != nil {
+				r.Log.Debug("a connection to Slack has ended", "socket", n, "why", err)
+				break
+			}
+			r.dispatch(n, c, f)
+		}
+		close(c.over)
+		unwatched()
+		go func() {
+			defer r.ending.Done()
+			c.end()
+		}()
+		return nil
+	})
+}
+
+// kinds are the kinds of the frames that are deliveries.
+var kinds = map[string]store.InboxKind{
+	"events_api": store.InboxEvent, "interactive": store.InboxInteraction, "slash_commands": store.InboxCommand,
+}
+
+// dispatch handles one frame of a connection.
+func (r *reader) dispatch(n int, c *connection, f frame) {
+	switch f.Type {
+	case "hello":
+		r.up.set(n, true)
+		r.Log.Info("connected to Slack", "socket", n)
+		return
+	case "disconnect":
+		if f.Reason == "link_disabled" {
+			r.Log.Error("Socket Mode was switched off for this app, so nothing is received: switch it on again on the app's page Socket Mode, or use COUNTERSIGN_TRANSPORT=http")
+			c.stop()
+			return
+		}
+		r.Log.Debug("Slack wants another connection in place of one", "socket", n, "reason", f.Reason)
+		c.leave()
+		return
+	}
+	kind, ok := kinds[f.Type]
+	if !ok || f.Envelope == "" {
+		r.Log.Warn("Slack sent a frame of an unknown type; it is not acknowledged", "type", f.Type)
+		return
+	}
+	c.unacked.Add(1)
+	d := Delivery{Kind: kind, Payload: f.Payload, ReceivedAt: r.clock.Next(r.Now())}
+	r.lanes.add(r.Handler.Lane(d), func() {
+		defer c.unacked.Done()
+		r.process(c, f.Envelope, d)
+	})
+}
+
+// process makes a delivery durable, and only then acknowledges it.
+func (r *reader) process(c *connection, envelope string, d Delivery) {
+	answer, err := r.receive(r.work, d)
+	if err != nil {
+		return
+	}
+	if err := c.ack(envelope, answer); err != nil {
+		r.Log.Warn("an acknowledgement could not be sent; Slack will deliver again", "error", err)
+	}
+}

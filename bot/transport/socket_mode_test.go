@@ -1,0 +1,312 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// fakeSlack is Slack's end of Socket Mode, and a transport that is connected to it. It works in faked time.
+type fakeSlack struct {
+	t      *testing.T
+	mode   *SocketMode
+	opened chan *fakeSocket
+	stop   func()
+	ended  chan error
+
+	mu      sync.Mutex
+	refuses error // what Address returns
+	asked   int   // how often Address was called
+}
+
+// refuse has Slack answer with an error when it is asked for an address; nil: with an address. It returns how often
+// Slack was asked since the last call.
+func (s *fakeSlack) refuse(err error) (asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked, s.asked, s.refuses = s.asked, 0, err
+	return asked
+}
+
+func (s *fakeSlack) address(context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	return "ws://slack.test/", s.refuses
+}
+
+// fakeSocket is Slack's end of one connection.
+type fakeSocket struct {
+	conn *websocket.Conn
+	acks chan string // what the bot sends; closed when the connection has ended
+}
+
+// inSocketMode runs a test in faked time.
+func inSocketMode(t *testing.T, r *recorder, test func(*fakeSlack)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		s := &fakeSlack{t: t, opened: make(chan *fakeSocket, 100), ended: make(chan error, 1)}
+		upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, err := upgrader.Upgrade(w, r, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			k := &fakeSocket{conn: conn, acks: make(chan string, 100)}
+			k.send(`{"type":"hello"}`)
+			s.opened <- k
+			defer close(k.acks)
+			for {
+				_, raw, err := conn.ReadMessage()
+				if err != nil {
+					conn.Close()
+					return
+				}
+				k.acks <- string(raw)
+			}
+		})}
+		go srv.Serve(l)
+		defer srv.Close()
+		s.mode = NewSocketMode(SocketModeOptions{
+			Options: options(r),
+			Address: s.address,
+			Final:   func(err error) bool { return errors.Is(err, errFinal) },
+			HTTP:    &http.Client{Transport: &http.Transport{DialContext: l.dial}},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		s.stop = stop
+		go func() { s.ended <- s.mode.Run(ctx) }()
+		synctest.Wait()
+		test(s)
+		stop()
+		synctest.Wait()
+	})
+}
+
+var errFinal = errors.New("the token is refused")
+
+// socket returns the connection that was opened next.
+func (s *fakeSlack) socket() *fakeSocket {
+	s.t.Helper()
+	synctest.Wait()
+	select {
+	case k := <-s.opened:
+		return k
+	default:
+		s.t.Fatal("no connection was opened")
+		return nil
+	}
+}
+
+// send sends a frame.
+func (k *fakeSocket) send(frame string) {
+	_ = k.conn.WriteMessage(websocket.TextMessage, []byte(frame))
+}
+
+// deliver sends an event, and waits until the transport has done what it can do at once.
+func (s *fakeSlack) deliver(k *fakeSocket, envelope, payload string) {
+	k.send(fmt.Sprintf(`{"type":"events_api","envelope_id":%q,"payload":%s}`, envelope, payload))
+	synctest.Wait()
+}
+
+// acknowledged returns what was acknowledged through a connection since the last call, and whether it has ended.
+func (k *fakeSocket) acknowledged() (all string, ended bool) {
+	synctest.Wait()
+	for {
+		select {
+		case ack, open := <-k.acks:
+			if !open {
+				return all, true
+			}
+			all += ack
+		default:
+			return all, false
+		}
+	}
+}
+
+// A delivery is acknowledged when the handler says that it is durable, with the handler's answer, through its own
+// connection. If the handler fails, it is not acknowledged.
+func TestSocketAcknowledgement(t *testing.T) {
+	r := &recorder{
+		hold: map[string]chan struct{}{}, fail: map[string]error{`"b bad"`: errors.New("no disk")},
+		says: map[string]any{`"a slow"`: "an answer"},
+	}
+	inSocketMode(t, r, func(s *fakeSlack) {
+		one, two := s.socket(), s.socket()
+		durable := make(chan struct{})
+		r.hold[`"a slow"`] = durable
+		s.deliver(one, "E1", `"a slow"`)
+		s.deliver(one, "E2", `"b bad"`)
+		if acks, _ := one.acknowledged(); acks != "" || r.payloads() != `"a slow" "b bad"` {
+			t.Errorf("before anything is durable, acknowledged: %s; handed over: %s", acks, r.payloads())
+		}
+		close(durable)
+		if acks, _ := one.acknowledged(); acks != `{"envelope_id":"E1","payload":"an answer"}` {
+			t.Errorf("acknowledged: %s", acks)
+		}
+		one.send(`{"type":"something new","envelope_id":"E3","payload":"c x"}`)
+		one.send(`{"type":"events_api","payload":"c x"}`)
+		if acks, _ := one.acknowledged(); acks != "" || len(r.deliveries()) != 2 {
+			t.Errorf("frames of no known type: acknowledged: %s; handed over: %s", acks, r.payloads())
+		}
+		if acks, _ := two.acknowledged(); acks != "" {
+			t.Errorf("through the other connection: %s", acks)
+		}
+	})
+}
+
+// Deliveries of one lane are handed over one after another, whichever connection they come through; those of others do
+// not wait for them. Their times of receipt say in which order they came.
+func TestLaneOrder(t *testing.T) {
+	r := &recorder{hold: map[string]chan struct{}{}}
+	inSocketMode(t, r, func(s *fakeSlack) {
+		one, two := s.socket(), s.socket()
+		first := make(chan struct{})
+		r.hold[`"a 1"`] = first
+		s.deliver(one, "E1", `"a 1"`)
+		s.deliver(two, "E2", `"a 2"`)
+		s.deliver(one, "E3", `"a 3"`)
+		s.deliver(one, "E4", `"b 4"`)
+		if r.payloads() != `"a 1" "b 4"` {
+			t.Errorf("beside a slow one, handed over: %s", r.payloads())
+		}
+		close(first)
+		synctest.Wait()
+		if r.payloads() != `"a 1" "b 4" "a 2" "a 3"` {
+			t.Errorf("handed over: %s", r.payloads())
+		}
+		came := r.deliveries()
+		for i, before := range []int{0, 2, 3} { // in the order in which they were sent
+			after := []int{2, 3, 1}[i]
+			if !came[before].ReceivedAt.Before(came[after].ReceivedAt) {
+				t.Errorf("%s came at %s, and %s at %s", came[before].Payload, came[before].ReceivedAt, came[after].Payload, came[after].ReceivedAt)
+			}
+		}
+	})
+}
+
+// When Slack wants a connection replaced, another one is there at once, and the old one is read until Slack closes it,
+// or half a minute.
+func TestReplacedConnection(t *testing.T) {
+	r := &recorder{}
+	inSocketMode(t, r, func(s *fakeSlack) {
+		old := s.socket()
+		s.socket()
+		old.send(`{"type":"disconnect","reason":"warning"}`)
+		s.socket()
+		time.Sleep(farewell - time.Second)
+		s.deliver(old, "E1", `"a 1"`)
+		if acks, ended := old.acknowledged(); acks != `{"envelope_id":"E1"}` || ended {
+			t.Errorf("acknowledged through the old connection: %s; ended: %t", acks, ended)
+		}
+		time.Sleep(2 * time.Second)
+		if _, ended := old.acknowledged(); !ended {
+			t.Error("the old connection is never closed")
+		}
+		if s.mode.Ready() != nil || len(s.opened) > 0 {
+			t.Errorf("ready: %v; opened more: %d", s.mode.Ready(), len(s.opened))
+		}
+	})
+}
+
+// A connection through which nothing comes is opened anew; pings count.
+func TestSilentConnection(t *testing.T) {
+	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
+		silent, pinging := s.socket(), s.socket()
+		for range 4 {
+			time.Sleep(20 * time.Second)
+			_ = pinging.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+		}
+		if _, ended := silent.acknowledged(); !ended {
+			t.Error("a silent connection is kept")
+		}
+		if _, ended := pinging.acknowledged(); ended {
+			t.Error("a connection with pings is not kept")
+		}
+		s.socket()
+	})
+}
+
+// What was received when the transport is stopped is still handed over and acknowledged before Run returns.
+func TestSocketModeStops(t *testing.T) {
+	r := &recorder{hold: map[string]chan struct{}{}}
+	inSocketMode(t, r, func(s *fakeSlack) {
+		one := s.socket()
+		first := make(chan struct{})
+		r.hold[`"a 1"`] = first
+		s.deliver(one, "E1", `"a 1"`)
+		s.deliver(one, "E2", `"a 2"`)
+		s.stop()
+		synctest.Wait()
+		if len(s.ended) > 0 {
+			t.Error("it ended although something is still being stored")
+		}
+		close(first)
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+		if acks, ended := one.acknowledged(); acks != `{"envelope_id":"E1"}{"envelope_id":"E2"}` || !ended {
+			t.Errorf("acknowledged: %s; ended: %t", acks, ended)
+		}
+		if s.mode.Ready() == nil {
+			t.Error("it is ready although it has ended")
+		}
+	})
+}
+
+// delayed is an error that says when to try again.
+type delayed struct{ error }
+
+func (delayed) After() time.Duration { return 20 * time.Second }
+
+// While Slack gives no address, the pauses between tries grow, and are as long as Slack says. Retry tries at once. An
+// error that is final ends Run.
+func TestNoAddress(t *testing.T) {
+	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
+		one, two := s.socket(), s.socket()
+		time.Sleep(2 * steady)
+		s.refuse(errors.New("Slack is down"))
+		one.conn.Close()
+		two.conn.Close()
+		time.Sleep(10 * time.Second)
+		if n := s.refuse(delayed{errors.New("asked too often")}); n < 2*6 || n > 2*8 || s.mode.Ready() == nil {
+			t.Errorf("asked %d times in ten seconds; ready: %v", n, s.mode.Ready())
+		}
+		s.mode.Retry()
+		synctest.Wait()
+		if n := s.refuse(delayed{errors.New("asked too often")}); n != sockets {
+			t.Errorf("asked %d times at once", n)
+		}
+		time.Sleep(19 * time.Second)
+		if n := s.refuse(nil); n > 0 {
+			t.Errorf("asked %d times within the delay", n)
+		}
+		s.mode.Retry()
+		s.socket()
+		s.socket()
+		if s.mode.Ready() != nil {
+			t.Error("it is not ready although it is connected")
+		}
+		s.refuse(fmt.Errorf("no: %w", errFinal))
+		s.mode.Retry() // nothing to do for connections that are up
+		synctest.Wait()
+		if len(s.ended) > 0 {
+			t.Fatal("it ended although it is connected")
+		}
+		time.Sleep(silence + time.Second)
+		if err := <-s.ended; !errors.Is(err, errFinal) || !strings.HasPrefix(err.Error(), "no: ") {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"countersign/store"
+)
+
+// Delivery is what Slack delivers at once.
+type Delivery struct {
+	Kind       store.InboxKind
+	Payload    []byte // JSON, the same from either transport
+	ReceivedAt time.Time
+}
+
+// Handler receives deliveries. Its methods are called concurrently.
+type Handler interface {
+	// Lane names the deliveries that must be received one after another.
+	Lane(Delivery) string
+	// Receive makes a delivery durable. If it returns nil, the delivery is acknowledged, with answer as JSON if it is
+	// not nil. If it returns an error, the delivery is not acknowledged.
+	Receive(context.Context, Delivery) (answer any, err error)
+}
+
+// Transport is a way in which Slack delivers.
+type Transport interface {
+	// Run receives until ctx ends. It returns early only with an error that does not pass by itself.
+	Run(ctx context.Context) error
+	// Ready returns nil while Slack can deliver.
+	Ready() error
+	// Arriving returns an error if, as far as can be known, nothing of Slack's arrives although the transport is ready.
+	Arriving() error
+	// Retry reconnects to Slack immediately instead of at the next try. It is called when Slack answers again.
+	Retry()
+}
+
+// Options are common to both transports. All fields are required.
+type Options struct {
+	Handler Handler
+	Log     *slog.Logger
+	Now     func() time.Time // for the times of receipt
+}
+
+// receive makes a delivery durable. If it returns an error, the delivery must not be acknowledged.
+func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error) {
+	answer, err = o.Handler.Receive(ctx, d)
+	if err != nil {
+		o.Log.Error("a delivery could not be stored, so it is not acknowledged and Slack sends it again if it is an event", "kind", string(d.Kind), "error", err)
+	}
+	return answer, err
+}

@@ -1,0 +1,313 @@
+package workspace
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/demo/workspace/wire"
+)
+
+// act is POST /people/{user}/actions: a press or a choice in a message, a modal or the App Home. It returns when the
+// app has acknowledged.
+func (s *Server) act(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payload, trigger, failed := s.actionPayload(p)
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	if payload == nil { // an input that keeps to itself until its form is submitted
+		return object{}, nil
+	}
+	if _, failed := s.askApp("interactive", payload); failed != nil {
+		return nil, failed
+	}
+	return object{"trigger_id": trigger}, nil
+}
+
+// askApp sends an interaction and waits for the app. The caller must not hold the lock.
+func (s *Server) askApp(kind string, payload json.RawMessage) (json.RawMessage, *apiError) {
+	answer, err := s.hub.Ask(kind, payload)
+	if errors.Is(err, delivery.ErrNoAnswer) {
+		return nil, refuse("app_did_not_respond")
+	}
+	return answer, nil
+}
+
+func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger string, failed *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, "", failed
+	}
+	where, failed := s.actedOn(p, u)
+	if failed != nil {
+		return nil, "", failed
+	}
+	target, ok := blockkit.Find(where.blocks, p.text("action_id"), p.text("block_id"))
+	if !ok || !shownTo(target.Element, u.ID) {
+		return nil, "", refuse("unknown_action")
+	}
+	state, failed := s.choice(p, u, where, target)
+	if failed != nil {
+		return nil, "", failed
+	}
+	if target.Block["type"] == "input" && target.Block["dispatch_action"] != true {
+		return nil, "", nil
+	}
+	ts := s.nextTS()
+	out := s.interaction("block_actions", u)
+	if where.view != nil {
+		trigger = s.newTrigger(u.ID, where.view.ID)
+		s.inViewPayload(out, where.view)
+	} else {
+		trigger = s.newTrigger(u.ID, "")
+		s.onMessagePayload(p.r, out, u, where.channel, where.message)
+		out["state"] = object{"values": s.messageState(where, u.ID)}
+	}
+	out["trigger_id"], out["actions"] = trigger, []object{pressed(target, state, ts)}
+	return wire.Encode(out), trigger, nil
+}
+
+// choice checks what the person pressed or chose, stores it if the element has a state, and returns the fields that the
+// action gets.
+func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
+	e := target.Element
+	value, given := p.values["value"]
+	switch target.Kind() {
+	case "button", "icon_button", "workflow_button":
+		own, _ := e["value"].(string)
+		if given && value != nil && value != own {
+			return nil, refuse("invalid_value")
+		}
+		return nil, nil
+	case "feedback_buttons":
+		for _, side := range []string{"positive_button", "negative_button"} {
+			if b, ok := e[side].(object); ok && b["value"] == value {
+				return object{"text": b["text"], "value": value}, nil
+			}
+		}
+		return nil, refuse("invalid_value")
+	}
+	state, ok := blockkit.Choose(e, value, s.choicesOf(u, where, target))
+	if !ok {
+		return nil, refuse("invalid_value")
+	}
+	if target.Kind() == "overflow" { // which has no state
+		return state, nil
+	}
+	if where.view != nil {
+		where.view.state.Set(target, state)
+	} else {
+		where.channel.remember(where.message.TS, u.ID, target, state)
+	}
+	return state, nil
+}
+
+// choicesOf returns what a person can choose: all active accounts, and the channels that the person sees.
+func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockkit.Choices {
+	return blockkit.Choices{Offered: s.offered[offerKey(u.ID, where, target)], Find: func(field, name string) (string, bool) {
+		if strings.HasPrefix(field, "selected_user") {
+			other, failed := s.anyone(name)
+			if failed != nil || other.Deleted {
+				return "", false
+			}
+			return other.ID, true
+		}
+		ch := s.channels[name]
+		if ch == nil {
+			ch = s.channelNamed(strings.TrimPrefix(name, "#"))
+		}
+		if ch == nil || !s.sees(u, ch) || (strings.HasPrefix(field, "selected_channel") && ch.kind() != "channel") {
+			return "", false
+		}
+		return ch.ID, true
+	}}
+}
+
+// acted is the view or the message in which a person acted.
+type acted struct {
+	blocks  []any
+	view    *view
+	channel *channel
+	message *message
+}
+
+func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
+	if id := p.text("view_id"); id != "" {
+		v, failed := s.ownView(u, id)
+		if failed != nil {
+			return acted{}, failed
+		}
+		return acted{blocks: v.Blocks, view: v}, nil
+	}
+	ch, failed := s.memberChannel(u, p.text("channel"))
+	if failed != nil {
+		return acted{}, failed
+	}
+	m, failed := s.shownMessage(u, ch, p.text("ts"))
+	if failed != nil {
+		return acted{}, failed
+	}
+	blocks := slices.Clone(m.Blocks)
+	for _, item := range m.Attachments {
+		if attachment, ok := item.(object); ok {
+			nested, _ := attachment["blocks"].([]any)
+			blocks = append(blocks, nested...)
+		}
+	}
+	return acted{blocks: blocks, channel: ch, message: m}, nil
+}
+
+func shownTo(e object, user string) bool {
+	list, limited := e["visible_to_user_ids"].([]any)
+	return !limited || len(list) == 0 || slices.Contains(list, any(user))
+}
+
+// remember keeps what a person chose in a message's inputs until the server ends.
+func (c *channel) remember(ts, user string, p blockkit.Placed, state object) {
+	if c.chosen == nil {
+		c.chosen = map[string]blockkit.State{}
+	}
+	key := ts + "|" + user
+	if c.chosen[key] == nil {
+		c.chosen[key] = blockkit.State{}
+	}
+	c.chosen[key].Set(p, state)
+}
+
+// messageState returns the state of a message's inputs for one person.
+func (s *Server) messageState(where acted, user string) blockkit.State {
+	return blockkit.NewState(where.blocks, where.channel.chosen[where.message.TS+"|"+user])
+}
+
+// interaction returns the fields that all interaction payloads share.
+func (s *Server) interaction(kind string, u *user) object {
+	return object{
+		"type": kind, "api_app_id": s.app.ID, "token": "local-workspace", "enterprise": nil, "is_enterprise_install": false,
+		"team": object{"id": s.team.ID, "domain": s.team.Domain},
+		"user": object{"id": u.ID, "username": u.Name, "name": u.Name, "team_id": u.Team},
+	}
+}
+
+// channelRef returns a channel as interactions name it.
+func channelRef(ch *channel) object {
+	name := ch.Name
+	switch {
+	case ch.IM:
+		name = "directmessage"
+	case ch.Private:
+		name = "privategroup"
+	}
+	return object{"id": ch.ID, "name": name}
+}
+
+// onMessagePayload adds the fields of an interaction with a message: its place, the message (not if it is ephemeral:
+// Slack doesn't keep those), and a response URL.
+func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channel, m *message) {
+	container := object{"type": "message", "message_ts": m.TS, "channel_id": ch.ID, "is_ephemeral": m.EphemeralTo != ""}
+	if m.ThreadTS != "" {
+		container["thread_ts"] = m.ThreadTS
+	}
+	p["container"], p["channel"] = container, channelRef(ch)
+	if m.EphemeralTo == "" {
+		p["message"] = ch.threadJSON(m)
+	}
+	thread := ""
+	if m.reply() {
+		thread = m.ThreadTS
+	}
+	p["response_url"] = s.newResponseURL(s.appBase(r), responseURL{user: u.ID, channel: ch.ID, ts: m.TS, threadTS: thread})
+}
+
+// inViewPayload adds the fields of an interaction with a view.
+func (s *Server) inViewPayload(p object, v *view) {
+	p["container"] = object{"type": "view", "view_id": v.ID}
+	p["view"] = v.json(s)
+}
+
+// pressed returns the action of a block_actions payload.
+func pressed(p blockkit.Placed, state object, ts string) object {
+	out := object{"action_id": p.Element["action_id"], "block_id": p.BlockID, "type": p.Element["type"], "action_ts": ts}
+	for _, key := range []string{"text", "value", "style", "placeholder", "initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation", "confirm", "icon"} {
+		if v := p.Element[key]; v != nil {
+			out[key] = v
+		}
+	}
+	for key, v := range state {
+		out[key] = v
+	}
+	return out
+}
+
+// offerKey returns the key under which the options of an external select are stored for a person.
+func offerKey(user string, where acted, target blockkit.Placed) string {
+	if where.view != nil {
+		return user + "|" + where.view.ID + "|" + target.BlockID + "|" + target.ActionID()
+	}
+	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.BlockID + "|" + target.ActionID()
+}
+
+// suggest is POST /people/{user}/options: the app's options of an external select for a typed text.
+func (s *Server) suggest(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payload, key, failed := s.suggestionPayload(p)
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	answer, failed := s.askApp("interactive", payload)
+	if failed != nil {
+		return nil, failed
+	}
+	decoded, _ := wire.Decode(answer)
+	body, isObject := decoded.(object)
+	if len(answer) > 0 && !isObject {
+		return nil, refuse("invalid_app_response", "a menu is answered with JSON that has options or option_groups")
+	}
+	if problems := blockkit.CheckSuggestions(body); len(problems) > 0 {
+		return nil, refuse("invalid_app_response", problems...)
+	}
+	options := blockkit.Options(body)
+	out := object{"options": options}
+	if groups, given := body["option_groups"]; given {
+		out["option_groups"] = groups
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.offered[key] = options; len(options) == 0 {
+		delete(s.offered, key)
+	}
+	return out, nil
+}
+
+func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, "", failed
+	}
+	where, failed := s.actedOn(p, u)
+	if failed != nil {
+		return nil, "", failed
+	}
+	target, ok := blockkit.Find(where.blocks, p.text("action_id"), p.text("block_id"))
+	if !ok {
+		return nil, "", refuse("unknown_action")
+	}
+	if kind := target.Kind(); kind != "external_select" && kind != "multi_external_select" {
+		return nil, "", refuse("unknown_action")
+	}
+	out := s.interaction("block_suggestion", u)
+	if where.view != nil {
+		s.inViewPayload(out, where.view)
+	} else {
+		s.onMessagePayload(p.r, out, u, where.channel, where.message)
+		delete(out, "response_url")
+	}
+	out["action_id"], out["block_id"], out["value"] = target.Element["action_id"], target.BlockID, p.text("value")
+	return wire.Encode(out), offerKey(u.ID, where, target), nil
+}

@@ -1,0 +1,265 @@
+package workspace
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"countersign/internal/demo/workspace/wire"
+)
+
+// file is an uploaded file.
+type file struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Type    string `json:"type"`
+	Length  int    `json:"length"`
+	Data    []byte `json:"data"`
+	Created int64  `json:"created"`
+	Shared  bool   `json:"shared"`
+	User    string `json:"user"`
+
+	upload string // the name in the upload URL until the upload is complete
+	sent   bool
+}
+
+// maxUpload limits the size of a file. Slack accepts 1 GB; this workspace keeps files in memory.
+const maxUpload = 32 << 20
+
+// filesGetUploadURL is files.getUploadURLExternal.
+func (s *Server) filesGetUploadURL(c *call) (object, *apiError) {
+	name, length := path.Base(c.text("filename")), c.number("length", 0)
+	if c.text("filename") == "" || length <= 0 {
+		return nil, refuse("invalid_arguments", "filename and length are required")
+	}
+	if length > maxUpload {
+		return nil, refuse("file_upload_size_restricted")
+	}
+	f := &file{ID: wire.NewID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), User: s.botUser.ID, upload: wire.NewSecret()}
+	s.files[f.ID] = f
+	return object{"upload_url": c.base + "/upload/" + f.upload, "file_id": f.ID}, nil
+}
+
+func fileType(name string) string {
+	ext := strings.TrimPrefix(strings.ToLower(path.Ext(name)), ".")
+	if ext == "" || ext == "txt" {
+		return "text"
+	}
+	return ext
+}
+
+// serveUpload receives the content of a file, in a multipart form or as the body.
+func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost && r.Method != http.MethodPut {
+		http.Error(w, "send the file with POST or PUT", http.StatusMethodNotAllowed)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxUpload+64<<10)
+	data, err := uploaded(r)
+	if err != nil {
+		http.Error(w, "the upload could not be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		if f.upload == "" || f.upload != r.PathValue("id") {
+			continue
+		}
+		if len(data) != f.Length {
+			http.Error(w, "the file has another length than files.getUploadURLExternal was told", http.StatusBadRequest)
+			return
+		}
+		f.Data, f.sent = data, true
+		fmt.Fprint(w, "OK - "+f.Name)
+		return
+	}
+	http.Error(w, "there is no such upload", http.StatusNotFound)
+}
+
+func uploaded(r *http.Request) ([]byte, error) {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+		return io.ReadAll(r.Body)
+	}
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("there is no file in it")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if part.FileName() != "" {
+			return io.ReadAll(part)
+		}
+	}
+}
+
+// filesCompleteUpload is files.completeUploadExternal. It makes the files visible, and posts them if the call names
+// channels.
+func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
+	raw, _ := c.nested("files")
+	list, ok := raw.([]any)
+	if !ok || len(list) == 0 {
+		return nil, refuse("invalid_arguments", "missing required field: files [json-pointer:/files]")
+	}
+	var done []*file
+	for _, item := range list {
+		summary, _ := item.(object)
+		id, _ := summary["id"].(string)
+		f := s.files[id]
+		switch {
+		case f == nil:
+			return nil, refuse("file_not_found")
+		case !f.sent:
+			return nil, refuse("file_update_failed")
+		}
+		if title, _ := summary["title"].(string); title != "" {
+			f.Title = title
+		}
+		done = append(done, f)
+	}
+	targets := c.words("channels")
+	if id := c.text("channel_id"); id != "" {
+		targets = append(targets, id)
+	}
+	what, failed := s.readContent(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
+	if failed != nil {
+		return nil, failed
+	}
+	var channels []*channel
+	for _, id := range targets {
+		ch := s.channels[id]
+		if failed := s.mayPost(ch); failed != nil {
+			return nil, failed
+		}
+		channels = append(channels, ch)
+	}
+	out := make([]object, len(done))
+	for i, f := range done {
+		f.upload, f.Shared = "", len(channels) > 0
+		out[i] = s.fileJSON(f, c.base)
+	}
+	for _, ch := range channels {
+		m := s.botMessage(what)
+		m.Files = out
+		if failed := s.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
+			return nil, failed
+		}
+		s.publish(ch, m)
+	}
+	return object{"files": out}, nil
+}
+
+func (s *Server) fileJSON(f *file, base string) object {
+	link := base + "/files/" + f.ID + "/" + url.PathEscape(f.Name)
+	return object{
+		"id": f.ID, "created": f.Created, "timestamp": f.Created, "name": f.Name, "title": f.Title, "mimetype": mimeType(f.Name),
+		"filetype": f.Type, "pretty_type": strings.ToUpper(f.Type), "user": f.User, "user_team": s.team.ID, "editable": false,
+		"size": f.Length, "mode": "hosted", "is_external": false, "external_type": "", "is_public": f.Shared, "public_url_shared": false,
+		"display_as_bot": false, "username": "", "channels": []string{}, "groups": []string{}, "ims": []string{},
+		"url_private": link, "url_private_download": link, "permalink": link, "file_access": "visible", "has_rich_preview": false,
+	}
+}
+
+// mimeType returns the content type under which a file is served. It is never one that a browser would run.
+func mimeType(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".png":
+		return "image/png"
+	case ".jpg", ".jpeg":
+		return "image/jpeg"
+	case ".gif":
+		return "image/gif"
+	case ".pdf":
+		return "application/pdf"
+	case ".json", ".csv", ".txt", ".md", ".log", ".yaml", ".yml":
+		return "text/plain"
+	}
+	return "application/octet-stream"
+}
+
+// filesInfo is files.info.
+func (s *Server) filesInfo(c *call) (object, *apiError) {
+	f := s.files[c.text("file")]
+	if f == nil || f.upload != "" {
+		return nil, refuse("file_not_found")
+	}
+	return object{"file": s.fileJSON(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
+}
+
+// serveFile serves a file's url_private. On this machine the unguessable id is enough of a key.
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	f, ready := s.files[r.PathValue("id")], false
+	if f != nil {
+		ready = f.upload == "" // then it doesn't change any more
+	}
+	s.mu.Unlock()
+	if !ready {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mimeType(f.Name))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	w.Write(f.Data)
+}
+
+// attach adds the files of a person's message: "files" is a list of {"name", "content"} with text, or {"name",
+// "base64"}.
+func (s *Server) attach(p *personCall, m *message) *apiError {
+	if !p.has("files") {
+		return nil
+	}
+	raw, _ := p.nested("files")
+	list, ok := raw.([]any)
+	if !ok {
+		return refuse("invalid_files", "files is a list")
+	}
+	var files []*file
+	for _, item := range list {
+		given, _ := item.(object)
+		name, _ := given["name"].(string)
+		content, _ := given["content"].(string)
+		data := []byte(content)
+		if encoded, is := given["base64"].(string); is {
+			decoded, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				return refuse("invalid_files", "base64 can't be decoded")
+			}
+			data = decoded
+		}
+		if name == "" {
+			return refuse("invalid_files", "a file has a name")
+		}
+		files = append(files, &file{
+			ID: wire.NewID("F"), Name: name, Title: name, Length: len(data), Type: fileType(name), Data: data, Created: s.cfg.Now().Unix(), Shared: true, User: m.User,
+		})
+	}
+	for _, f := range files {
+		s.files[f.ID] = f
+		m.Files = append(m.Files, s.fileJSON(f, s.base(p.r)))
+	}
+	if len(files) > 0 {
+		m.Subtype = "file_share"
+	}
+	return nil
+}
+
+// sendFileShared sends the additional events that Slack sends for a message with files.
+func (s *Server) sendFileShared(ch *channel, m *message) {
+	for _, f := range m.Files {
+		s.emit("file_shared", object{"type": "file_shared", "file_id": f["id"], "user_id": m.User, "file": object{"id": f["id"]}, "channel_id": ch.ID})
+	}
+}

@@ -1,0 +1,248 @@
+package workspace
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"countersign/internal/demo/workspace/blockkit"
+	"countersign/internal/demo/workspace/wire"
+)
+
+// getViews is GET /people/{user}/views.
+func (s *Server) getViews(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, failed
+	}
+	list := []object{}
+	for _, v := range s.stacks[u.ID] {
+		out := v.json(s)
+		out["errors"] = v.errors
+		if v.errors == nil {
+			out["errors"] = object{}
+		}
+		list = append(list, out)
+	}
+	return object{"views": list}, nil
+}
+
+// submitView is POST /people/{user}/views/{view}/submit.
+func (s *Server) submitView(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payload, v, failed := s.submission(p)
+	s.mu.Unlock()
+	if failed != nil {
+		return nil, failed
+	}
+	answer, failed := s.askApp("interactive", payload)
+	if failed != nil {
+		return nil, failed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.submitted(v, answer)
+}
+
+// submission stores the values and returns the payload, unless the values don't pass the client's own checks.
+func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	v, failed := s.ownView(u, p.r.PathValue("view"))
+	if failed != nil {
+		return nil, nil, failed
+	}
+	if v.Type != "modal" || v.Submit == nil {
+		return nil, nil, refuse("no_submit_button")
+	}
+	values, _ := p.values["values"].(object)
+	if failed := s.enter(u, v, values); failed != nil {
+		return nil, nil, failed
+	}
+	if v.errors = blockkit.Incomplete(v.Blocks, v.state); len(v.errors) > 0 {
+		return nil, nil, viewErrors(v.errors)
+	}
+	out := s.interaction("view_submission", u)
+	out["trigger_id"] = s.newTrigger(u.ID, v.ID)
+	out["view"] = v.json(s)
+	out["response_urls"] = s.viewResponseURLs(p, u, v)
+	return wire.Encode(out), v, nil
+}
+
+func viewErrors(errors map[string]string) *apiError {
+	return &apiError{code: "view_errors", extra: object{"errors": maps.Clone(errors)}}
+}
+
+// enter stores the values of a form. The keys are block_ids or action_ids.
+func (s *Server) enter(u *user, v *view, values object) *apiError {
+	inputs := blockkit.Interactive(v.Blocks)
+	for key, value := range values {
+		found := false
+		for _, e := range inputs {
+			given, ok := valueFor(e, key, value)
+			if !ok {
+				continue
+			}
+			state, ok := blockkit.Choose(e.Element, given, s.choicesOf(u, acted{view: v}, e))
+			if !ok {
+				return &apiError{code: "invalid_value", extra: object{"block_id": e.BlockID, "action_id": e.ActionID()}}
+			}
+			v.state.Set(e, state)
+			found = true
+		}
+		if !found {
+			return &apiError{code: "unknown_input", extra: object{"input": key}}
+		}
+	}
+	return nil
+}
+
+// valueFor returns the value for one input. Under a block_id, the value may be an object with values by action_id.
+func valueFor(e blockkit.Placed, key string, value any) (any, bool) {
+	if !blockkit.Stateful(e.Kind()) || key != e.BlockID && key != e.ActionID() {
+		return nil, false
+	}
+	byAction, isObject := value.(object)
+	if key != e.BlockID || !isObject {
+		return value, true
+	}
+	if own, has := byAction[e.ActionID()]; has {
+		return own, true
+	}
+	field, _ := blockkit.ValueField(e.Kind())
+	_, isState := byAction[field]
+	return value, isState
+}
+
+// viewResponseURLs returns response URLs for conversation menus that request one.
+func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
+	out := []object{}
+	for _, e := range blockkit.Interactive(v.Blocks) {
+		if e.Element["response_url_enabled"] != true {
+			continue
+		}
+		state := v.state[e.BlockID][e.ActionID()]
+		id, _ := state["selected_conversation"].(string)
+		if id == "" {
+			id, _ = state["selected_channel"].(string)
+		}
+		if ch := s.channels[id]; ch != nil && ch.has(u.ID) {
+			out = append(out, object{"block_id": e.BlockID, "action_id": e.ActionID(), "channel_id": id,
+				"response_url": s.newResponseURL(s.appBase(p.r), responseURL{user: u.ID, channel: id})})
+		}
+	}
+	return out
+}
+
+// submitted applies the app's answer: nothing closes the view, errors keep it open, update and push show another view,
+// clear closes the whole stack.
+func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
+	decoded, _ := wire.Decode(answer)
+	body, isObject := decoded.(object)
+	if len(answer) > 0 && !isObject {
+		return nil, refuse("invalid_app_response", "a submission is answered with nothing, or with JSON that has a response_action")
+	}
+	action, _ := body["response_action"].(string)
+	stack := s.stacks[v.User]
+	if !slices.Contains(stack, v) { // the app has already replaced or closed it
+		return object{"response_action": action}, nil
+	}
+	switch action {
+	case "errors":
+		return nil, s.refused(v, body["errors"])
+	case "clear":
+		s.setStack(v.User, nil)
+	case "update", "push":
+		next, failed := s.readView(body["view"], body["view"] != nil, "modal")
+		if failed == nil && action == "push" {
+			failed = s.mayPush(v.User)
+		}
+		if failed == nil && action == "push" && next.ExternalID != "" && s.viewWithExternalID(next.ExternalID) != nil {
+			failed = refuse("duplicate_external_id")
+		}
+		if failed == nil && action == "update" {
+			failed = s.replaceView(v, next)
+		} else if failed == nil {
+			s.showModal(v.User, next)
+		}
+		if failed != nil {
+			s.log.Warn("the app's answer to a submission is not valid", "error", failed.code, "details", failed.details)
+			return nil, refuse("invalid_app_response", append([]string{failed.code}, failed.details...)...)
+		}
+	case "":
+		s.setStack(v.User, stack[:slices.Index(stack, v)])
+	default:
+		return nil, refuse("invalid_app_response", "unknown response_action "+action)
+	}
+	return object{"response_action": action}, nil
+}
+
+// refused stores the app's error texts for the inputs. Slack ignores an answer whose keys name no input block; the
+// person then only sees that something went wrong.
+func (s *Server) refused(v *view, raw any) *apiError {
+	given, _ := raw.(object)
+	errors := map[string]string{}
+	for _, item := range v.Blocks {
+		b, _ := item.(object)
+		id, _ := b["block_id"].(string)
+		if text, ok := given[id].(string); ok && b["type"] == "input" {
+			errors[id] = text
+		}
+	}
+	if len(errors) == 0 || len(errors) != len(given) {
+		return refuse("invalid_app_response", "errors must be keyed by the block_id of input blocks")
+	}
+	v.errors = errors
+	s.feed.send(change{Type: "view", User: v.User, only: []string{v.User}})
+	return viewErrors(errors)
+}
+
+// closeView is POST /people/{user}/views/{view}/close.
+func (s *Server) closeView(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	payloads, failed := s.closePayloads(p)
+	s.mu.Unlock()
+	for _, payload := range payloads {
+		// The view is closed even if the app does not acknowledge.
+		if _, failed := s.askApp("interactive", payload); failed != nil {
+			s.log.Info("the app did not acknowledge view_closed")
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return object{}, nil
+}
+
+// closePayloads closes the view, or the whole stack. It returns a view_closed payload for each closed view with
+// notify_on_close.
+func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, failed
+	}
+	v, failed := s.ownView(u, p.r.PathValue("view"))
+	if failed != nil || v.Type != "modal" {
+		return nil, refuse("view_not_found")
+	}
+	stack := s.stacks[u.ID]
+	keep := len(stack) - 1
+	all := p.flag("all") || v.ClearOnClose
+	if all {
+		keep = 0
+	}
+	var out []json.RawMessage
+	for _, closed := range slices.Backward(stack[keep:]) {
+		if closed.NotifyOnClose {
+			payload := s.interaction("view_closed", u)
+			payload["view"], payload["is_cleared"] = closed.json(s), all
+			out = append(out, wire.Encode(payload))
+		}
+	}
+	s.setStack(u.ID, stack[:keep])
+	return out, nil
+}

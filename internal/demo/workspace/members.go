@@ -1,0 +1,143 @@
+package workspace
+
+import "slices"
+
+// joinAs is POST /people/{user}/join, for public channels.
+func (s *Server) joinAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, failed := s.me(p)
+	if failed != nil {
+		return nil, failed
+	}
+	ch, failed := s.channelFor(u, p.text("channel"))
+	switch {
+	case failed != nil:
+		return nil, failed
+	case ch.Archived:
+		return nil, refuse("is_archived")
+	case !ch.has(u.ID):
+		s.join(ch, u, "")
+	}
+	return object{"channel": s.channelSummary(u, ch)}, nil
+}
+
+// invite is POST /people/{user}/invite. People and bots can be invited into a channel that the person is in.
+func (s *Server) invite(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, failed := s.inChannelToChange(p, "")
+	if failed != nil {
+		return nil, failed
+	}
+	joining, failed := s.chosen(p, func(other *user) (bool, *apiError) {
+		if other.Deleted {
+			return false, refuse("user_disabled")
+		}
+		return !ch.has(other.ID), nil
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	for _, other := range joining {
+		s.join(ch, other, u.ID)
+	}
+	return object{"channel": s.channelSummary(u, ch)}, nil
+}
+
+// leaveAs is POST /people/{user}/leave.
+func (s *Server) leaveAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, failed := s.inGroup(p, "cant_leave_general")
+	if failed != nil {
+		return nil, failed
+	}
+	s.part(ch, u, "")
+	return object{}, nil
+}
+
+// removeAs is POST /people/{user}/remove. People and bots can be removed from a channel that the person is in.
+func (s *Server) removeAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, failed := s.inChannelToChange(p, "cant_kick_from_general")
+	if failed != nil {
+		return nil, failed
+	}
+	leaving, failed := s.chosen(p, func(other *user) (bool, *apiError) {
+		if other.ID == u.ID {
+			return false, refuse("cant_kick_self")
+		}
+		return ch.has(other.ID), nil
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	for _, other := range leaving {
+		s.part(ch, other, u.ID)
+	}
+	return object{"channel": s.channelSummary(u, ch)}, nil
+}
+
+// chosen returns the users of a call that pick accepts.
+func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
+	for _, name := range p.words("users") {
+		other, failed := s.anyone(name)
+		if failed != nil {
+			return nil, failed
+		}
+		yes, failed := pick(other)
+		if failed != nil {
+			return nil, failed
+		}
+		if yes {
+			picked = append(picked, other)
+		}
+	}
+	return picked, nil
+}
+
+// part removes somebody from a channel and notifies the app. If the app itself was removed, it gets channel_left or
+// group_left instead of member_left_channel, and a direct message from Slackbot.
+func (s *Server) part(ch *channel, u *user, actor string) {
+	hears := append(s.audience(ch), u.ID)
+	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })
+	s.feed.send(change{Type: "channel", Channel: ch.ID, only: hears})
+	if u == s.botUser {
+		s.emit(ch.eventNamed("left"), object{"type": ch.eventNamed("left"), "channel": ch.ID, "actor_id": actor})
+		now := s.nextTS()
+		s.emit("message.im", object{
+			"type": "message", "user": "USLACKBOT", "team": s.team.ID, "channel": "DSLACKBOT", "channel_type": "im", "ts": now, "event_ts": now,
+			"text": "You have been removed from #" + ch.Name + " by <@" + actor + ">",
+		})
+		return
+	}
+	if !ch.has(s.botUser.ID) {
+		return
+	}
+	kind := "C"
+	if ch.Private {
+		kind = "G"
+	}
+	s.emit("member_left_channel", object{"type": "member_left_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team})
+}
+
+// join makes somebody a member of a channel, and notifies the app.
+func (s *Server) join(ch *channel, u *user, inviter string) {
+	ch.Members = append(ch.Members, u.ID)
+	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})
+	if !ch.has(s.botUser.ID) {
+		return
+	}
+	kind := "C"
+	if ch.Private {
+		kind = "G"
+	}
+	event := object{"type": "member_joined_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team}
+	if inviter != "" {
+		event["inviter"] = inviter
+	}
+	s.emit("member_joined_channel", event)
+	s.publish(ch, &message{TS: s.nextTS(), Subtype: "channel_join", User: u.ID, Text: "<@" + u.ID + "> has joined the channel"})
+}

@@ -1,0 +1,136 @@
+package workspace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"countersign/internal/demo/workspace/wire"
+)
+
+// say is POST /people/{user}/messages.
+func (s *Server) say(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, failed := s.inChannel(p)
+	if failed != nil {
+		return nil, failed
+	}
+	if ch.Archived {
+		return nil, refuse("is_archived")
+	}
+	text := p.text("text")
+	switch {
+	case strings.TrimSpace(text) == "" && !p.has("files"):
+		return nil, refuse("no_text")
+	case utf8.RuneCountInString(text) > maxPostText:
+		return nil, refuse("msg_too_long")
+	}
+	thread := p.text("thread_ts")
+	if thread != "" && ch.byTS[thread] == nil {
+		return nil, refuse("thread_not_found")
+	}
+	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.typed(text), ClientMsgID: wire.NewUUID()}
+	if failed := s.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
+		return nil, failed
+	}
+	if failed := s.attach(p, m); failed != nil {
+		return nil, failed
+	}
+	s.publish(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
+}
+
+// written returns the message that a person wants to change or delete.
+func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
+	u, ch, failed := s.inChannel(p)
+	if failed != nil {
+		return nil, nil, nil, failed
+	}
+	m := ch.byTS[p.text("ts")]
+	if m == nil {
+		return nil, nil, nil, refuse("message_not_found")
+	}
+	return u, ch, m, nil
+}
+
+// by reports whether a person wrote the message.
+func (m *message) by(u *user) bool { return m.User == u.ID && m.Subtype != "channel_join" }
+
+// editOwn is POST /people/{user}/edit.
+func (s *Server) editOwn(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, m, failed := s.written(p)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case !m.by(u):
+		return nil, refuse("not_yours")
+	}
+	text := p.text("text")
+	if strings.TrimSpace(text) == "" {
+		return nil, refuse("no_text")
+	}
+	before := *m
+	m.Text, m.EditedBy, m.EditedTS = s.typed(text), u.ID, s.nextTS()
+	s.changed(ch, &before, m)
+	s.sendMention(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
+}
+
+// deleteAs is POST /people/{user}/delete. Admins may delete all messages, including the app's.
+func (s *Server) deleteAs(p *personCall) (object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ch, m, failed := s.written(p)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case m.Subtype == "tombstone":
+		return nil, refuse("message_not_found")
+	case !u.Admin && !m.by(u):
+		return nil, refuse("not_yours")
+	}
+	s.erase(ch, m)
+	return object{"channel": ch.ID, "ts": m.TS}, nil
+}
+
+// Unfurl adds a link's preview to a message. The app gets a change event in which the text is the same.
+func (s *Server) Unfurl(channel, ts, url string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := s.stored(channel, ts)
+	if err != nil {
+		return err
+	}
+	before := *m
+	m.Attachments = append(slices.Clone(m.Attachments), object{"id": len(m.Attachments) + 1, "from_url": url, "original_url": url, "fallback": url, "title": url})
+	s.changed(ch, &before, m)
+	s.saver.touch()
+	return nil
+}
+
+// Expire removes a message as the workspace's retention does: without an event.
+func (s *Server) Expire(channel, ts string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := s.stored(channel, ts)
+	if err != nil {
+		return err
+	}
+	ch.remove(m)
+	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.saver.touch()
+	return nil
+}
+
+// stored returns a message by the id of its channel and its ts.
+func (s *Server) stored(channel, ts string) (*channel, *message, error) {
+	ch := s.channels[channel]
+	if ch == nil || ch.byTS[ts] == nil {
+		return nil, nil, fmt.Errorf("there is no message %s in %q", ts, channel)
+	}
+	return ch, ch.byTS[ts], nil
+}

@@ -1,0 +1,74 @@
+package workspace
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"countersign/internal/demo/workspace/wire"
+)
+
+// trigger is one person's act, which the app may answer with one modal within three seconds.
+type trigger struct {
+	user    string
+	viewID  string // the view in which it happened; "" elsewhere
+	expires time.Time
+	used    bool
+}
+
+var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
+
+// newTrigger stores a trigger and returns its trigger_id.
+func (s *Server) newTrigger(user, viewID string) string {
+	now := s.cfg.machine()
+	s.lastTS++
+	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), wire.NewSecret())
+	t := &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
+	s.triggers.put(id, t, t.expires, now)
+	return id
+}
+
+// findTrigger returns a valid trigger. It does not use it up.
+func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
+	id := c.text("trigger_id")
+	if !triggerForm.MatchString(id) {
+		return nil, refuse("invalid_arguments", "invalid `trigger_id` [json-pointer:/trigger_id]")
+	}
+	t := s.triggers.byName[id]
+	switch {
+	case t == nil:
+		return nil, refuse("invalid_trigger_id")
+	case t.used:
+		return nil, refuse("exchanged_trigger_id")
+	case s.cfg.machine().After(t.expires):
+		return nil, refuse("expired_trigger_id")
+	}
+	return t, nil
+}
+
+// shortLived stores values under secret names. It keeps them for some time after their end, to tell "too late" from
+// "never".
+type shortLived[T any] struct {
+	byName map[string]T
+	order  []ending // oldest first: all live equally long
+}
+
+type ending struct {
+	name string
+	at   time.Time
+}
+
+const remembered = 10 * time.Minute
+
+func newShortLived[T any]() *shortLived[T] { return &shortLived[T]{byName: map[string]T{}} }
+
+// put adds a value that ends at the given time, and removes values that ended long ago.
+func (s *shortLived[T]) put(name string, thing T, end, now time.Time) {
+	gone := 0
+	for gone < len(s.order) && now.Sub(s.order[gone].at) > remembered {
+		delete(s.byName, s.order[gone].name)
+		gone++
+	}
+	s.order = append(s.order[gone:], ending{name, end})
+	s.byName[name] = thing
+}

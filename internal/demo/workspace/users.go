@@ -1,0 +1,317 @@
+package workspace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // people's time zones must resolve on machines without a database
+)
+
+// user is an account in the workspace; the bot user has one too.
+type user struct {
+	ID          string `json:"id"`
+	Team        string `json:"team"`
+	Name        string `json:"name"`
+	RealName    string `json:"real_name"`
+	DisplayName string `json:"display_name"`
+	Title       string `json:"title"`
+	Email       string `json:"email"`
+	TZ          string `json:"tz"`
+	Locale      string `json:"locale"`
+	Admin       bool   `json:"admin"`
+	Restricted  bool   `json:"restricted"`
+	Ultra       bool   `json:"ultra"`
+	Deleted     bool   `json:"deleted"`
+	Stranger    bool   `json:"stranger"`
+	Bot         bool   `json:"bot"`
+	BotID       string `json:"bot_id"`
+	AppID       string `json:"app_id"`
+	Updated     int64  `json:"updated"`
+	DND         quiet  `json:"dnd"`
+}
+
+func newUser(p SeedPerson, team string, now time.Time) *user {
+	u := &user{
+		ID: p.ID, Team: team, Name: p.Name, RealName: p.RealName, DisplayName: p.DisplayName, Title: p.Title,
+		Email: p.Email, TZ: p.TZ, Locale: p.Locale, Admin: p.Admin,
+		Restricted: p.Guest || p.SingleGuest, Ultra: p.SingleGuest,
+		Deleted: p.Deactivated, Stranger: p.Stranger, Bot: p.Bot, Updated: now.Unix(),
+	}
+	if p.Team != "" {
+		u.Team = p.Team
+	}
+	if u.RealName == "" {
+		u.RealName = u.Name
+	}
+	if u.TZ == "" {
+		u.TZ = "UTC"
+	}
+	if u.Locale == "" {
+		u.Locale = "en-US"
+	}
+	return u
+}
+
+// loadZone resolves an IANA name; empty is UTC. The machine's own zone ("Local") is an error.
+func loadZone(name string) (*time.Location, error) {
+	if strings.EqualFold(name, "local") {
+		name = "no/such/zone"
+	}
+	return time.LoadLocation(name)
+}
+
+// zone is the person's time zone.
+func (u *user) zone() *time.Location {
+	if loc, err := loadZone(u.TZ); err == nil {
+		return loc
+	}
+	return time.UTC
+}
+
+// shown returns the name that people see.
+func (u *user) shown() string {
+	if u.DisplayName != "" {
+		return u.DisplayName
+	}
+	return u.RealName
+}
+
+// person reports whether the account is a person's; else it is a bot's.
+func (u *user) person() bool { return !u.Bot }
+
+// json returns the user as users.info does at the time now.
+func (u *user) json(now time.Time) object {
+	_, offset := now.In(u.zone()).Zone()
+	profile := object{
+		"real_name": u.RealName, "real_name_normalized": u.RealName,
+		"display_name": u.DisplayName, "display_name_normalized": u.DisplayName,
+		"title": u.Title, "phone": "", "skype": "", "status_text": "", "status_emoji": "", "status_expiration": 0,
+		"avatar_hash": "g" + strings.ToLower(u.ID), "team": u.Team,
+		"first_name": firstWord(u.RealName), "last_name": lastWord(u.RealName),
+	}
+	if u.Email != "" {
+		profile["email"] = u.Email
+	}
+	out := object{
+		"id": u.ID, "team_id": u.Team, "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
+		"color": "9f69e7", "is_bot": u.Bot, "is_app_user": false, "is_admin": u.Admin, "is_owner": false,
+		"is_primary_owner": false, "is_restricted": u.Restricted, "is_ultra_restricted": u.Ultra,
+		"is_stranger": u.Stranger, "is_email_confirmed": u.Email != "", "has_2fa": false,
+		"tz": u.TZ, "tz_label": zoneLabel(now.In(u.zone())), "tz_offset": offset,
+		"updated": u.Updated, "who_can_share_contact_card": "EVERYONE", "profile": profile,
+	}
+	if u.BotID != "" {
+		profile["bot_id"], profile["api_app_id"] = u.BotID, u.AppID
+	}
+	return out
+}
+
+func firstWord(s string) string {
+	first, _, _ := strings.Cut(s, " ")
+	return first
+}
+
+func lastWord(s string) string {
+	if i := strings.LastIndexByte(s, ' '); i >= 0 {
+		return s[i+1:]
+	}
+	return ""
+}
+
+// zoneNames are Slack's names of time zones, by abbreviation. If several continents use an abbreviation for different
+// zones, the continent comes before it.
+var zoneNames = map[string]string{
+	"UTC": "Coordinated Universal Time", "GMT": "Greenwich Mean Time", "BST": "British Summer Time",
+	"WET": "Western European Time", "WEST": "Western European Summer Time", "CET": "Central European Time", "CEST": "Central European Summer Time",
+	"EET": "Eastern European Time", "EEST": "Eastern European Summer Time", "MSK": "Moscow Standard Time", "Europe/IST": "Irish Standard Time",
+	"PST": "Pacific Standard Time", "PDT": "Pacific Daylight Time", "MST": "Mountain Standard Time", "MDT": "Mountain Daylight Time",
+	"CST": "Central Standard Time", "CDT": "Central Daylight Time", "EST": "Eastern Standard Time", "EDT": "Eastern Daylight Time",
+	"AST": "Atlantic Standard Time", "ADT": "Atlantic Daylight Time", "NST": "Newfoundland Standard Time", "NDT": "Newfoundland Daylight Time",
+	"AKST": "Alaska Standard Time", "AKDT": "Alaska Daylight Time", "HST": "Hawaii-Aleutian Standard Time",
+	"Asia/IST": "India Standard Time", "JST": "Japan Standard Time", "KST": "Korean Standard Time", "Asia/CST": "China Standard Time",
+	"HKT": "Hong Kong Standard Time", "PKT": "Pakistan Standard Time", "SAST": "South Africa Standard Time", "EAT": "East Africa Time", "WAT": "West Africa Time",
+	"AEST": "Australian Eastern Standard Time", "AEDT": "Australian Eastern Daylight Time", "ACST": "Australian Central Standard Time",
+	"ACDT": "Australian Central Daylight Time", "AWST": "Australian Western Standard Time", "NZST": "New Zealand Standard Time", "NZDT": "New Zealand Daylight Time",
+}
+
+// zoneLabel returns the tz_label of a time: "Pacific Daylight Time", or GMT+04:00 if the zone has no name.
+func zoneLabel(t time.Time) string {
+	abbreviation, _ := t.Zone()
+	continent, _, _ := strings.Cut(t.Location().String(), "/")
+	for _, key := range []string{continent + "/" + abbreviation, abbreviation} {
+		if name := zoneNames[key]; name != "" {
+			return name
+		}
+	}
+	return t.Format("GMT-07:00")
+}
+
+// usersInfo is users.info.
+func (s *Server) usersInfo(c *call) (object, *apiError) {
+	id := c.text("user")
+	if id == "" {
+		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
+	}
+	u := s.users[id]
+	if u == nil {
+		return nil, refuse("user_not_found")
+	}
+	return object{"user": s.withLocale(c, u)}, nil
+}
+
+// withLocale adds the locale if the call asks for it.
+func (s *Server) withLocale(c *call, u *user) object {
+	out := s.userForApp(u)
+	if c.flag("include_locale") {
+		out["locale"] = u.Locale
+	}
+	return out
+}
+
+// userForApp returns a user without the e-mail address if the app may not read it.
+func (s *Server) userForApp(u *user) object {
+	out := u.json(s.cfg.Now())
+	if len(s.app.Scopes) > 0 && !slices.Contains(s.app.Scopes, "users:read.email") {
+		delete(out["profile"].(object), "email")
+	}
+	return out
+}
+
+// usersList is users.list, with cursors.
+func (s *Server) usersList(c *call) (object, *apiError) {
+	ids, next, failed := cutPage(c, s.userIDs, 1000, 1000)
+	if failed != nil {
+		return nil, failed
+	}
+	members := make([]object, len(ids))
+	for i, id := range ids {
+		members[i] = s.withLocale(c, s.users[id])
+	}
+	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
+}
+
+// usersLookupByEmail is users.lookupByEmail. As in Slack, it does not find deactivated people.
+func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
+	email := strings.TrimSpace(c.text("email"))
+	for _, id := range s.userIDs {
+		if u := s.users[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == s.team.ID {
+			return object{"user": s.userForApp(u)}, nil
+		}
+	}
+	return nil, refuse("users_not_found")
+}
+
+// usersGetPresence is users.getPresence.
+func (s *Server) usersGetPresence(c *call) (object, *apiError) {
+	u := s.users[c.text("user")]
+	switch {
+	case u == nil:
+		return nil, refuse("user_not_found")
+	case u.Deleted:
+		return object{"presence": "away"}, nil
+	}
+	return object{"presence": "active"}, nil
+}
+
+// anyone returns a user by id or name.
+func (s *Server) anyone(name string) (*user, *apiError) {
+	if u := s.users[name]; u != nil {
+		return u, nil
+	}
+	name = strings.TrimPrefix(name, "@")
+	for _, id := range s.userIDs {
+		if u := s.users[id]; strings.EqualFold(u.Name, name) {
+			return u, nil
+		}
+	}
+	return nil, refuse("user_not_found")
+}
+
+func (s *Server) addUser(u *user) {
+	s.users[u.ID] = u
+	s.userIDs = append(s.userIDs, u.ID)
+}
+
+// UserChange is a change of a person; nil fields stay as they are.
+type UserChange struct {
+	Deactivated *bool   `json:"deactivated,omitempty"`
+	Guest       *bool   `json:"guest,omitempty"`
+	SingleGuest *bool   `json:"single_channel_guest,omitempty"`
+	Stranger    *bool   `json:"stranger,omitempty"`
+	Team        *string `json:"team,omitempty"`
+	Title       *string `json:"title,omitempty"`
+	Email       *string `json:"email,omitempty"`
+	TZ          *string `json:"tz,omitempty"`
+	// DND: do not disturb, from and until in Unix seconds; snooze until.
+	DNDStart    *int64 `json:"dnd_start,omitempty"`
+	DNDEnd      *int64 `json:"dnd_end,omitempty"`
+	SnoozeUntil *int64 `json:"snooze_until,omitempty"`
+}
+
+// ChangeUser changes a person and notifies the app (user_change, dnd_updated_user). As in Slack, a deactivated person
+// leaves the user groups.
+func (s *Server) ChangeUser(id string, c UserChange) error {
+	if c.TZ != nil {
+		if _, err := loadZone(*c.TZ); err != nil {
+			return fmt.Errorf("%q is no time zone: write an IANA name such as Europe/Berlin", *c.TZ)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.users[id]
+	if u == nil {
+		return fmt.Errorf("there is no person %q", id)
+	}
+	before := *u
+	setBool := func(to *bool, from *bool) {
+		if from != nil {
+			*to = *from
+		}
+	}
+	setText := func(to *string, from *string) {
+		if from != nil {
+			*to = *from
+		}
+	}
+	setTime := func(to *int64, from *int64) {
+		if from != nil {
+			*to = *from
+		}
+	}
+	setBool(&u.Deleted, c.Deactivated)
+	setBool(&u.Restricted, c.Guest)
+	setBool(&u.Ultra, c.SingleGuest)
+	u.Restricted = u.Restricted || u.Ultra
+	setBool(&u.Stranger, c.Stranger)
+	setText(&u.Team, c.Team)
+	setText(&u.Title, c.Title)
+	setText(&u.Email, c.Email)
+	setText(&u.TZ, c.TZ)
+	setTime(&u.DND.NextStart, c.DNDStart)
+	setTime(&u.DND.NextEnd, c.DNDEnd)
+	u.DND.Enabled = u.DND.NextEnd > u.DND.NextStart
+	if c.SnoozeUntil != nil {
+		s.snooze(u, *c.SnoozeUntil)
+	}
+	if u.DND != before.DND {
+		s.sendQuiet(u)
+		before.DND = u.DND
+	}
+	if *u != before {
+		now := s.cfg.Now()
+		u.Updated = now.Unix()
+		s.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
+	}
+	if u.Deleted {
+		s.stacks[u.ID] = nil
+		for _, g := range s.groups {
+			if slices.Contains(g.Users, u.ID) {
+				s.setGroup(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
+			}
+		}
+	}
+	s.feed.send(change{Type: "people", User: u.ID})
+	s.saver.touch()
+	return nil
+}
