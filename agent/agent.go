@@ -140,7 +140,7 @@ func New(c Config) *Agent {
 	}
 	if c.About == nil {
 		c.About = func(context.Context, approvers.PersonID) (string, error) {
-			return "", errors.New("nothing is known here of the person who asked")
+			return "", errors.New("nothing is known about the person who asked")
 		}
 	}
 	if c.Draft == nil {

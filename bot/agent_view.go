@@ -97,9 +97,9 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 	return ""
 }
 
-// beside returns, for the model, the channel that a message was written beside. Slack sends it with the message or
+// viewedChannelNote returns, for the model, the channel that a message was written beside. Slack sends it with the message or
 // earlier.
-func (b *Bot) beside(ctx context.Context, e event) string {
+func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
 		channel = b.viewedChannels.of(e.userID(), b.Now())
@@ -111,7 +111,7 @@ func (b *Bot) beside(ctx context.Context, e event) string {
 	if err != nil || called == "" {
 		return "" // the bot is not a member, so the model does not learn of it
 	}
-	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is no instruction.)", called, channel)
+	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
 
 // opened reports whether an event says that a person opened the agent to write to it.

@@ -90,9 +90,9 @@ func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
 
-// amongOurselves checks that a card in a channel is seen only by people of the bot's own organisation. A message that
+// checkAudience checks that a card in a channel is seen only by people of the bot's own organisation. A message that
 // is already there is deleted.
-func (b *Bot) amongOurselves(ctx context.Context, vm view.Model) error {
+func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	named, inChannel := strings.CutPrefix(s.To, "channel:")
 	if !inChannel || s.Kind == store.OutboxHead || vm.Policy.SharedChannels != nil && mayShare(vm.Policy, named, s.Channel) {
@@ -112,9 +112,9 @@ func (b *Bot) amongOurselves(ctx context.Context, vm view.Model) error {
 	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
 }
 
-// learnPlaces looks up the channels in which the policy posts cards, so that the first critical card does not wait for
+// lookUpCardChannels looks up the channels in which the policy posts cards, so that the first critical card does not wait for
 // a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
-func (b *Bot) learnPlaces(ctx context.Context) {
+func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
 	for _, r := range b.Views.Policy().Approvers {
 		if r.Cards == "" || r.Cards == approvers.CardsDM {

@@ -46,10 +46,10 @@ var refusals = []struct {
 
 // findClickTarget finds the subject of a button token, and validates the token against the stored rendering. If action
 // is known, it must match too.
-func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action string) (render.ClickTarget, error) {
-	s := render.ClickTarget{Token: m}
-	shown, recorded := b.Views.Rendering(ctx, m.Message, m.Post) // read first: the view read next then includes the message that it was recorded with
-	vm, err := b.Views.Message(ctx, m.Message)
+func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
+	s := render.ClickTarget{Token: token}
+	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first: the view read next then includes the message that it was recorded with
+	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, errUnknown
 	}
@@ -58,7 +58,7 @@ func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action 
 	}
 	s.Model = vm
 	if s.Message.Kind == store.OutboxHome { // only its buttons name the requests that it shows
-		if err := b.Views.AddNamed(ctx, &s.Model, m.Ref); err != nil {
+		if err := b.Views.AddNamed(ctx, &s.Model, token.Ref); err != nil {
 			return s, err
 		}
 	}
@@ -69,10 +69,10 @@ func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action 
 		return s, recorded
 	}
 	s.Shown = shown
-	value := `"` + m.String() + `"`
+	value := `"` + token.String() + `"`
 	switch {
 	case bytes.Contains(s.Shown.Body, []byte(value)):
-	case s.MayHaveShown(m):
+	case s.MayHaveShown(token):
 		return s, errUnrecorded
 	default:
 		return s, errForged
@@ -118,18 +118,18 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 // clickedOn finds the subject of a click and validates it: the button must be the bot's own, in its workspace, on the
 // message that the bot posted.
 func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
-	m, err := render.ParseButtonToken(a.Value)
+	token, err := render.ParseButtonToken(a.Value)
 	if err != nil {
 		return render.ClickTarget{}, err
 	}
 	if err := b.here(ctx, i.origin()); err != nil {
-		return render.ClickTarget{Token: m}, err
+		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
 	if named == render.ActFeedback { // an element with two tokens, neither of which occurs elsewhere
 		named = ""
 	}
-	s, err := b.findClickTarget(ctx, m, named)
+	s, err := b.findClickTarget(ctx, token, named)
 	switch {
 	case err != nil:
 		return s, err
@@ -284,7 +284,7 @@ func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, 
 // unknownClicker fails closed. If Slack still does not identify the person after a few tries, the click is refused and
 // recorded, and the person is told.
 func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
-	if passes(d, cause) {
+	if mayRetry(d, cause) {
 		return cause
 	}
 	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
@@ -294,9 +294,9 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	return nil
 }
 
-// passes reports whether identifying the person may succeed on another try: Slack could not be reached, or asks to
+// mayRetry reports whether identifying the person may succeed on another try: Slack could not be reached, or asks to
 // wait. Other refusals, such as a missing scope, are permanent.
-func passes(d delivered, cause error) bool {
+func mayRetry(d delivered, cause error) bool {
 	code := slackapi.ErrorCode(cause)
 	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)
 	return !refused && d.tries < clickTries

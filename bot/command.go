@@ -74,7 +74,7 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 		return b.elsewhere(ctx, row, err)
 	}
 	c.inbox = row.ID
-	answer, err := b.obey(ctx, c)
+	answer, err := b.runCommand(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	return nil
 }
 
-// obey runs a subcommand and returns the answer.
-func (b *Bot) obey(ctx context.Context, c command) (*render.BlockBuilder, error) {
+// runCommand runs a subcommand and returns the answer.
+func (b *Bot) runCommand(ctx context.Context, c command) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {

@@ -120,8 +120,8 @@ func inBothWays(t *testing.T, journey func(*testing.T, *harness), adjust ...func
 	}
 }
 
-// decree has another policy be in force, while the bot runs.
-func (h *harness) decree(p *approvers.Policy) {
+// setPolicy has another policy be in force, while the bot runs.
+func (h *harness) setPolicy(p *approvers.Policy) {
 	h.policy = p
 	h.inForce.Store(p)
 }

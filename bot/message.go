@@ -34,7 +34,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return err
 	}
 	u.Who = who
-	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.beside(ctx, e.Event))
+	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 	// A mention is delivered twice, as a mention and as a message of the channel. A notice is sent for one of them only.
 	told := u.Channel.DM || e.Event.Type == "app_mention"
@@ -47,15 +47,15 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		}
 		return nil
 	}
-	heard, err := b.Intake.ReceiveMessage(ctx, u)
+	result, err := b.Intake.ReceiveMessage(ctx, u)
 	if err != nil {
 		return err
 	}
-	if heard.Denied != nil && !heard.Ignored && told {
-		b.replyEphemeral(ctx, here, render.DeniedAsker(heard.Denied, u.Channel))
+	if result.Denied != nil && !result.Ignored && told {
+		b.replyEphemeral(ctx, here, render.DeniedAsker(result.Denied, u.Channel))
 	}
-	if heard.Turn != "" && !heard.Halted && !heard.Queued && !heard.Paused && !heard.Duplicate {
-		b.showStatus(ctx, heard.Turn, false)
+	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
+		b.showStatus(ctx, result.Turn, false)
 	}
 	return nil
 }
@@ -224,9 +224,9 @@ func (e event) deletionID() (id string, named bool) {
 	return workflow.DeletionID(e.channelID(), e.TS), true
 }
 
-// sameWords reports whether a change left a message's text unchanged: a link preview appeared, or Slack counted
+// sameText reports whether a change left a message's text unchanged: a link preview appeared, or Slack counted
 // replies.
-func (e event) sameWords() bool {
+func (e event) sameText() bool {
 	return e.Previous != nil && e.Edited.TS != "" && e.Previous.Text == e.Text
 }
 

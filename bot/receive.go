@@ -178,5 +178,5 @@ func (e event) forUs() bool {
 	if e.deletion() {
 		return true
 	}
-	return readable[e.Subtype] && e.BotID == "" && e.userID() != "" && e.userID() != directory.Slackbot && e.TS != "" && e.channelID() != "" && !e.sameWords()
+	return readable[e.Subtype] && e.BotID == "" && e.userID() != "" && e.userID() != directory.Slackbot && e.TS != "" && e.channelID() != "" && !e.sameText()
 }

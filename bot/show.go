@@ -60,7 +60,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
-		if tellsOf(vm) {
+		if affectsStatus(vm) {
 			b.showStatus(ctx, s.Ref, s.TS == "" || s.Drafted)
 		}
 	}
@@ -99,10 +99,10 @@ func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 // showAlone shows an outbox message while it holds the lock on it.
 func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
-	if err := b.shows.take(ctx, id); err != nil {
+	if err := b.shows.lock(ctx, id); err != nil {
 		return err
 	}
-	defer b.shows.done(id)
+	defer b.shows.unlock(id)
 	if vm.Message.Kind == store.OutboxStep && vm.Message.TS == "" { // an answer may have included the step since
 		var err error
 		if vm, err = b.Views.Message(ctx, id); err != nil {
@@ -112,7 +112,7 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 			return workflow.ErrNotDue
 		}
 	}
-	vm, done, err := b.telling(ctx, vm)
+	vm, done, err := b.includeSteps(ctx, vm)
 	defer done()
 	if err == nil {
 		err = b.show(ctx, vm)
@@ -129,7 +129,7 @@ func (b *Bot) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
 	if err != nil {
 		return render.View{}, err
 	}
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.calls(ctx, vm)}
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, "user:"); own {
 		v.Reader = b.known(user)
 	}
@@ -153,11 +153,11 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err := b.remove(ctx, s); err != nil {
 		return err
 	}
-	if err := b.amongOurselves(ctx, vm); err != nil {
+	if err := b.checkAudience(ctx, vm); err != nil {
 		return err
 	}
 	if d.Expired {
-		return b.takeAway(ctx, me, vm, d)
+		return b.expire(ctx, me, vm, d)
 	}
 	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && workflow.Same(s, body) {
 		return b.Outbox.Unchanged(ctx, s)
@@ -254,7 +254,7 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model) (destination, er
 		id, err := b.channels.DirectMessages(ctx, where)
 		return destination{channel: id}, err
 	}
-	return destination{}, fmt.Errorf("surface %s has the address %q, which means nothing", vm.Message.ID, vm.Message.To)
+	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
 // groupFor returns a request with which the members of a user group are looked up: the one that is shown, or the first
@@ -274,12 +274,12 @@ func groupFor(s view.Model) *approvers.Request {
 // When Slack's limits are tight, an answer includes earlier steps whose messages were not posted yet. One post then
 // replaces up to three calls, because those steps need neither a message nor an update.
 
-// telling adds the postponed steps to an answer. Their messages are locked until done is called.
-func (b *Bot) telling(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
+// includeSteps adds the postponed steps to an answer. Their messages are locked until done is called.
+func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
 	var taken []string
 	done = func() {
 		for _, id := range taken {
-			b.shows.done(id)
+			b.shows.unlock(id)
 		}
 	}
 	if s := answer.Message; s.Kind != store.OutboxAnswer || s.Posts > 0 {
@@ -291,7 +291,7 @@ func (b *Bot) telling(ctx context.Context, answer view.Model) (vm view.Model, do
 	}
 	var numbers []int
 	for _, s := range steps {
-		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful || !b.shows.try(s.ID) {
+		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
 			continue // it may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
@@ -308,9 +308,9 @@ func (b *Bot) telling(ctx context.Context, answer view.Model) (vm view.Model, do
 	return vm, done, nil
 }
 
-// takeAway deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
+// expire deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
 // is changed to say so.
-func (b *Bot) takeAway(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
+func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
 		at, err := b.destinationOf(ctx, vm)

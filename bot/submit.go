@@ -136,14 +136,14 @@ func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (re
 	switch {
 	case err != nil:
 		return s, err
-	case s.Request == nil && !aboutMore[i.View.Callback]:
+	case s.Request == nil && !formsWithoutRequest[i.View.Callback]:
 		return s, errForged
 	}
 	return s, nil
 }
 
-// aboutMore lists the forms that are not about a single request.
-var aboutMore = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
+// formsWithoutRequest lists the forms that are not about a single request.
+var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
 // submitEdit passes edited arguments to the workflow. They are spliced into the bytes from which the form was made.
 func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {

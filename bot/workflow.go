@@ -113,8 +113,8 @@ type Outbox interface {
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error
 	Replace(ctx context.Context, s store.OutboxMessage) error
-	Unreachable(ctx context.Context, surface, cause, lost string) error
-	Expand(ctx context.Context, surface string, users []string) error
+	Unreachable(ctx context.Context, message, cause, lost string) error
+	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
@@ -142,7 +142,7 @@ type Views interface {
 	RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error)
 	Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error)
 	Chain(ctx context.Context, request string) (records []approvers.AuditRecord, err error)
-	Message(ctx context.Context, surface string) (view.Model, error)
+	Message(ctx context.Context, message string) (view.Model, error)
 	Turn(ctx context.Context, turn string) (view.Model, error)
 	AddNamed(ctx context.Context, m *view.Model, ref string) error
 	Answer(ctx context.Context, answer string, steps []int) (view.Model, error)
@@ -158,8 +158,8 @@ type Views interface {
 	Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error)
 	StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error)
 	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
-	Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error)
-	StepOf(ctx context.Context, call string) (surface string, err error)
+	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
+	StepOf(ctx context.Context, call string) (message string, err error)
 	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 }

@@ -111,7 +111,7 @@ var driftCorpus = []struct{ what, from, to string }{
 	{"no schema", `"inputSchema":`, `"inputschema":`},
 }
 
-// unreadable are changes after which the list is no list any more: no two programs need read the same in it.
+// unreadable are changes after which the list is not a list any more: no two programs need read the same in it.
 var unreadable = []struct{ what, from, to string }{
 	{"a name twice", `"title":"Act",`, `"title":"Act","title":"Act",`},
 	{"a name twice, and another value", `"description":"Ships`, `"description":"Cancels","description":"Ships`},

@@ -21,7 +21,7 @@ const (
 
 // Why a run can't ask. Each is a sentence for the tool, and so for the model.
 var (
-	ErrTooManyElicitations = errors.New("the run has asked 5 times already; put what it has to know into one form")
+	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrTooManyWait         = errors.New("too many runs wait for people's answers at the moment; nobody was asked")
 )
 

@@ -194,7 +194,7 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 				return err
 			}
 			if r.State.Open() {
-				return fmt.Errorf("%w: %s is on the same card, and waits", ErrNotOver, shown.Request)
+				return fmt.Errorf("%w: %s is on the same card, and is still open", ErrNotOver, shown.Request)
 			}
 			e.beside[shown.Request] = true
 		}

@@ -12,7 +12,7 @@ import (
 
 // ErrSeal means that the store differs from the last signed head, or that the key belongs to another installation. No
 // new head is signed then.
-var ErrSeal = errors.New("the history is not what was signed last; look with: countersign audit verify")
+var ErrSeal = errors.New("the history does not match the last signed head; run: countersign audit verify")
 
 // sealBatch limits how many records a head adds to the one before, so that its transaction stays short.
 const sealBatch = 1024

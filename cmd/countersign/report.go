@@ -31,7 +31,7 @@ func reportCommand() *cobra.Command {
 			f.Execution = args[0]
 			var ok bool
 			if f.What, ok = map[string]workflow.Report{"happened": workflow.Happened, "did-not": workflow.DidNot, "leave": workflow.Leave}[args[1]]; !ok {
-				return cli.Misused("%q is no report: write happened, did-not or leave", args[1])
+				return cli.Misused("%q is not a report: write happened, did-not or leave", args[1])
 			}
 			if err := checkReason(&f.Reason); err != nil {
 				return err

@@ -57,7 +57,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.Misused("there is no backup at %s", path)
 	case err == nil && !info.Mode().IsRegular():
-		return cli.Misused("%s is no file: write the backup into one first", path)
+		return cli.Misused("%s is not a file: write the backup into one first", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
