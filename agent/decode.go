@@ -95,7 +95,7 @@ func decodeFault(err error) error {
 	var semantic *strict.SemanticError
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return errors.New("a name is there twice")
+		return errors.New("a name occurs twice")
 	case errors.As(err, &semantic):
 		return errors.New(problem{pointerPath(semantic.JSONPointer), semanticFault(semantic)}.String())
 	case errors.As(err, &syntax):

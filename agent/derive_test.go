@@ -151,7 +151,7 @@ func TestTypedArgumentsAreStrict(t *testing.T) {
 		{`{` + rest + `,"lines":[{"SKU":"s"}]}`, "lines[0].SKU: is not known"},
 		{`{` + rest + `,"Left":1}`, "Left: is not known"},
 		{`{` + rest + `,"notShown":"x"}`, "notShown: is not known"},
-		{`{` + rest + `,"yes":true,"yes":false}`, "a name is there twice"},
+		{`{` + rest + `,"yes":true,"yes":false}`, "a name occurs twice"},
 		{`{` + rest + `,"small":128}`, "small: must be at most 127"},
 		{`{` + rest + `,"whole":7}`, "whole: must be one of 1, 5, 20"},
 		{`{` + rest + `,"whole":5.0}`, "whole: can't be held: write a whole number without a point or an exponent"},

@@ -38,7 +38,7 @@ type Shipped struct {
 	Tracking string `json:"tracking"`
 }
 
-// ship makes the tool. Who must allow a call is no part of it: the policy says so.
+// ship makes the tool. Who must allow a call is not a part of it: the policy says so.
 func ship(warehouse *shipping) agent.Tool {
 	tool := agent.Func("ship_order", "Ship an order that is paid. Returns the tracking number.", approvers.Idempotent,
 		func(ctx context.Context, in agent.Invocation, args ShipArgs) (Shipped, error) {

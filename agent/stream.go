@@ -22,7 +22,7 @@ const (
 var (
 	errIdle    = errors.New("the model sent nothing for too long")
 	errSlow    = errors.New("the model took too long to answer")
-	errTooMuch = errors.New("the model sent more than is read of one answer")
+	errTooMuch = errors.New("the model's answer is too long")
 )
 
 // notes keeps the parts of a response that the model client drops.

@@ -120,7 +120,7 @@ const (
 
 // ErrOutcomeUnknown is wrapped by a tool's error if the tool does not know whether it acted, for example after a
 // timeout or a broken connection.
-var ErrOutcomeUnknown = errors.New("it is not known whether this happened")
+var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
 // ErrNotRun is wrapped by a tool's error if nothing was started, because the tool is missing or differs from the
 // approved one. People then read that it was not run, rather than that it failed.

@@ -154,7 +154,7 @@ func FuzzStrictArgs(f *testing.F) {
 		}
 		var want map[string]any
 		if err := json.Unmarshal(raw, &want); err != nil || want == nil {
-			t.Fatalf("taken, although it is no JSON object: %v", err)
+			t.Fatalf("taken, although it is not a JSON object: %v", err)
 		}
 		a, errA := json.Marshal(got)
 		b, errB := json.Marshal(want)

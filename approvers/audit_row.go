@@ -32,7 +32,7 @@ type Checked struct {
 // links to it.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
-		return c, fmt.Errorf("chain %s: what belongs to record %d is there, and the record is missing", x.Chain, x.Seq)
+		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)
 	}
 	if x.Damaged {
 		return c, fmt.Errorf("chain %s: record %d is damaged: it is not as it was written", x.Chain, x.Seq)
@@ -54,11 +54,11 @@ func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	case SumOf(x.Record) != x.Sum || p.damaged || p.rest != "" || domain != recordDomain:
 		return c, fmt.Errorf("chain %s: record %d was changed", x.Chain, x.Seq)
 	case chain != x.Chain || seq != x.Seq:
-		return c, fmt.Errorf("chain %s: in the place of record %d lies record %d of chain %s", x.Chain, x.Seq, seq, chain)
+		return c, fmt.Errorf("chain %s: the place of record %d holds record %d of chain %s", x.Chain, x.Seq, seq, chain)
 	case prev.Seq == 0 && before != "" || prev.Seq > 0 && !prev.Damaged && before != prev.Sum.String():
 		return c, fmt.Errorf("chain %s: record %d does not follow record %d", x.Chain, x.Seq, prev.Seq)
 	case x.Payload != nil && SumOf(x.Payload).String() != payloadHash:
-		return c, fmt.Errorf("chain %s: what belongs to record %d was changed", x.Chain, x.Seq)
+		return c, fmt.Errorf("chain %s: the payload of record %d was changed", x.Chain, x.Seq)
 	}
 	c.Missing = x.Payload == nil && payloadHash != ""
 	return c, nil

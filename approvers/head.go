@@ -130,7 +130,7 @@ func OpenHead(signed string, keys ...string) (Head, error) {
 		whole += "— " + s.Name + " " + base64.StdEncoding.EncodeToString(raw) + "\n"
 	}
 	if whole != signed {
-		return Head{}, fmt.Errorf("%w: there is more to it than what was signed", ErrHead)
+		return Head{}, fmt.Errorf("%w: it contains more than the signed text", ErrHead)
 	}
 	return ParseHead(n.Text)
 }

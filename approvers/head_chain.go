@@ -64,15 +64,15 @@ func (c *HeadChain) signed(h Head, signed string) error {
 	}
 	switch {
 	case c.key == "":
-		return fmt.Errorf("nobody knows the key that signed it: a head that named it is missing")
+		return fmt.Errorf("its key is unknown: the head that introduced the key is missing")
 	case h.Key == "":
 		_, err := OpenHead(signed, c.key)
 		return err
 	case h.After != before:
-		return fmt.Errorf("it takes over from the key %q, and the key so far was %q", h.After, before)
+		return fmt.Errorf("it replaces the key %q, but the key so far was %q", h.After, before)
 	case before == "": // the first key
 		if len(c.Named) > 0 && !slices.Contains(c.Named, h.Key) {
-			return fmt.Errorf("it is signed by the key %s, which is not among those that are trusted", h.Key)
+			return fmt.Errorf("it is signed by the key %s, which is not trusted", h.Key)
 		}
 		_, err := OpenHead(signed, h.Key)
 		return err
@@ -84,7 +84,7 @@ func (c *HeadChain) signed(h Head, signed string) error {
 		return err
 	}
 	if !slices.Contains(c.Named, before) || !slices.Contains(c.Named, h.Key) {
-		return fmt.Errorf("the key %s takes over from %s, which did not sign that. If the old key was lost, name both with --key", h.Key, before)
+		return fmt.Errorf("the key %s replaces %s, which did not sign the change. If the old key was lost, name both with --key", h.Key, before)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestHeadsFollowEachOther(t *testing.T) {
 	}
 	h = whole()
 	h.all = h.all[1:]
-	if found := h.verify(); !strings.Contains(strings.Join(found, "\n"), "nobody knows the key") {
+	if found := h.verify(); !strings.Contains(strings.Join(found, "\n"), "its key is unknown") {
 		t.Errorf("the first is gone: %q", found)
 	}
 
@@ -148,11 +148,11 @@ func TestKeysTakeOver(t *testing.T) {
 	h := grow(takes(two, one.Public), two, one)
 	h.want("the old key signed it", h.verify())
 	h.want("the old key signed it, and is named", h.verify(one.Public))
-	h.want("the new one alone is named", h.verify(two.Public), "not among those that are trusted")
+	h.want("the new one alone is named", h.verify(two.Public), "which is not trusted")
 
 	h = grow(takes(two, one.Public), two)
-	h.want("the old key was lost", h.verify(), "head 3: the key "+two.Public+" takes over")
-	h.want("the old key was lost, and is named", h.verify(one.Public), "head 3: the key "+two.Public+" takes over")
+	h.want("the old key was lost", h.verify(), "head 3: the key "+two.Public+" replaces")
+	h.want("the old key was lost, and is named", h.verify(one.Public), "head 3: the key "+two.Public+" replaces")
 	h.want("the old key was lost, and both are named", h.verify(two.Public, one.Public))
 
 	h = grow(takes(thief, one.Public), thief)
@@ -160,7 +160,7 @@ func TestKeysTakeOver(t *testing.T) {
 		t.Error("a third key took over: not found")
 	}
 	h = grow(takes(two, thief.Public), two, one)
-	h.want("another key is said to be the old one", h.verify(one.Public, two.Public, thief.Public), "head 3: it takes over from the key")
+	h.want("another key is said to be the old one", h.verify(one.Public, two.Public, thief.Public), "head 3: it replaces the key")
 	h = grow(takes(two, one.Public), one)
 	if found := h.verify(one.Public, two.Public); len(found) == 0 {
 		t.Error("the new key has not signed it: not found")

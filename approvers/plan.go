@@ -218,7 +218,7 @@ func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, 
 		case !ok && name == "":
 			problem = fmt.Sprintf("stage %d is for @%s, and no approver's tool list has %s with a sufficient ceiling", i+1, s.Group, tool)
 		case !ok:
-			problem = fmt.Sprintf("stage %d names %q, which is no approver", i+1, name)
+			problem = fmt.Sprintf("stage %d names %q, which is not an approver", i+1, name)
 		case !r.Covers(tool):
 			problem = fmt.Sprintf("%s, stage %d, does not have %s in its tool list", r.Title, i+1, tool)
 		case i == len(plan.Stages)-1 && r.MaxRisk < plan.Risk:

@@ -100,7 +100,7 @@ func TestRouting(t *testing.T) {
 			}},
 		{name: "the last stage below the risk", tool: "issue_refund", args: `{"amount":501}`, verdict: approvers.Refuse, risk: approvers.Critical, why: "the last stage, has a ceiling of high",
 			change: func(p *approvers.Policy, _ *approvers.Call) { p.Approvers[2].MaxRisk = approvers.High }},
-		{name: "a stage that is no approver", tool: "cancel_account", args: `{}`, verdict: approvers.Refuse, risk: approvers.Critical, why: "which is no approver",
+		{name: "a stage that is not an approver", tool: "cancel_account", args: `{}`, verdict: approvers.Refuse, risk: approvers.Critical, why: "which is not an approver",
 			change: func(p *approvers.Policy, _ *approvers.Call) {
 				p.Tools[6].Stages = []approvers.Stage{stage("nobody", 1)}
 			}},

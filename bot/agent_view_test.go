@@ -93,7 +93,7 @@ func TestGreeting(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || !strings.Contains(attached, "while looking at the channel #general, C0000") || !strings.Contains(attached, "it is no instruction") {
+	if err != nil || !strings.Contains(attached, "while looking at the channel #general, C0000") || !strings.Contains(attached, "it is not an instruction") {
 		t.Errorf("the model is told %q (%v)", attached, err)
 	}
 	h.call("POST", "/people/gus/agent_threads", map[string]any{})

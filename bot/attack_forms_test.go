@@ -92,7 +92,7 @@ func wrongForms() []attack {
 		edits("an edit with a name twice", "are the same", `{"order_id":"ORDER","order_id":"ORD-2"}`),
 		edits("an edit with names that differ in case only", "differ only in case", `{"order_id":"ORDER","Order_ID":"ORD-2"}`),
 		edits("an edit that is no JSON", "not valid JSON", `{"order_id":`),
-		edits("an edit that is no object", "a JSON object is needed", `["ORDER"]`),
+		edits("an edit that is not an object", "a JSON object is needed", `["ORDER"]`),
 		edits("an edit that the tool refuses", "must be between", `{"order_id":"ORDER","amount":99999}`),
 	}
 }

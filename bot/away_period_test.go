@@ -74,7 +74,7 @@ func TestUnclearLeaves(t *testing.T) {
 	for text, want := range map[string]string{
 		"monday":                           "away until monday",
 		"until":                            "A day or a time is missing",
-		"until whenever":                   "“whenever” is no day or time that I know. Write a date as 2026-11-28",
+		"until whenever":                   "“whenever” is not a day or time that I know. Write a date as 2026-11-28",
 		"until 24.12.2026":                 "Write a date as",
 		"until 2026-02-30":                 "Write a date as",
 		"until 12/24":                      "Write a date as",

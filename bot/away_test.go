@@ -79,11 +79,11 @@ func TestAwayWithALesserStandIn(t *testing.T) {
 func TestAwayRefused(t *testing.T) {
 	h := newHarness(t)
 	for _, tt := range []struct{ user, channel, text, want string }{
-		{"teo", "#general", "away until the cows come home", "Nothing was changed. “the” is no day or time that I know"},
+		{"teo", "#general", "away until the cows come home", "Nothing was changed. “the” is not a day or time that I know"},
 		{"teo", "#general", "away for 3 days, delegate to @teo", "that is you. Name somebody else"},
 		{"teo", "#general", "away for 3 days, delegate to @gus", "<@U0900> can't stand in: guests can't decide anything."},
 		{"teo", "#general", "away for 3 days, delegate to @dora", "that account is deactivated"},
-		{"teo", "#general", "away for 3 days, delegate to @deploybot", "that is no person"},
+		{"teo", "#general", "away for 3 days, delegate to @deploybot", "that is not a person"},
 		{"teo", "#general", "away for 3 days, delegate to @nobody", "choose the person from Slack's list"},
 		{"teo", "#general", "away for 3 days, delegate to <@U0BADBAD>", "Slack does not know them"},
 		{"gus", "#general", "away until monday", "Guests decide nothing here"},

@@ -154,7 +154,7 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 	t, _ := v.Policy.Tool(tool, agent)
 	values, err := approvers.StrictArgs(raw, t.ReadsNumbers())
 	if err != nil {
-		return nil, notClear("These are no arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", render.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, render.Name(tool))
+		return nil, notClear("These are not arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", render.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, render.Name(tool))
 	}
 	call := approvers.Call{
 		Tool: tool, Effect: def.Effect, Requesters: []approvers.PersonID{who.ID}, Authors: []approvers.PersonID{who.ID},
@@ -238,7 +238,7 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 	case err != nil:
 		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
 	}
-	return b.Workflow.Done(ctx, d.id, "")
+	return b.Intake.Done(ctx, d.id, "")
 }
 
 func (b *Bot) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {

@@ -95,7 +95,7 @@ var notText = []string{"image/", "video/", "audio/", "font/", "application/pdf",
 func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, error) {
 	switch {
 	case slices.ContainsFunc(notText, func(p string) bool { return strings.HasPrefix(f.Type, p) }):
-		return "", errUnread("it is no text (" + f.Type + ")")
+		return "", errUnread("it is not text (" + f.Type + ")")
 	case f.Access == "check_file_info" || f.Access == "access_denied" || f.Access == "file_not_found":
 		return "", errUnread("Slack does not let me read it")
 	case f.Size > int64(most):
@@ -111,7 +111,7 @@ func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, err
 	case len(raw) > most:
 		return "", errUnread(fmt.Sprintf("it has more than the %d bytes that I read at most", most))
 	case !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0:
-		return "", errUnread("it is no text in UTF-8")
+		return "", errUnread("it is not text in UTF-8")
 	}
 	return string(raw), nil
 }

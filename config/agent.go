@@ -110,7 +110,7 @@ func readChannels(v yamldoc.Value) []string {
 			if isChannel("#" + text) {
 				hint = `write "#` + text + `" if that channel is meant`
 			}
-			item.Wrong(yamldoc.Quote(text)+" is no channel", hint)
+			item.Wrong(yamldoc.Quote(text)+" is not a channel", hint)
 			continue
 		}
 		out = append(out, text)

@@ -79,7 +79,7 @@ func (r *envReader) signingSecret(text string, needed bool) Secret {
 		return ""
 	}
 	if !signingSecret.MatchString(text) {
-		r.wrong(name, "is no signing secret, which has 32 characters from 0-9 and a-f", where)
+		r.wrong(name, "is not a signing secret, which has 32 characters from 0-9 and a-f", where)
 		return ""
 	}
 	return Secret(text)

@@ -115,7 +115,7 @@ func TestEnvProblems(t *testing.T) {
 		}},
 		{"badly copied", config.Check, map[string]string{"SLACK_BOT_TOKEN": botToken + "\n", "SLACK_APP_TOKEN": `"` + appToken + `"`, "OPENAI_API_KEY": "sk-hush key", "SLACK_SIGNING_SECRET": "hush"}, []string{
 			"SLACK_BOT_TOKEN: has a space or a line end around it", "SLACK_APP_TOKEN: has quotes or brackets around it",
-			"SLACK_SIGNING_SECRET: is no signing secret", "OPENAI_API_KEY: has a space or a line end in it",
+			"SLACK_SIGNING_SECRET: is not a signing secret", "OPENAI_API_KEY: has a space or a line end in it",
 		}},
 		{"cut off", config.Check, map[string]string{"SLACK_BOT_TOKEN": "xoxb-", "SLACK_APP_TOKEN": "xapp-1-…"}, []string{"SLACK_BOT_TOKEN: is cut off", "SLACK_APP_TOKEN: is cut off"}},
 		{"the demo does not look at Slack's", config.Demo, map[string]string{"SLACK_BOT_TOKEN": "nonsense", "COUNTERSIGN_STORE": "nonsense"}, nil},

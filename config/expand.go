@@ -66,7 +66,7 @@ func readExpandable(v yamldoc.Value, like string) (string, bool) {
 			v.Wrong("${ is not closed", hint)
 			return "", false
 		case !variableName.MatchString(referred(found)):
-			v.Wrong(yamldoc.Quote(referred(found))+" is no variable's name", hint)
+			v.Wrong(yamldoc.Quote(referred(found))+" is not a variable's name", hint)
 			return "", false
 		}
 	}

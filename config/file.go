@@ -59,7 +59,7 @@ func Hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-var errNotRegular = errors.New("it is no regular file")
+var errNotRegular = errors.New("it is not a regular file")
 
 // readFile reads slightly more than the limit, so that ParsePolicy can detect a file that is too large.
 func readFile(path string) ([]byte, error) {

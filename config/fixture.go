@@ -110,7 +110,7 @@ func readUsers(f yamldoc.Fields, key string) (out []string) {
 		switch {
 		case !ok:
 		case !IsUserID(text):
-			item.Wrong(yamldoc.Quote(text)+" is no user id", "write one such as U0123ABCD: Slack shows it in a person's profile")
+			item.Wrong(yamldoc.Quote(text)+" is not a user id", "write one such as U0123ABCD: Slack shows it in a person's profile")
 		default:
 			out = append(out, text)
 		}
@@ -129,7 +129,7 @@ func readExpectation(v yamldoc.Value) Expectation {
 	if d, ok := f["verdict"]; ok {
 		text, read := d.Text(yamldoc.OneOf(verdicts))
 		if e.Verdict = text; read && !slices.Contains(verdicts, text) {
-			d.Wrong(yamldoc.Quote(text)+" is no verdict", "write "+yamldoc.OneOf(verdicts))
+			d.Wrong(yamldoc.Quote(text)+" is not a verdict", "write "+yamldoc.OneOf(verdicts))
 		}
 	}
 	readRiskKey(f, "risk", &e.Risk)
@@ -148,7 +148,7 @@ func readInstant(v yamldoc.Value) (time.Time, bool) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		v.Wrong(yamldoc.Quote(text)+" is no time", "write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00")
+		v.Wrong(yamldoc.Quote(text)+" is not a time", "write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00")
 		return t, false
 	}
 	return t, true
@@ -161,7 +161,7 @@ func readArguments(v yamldoc.Value) json.RawMessage {
 		return json.RawMessage(text)
 	}
 	if v.Readable() && !v.IsMapping() {
-		v.Wrongf(`write a mapping such as {amount: 600}, or JSON in quotes`, "%s is no arguments", v.Shown())
+		v.Wrongf(`write a mapping such as {amount: 600}, or JSON in quotes`, "%s is not a mapping of arguments", v.Shown())
 		return nil
 	}
 	return v.JSON(approvers.MaxArgs)

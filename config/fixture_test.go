@@ -64,7 +64,7 @@ func TestFixtures(t *testing.T) {
 // What is wrong is said with its place, and all at once.
 func TestFixtureProblems(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"no list":          {"tool: x\n", "f.yaml:1:1: the file: a mapping is no list; write a list, such as - {tool: issue_refund"},
+		"no list":          {"tool: x\n", "f.yaml:1:1: the file: a mapping is not a list; write a list, such as - {tool: issue_refund"},
 		"nothing":          {"[]\n", "f.yaml:1:1: the file: has no fixture"},
 		"no tool":          {"- {args: {}}\n", "f.yaml:1:3: [0]: names no tool; add tool: and its name"},
 		"no name":          {"- tool: >\n", "f.yaml:1:9: [0].tool: is empty; write a tool's name"},
@@ -72,13 +72,13 @@ func TestFixtureProblems(t *testing.T) {
 		"no mapping":       {"- {tool: x}\n- 5\n", "f.yaml:2:3: [1]: is a number, and a mapping is needed"},
 		"a key misspelt":   {"- {tool: x, requestor: U0100}\n", "f.yaml:1:13: [0].requestor: is not a key that belongs here; did you mean requester?"},
 		"a key twice":      {"- {tool: x, tool: y}\n", "f.yaml:1:13: [0].tool: is given twice"},
-		"a name for an id": {"- {tool: x, requester: teo}\n", `f.yaml:1:24: [0].requester: "teo" is no user id; write one such as U0123ABCD`},
-		"one of several":   {"- {tool: x, authors: [U0100, '@support']}\n", `f.yaml:1:30: [0].authors[1]: "@support" is no user id`},
-		"no verdict":       {"- {tool: x, expect: {verdict: maybe}}\n", `f.yaml:1:31: [0].expect.verdict: "maybe" is no verdict; write auto, ask, refuse or observed`},
+		"a name for an id": {"- {tool: x, requester: teo}\n", `f.yaml:1:24: [0].requester: "teo" is not a user id; write one such as U0123ABCD`},
+		"one of several":   {"- {tool: x, authors: [U0100, '@support']}\n", `f.yaml:1:30: [0].authors[1]: "@support" is not a user id`},
+		"no verdict":       {"- {tool: x, expect: {verdict: maybe}}\n", `f.yaml:1:31: [0].expect.verdict: "maybe" is not a verdict; write auto, ask, refuse or observed`},
 		"no risk":          {"- {tool: x, expect: {risk: hihg}}\n", `f.yaml:1:28: [0].expect.risk: "hihg" is not a risk level; did you mean high?`},
-		"no time":          {"- {tool: x, at: 2026-12-24}\n", `f.yaml:1:17: [0].at: "2026-12-24" is no time; write it as`},
-		"no arguments":     {"- {tool: x, args: 5}\n", "f.yaml:1:19: [0].args: 5 is no arguments"},
-		"no JSON number":   {"- {tool: x, args: {a: 0x1F}}\n", "f.yaml:1:23: [0].args.a: 0x1F is no number in JSON"},
+		"no time":          {"- {tool: x, at: 2026-12-24}\n", `f.yaml:1:17: [0].at: "2026-12-24" is not a time; write it as`},
+		"no arguments":     {"- {tool: x, args: 5}\n", "f.yaml:1:19: [0].args: 5 is not a mapping of arguments"},
+		"no JSON number":   {"- {tool: x, args: {a: 0x1F}}\n", "f.yaml:1:23: [0].args.a: 0x1F is not a number in JSON"},
 		"no number at all": {"- {tool: x, args: {a: .inf}}\n", "f.yaml:1:23: [0].args.a: a number can't be an argument"},
 		"no end":           {"- {tool: x, args: &a {again: *a}}\n", "[0].args: is nested deeper than 50 levels; does an alias repeat a value in itself?"},
 		"no end of a list": {"- {tool: x, args: {a: &a [*a, *a]}}\n", "[0].args: is nested deeper than 50 levels"},

@@ -46,7 +46,7 @@ func FuzzParsePolicy(f *testing.F) {
 			return
 		}
 		if text := check.Run(file, tools).Excerpts(); !utf8.ValidString(text) {
-			t.Fatalf("the finding is no text: %q", text)
+			t.Fatalf("the finding is not text: %q", text)
 		}
 		_ = check.NewReport(file, []check.Tool{{Name: "x"}})
 		for _, tool := range file.Policy.Tools {
@@ -115,6 +115,6 @@ func placed(t *testing.T, err error) {
 		}
 	}
 	if !utf8.ValidString(problems.Excerpts()) {
-		t.Fatalf("the message is no text: %q", problems.Excerpts())
+		t.Fatalf("the message is not text: %q", problems.Excerpts())
 	}
 }

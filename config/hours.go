@@ -68,7 +68,7 @@ func readDays(v yamldoc.Value) (out [7]bool) {
 		}
 		from, to := slices.Index(Weekdays, strings.TrimSpace(first)), slices.Index(Weekdays, strings.TrimSpace(last))
 		if from < 0 || to < 0 {
-			item.Wrong(yamldoc.Quote(text)+" is no day", "the days are "+strings.Join(append(Weekdays[1:len(Weekdays):len(Weekdays)], Weekdays[0]), ", ")+"; several are written mon-fri")
+			item.Wrong(yamldoc.Quote(text)+" is not a day", "the days are "+strings.Join(append(Weekdays[1:len(Weekdays):len(Weekdays)], Weekdays[0]), ", ")+"; several are written mon-fri")
 			continue
 		}
 		for day := from; ; day = (day + 1) % len(Weekdays) {
@@ -89,7 +89,7 @@ func readClock(f yamldoc.Fields, key string, to *time.Duration) (yamldoc.Value, 
 	}
 	const hint = `write a time from "00:00" to "24:00", in quotes`
 	if v.IsNumber() {
-		v.Wrong(v.Shown()+" is no time of day", hint)
+		v.Wrong(v.Shown()+" is not a time of day", hint)
 		return v, false
 	}
 	text, ok := v.Text(`a time of day such as "09:00"`)
@@ -102,7 +102,7 @@ func readClock(f yamldoc.Fields, key string, to *time.Duration) (yamldoc.Value, 
 	}
 	at, err := time.Parse("15:04", text)
 	if err != nil {
-		v.Wrong(yamldoc.Quote(text)+" is no time of day", hint)
+		v.Wrong(yamldoc.Quote(text)+" is not a time of day", hint)
 		return v, false
 	}
 	*to = time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
@@ -119,7 +119,7 @@ func readDates(v yamldoc.Value) []string {
 			continue
 		}
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			item.Wrong(yamldoc.Quote(text)+" is no date", "write year, month and day, such as 2026-12-25")
+			item.Wrong(yamldoc.Quote(text)+" is not a date", "write year, month and day, such as 2026-12-25")
 			continue
 		}
 		if slices.Contains(out, text) {

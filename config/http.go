@@ -182,7 +182,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	use := func(wrong func(message, hint string), used []string) {
 		for _, name := range used {
 			if !slices.Contains(names, name) {
-				wrong("{"+name+"} is no argument of "+t.Name, yamldoc.OrHint(yamldoc.DidYouMean(name, names), there+"; add it to arguments, or write {{ for a brace that is meant as it is"))
+				wrong("{"+name+"} is not an argument of "+t.Name, yamldoc.OrHint(yamldoc.DidYouMean(name, names), there+"; add it to arguments, or write {{ for a brace that is meant as it is"))
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func readHeaders(v yamldoc.Value, arguments bool) []Header {
 func badHeader(name string) (message, hint string) {
 	switch {
 	case !fieldName.MatchString(name):
-		return yamldoc.Quote(name) + " is no header's name", "a header's name has letters, digits, - and _"
+		return yamldoc.Quote(name) + " is not a header's name", "a header's name has letters, digits, - and _"
 	case slices.Contains(ownHeaders, strings.ToLower(name)):
 		return name + " is set by the request itself", "remove it"
 	}
@@ -295,13 +295,13 @@ func readSchema(v yamldoc.Value) json.RawMessage {
 	var properties map[string]json.RawMessage
 	switch err := json.Unmarshal(raw, &schema); {
 	case err != nil:
-		v.Wrong("is no JSON Schema: "+plainJSON(err), "write "+like)
+		v.Wrong("is not a JSON Schema: "+plainJSON(err), "write "+like)
 		return nil
 	case schema.Type != "object":
 		v.Wrong("a call's arguments are an object, and the schema does not say so", "write "+like)
 		return nil
 	case len(schema.Properties) > 0 && json.Unmarshal(schema.Properties, &properties) != nil:
-		v.Wrong("properties is no mapping", "write "+like)
+		v.Wrong("properties is not a mapping", "write "+like)
 		return nil
 	}
 	return raw
@@ -319,7 +319,7 @@ func readResult(v yamldoc.Value, method string) Result {
 	if p, ok := f["pointer"]; ok {
 		text, read := p.Free("a JSON Pointer such as /current/temperature")
 		if read && (!strings.HasPrefix(text, "/") || badEscape.MatchString(text)) {
-			p.Wrong(yamldoc.Quote(text)+" is no JSON Pointer", "write one such as /items/0/name, with ~1 for a slash in a name and ~0 for ~")
+			p.Wrong(yamldoc.Quote(text)+" is not a JSON Pointer", "write one such as /items/0/name, with ~1 for a slash in a name and ~0 for ~")
 		}
 		out.Pointer = text
 	}

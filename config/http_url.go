@@ -51,7 +51,7 @@ func readAddress(v yamldoc.Value) (Address, bool) {
 // splitAddress splits a template into host, path and query.
 func splitAddress(t Template) (a Address, message, hint string) {
 	if len(t) == 0 || t[0].Variable == "" && !strings.HasPrefix(t[0].Text, "http://") && !strings.HasPrefix(t[0].Text, "https://") {
-		return a, yamldoc.Quote(t.String()) + " is no address of a server", "write " + likeAddress
+		return a, yamldoc.Quote(t.String()) + " is not an address of a server", "write " + likeAddress
 	}
 	base, rest := cutTemplate(t, "/?#", len("https://"))
 	if len(base.Arguments()) > 0 {
@@ -152,7 +152,7 @@ func (a Address) fault() (message, hint string) {
 	}
 	u, err := url.Parse(filled(a.Base) + filled(a.Path))
 	if err != nil || u.Host == "" {
-		return yamldoc.Quote(a.Base.String()) + " is no address of a server", "write " + likeAddress
+		return yamldoc.Quote(a.Base.String()) + " is not an address of a server", "write " + likeAddress
 	}
 	if err := egress.CheckURL(u); err != nil {
 		return err.Error(), "write " + likeAddress

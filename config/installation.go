@@ -55,10 +55,10 @@ func readAuditPost(v yamldoc.Value) approvers.AuditPost {
 	}
 	p.Channel, ok = channel.Text(`a channel such as "#audit"`)
 	if ok && !isChannel(p.Channel) {
-		channel.Wrong(yamldoc.Quote(p.Channel)+" is no channel", `write a channel such as "#audit" or C0123ABCD`)
+		channel.Wrong(yamldoc.Quote(p.Channel)+" is not a channel", `write a channel such as "#audit" or C0123ABCD`)
 	}
 	if f.Duration("every", &p.Every) && (p.Every < leastPosted || p.Every > mostPosted) {
-		f["every"].Wrongf("write a time from 1m to 1d, such as 10m", "%s is no time between two messages", f["every"].Shown())
+		f["every"].Wrongf("write a time from 1m to 1d, such as 10m", "%s is not a time between two messages", f["every"].Shown())
 	}
 	return p
 }

@@ -32,7 +32,7 @@ func readMember(v yamldoc.Value) (approvers.Member, bool) {
 	case groupHandle.MatchString(text):
 		return approvers.Member{Kind: approvers.MemberGroup, Value: text[1:]}, true
 	case strings.HasPrefix(text, "@"):
-		v.Wrong(yamldoc.Quote(text)+" is no handle of a user group", "handles are in lower case, without spaces")
+		v.Wrong(yamldoc.Quote(text)+" is not a handle of a user group", "handles are in lower case, without spaces")
 	case isEmail(text):
 		return approvers.Member{Kind: approvers.MemberEmail, Value: strings.ToLower(text)}, true
 	default:
@@ -51,7 +51,7 @@ func readDomains(v yamldoc.Value) []string {
 		case ok && isEmail("jo@"+domain):
 			out = append(out, domain)
 		case ok:
-			item.Wrong(yamldoc.Quote(text)+" is no domain", "write what stands behind the @ of the addresses: example.com")
+			item.Wrong(yamldoc.Quote(text)+" is not a domain", "write what stands behind the @ of the addresses: example.com")
 		}
 	}
 	return out

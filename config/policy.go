@@ -83,7 +83,7 @@ func readVersion(root yamldoc.Value, f yamldoc.Fields) {
 		return
 	}
 	if v.Readable() && v.Shown() != "1" {
-		v.Wrongf("write version: 1; a file of a later version needs a later Countersign", "%s is no version that is known here", v.Shown())
+		v.Wrongf("write version: 1; a file of a later version needs a later Countersign", "%s is not a version that is known here", v.Shown())
 	}
 }
 

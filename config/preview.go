@@ -43,7 +43,7 @@ func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 	}
 	if t, ok := f["tool"]; ok {
 		if p.By.Tool, ok = t.Text("the name of a tool that only reads"); ok && !toolName.MatchString(p.By.Tool) {
-			t.Wrong(yamldoc.Quote(p.By.Tool)+" is no tool's name", "a name has 1 to 64 letters, digits, _, . and -")
+			t.Wrong(yamldoc.Quote(p.By.Tool)+" is not a tool's name", "a name has 1 to 64 letters, digits, _, . and -")
 		}
 	}
 	if d, ok := f["dry_run"]; ok {
@@ -80,7 +80,7 @@ func readDryRun(v yamldoc.Value) (name string, to json.RawMessage) {
 		name, to = entries[0].Key, entries[0].Value.ScalarJSON()
 	}
 	if name != "" && !toolName.MatchString(name) {
-		v.Wrong(yamldoc.Quote(name)+" is no argument's name", "write such as dry_run")
+		v.Wrong(yamldoc.Quote(name)+" is not an argument's name", "write such as dry_run")
 	}
 	return name, to
 }

@@ -84,7 +84,7 @@ func readCards(v yamldoc.Value) string {
 		if isChannel("#" + strings.ToLower(text)) {
 			hint = `write "#` + strings.ToLower(text) + `" if that channel is meant, or dm`
 		}
-		v.Wrong(yamldoc.Quote(text)+" is no channel", hint)
+		v.Wrong(yamldoc.Quote(text)+" is not a channel", hint)
 	}
 	return text
 }
@@ -99,7 +99,7 @@ func readSharedChannels(v yamldoc.Value) []string {
 		case ok && isChannel(text):
 			out = append(out, text)
 		case ok:
-			item.Wrong(yamldoc.Quote(text)+" is no channel", `write a channel such as "#supplier-desk" or C0123ABCD`)
+			item.Wrong(yamldoc.Quote(text)+" is not a channel", `write a channel such as "#supplier-desk" or C0123ABCD`)
 		}
 	}
 	return out

@@ -174,7 +174,7 @@ func readServerURL(v yamldoc.Value, secret bool) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.Wrong(yamldoc.Quote(text)+" is no address of a server", "write "+like)
+		v.Wrong(yamldoc.Quote(text)+" is not an address of a server", "write "+like)
 	case u.User != nil:
 		v.Wrong("has a name or password in it", "write them into headers, such as Authorization: \"Basic ${…}\"")
 	case u.Fragment != "":

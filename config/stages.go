@@ -75,7 +75,7 @@ func readStage(v yamldoc.Value) (approvers.Stage, bool) {
 	}
 	if !v.IsMapping() {
 		if v.Readable() {
-			v.Wrongf("write an approver's name, or {approver: NAME, quorum: 2}", "%s is no stage", v.Shown())
+			v.Wrongf("write an approver's name, or {approver: NAME, quorum: 2}", "%s is not a stage", v.Shown())
 		}
 		return approvers.Stage{}, false
 	}
@@ -146,9 +146,9 @@ func readGroup(v yamldoc.Value) (string, bool) {
 	case groupHandle.MatchString(text):
 		return text[1:], true
 	case groupHandle.MatchString("@" + text):
-		v.Wrong(yamldoc.Quote(text)+" is no user group", `write "@`+text+`" if that group is meant`)
+		v.Wrong(yamldoc.Quote(text)+" is not a user group", `write "@`+text+`" if that group is meant`)
 	default:
-		v.Wrong(yamldoc.Quote(text)+" is no user group", `write a handle such as "@finance", in lower case, or an id such as S0123ABCD`)
+		v.Wrong(yamldoc.Quote(text)+" is not a user group", `write a handle such as "@finance", in lower case, or an id such as S0123ABCD`)
 	}
 	return "", false
 }

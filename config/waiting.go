@@ -51,7 +51,7 @@ func readClocks(f yamldoc.Fields, to clocks) {
 // readRemindAfter reads a time, or never.
 func readRemindAfter(v yamldoc.Value, to *time.Duration) {
 	if n, ok := v.Integer(); ok && n == "0" {
-		v.Wrong("0 is no time after which somebody is reminded", "write never, or a time such as 5m")
+		v.Wrong("0 is not a time after which somebody is reminded", "write never, or a time such as 5m")
 		return
 	}
 	if v.Is("never") {

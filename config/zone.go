@@ -23,7 +23,7 @@ func readZone(v yamldoc.Value) *time.Location {
 	}
 	zone, err := time.LoadLocation(text)
 	if err != nil || text == "Local" { // local time depends on the machine
-		v.Wrong(yamldoc.Quote(text)+" is no time zone", yamldoc.OrHint(nearestZone(text), "write a name of the time zone database, such as Europe/Berlin, America/New_York or UTC"))
+		v.Wrong(yamldoc.Quote(text)+" is not a time zone", yamldoc.OrHint(nearestZone(text), "write a name of the time zone database, such as Europe/Berlin, America/New_York or UTC"))
 		return nil
 	}
 	return zone

@@ -28,7 +28,7 @@ var (
 	ErrFull = errors.New("store: the disk is full")
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
 	// work, and writes work again once that file is back.
-	ErrMoved = errors.New("store: the store's file is not where it was opened")
+	ErrMoved = errors.New("store: the file is not at its path any more")
 )
 
 // Refused reports whether a write was refused for a temporary reason. Nothing was written, and the store stays open.

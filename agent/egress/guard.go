@@ -87,11 +87,11 @@ type hostKey struct{}
 // dial connects to host:port. The dialer resolves the name and calls control with each address before it connects.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
-		return nil, &Refused{Host: address, Reason: "is no TCP address"}
+		return nil, &Refused{Host: address, Reason: "is not a TCP address"}
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &Refused{Host: address, Reason: "is no address with a port"}
+		return nil, &Refused{Host: address, Reason: "is not an address with a port"}
 	}
 	d := net.Dialer{Timeout: connectTimeout, Resolver: g.resolver, ControlContext: g.control}
 	conn, err := d.DialContext(context.WithValue(ctx, hostKey{}, strings.ToLower(host)), network, address)
@@ -106,7 +106,7 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 	host, _ := ctx.Value(hostKey{}).(string)
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !strings.HasPrefix(network, "tcp") {
-		return &Refused{Host: host, Reason: "leads to what is no TCP address"}
+		return &Refused{Host: host, Reason: "leads to what is not a TCP address"}
 	}
 	if err := g.admit(host, at); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 var ErrTooLarge = errors.New("the answer is too large")
 
 // ErrPacked means that a response is compressed although the request did not ask for that.
-var ErrPacked = errors.New("the answer is packed, which was not asked for")
+var ErrPacked = errors.New("the answer is compressed, which was not requested")
 
 // transport checks the spelling of each request's URL, and limits the response.
 type transport struct {

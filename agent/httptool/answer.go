@@ -123,14 +123,14 @@ func cut(text string, limit int) string {
 func (o *operation) json(data []byte) (string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !json.Valid(data) {
-		return "", errors.New("what it answered is no JSON")
+		return "", errors.New("the response is not valid JSON")
 	}
 	if o.result.Pointer == "" {
 		return o.text(decode(data, "", true), true, int64(len(data))), nil
 	}
 	found, ok := point(data, o.result.Pointer)
 	if !ok {
-		return "", fmt.Errorf("its answer has nothing at %s", o.result.Pointer)
+		return "", fmt.Errorf("the response has nothing at %s", o.result.Pointer)
 	}
 	text := string(found)
 	if found[0] == '"' {
@@ -144,14 +144,14 @@ func (o *operation) json(data []byte) (string, error) {
 // file attaches a response that is not text.
 func (o *operation) file(resp *http.Response, media string, data []byte, in agent.Invocation) (string, error) {
 	if o.secrets.In(string(data)) {
-		return "", errors.New("the file that it answered repeats what is secret, so it was left out")
+		return "", errors.New("the file in the response repeats a secret, so it was left out")
 	}
 	if media == "" {
 		media = "application/octet-stream"
 	}
 	name := fileName(o.tool, media, resp.Header.Get("Content-Disposition"))
 	if err := in.Attach(agent.File{Name: name, Type: media, Data: data}); err != nil {
-		return "", fmt.Errorf("the file that it answered could not be kept: %w", err)
+		return "", fmt.Errorf("the file in the response could not be kept: %w", err)
 	}
 	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
 }

@@ -18,7 +18,7 @@ type member struct {
 // absent reports whether an argument is missing. A null counts as missing, because requests have no null.
 func (m member) absent() bool { return len(m.raw) == 0 || m.raw[0] == 'n' }
 
-var errNoObject = errors.New("the arguments are no JSON object")
+var errNoObject = errors.New("the arguments are not a JSON object")
 
 // members returns an object's members in order, each with its exact bytes.
 func members(raw []byte) ([]member, error) {

@@ -294,7 +294,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 		name, behind, closed := strings.Cut(after, "}")
 		p, known := params[name]
 		if !closed || !known {
-			return nil, fmt.Errorf("the path's {%.60s} is no parameter", name)
+			return nil, fmt.Errorf("the path's {%.60s} is not a parameter", name)
 		}
 		out, used[name], rest = append(out, p), true, behind
 	}

@@ -127,7 +127,7 @@ func (p *parameter) unwritable(kinds []string) string {
 	case p.in == "cookie" && p.style.explode && (list || object):
 		return "is a list or an object in a cookie, which has no one way to be written"
 	case p.style.kind == "deepObject" && (list || !object && len(kinds) > 0):
-		return "has the style deepObject and is no object"
+		return "has the style deepObject and is not an object"
 	case strings.HasSuffix(p.style.kind, "Delimited") && object:
 		return "is an object in the style " + p.style.kind + ", which has no one way to be written"
 	}

@@ -44,7 +44,7 @@ func readDocument(path string) (d *document, invalid string, err error) {
 	}
 	root, ok := tree.(map[string]any)
 	if !ok {
-		return nil, "", errors.New("is no OpenAPI description; it begins with openapi: 3.1.0")
+		return nil, "", errors.New("is not an OpenAPI description; it begins with openapi: 3.1.0")
 	}
 	// Versions are texts, but are often written without quotes.
 	quoteVersion(root, "openapi")
@@ -67,7 +67,7 @@ func readDocument(path string) (d *document, invalid string, err error) {
 
 func readLimited(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, errors.New("can't be read: it is no regular file") // reading it could block forever
+		return nil, errors.New("can't be read: it is not a regular file") // reading it could block forever
 	}
 	f, err := os.Open(path)
 	var at *fs.PathError
@@ -100,13 +100,13 @@ func quoteVersion(object map[string]any, key string) {
 func (d *document) validate() (invalid string, err error) {
 	data, err := json.Marshal(d.root)
 	if err != nil {
-		return "", fmt.Errorf("is no OpenAPI description: %w", err)
+		return "", fmt.Errorf("is not an OpenAPI description: %w", err)
 	}
 	ctx := context.Background()
 	loader := openapi3.NewLoader() // reads no other file and no host
 	doc, err := loader.LoadFromData(data)
 	if err != nil {
-		return "", fmt.Errorf("is no OpenAPI description: %.300s", strings.Join(strings.Fields(err.Error()), " "))
+		return "", fmt.Errorf("is not an OpenAPI description: %.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation(),
 		openapi3.AllowExtraSiblingFields("pathItems")) // allowed in 3.1
@@ -124,7 +124,7 @@ func parseTree(data []byte) (any, error) {
 		dec.UseNumber()
 		var tree any
 		if err := dec.Decode(&tree); err != nil {
-			return nil, fmt.Errorf("is no JSON: %w", err)
+			return nil, fmt.Errorf("is not JSON: %w", err)
 		}
 		return tree, nil
 	}
@@ -174,7 +174,7 @@ func (t *treeOf) object(n *yaml.Node, depth int) (any, error) {
 			continue
 		}
 		if key.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("has a key on line %d that is no text", key.Line)
+			return nil, fmt.Errorf("has a key on line %d that is not text", key.Line)
 		}
 		if _, twice := out[key.Value]; twice {
 			return nil, fmt.Errorf("has the key %.40q twice on line %d", key.Value, key.Line)
@@ -197,7 +197,7 @@ func (t *treeOf) object(n *yaml.Node, depth int) (any, error) {
 		for _, s := range sources {
 			from, ok := s.(map[string]any)
 			if !ok {
-				return nil, fmt.Errorf("merges on line %d what is no mapping", m.Line)
+				return nil, fmt.Errorf("merges a value on line %d that is not a mapping", m.Line)
 			}
 			for k, v := range from {
 				if _, own := out[k]; !own {

@@ -47,7 +47,7 @@ func (d *document) object(v any) (map[string]any, error) {
 	for range maxHops {
 		o, ok := v.(map[string]any)
 		if !ok {
-			return nil, errors.New("is no object")
+			return nil, errors.New("is not an object")
 		}
 		ref, refers := o["$ref"].(string)
 		if !refers {

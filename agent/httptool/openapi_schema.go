@@ -47,7 +47,7 @@ func (s *schemas) convert(v any, depth int) (any, error) {
 	}
 	in, ok := v.(map[string]any)
 	if !ok {
-		return nil, errors.New("a schema is no object")
+		return nil, errors.New("a schema is not an object")
 	}
 	out := map[string]any{}
 	if ref, ok := in["$ref"].(string); ok {

@@ -85,10 +85,10 @@ func TestRefusedArguments(t *testing.T) {
 		`{"segment":"a","part":"b","note":"ü"}`:               "note has a character",
 		`{"segment":"a","part":"b","note":"x "}`:              "X-Note would begin or end with a space",
 		`{"segment":"a","part":"b","note":["x"]}`:             "note has to be a text",
-		`[]`:             "the arguments are no JSON object",
-		`{"segment":"a"`: "the arguments are no JSON object",
-		`{"segment":"a","segment":"b","part":"c"}`: "the arguments are no JSON object",
-		`{"segment":"a"} {}`:                       "the arguments are no JSON object",
+		`[]`:             "the arguments are not a JSON object",
+		`{"segment":"a"`: "the arguments are not a JSON object",
+		`{"segment":"a","segment":"b","part":"c"}`: "the arguments are not a JSON object",
+		`{"segment":"a"} {}`:                       "the arguments are not a JSON object",
 	}
 	for _, way := range []string{
 		"..", ".", "/", `\`, "../admin", "a/b", "%2e%2e", "%252e%252e", "%2F", "%252F", "..%2fadmin", `..\\admin`, "%5c", "..;x", "%2e%2e;x", "a\x00", "a\n", "%00", "..%3bx",
@@ -178,12 +178,12 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	}
 	for value, want := range map[string]string{
 		"":                       "BASE is not set in the environment",
-		"api.example.com":        "no address of a server",
-		"https://":               "no address of a server",
+		"api.example.com":        "not an address of a server",
+		"https://":               "not an address of a server",
 		"https://me@example.com": "comes after a user name",
 		"http://0x7f.1":          "unusual notation",
 		"ftp://example.com":      "something else than http",
-		"https://exa mple.com":   "no address of a server",
+		"https://exa mple.com":   "not an address of a server",
 	} {
 		environment["BASE"] = value
 		tools, errs := declare(t, s, yaml)

@@ -56,7 +56,7 @@ func TestAsk(t *testing.T) {
 		return agent.Reply{Action: agent.ReplyAccepted, Values: []byte(`[]`)}, nil
 	}})
 	if err != nil || !strings.Contains(text, `"action":"decline"`) {
-		t.Errorf("an answer that is no object: %q, %v", text, err)
+		t.Errorf("an answer that is not an object: %q, %v", text, err)
 	}
 	if text, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`)}); err != nil || !strings.Contains(text, `"action":"decline"`) {
 		t.Errorf("nobody to ask: %q, %v", text, err)
@@ -127,7 +127,7 @@ func TestVisit(t *testing.T) {
 	}
 	_, o = running(t, quick(), program(t, "bad", "sends somebody elsewhere again"))
 	_, err = o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
-	if outcomeOf(err) != fails || !strings.Contains(said(err), "again, although that was done") || len(*forms) != 2 {
+	if outcomeOf(err) != fails || !strings.Contains(said(err), "again, although somebody visited it") || len(*forms) != 2 {
 		t.Errorf("%v, %d forms", err, len(*forms))
 	}
 	for name, in := range map[string]agent.Invocation{

@@ -35,7 +35,7 @@ var errElsewhere = errors.New("the server redirects to another address; write th
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, nil, nil, errors.New("the url is no address such as https://crm.example.com/mcp; if it names a variable of the environment, look there")
+		return nil, nil, nil, errors.New("the url is not an address such as https://crm.example.com/mcp; if it names an environment variable, check that")
 	}
 	guard, err := egress.New(s.Allow...)
 	if err != nil {

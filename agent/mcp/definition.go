@@ -26,7 +26,7 @@ type definition struct {
 }
 
 // ErrDefinition means that a server's definition is not usable as a tool. The wrapping error gives the reason.
-var ErrDefinition = errors.New("this is no tool's definition")
+var ErrDefinition = errors.New("this is not a tool's definition")
 
 // define converts a server's definition to a tool without a Run.
 func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error) {
@@ -90,19 +90,19 @@ func forModel(text, name string) string {
 func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, errors.New("it is no JSON")
+		return nil, errors.New("it is not JSON")
 	}
 	if _, ok := doc.(map[string]any); !ok {
-		return nil, errors.New("it is no object")
+		return nil, errors.New("it is not an object")
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{}) // no schemes: it reads neither files nor hosts
 	if err := c.AddResource("mem:output", doc); err != nil {
-		return nil, errors.New("it is no JSON Schema: " + line(err.Error()))
+		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
 	}
 	schema, err := c.Compile("mem:output")
 	if err != nil {
-		return nil, errors.New("it is no JSON Schema: " + line(err.Error()))
+		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
 	}
 	return schema, nil
 }

@@ -222,7 +222,7 @@ func TestUnfitAddresses(t *testing.T) {
 		want string
 	}{
 		"private":       {private, "this machine"},
-		"no address":    {config.Server{Name: "far", URL: "${FAR_URL}"}, "is no address"},
+		"no address":    {config.Server{Name: "far", URL: "${FAR_URL}"}, "is not an address"},
 		"not encrypted": {config.Server{Name: "far", URL: "${OPEN_URL}", Headers: map[string]string{"X": "${FAR_TOKEN}"}}, "without encryption"},
 		"a bad network": {config.Server{Name: "far", URL: "https://example.com", Allow: []string{"a b"}}, "allow"},
 		"nobody there":  {config.Server{Name: "far", URL: "http://127.0.0.1:1/mcp", Allow: []string{"127.0.0.1"}}, "refused"},

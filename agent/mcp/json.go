@@ -23,7 +23,7 @@ type member struct {
 // object is an object's members, in their order.
 type object []member
 
-var errNoObject = errors.New("it is no JSON object")
+var errNoObject = errors.New("it is not a JSON object")
 
 // readObject parses an object strictly: duplicate names, invalid UTF-8, and trailing data are errors.
 func readObject(raw []byte) (object, error) { return readWith(raw) }
@@ -66,7 +66,7 @@ func readWith(raw []byte, options ...jsontext.Options) (object, error) {
 func readArray(raw []byte) ([]json.RawMessage, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	if dec.PeekKind() != '[' {
-		return nil, errors.New("it is no list")
+		return nil, errors.New("it is not a list")
 	}
 	_, _ = dec.ReadToken() // the bracket that was seen
 	var out []json.RawMessage
@@ -216,7 +216,7 @@ func readMessage(raw []byte) (object, error) {
 	}
 	loose, looseErr := readLoosely(raw)
 	if looseErr != nil {
-		return nil, errors.New("it is no valid JSON")
+		return nil, errors.New("it is not valid JSON")
 	}
-	return loose, errors.New("it has invalid UTF-8, or a name twice in one object")
+	return loose, errors.New("it has invalid UTF-8, or an object with a repeated name")
 }

@@ -84,7 +84,7 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	got := ses.page.Load()
 	if got == nil {
 		if err == nil {
-			err = errors.New("it came from nowhere")
+			err = errors.New("the response has no request")
 		}
 		return nil, "", fmt.Errorf("the server does not send its list of tools: %s", line(err.Error()))
 	}
@@ -100,7 +100,7 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 }
 
 // errDrifted means that a tool is not called because its definition changed.
-var errDrifted = fmt.Errorf("%w: its definition on the server is not the one that was pinned; an operator has to look at it (countersign tools)", agent.ErrNotRun)
+var errDrifted = fmt.Errorf("%w: its definition on the server differs from the pinned one; an operator must review it (countersign tools)", agent.ErrNotRun)
 
 // errGone means that the server does not have the tool any more.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)

@@ -152,7 +152,7 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		m, err := jsonrpc.DecodeMessage(seen)
 		if err != nil {
-			p.tap.drop("it is no message of JSON-RPC")
+			p.tap.drop("it is not a message of JSON-RPC")
 			continue
 		}
 		return m, nil
@@ -213,7 +213,7 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 	}
 	if _, err := p.stdin.Write(append(oneLine(raw), '\n')); err != nil {
 		go p.end() // the message may be incomplete, so nothing can follow it
-		return fmt.Errorf("the server does not take what is sent to it: %w", err)
+		return fmt.Errorf("the server does not accept input: %w", err)
 	}
 	return nil
 }

@@ -30,20 +30,20 @@ const (
 
 // errLied means that a result violates the tool's own definition.
 func errLied(d definition, format string, args ...any) error {
-	return fmt.Errorf("%s ran, but %s, so its result was withheld; whether it did what it should is to be looked up, not assumed", d.name, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%s ran, but %s, so its result was withheld; look up whether it succeeded, and don't assume it", d.name, fmt.Sprintf(format, args...))
 }
 
 // result converts a call's result to text for the model. Files go to people.
 func result(d definition, secrets redact.Values, raw json.RawMessage, attach func(agent.File) error) (string, error) {
 	r, err := readObject(raw)
 	if err != nil {
-		return "", errLied(d, "its result is no object")
+		return "", errLied(d, "its result is not an object")
 	}
 	w := writer{attach: attach, secrets: secrets}
 	if content := r.get("content"); content != nil {
 		parts, err := readArray(content)
 		if err != nil || len(parts) > maxParts {
-			return "", errLied(d, "its content is no list of at most %d parts", maxParts)
+			return "", errLied(d, "its content is not a list of at most %d parts", maxParts)
 		}
 		for _, part := range parts {
 			w.part(part)
@@ -124,7 +124,7 @@ func (w *writer) say(format string, args ...any) {
 func (w *writer) part(raw json.RawMessage) {
 	o, err := readObject(raw)
 	if err != nil {
-		w.say("[a part of the result is no object]")
+		w.say("[a part of the result is not an object]")
 		return
 	}
 	switch kind := o.text("type"); kind {

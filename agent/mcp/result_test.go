@@ -32,7 +32,7 @@ func TestResults(t *testing.T) {
 		{"a text of a resource", `{"content":[{"type":"resource","resource":{"uri":"note://1","text":"words"}}]}`, "[resource note://1]\nwords", nil},
 		{"a link", `{"content":[{"type":"resource_link","uri":"note://1","name":"Note","description":"of\nmine"}]}`, "[link to a resource that was not read: Note note://1 of mine]", nil},
 		{"no base64", `{"content":[{"type":"image","mimeType":"image/png","data":"***"}]}`, "[an image that is not in base64, so it was left out]", nil},
-		{"no part", `{"content":[7]}`, "[a part of the result is no object]", nil},
+		{"no part", `{"content":[7]}`, "[a part of the result is not an object]", nil},
 		{"a part of tomorrow", `{"content":[{"type":"smell"}]}`, `[a part of the result of the kind "smell", which is not known here]`, nil},
 		{"values", `{"structuredContent":{"n":12345678901234567890, "m":1.0}}`, `{"n":12345678901234567890, "m":1.0}`, nil},
 		{"values and the same as text", `{"content":[{"type":"text","text":"{\"m\":1.0,\n\"n\":1}"}],"structuredContent":{"n":1,"m":1.0}}`, "{\"m\":1.0,\n\"n\":1}", nil},
@@ -71,7 +71,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Error("a result of too many parts is taken")
 	}
 	if _, err := result(definition{}, redact.Values{}, []byte(`{`), nil); err == nil {
-		t.Error("what is no object is taken")
+		t.Error("what is not an object is taken")
 	}
 }
 

@@ -230,7 +230,7 @@ var scriptedServers = map[string]acts{
 	"answers with parts that are none": answering(func(p *scriptedServer, m wire) {
 		p.result(m, `{"content":[1,{"type":"hologram"},{"type":"image","data":"***","mimeType":"image/png"},{"type":"text","text":"but also this"}]}`)
 	}),
-	"answers content that is no list": answering(func(p *scriptedServer, m wire) { p.result(m, `{"content":"done"}`) }),
+	"answers content that is not a list": answering(func(p *scriptedServer, m wire) { p.result(m, `{"content":"done"}`) }),
 
 	"fails inside":         answering(func(p *scriptedServer, m wire) { p.fail(m, -32603, "the disk is on fire") }),
 	"fails in its own way": answering(func(p *scriptedServer, m wire) { p.fail(m, -1, "nobody knows") }),

@@ -120,7 +120,7 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	params := o.object("params")
 	f := t.flights[params.object("_meta").text("progressToken")]
 	if f == nil {
-		return nil, nil, errors.New("a call that nobody made")
+		return nil, nil, errors.New("a call that the bot did not make")
 	}
 	t.pending[id] = &outgoing{method: "tools/call", flight: f}
 	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
@@ -211,7 +211,7 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {
-		return p.refuse(id, "the server's answer can't be taken: its result is no object")
+		return p.refuse(id, "the server's answer can't be taken: its result is not an object")
 	}
 	if r.has("inputRequests") || r.text("resultType") == "input_required" {
 		return o.with("result", t.markQuestions(r, p.flight).bytes()).bytes()

@@ -151,7 +151,7 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := call(t, registered, `{"n":2}`)
-	if err == nil || errors.Is(err, agent.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "is not the one that was pinned") {
+	if err == nil || errors.Is(err, agent.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "differs from the pinned one") {
 		t.Errorf("%v", err)
 	}
 	for _, one := range read() {

@@ -43,7 +43,7 @@ func Bytes(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrLock, err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: %s is no regular file", ErrLock, path)
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrLock, path)
 	case info.Size() > maxFile:
 		return nil, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrLock, path, info.Size(), maxFile)
 	}

@@ -112,7 +112,7 @@ func Compact(definition json.RawMessage) (json.RawMessage, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: it is not valid JSON: %s", ErrDefinition, plain(err))
 	case out[0] != '{':
-		return nil, fmt.Errorf("%w: it is no JSON object", ErrDefinition)
+		return nil, fmt.Errorf("%w: it is not a JSON object", ErrDefinition)
 	}
 	return out, nil
 }

@@ -63,7 +63,7 @@ func (p *parser) broken(err error) error {
 
 // object reads an object with known, unique names. It calls the reader of each value in the order of the file.
 func (p *parser) object(what string, known map[string]func() error) error {
-	if err := p.begin('{', what+" is no object"); err != nil {
+	if err := p.begin('{', what+" is not an object"); err != nil {
 		return err
 	}
 	var seen []string
@@ -133,7 +133,7 @@ func (p *parser) file() (l Lock, err error) {
 }
 
 func (p *parser) tools(l *Lock) error {
-	if err := p.begin('[', `"tools" is no list`); err != nil {
+	if err := p.begin('[', `"tools" is not a list`); err != nil {
 		return err
 	}
 	for p.d.PeekKind() == '{' {
@@ -209,7 +209,7 @@ func (p *parser) kind(want jsontext.Kind, name string) error {
 	if _, err := p.d.ReadValue(); err != nil {
 		return p.broken(err)
 	}
-	return p.fault("%q is no text; %s", name, mendIt)
+	return p.fault("%q is not text; %s", name, mendIt)
 }
 
 func (p *parser) time(name string) (time.Time, error) {
@@ -219,7 +219,7 @@ func (p *parser) time(name string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return at, p.fault("%q is %.40q, which is no time such as 2026-12-24T18:00:00Z; %s", name, s, mendIt)
+		return at, p.fault("%q is %.40q, which is not a time such as 2026-12-24T18:00:00Z; %s", name, s, mendIt)
 	}
 	return at.UTC(), nil
 }

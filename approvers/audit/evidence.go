@@ -36,7 +36,7 @@ func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approv
 		}
 		told, err := story(ctx, s, records, left.seqs(), o)
 		if err != nil {
-			return 0, fmt.Errorf("the story of %s can't be told: %w", chain, err)
+			return 0, fmt.Errorf("the history of %s can't be written: %w", chain, err)
 		}
 		page.Stories = append(page.Stories, told)
 	}

@@ -19,7 +19,7 @@ type HeadFile string
 func (f HeadFile) String() string { return string(f) }
 
 // errAhead means that the file has heads that the store lacks.
-var errAhead = errors.New("it ends with a head that the store does not have, so the store is older than what was signed, or another one. " +
+var errAhead = errors.New("it ends with a head that the store does not have, so the store is older than its signed heads, or another store. " +
 	"Nothing is added to it. Look with: countersign audit verify")
 
 // aheadError is errAhead with the newest head that the store lacks.

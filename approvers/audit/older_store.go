@@ -54,7 +54,7 @@ func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*
 	case errors.As(err, &ahead):
 		return &OlderStore{path, heads, ahead.number, ahead.head, ahead.hash, ahead.last}, nil
 	case err != nil:
-		return nil, fmt.Errorf("it can't be told whether %s is older than the signed heads in %s: %w. Have the user that runs the bot read that file, "+
+		return nil, fmt.Errorf("whether %s is older than the signed heads in %s is unknown: %w. Let the user that runs the bot read that file, "+
 			"or name the right one with COUNTERSIGN_AUDIT_HEADS", path, heads, err)
 	}
 	return nil, nil
@@ -67,7 +67,7 @@ func StillNewest(path string, heads string, s store.Store) error {
 	if err != nil || older == nil {
 		return err
 	}
-	return fmt.Errorf("another bot has gone on from a copy of it: %s. Stop this bot and start it again: it does not begin, and says what can be done", older.What())
+	return fmt.Errorf("another bot has continued with a copy of it: %s. Restart this bot: it does not start, and says what to do", older.What())
 }
 
 // MayCreate returns an error if no new store may be created at a path, because the file of heads belongs to an earlier
@@ -78,7 +78,7 @@ func MayCreate(path string, heads string) error {
 	}
 	number, err := HeadFile(heads).newestHead()
 	if err != nil {
-		return fmt.Errorf("there is no store at %s, and it can't be told whether there was one: the signed heads in %s can't be read: %w", path, heads, err)
+		return fmt.Errorf("there is no store at %s, and whether there was one is unknown: the signed heads in %s can't be read: %w", path, heads, err)
 	}
 	if number == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 // ErrSeal means that the store differs from the last signed head, or that the key belongs to another installation. No
 // new head is signed then.
-var ErrSeal = errors.New("the history is not what was signed last; look with: countersign audit verify")
+var ErrSeal = errors.New("the history does not match the last signed head; run: countersign audit verify")
 
 // sealBatch limits how many records a head adds to the one before, so that its transaction stays short.
 const sealBatch = 1024
@@ -26,7 +26,7 @@ type sealed struct {
 // Seal signs a head over the records since the last one, with the first of the keys. If that key replaces one of the
 // others, the other signs too. Seal returns the number of new records, at most sealBatch: the caller repeats it until
 // it returns 0.
-func (w *Workflow) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
+func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.update(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
 		if err != nil {

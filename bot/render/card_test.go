@@ -71,7 +71,7 @@ func TestCards(t *testing.T) {
 	failed.Execution.State, failed.Execution.FinishedAt, failed.Execution.Result = approvers.ExecutionFailed, bottest.Noon.Add(5*time.Minute), "the payment provider said no"
 	unrun := bottest.ViewModel(ran)
 	unrun.Execution.State, unrun.Execution.Unrun, unrun.Execution.FinishedAt = approvers.ExecutionFailed, true, bottest.Noon.Add(5*time.Minute)
-	unrun.Execution.Result = "it was not run: its definition on the server is not the one that was pinned; an operator has to look at it (countersign tools); nothing was done"
+	unrun.Execution.Result = "it was not run: its definition on the server differs from the pinned one; an operator must review it (countersign tools); nothing was done"
 	lost := bottest.ViewModel(ran)
 	lost.Execution.State, lost.Execution.StartedAt = approvers.ExecutionUnknown, bottest.Noon.Add(5*time.Minute)
 

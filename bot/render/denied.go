@@ -229,7 +229,7 @@ func DeniedLeave(d *approvers.Denied) *RichText {
 	}
 	return out.Say(" can't stand in: " + map[approvers.Code]string{
 		approvers.DeniedSelf:         "that is you. Name somebody else.",
-		approvers.DeniedBot:          "that is no person.",
+		approvers.DeniedBot:          "that is not a person.",
 		approvers.DeniedGuest:        "guests can't decide anything.",
 		approvers.DeniedForeign:      "they are not a member of this workspace.",
 		approvers.DeniedDeactivated:  "that account is deactivated.",

@@ -27,7 +27,7 @@ func TestSteps(t *testing.T) {
 	changed.Edits = []approvers.Edit{{By: approvers.Who("T0001", "U0002"), Name: "Teo", Role: "team-lead"}}
 	state := func(s approvers.ExecutionState) *approvers.Execution { return &approvers.Execution{State: s} }
 	cards := []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"}}
-	notRun := approvers.NewResult(approvers.OutcomeError, "issue_refund", "it was not run: its definition on the server is not the one that was pinned", "").Text()
+	notRun := approvers.NewResult(approvers.OutcomeError, "issue_refund", "it was not run: its definition on the server differs from the pinned one", "").Text()
 	refused := approvers.NewResult(approvers.OutcomeError, "issue_refund", "amount: must be above 0", "").Text()
 
 	report := func(s approvers.ExecutionState) *approvers.Execution {

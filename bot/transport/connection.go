@@ -14,13 +14,13 @@ import (
 
 const (
 	ackWait = 10 * time.Second
-	// silence is how long a connection may be without a frame or a ping. Slack pings several times in it.
+	// silence is the longest time without a frame or a ping. Slack pings several times within it.
 	silence = 45 * time.Second
-	// farewell is how long a connection is still read that Slack wants replaced. Slack closes it ten seconds after a
-	// warning.
+	// farewell is how long a connection is read after Slack asked for a replacement. Slack closes it ten seconds after
+	// a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
-	maxAck    = 20 << 10 // Slack drops larger ones without a word
+	maxAck    = 20 << 10 // Slack drops larger ones silently
 	socketBuf = 32 << 10 // holds most acknowledgements whole
 )
 
@@ -29,12 +29,12 @@ const (
 type connection struct {
 	conn    *websocket.Conn
 	began   time.Time
-	over    chan struct{} // closed when nothing is read from it any more
-	left    chan struct{} // closed when Slack wants another one in its place
+	over    chan struct{} // closed when reading has ended
+	left    chan struct{} // closed when Slack wants a replacement
 	unacked sync.WaitGroup
 
 	writing sync.Mutex
-	mu      sync.Mutex // of the deadline for reading
+	mu      sync.Mutex // guards the deadline for reading, and the fields below
 	leaving bool
 	stopped bool
 }
@@ -64,23 +64,23 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 		c.heard()
 		return conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(ackWait))
 	})
-	conn.SetCloseHandler(func(int, string) error { return nil }) // it is answered by end, behind the last acknowledgement
+	conn.SetCloseHandler(func(int, string) error { return nil }) // end answers it, after the last acknowledgement
 	c.heard()
 	return c, nil
 }
 
 func (c *connection) age() time.Duration { return time.Since(c.began) }
 
-// heard gives Slack time again until it has to say something.
+// heard extends the deadline for reading, because Slack has sent something.
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.leaving && !c.stopped {
-		_ = c.conn.SetReadDeadline(time.Now().Add(silence)) // one that is closed says so when it is read
+		_ = c.conn.SetReadDeadline(time.Now().Add(silence)) // if the connection is closed, the next read fails
 	}
 }
 
-// leave notes that Slack wants another connection. This one is read until Slack closes it.
+// leave records that Slack wants a replacement. The connection is read until Slack closes it.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,14 +92,14 @@ func (c *connection) leave() {
 	_ = c.conn.SetReadDeadline(time.Now().Add(farewell))
 }
 
-// wasLeft reports whether Slack wants another connection in its place.
+// wasLeft reports whether Slack wants a replacement.
 func (c *connection) wasLeft() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leaving
 }
 
-// stop has reading end at once. What was read can still be acknowledged.
+// stop ends reading at once. What was read can still be acknowledged.
 func (c *connection) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *connection) next() (f frame, err error) {
 
 var errLargeAck = errors.New("the acknowledgement is larger than Slack takes")
 
-// ack acknowledges an envelope, with an answer where there is one.
+// ack acknowledges an envelope. payload is the answer, or nil.
 func (c *connection) ack(envelope string, payload any) error {
 	out := map[string]any{"envelope_id": envelope}
 	if payload != nil {
@@ -147,7 +147,7 @@ func (c *connection) ack(envelope string, payload any) error {
 	return nil
 }
 
-// end closes the connection when what was read from it is acknowledged.
+// end closes the connection after the acknowledgement of what was read from it.
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -89,8 +89,8 @@ type reader struct {
 	ending  sync.WaitGroup // connections that are no longer read, until their last acknowledgement
 }
 
-// keep maintains one connection until ctx ends or Slack refuses for good. When Slack asks for a replacement, it opens
-// the new connection while it still reads the old one. It reopens a broken connection immediately. If that fails, it
+// keep maintains connection n until ctx ends or Slack refuses for good. When Slack asks for a replacement, it opens the
+// new connection while it still reads the old one. It reopens a broken connection immediately. If that fails, it
 // retries with increasing pauses, and immediately once Slack is back.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer r.up.set(n, false)
@@ -183,7 +183,7 @@ func (r *reader) read(ctx context.Context, n int, c *connection) {
 				r.Log.Debug("a connection to Slack has ended", "socket", n, "why", err)
 				break
 			}
-			r.sort(n, c, f)
+			r.dispatch(n, c, f)
 		}
 		close(c.over)
 		unwatched()
@@ -200,8 +200,8 @@ var kinds = map[string]store.InboxKind{
 	"events_api": store.InboxEvent, "interactive": store.InboxInteraction, "slash_commands": store.InboxCommand,
 }
 
-// sort handles one frame of a connection.
-func (r *reader) sort(n int, c *connection, f frame) {
+// dispatch handles one frame of a connection.
+func (r *reader) dispatch(n int, c *connection, f frame) {
 	switch f.Type {
 	case "hello":
 		r.up.set(n, true)
@@ -226,12 +226,12 @@ func (r *reader) sort(n int, c *connection, f frame) {
 	d := Delivery{Kind: kind, Payload: f.Payload, ReceivedAt: r.clock.Next(r.Now())}
 	r.lanes.add(r.Handler.Lane(d), func() {
 		defer c.unacked.Done()
-		r.take(c, f.Envelope, d)
+		r.process(c, f.Envelope, d)
 	})
 }
 
-// take makes a delivery durable, and only then acknowledges it.
-func (r *reader) take(c *connection, envelope string, d Delivery) {
+// process makes a delivery durable, and only then acknowledges it.
+func (r *reader) process(c *connection, envelope string, d Delivery) {
 	answer, err := r.receive(r.work, d)
 	if err != nil {
 		return

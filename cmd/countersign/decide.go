@@ -58,7 +58,7 @@ Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it
 				o.Approve = true
 			case "reject":
 			default:
-				return cli.Misused("%q is no decision: write approve or reject", args[1])
+				return cli.Misused("%q is not a decision: write approve or reject", args[1])
 			}
 			return decideAtTerminal(cmd, o)
 		},
@@ -119,7 +119,7 @@ func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 		return "", err
 	}
 	if len(found.Requests) != 1 {
-		return "", cli.AnswerNo("%s is no request that can be decided", visible.Line(request))
+		return "", cli.AnswerNo("%s is not a request that can be decided", visible.Line(request))
 	}
 	found.print(cmd.OutOrStdout(), true)
 	switch r := found.Requests[0]; {
@@ -155,9 +155,9 @@ var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Contex
 		if c.Digest, err = wholeDigest(ctx, wf.Store, o); err != nil {
 			return err
 		}
-		r, err = wf.BreakGlass(ctx, c)
+		r, err = wf.Requests.BreakGlass(ctx, c)
 	} else {
-		r, err = wf.Overrule(ctx, c)
+		r, err = wf.Requests.Overrule(ctx, c)
 	}
 	if err != nil {
 		return notDecided(err, o.Request)

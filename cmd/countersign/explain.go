@@ -87,12 +87,12 @@ func explain(out io.Writer, o explainOptions) error {
 	at := time.Now()
 	if o.at != "" {
 		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
-			return cli.Misused("--at %s is no time; write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00", o.at)
+			return cli.Misused("--at %s is not a time; write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00", o.at)
 		}
 	}
 	for _, id := range append(slices.Clone(o.requester), o.author...) {
 		if !config.IsUserID(id) {
-			return cli.Misused("%q is no user id; write one such as U0123ABCD: Slack shows it in a person's profile", id)
+			return cli.Misused("%q is not a user id; write one such as U0123ABCD: Slack shows it in a person's profile", id)
 		}
 	}
 	x := config.Fixture{

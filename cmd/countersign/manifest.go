@@ -107,7 +107,7 @@ func publicAddress(address string) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return cli.Misused("--url is no address that paths can be added to: %s", hint)
+		return cli.Misused("--url is not an address that paths can be added to: %s", hint)
 	}
 	if u.Scheme != "https" {
 		return cli.Misused("--url does not begin with https://: Slack sends its requests only to such addresses; %s", hint)

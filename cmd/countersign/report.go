@@ -31,7 +31,7 @@ func reportCommand() *cobra.Command {
 			f.Execution = args[0]
 			var ok bool
 			if f.What, ok = map[string]workflow.Report{"happened": workflow.Happened, "did-not": workflow.DidNot, "leave": workflow.Leave}[args[1]]; !ok {
-				return cli.Misused("%q is no report: write happened, did-not or leave", args[1])
+				return cli.Misused("%q is not a report: write happened, did-not or leave", args[1])
 			}
 			if err := checkReason(&f.Reason); err != nil {
 				return err
@@ -49,7 +49,7 @@ var reportTask = task[finding]{"report", false, func(ctx context.Context, w task
 	if err != nil {
 		return err
 	}
-	if err := wf.Report(ctx, workflow.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
+	if err := wf.Runs.Report(ctx, workflow.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
 		return notDecided(err, f.Execution)
 	}
 	fmt.Fprintf(w.out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.who)

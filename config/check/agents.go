@@ -150,9 +150,9 @@ func (c *checker) exists(tool string) bool {
 // unknown reports a name that is not a tool. If the registered tools are not known, it may be one that the policy leaves
 // to unknown_tool.
 func (c *checker) unknown(path, tool string) {
-	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is no tool"
+	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {
-		severity, message = yamldoc.Warning, yamldoc.Quote(tool)+" is no tool of this policy"
+		severity, message = yamldoc.Warning, yamldoc.Quote(tool)+" is not a tool of this policy"
 	}
 	hint := yamldoc.OrHint(yamldoc.DidYouMean(tool, c.allTools()), "the tools are "+strings.Join(c.allTools(), ", "))
 	c.problems = append(c.problems, c.file.Document.Problem(severity, path, message, hint))

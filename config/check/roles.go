@@ -54,7 +54,7 @@ func (c *checker) lead(r approvers.Role) {
 		return
 	}
 	if _, ok := c.policy.Role(r.Lead); !ok {
-		c.wrong(path, yamldoc.Quote(r.Lead)+" is no approver", yamldoc.OrHint(yamldoc.DidYouMean(r.Lead, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+		c.wrong(path, yamldoc.Quote(r.Lead)+" is not an approver", yamldoc.OrHint(yamldoc.DidYouMean(r.Lead, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
 		return
 	}
 	if r.Lead == r.Name {
@@ -123,7 +123,7 @@ func (c *checker) pausers() {
 		case slices.Contains(c.policy.PausedBy[:i], name):
 			c.warn(at, name+" is named twice", "remove one of them")
 		case !ok:
-			c.wrong(at, yamldoc.Quote(name)+" is no approver", yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+			c.wrong(at, yamldoc.Quote(name)+" is not an approver", yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
 		}
 	}
 }

@@ -25,18 +25,18 @@ agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 	}{
 		{"no source is named", rest, []check.Tool{builtIn}, []string{
 			`warning: tools: there is nothing yet that offers issue_refund, search; name where they come from under servers, http or openapi; until then nobody can call them`,
-			`approvers.lead.can_approve[1]: "gone" is no tool; the tools are issue_refund, search, ask_people`,
+			`approvers.lead.can_approve[1]: "gone" is not a tool; the tools are issue_refund, search, ask_people`,
 		}},
 		{"what the server offers is not known", shop + rest, []check.Tool{builtIn}, []string{
 			`warning: servers.shop: it is not known what it offers, and so whether it has issue_refund, search; pin its tools: countersign tools pin`,
-			`warning: approvers.lead.can_approve[1]: "gone" is no tool of this policy; the tools are issue_refund, search, ask_people`,
+			`warning: approvers.lead.can_approve[1]: "gone" is not a tool of this policy; the tools are issue_refund, search, ask_people`,
 		}},
 		{"it is known", shop + rest, []check.Tool{builtIn, {Name: "issue_refund", Source: "shop"}}, []string{
 			`warning: tools.search: nothing offers a tool of this name, so this governs nothing; remove it, or name where it comes from under servers, http or openapi`,
-			`approvers.lead.can_approve[1]: "gone" is no tool; the tools are issue_refund, search, ask_people`,
+			`approvers.lead.can_approve[1]: "gone" is not a tool; the tools are issue_refund, search, ask_people`,
 		}},
 		{"nobody knows anything", rest, nil, []string{
-			`warning: approvers.lead.can_approve[1]: "gone" is no tool of this policy; the tools are issue_refund, search`,
+			`warning: approvers.lead.can_approve[1]: "gone" is not a tool of this policy; the tools are issue_refund, search`,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,7 +47,7 @@ agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 			var got []string
 			for _, p := range check.Run(file, tt.tools) {
 				line := p.Error()
-				if _, rest, ok := strings.Cut(line, ": "); ok && strings.Contains(line, "offers") || strings.Contains(line, "is no tool") {
+				if _, rest, ok := strings.Cut(line, ": "); ok && strings.Contains(line, "offers") || strings.Contains(line, "is not a tool") {
 					got = append(got, rest)
 				}
 			}

@@ -29,17 +29,17 @@ func explainCondition(text, said string) (message, hint string) {
 	case strings.Contains(said, "token recognition error at: '=") || strings.Contains(said, "at: '= "):
 		return "a single = compares nothing", "write == for equal"
 	case strings.Contains(said, "input 'and'"), strings.Contains(said, "input 'or'"), strings.Contains(said, "input 'not'"):
-		return "and, or and not are no words of CEL", "write && for and, || for or, ! for not"
+		return "and, or and not are not operators of CEL", "write && for and, || for or, ! for not"
 	case strings.Contains(said, "<EOF>' expecting"):
 		return "the condition ends too early", "is a value or a bracket missing at the end?"
 	case strings.Contains(said, "invalid matches argument"):
-		return "the pattern is no regular expression", `look at its brackets; to match a bracket itself write "\\("`
+		return "the pattern is not a regular expression", `look at its brackets; to match a bracket itself write "\\("`
 	case strings.Contains(said, "token recognition error"):
 		return "has a character that can't be here", `names have letters a-z, digits and _; write args["naïve"] for others`
 	}
 	said = strings.TrimPrefix(said, "Syntax error: ")
 	said, _, _ = strings.Cut(said, " expecting {")
-	return "is no valid CEL: " + said, "write a condition such as args.amount > 500"
+	return "is not valid CEL: " + said, "write a condition such as args.amount > 500"
 }
 
 func explainName(name, text string) (message, hint string) {

@@ -129,5 +129,5 @@ func explainTemplate(err error) (message, hint string) {
 	if strings.Contains(said, "unexpected EOF") {
 		return "an {{if}}, {{with}} or {{range}} has no end", "add {{end}}"
 	}
-	return "is no valid template: " + said, `write such as "Ship {{.order_id}} to {{.address}}"`
+	return "is not a valid template: " + said, `write such as "Ship {{.order_id}} to {{.address}}"`
 }

@@ -75,7 +75,7 @@ func (w *jsonWriter) write(v Value, depth int) {
 	case *ast.IntegerNode, *ast.FloatNode:
 		text := n.GetToken().Value
 		if !json.Valid([]byte(text)) {
-			v.Wrongf("write it as JSON has it, or in quotes if text is meant", "%s is no number in JSON", text)
+			v.Wrongf("write it as JSON has it, or in quotes if text is meant", "%s is not a number in JSON", text)
 		}
 		w.b.WriteString(text)
 	case *ast.NullNode:

@@ -65,7 +65,7 @@ func (v Value) key(pair *ast.MappingValueNode) (string, bool) {
 	case *ast.StringNode:
 		return k.Value, true
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		v.doc.wrongAt(markOf(k.GetToken()), join(v.Path, k.GetToken().Value)+": the key is no text", `put it in quotes: "`+k.GetToken().Value+`"`)
+		v.doc.wrongAt(markOf(k.GetToken()), join(v.Path, k.GetToken().Value)+": the key is not text", `put it in quotes: "`+k.GetToken().Value+`"`)
 	default:
 		v.doc.wrongAt(markOf(k.GetToken()), orFile(v.Path)+": a key has to be a plain name", "write name: value")
 	}
@@ -87,7 +87,7 @@ func (v Value) List(like string) ([]Value, bool) {
 		}
 		return out, true
 	}
-	v.Wrongf("write a list, such as "+like, "%s is no list", v.Shown())
+	v.Wrongf("write a list, such as "+like, "%s is not a list", v.Shown())
 	return nil, false
 }
 

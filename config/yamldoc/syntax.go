@@ -56,7 +56,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 		if strings.HasPrefix(rest, "{{") {
 			return "{{ opens a YAML mapping here, and no template", `put the template in quotes, such as "Ship to {{.address}}"`
 		}
-		return "the brace { is never closed, or what follows it is no list of keys and values", unclosed(rest, "}")
+		return "the brace { is never closed, or what follows it is not a list of keys and values", unclosed(rest, "}")
 	case has("end character of"):
 		return "the quotation mark is never closed", "add the one at the end"
 	case has("mapping value is not allowed"):
@@ -64,7 +64,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 	case has("non-map value"), has("value is not allowed"):
 		return "this does not fit what is above it", "write key: value, and indent keys that belong together by the same number of spaces"
 	case has("escape character"):
-		return "this is no escape sequence of YAML", `write \\ for a backslash, or use 'single quotes'`
+		return "this is not an escape sequence of YAML", `write \\ for a backslash, or use 'single quotes'`
 	case has("cannot start any token"):
 		return "a character that can't be here", "is it a tab? indent by spaces"
 	}

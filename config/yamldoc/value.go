@@ -68,7 +68,7 @@ func (v Value) Text(like string) (string, bool) {
 	case *ast.NullNode:
 		v.missing(hint)
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		v.Wrongf(hint, "%s is no text", n.GetToken().Value)
+		v.Wrongf(hint, "%s is not text", n.GetToken().Value)
 	default:
 		v.Wrongf(hint, "is %s, and text is needed", kindOf(n))
 	}
@@ -86,7 +86,7 @@ func (v Value) filled(text, hint string) (string, bool) {
 func (v Value) Free(like string) (string, bool) {
 	switch n := v.node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		v.Wrongf("write "+like+"; if "+n.GetToken().Value+" is meant, put it in quotes", "%s is no text in YAML", n.GetToken().Value)
+		v.Wrongf("write "+like+"; if "+n.GetToken().Value+" is meant, put it in quotes", "%s is not text in YAML", n.GetToken().Value)
 		return "", false
 	}
 	return v.Text(like)

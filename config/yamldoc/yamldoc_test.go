@@ -22,7 +22,7 @@ func TestProblemsHavePlaces(t *testing.T) {
 		item.Whole(1, 9)
 	}
 	want := []string{
-		"f.yaml:1:7: name: 5 is no text in YAML; ", "f.yaml:2:1: wiat: is not a key that belongs here; did you mean wait?",
+		"f.yaml:1:7: name: 5 is not text in YAML; ", "f.yaml:2:1: wiat: is not a key that belongs here; did you mean wait?",
 		"f.yaml:3:7: wait: 3 has no unit; ", `f.yaml:4:11: list[1]: "two" is not possible; `,
 	}
 	got := doc.Problems()

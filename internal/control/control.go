@@ -29,7 +29,7 @@ var (
 	// ErrOutput says that the client could not write the task's output.
 	ErrOutput = errors.New("control: the output can't be written")
 	// ErrUntrusted says that the socket belongs to an untrusted user.
-	ErrUntrusted = errors.New("control: the socket is in wrong hands")
+	ErrUntrusted = errors.New("control: the socket belongs to an untrusted user")
 	// ErrForeign says that another program listens on the socket.
 	ErrForeign = errors.New("control: another program listens")
 )

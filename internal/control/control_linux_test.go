@@ -235,7 +235,7 @@ func TestPathsThatAreNone(t *testing.T) {
 		filepath.Join(dir, "nowhere", "s"):           "does not exist; make it first",
 		filepath.Join(file, "s"):                     "not a directory",
 		filepath.Join(open, "s"):                     "everybody can write to the directory",
-		file:                                         "is there and is no socket",
+		file:                                         "exists and is not a socket",
 	} {
 		if _, err := Listen(path); !errors.Is(err, ErrPath) || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", path, err)

@@ -80,7 +80,7 @@ func checkPath(path string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%w: %s is not a directory", ErrPath, dir)
 	case info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0:
-		return fmt.Errorf("%w: everybody can write to the directory %s, and so put another socket in its place; take that from others (chmod o-w), or choose another directory", ErrPath, dir)
+		return fmt.Errorf("%w: everybody can write to the directory %s and could replace the socket; remove that permission (chmod o-w), or choose another directory", ErrPath, dir)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func removeDead(path string) error {
 		return fmt.Errorf("%w: %w", ErrPath, err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%w: %s is there and is no socket; remove it, or choose another path", ErrPath, path)
+		return fmt.Errorf("%w: %s exists and is not a socket; remove it, or choose another path", ErrPath, path)
 	}
 	conn, err := net.DialTimeout("unix", path, lockWait)
 	switch {

@@ -146,7 +146,7 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	if payload != nil {
 		body = payload.Bytes()
 		if payload.Chain != a.Chain || payload.Seq != a.Seq || !approvers.SumOf(body).Is(a.PayloadHash) {
-			return fmt.Errorf("store: the payload given with record %d of audit chain %q is not the one that it commits to", a.Seq, a.Chain)
+			return fmt.Errorf("store: the payload of record %d of audit chain %q does not match the record's hash", a.Seq, a.Chain)
 		}
 	}
 	leaf, err := t.rows.journal(a.Chain, a.Seq, sum)

@@ -156,7 +156,7 @@ func copyBuckets(ctx context.Context, to *bbolt.DB, old *bbolt.Tx) error {
 				b.FillPercent = filled
 				for room := compactRoom; k != nil && room > 0; k, v = c.Next() {
 					if v == nil {
-						return fmt.Errorf("%w: its bucket %s has another one in it, %q", store.ErrForeign, name, k)
+						return fmt.Errorf("%w: its bucket %s contains another bucket, %q", store.ErrForeign, name, k)
 					}
 					if err := b.Put(k, v); err != nil {
 						return err
@@ -182,7 +182,7 @@ func sameBuckets(ctx context.Context, old, now *bbolt.Tx) error {
 		}
 		to := now.Bucket(name)
 		if buckets++; to == nil || to.Sequence() != from.Sequence() {
-			return fmt.Errorf("store: the compacted copy lacks the bucket %s, or counts it otherwise", name)
+			return fmt.Errorf("store: the compacted copy lacks the bucket %s, or has another sequence number for it", name)
 		}
 		a, b := from.Cursor(), to.Cursor()
 		ak, av := a.First()

@@ -63,7 +63,7 @@ func (t *tx) AddCounter(tally store.Counter) error {
 		return err
 	}
 	if tally.N < 1 {
-		return fmt.Errorf("store: the tally %q of %q counts for %d: the least is 1", tally.ID, tally.Key, tally.N)
+		return fmt.Errorf("store: the counter %q of %q adds %d: the minimum is 1", tally.ID, tally.Key, tally.N)
 	}
 	return t.rows.addCounter(tally.Key, moment(nil, tally.At), tally.ID, uint64(tally.N))
 }

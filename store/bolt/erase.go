@@ -16,7 +16,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	case err != nil:
 		return false, err
 	case c.Turn != "":
-		return false, fmt.Errorf("conversation %q has the turn %q under way: %w", id, c.Turn, store.ErrConflict)
+		return false, fmt.Errorf("conversation %q has a current turn, %q: %w", id, c.Turn, store.ErrConflict)
 	}
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
 	of := text(nil, id)

@@ -129,7 +129,7 @@ func metas(file io.ReaderAt, pageSize int) (meta, error) {
 			return meta{}, err
 		}
 		if both[i], ok = readMeta(page); !ok {
-			return meta{}, fmt.Errorf("%w: one of the two pages that name the last commit can't be read, so that it may be lost. Put a backup in its place", store.ErrDamaged)
+			return meta{}, fmt.Errorf("%w: one of the two pages that name the last commit can't be read, so the last commit may be lost. Put a backup in its place", store.ErrDamaged)
 		}
 	}
 	if both[0].tx > both[1].tx {
@@ -243,10 +243,10 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 		x.fault(t.in, "page %d is not in the file", id)
 		return nil
 	case x.use[id] != pageUnseen:
-		x.fault(t.in, "page %d is there twice", id)
+		x.fault(t.in, "page %d occurs twice", id)
 		return nil
 	case depth > maxDepth:
-		x.fault(t.in, "page %d is too far down", id)
+		x.fault(t.in, "page %d is nested too deep", id)
 		return nil
 	}
 	body, err := x.read(id, 1, &x.leaf)
@@ -261,7 +261,7 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	}
 	for i := range overflow {
 		if x.use[id+1+i] != pageUnseen {
-			x.fault(t.in, "page %d is there twice", id+1+i)
+			x.fault(t.in, "page %d occurs twice", id+1+i)
 			overflow = i
 			break
 		}

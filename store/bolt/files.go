@@ -52,7 +52,7 @@ func (t *tx) PutFile(f store.File, data []byte) error {
 	}
 	key := fileKey(f.Execution, f.Index)
 	if t.rows.get(files, key) != nil {
-		return fmt.Errorf("file %d of execution %q is there already: %w", f.Index, f.Execution, store.ErrConflict)
+		return fmt.Errorf("file %d of execution %q already exists: %w", f.Index, f.Execution, store.ErrConflict)
 	}
 	if err := t.rows.set(fileData, key, nil, data); err != nil {
 		return err

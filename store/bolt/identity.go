@@ -102,7 +102,7 @@ func (id *identity) letBack() error {
 	}
 	if asked := id.returned.Load(); asked != nil {
 		if err := (*asked)(); err != nil {
-			return fmt.Errorf("%w: %s is back at its path, and nothing is written to it: %w", store.ErrMoved, id.path, err)
+			return fmt.Errorf("%w: %s is back at its path, but must not be written to: %w", store.ErrMoved, id.path, err)
 		}
 	}
 	id.away.Store(false)

@@ -194,7 +194,7 @@ func (t *tx) PutHead(h store.Head) error {
 		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
 	}
 	if t.rows.get(auditJournal, number(nil, h.Size-1)) == nil {
-		return fmt.Errorf("store: head %d covers %d records, and there are not so many", h.Number, h.Size)
+		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)
 	}
 	value := append(number(t.rows.scratch.space(8+len(h.Note)), h.Size), h.Note...)
 	return t.rows.set(auditHeads, number(nil, h.Number), nil, t.rows.scratch.done(value))

@@ -248,7 +248,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("store: %s is on a file system that is mounted read-only: name a file elsewhere (%w)", path, err)
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%w: %s can't be made, or brought to this version: free some space (%w)", store.ErrFull, path, err)
+		return fmt.Errorf("%w: %s can't be created or upgraded: free some space (%w)", store.ErrFull, path, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("store: the directory of %s, or what that links to, does not exist: make it first (%w)", path, err)
 	case errors.Is(err, syscall.ENOTDIR):

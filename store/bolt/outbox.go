@@ -60,7 +60,7 @@ func (t *tx) PutRendering(r store.Rendering) error {
 	}
 	key := number(text(nil, r.OutboxMessage), r.Post)
 	if t.rows.get(renderings, key) != nil {
-		return fmt.Errorf("rendering %d of surface %q is there already: %w", r.Post, r.OutboxMessage, store.ErrConflict)
+		return fmt.Errorf("rendering %d of outbox message %q already exists: %w", r.Post, r.OutboxMessage, store.ErrConflict)
 	}
 	return put(t.rows, renderings, key, &r)
 }

@@ -46,9 +46,9 @@ func (w *pageWalk) page(id uint64, depth int) error {
 	case id < 2 || id >= w.pages:
 		return fmt.Errorf("page %d is not in the file", id)
 	case w.seen[id]:
-		return fmt.Errorf("page %d is there twice", id)
+		return fmt.Errorf("page %d occurs twice", id)
 	case depth > maxDepth:
-		return fmt.Errorf("page %d is too far down", id)
+		return fmt.Errorf("page %d is nested too deep", id)
 	}
 	head := make([]byte, pageHeader)
 	if err := w.read(head, id); err != nil {

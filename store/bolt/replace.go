@@ -89,7 +89,7 @@ func hold(path string) (release func() error, err error) {
 		return nil, sentence(path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("store: %s is no file: name the store's", path)
+		return nil, fmt.Errorf("store: %s is not a file: name the store's file", path)
 	}
 	if info.Size() < smallest {
 		return free, nil

@@ -326,7 +326,7 @@ func (w *writer) commit() error {
 
 // fail stops the store.
 func (w *writer) fail(cause error) error {
-	err := fmt.Errorf("%w: %s takes no more calls; start again from what it holds (%w)", store.ErrCommitUnknown, w.db.Path(), cause)
+	err := fmt.Errorf("%w: %s accepts no more calls; start the program again (%w)", store.ErrCommitUnknown, w.db.Path(), cause)
 	if errors.Is(cause, store.ErrDamaged) { // acknowledged writes may have been overwritten
 		err = fmt.Errorf("%w (%w)", cause, store.ErrCommitUnknown)
 	}
