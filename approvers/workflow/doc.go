@@ -52,6 +52,9 @@
 // than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
 // collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
 //
+// What a transaction can do is grouped by concern (parts.go): t.outbox has the messages that Slack must show, t.runs the
+// runs of tools. Each part is the transaction itself with the methods of its concern.
+//
 // What only reads is in package view (Workflow.Views): it returns plain values from one snapshot of the store. Records
 // that both read from the store's settings are in package settings.
 package workflow
