@@ -261,10 +261,10 @@ func (p *streamWriter) start(ctx context.Context, text string) error {
 		return errNoUse
 	case slackapi.IsNotSent(err):
 		p.b.noStreams.set(p.b.Now())
-		p.b.Log.Info("Slack refuses streams here; what the agent writes is shown by changing a message", "cause", code)
+		p.b.Log.Info("Slack refuses streams here; drafts are shown by editing a message", "cause", code)
 		return nil
 	default:
-		p.b.Log.Debug("nobody knows whether a stream began; the answer will tell", "error", err)
+		p.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)
 		return errNoUse
 	}
 	p.b.unconfirmed.underWay(p.s.ID)

@@ -254,7 +254,7 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model) (destination, er
 		id, err := b.channels.DirectMessages(ctx, where)
 		return destination{channel: id}, err
 	}
-	return destination{}, fmt.Errorf("surface %s has the address %q, which means nothing", vm.Message.ID, vm.Message.To)
+	return destination{}, fmt.Errorf("surface %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
 // groupFor returns a request with which the members of a user group are looked up: the one that is shown, or the first
