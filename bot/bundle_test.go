@@ -172,7 +172,7 @@ func TestBundleApart(t *testing.T) {
 
 // The policy's caps prevent a flood: two cards are open; the others wait in the queue, are counted in one message, and
 // later appear with a typed value. The message is removed when the queue is empty.
-func TestLineInSlack(t *testing.T) {
+func TestCardQueueInSlack(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })
 	var roots []string
 	for i := range 5 {
@@ -216,7 +216,7 @@ func TestLineInSlack(t *testing.T) {
 }
 
 // If Slack does not let the queue's message be deleted, the message says that the queue is empty.
-func TestLineThatStays(t *testing.T) {
+func TestCardQueueMessageStays(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver, h.policy.Defaults.ExpiresAfter = 1, 400*time.Millisecond })
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Error: "cant_delete_message", Method: "chat.delete", Times: 1}); err != nil {
 		t.Fatal(err)

@@ -176,7 +176,7 @@ func TestLargestBundle(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestCardQueue(t *testing.T) {
 	base := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	base.Message.Kind, base.Message.Ref = store.OutboxCardQueue, "channel:#support-approvals 1"
 	base.Request, base.Execution, base.Call = nil, nil, nil
@@ -187,7 +187,7 @@ func TestLines(t *testing.T) {
 	big.Preview, big.Facts.AskerName, big.Facts.Asker = strings.Repeat("𝕏", 5000), strings.Repeat("𝕏", 500), "operator:x"
 	largest.CardQueue = &view.CardQueue{Waiting: 1_000_000, Open: 10_000, First: []approvers.Request{big, big, big}}
 	drawn(t, largest)
-	for name, s := range map[string]view.Model{"line_one": one, "line": many, "line_over": over} {
+	for name, s := range map[string]view.Model{"card_queue_one": one, "card_queue": many, "card_queue_over": over} {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
 			bottest.Golden(t, name, d.Messages[0])

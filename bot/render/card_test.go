@@ -130,7 +130,7 @@ func TestLongCardCannotBeApprovedDirectly(t *testing.T) {
 }
 
 // A button's value depends on the content of its version.
-func TestMarksDifferWithContent(t *testing.T) {
+func TestTokensDifferWithContent(t *testing.T) {
 	a, b := bottest.ViewModel(bottest.Request(bottest.RefundArgs)), bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	b.Request.Facts.Quote = "something else"
 	if renderedToken(t, a) == renderedToken(t, b) {
