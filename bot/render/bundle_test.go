@@ -94,7 +94,7 @@ func TestBundles(t *testing.T) {
 				shows = append(shows, one.Request+map[bool]string{true: "+"}[one.Whole])
 			}
 			if got := strings.Join(shows, " "); got != c.shows {
-				t.Errorf("puts up %q, want %q", got, c.shows)
+				t.Errorf("shows %q, want %q", got, c.shows)
 			}
 			raw := string(encode(t, d))
 			if got := strings.Contains(raw, `"action_id":"`+ActApproveAll+`"`); got != c.all {
@@ -130,7 +130,7 @@ func TestNotAllInOne(t *testing.T) {
 			s.Calls[2].Request.Preview = strings.Repeat("z", 190)
 		}
 		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, ActRejectAll) || !strings.Contains(raw, "each is approved for itself") {
-			t.Errorf("%s: they can be approved together, or it is not said why they can't", name)
+			t.Errorf("%s: they can be approved together, or the reason why not is missing", name)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestCardQueue(t *testing.T) {
 			d := drawn(t, s)
 			bottest.Golden(t, name, d.Messages[0])
 			if d.Expired != (s.CardQueue == nil) {
-				t.Errorf("to be taken away: %v", d.Expired)
+				t.Errorf("to be deleted: %v", d.Expired)
 			}
 		})
 	}
