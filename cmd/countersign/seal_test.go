@@ -95,7 +95,7 @@ func (unreachableTarget) Ship(context.Context, []store.Head) error          { re
 func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	db := emptyStore(t)
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
-	sealer := audit.NewSealer([]approvers.SealKey{newKey(t, "countersign-test")}, []audit.HeadTarget{unreachableTarget{}}, wf, db, slog.New(slog.DiscardHandler))
+	sealer := audit.NewSealer([]approvers.SealKey{newKey(t, "countersign-test")}, []audit.HeadTarget{unreachableTarget{}}, wf.History, db, slog.New(slog.DiscardHandler))
 	for n := range 3 {
 		err := db.Update(t.Context(), func(tx store.Tx) error {
 			a := approvers.AuditRecord{Chain: fmt.Sprint("req_", n), At: time.Unix(1, 0), Kind: approvers.AuditProposed}
@@ -221,7 +221,7 @@ func remake(t *testing.T, path string, keys []approvers.SealKey) {
 			return appendRecord(tx, "req_other", approvers.AuditProposed, nil)
 		}))
 		for n := 1; n > 0 && err == nil; {
-			n, err = wf.Seal(t.Context(), keys...)
+			n, err = wf.History.Seal(t.Context(), keys...)
 		}
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
