@@ -199,7 +199,7 @@ func (s *attackHarness) stages(stages ...approvers.Stage) {
 		p.Approvers[2].Cards = "#support-approvals"
 		p.Approvers[2].Members = append(p.Approvers[2].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0002"})
 	})
-	s.restore = func() { s.decree(was) }
+	s.restore = func() { s.setPolicy(was) }
 }
 
 // withdraws withdraws a target as Sam.
@@ -210,7 +210,7 @@ func (s *attackHarness) withdraws(t target) {
 		s.t.Fatal(err)
 	}
 	sam := approvers.Identity{ID: r.Facts.Asker, Name: "Sam"}
-	if _, err := s.workflow.Withdraw(context.Background(), workflow.Click{Who: sam, Request: t.Ref, At: time.Now()}); err != nil {
+	if _, err := s.workflow.Requests.Withdraw(context.Background(), workflow.Click{Who: sam, Request: t.Ref, At: time.Now()}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -221,7 +221,7 @@ func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	p := bottest.Policy()
 	p.Hash = fmt.Sprint("policy-", s.n)
 	change(p)
-	s.decree(p)
+	s.setPolicy(p)
 }
 
 // fate returns everything that an attack could change.

@@ -33,7 +33,7 @@ func wrongPeople() []attack {
 		return by(name, "U0002", code, words, func(s *attackHarness) {
 			was := s.policy
 			s.changes(change)
-			s.restore = func() { s.decree(was) }
+			s.restore = func() { s.setPolicy(was) }
 		})
 	}
 	yes, no, here, there := true, false, "T0001", "T0999"

@@ -99,16 +99,16 @@ func attacks() []attack {
 		forging("no such request", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = "req_none" }),
 		forging("letters of another alphabet", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = strings.Replace(m.Ref, "e", "е", 1) }),
 		forging("letters of another case", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = strings.ToUpper(m.Ref) }),
-		value("no mark", "", madeUp, func(*attackHarness, target) string { return "approve everything" }),
+		value("no token", "", madeUp, func(*attackHarness, target) string { return "approve everything" }),
 		value("an empty value", "", madeUp, func(*attackHarness, target) string { return "" }),
-		value("a mark and more", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + " approve" }),
-		value("a mark and a line feed", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + "\n" }),
+		value("a token and more", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + " approve" }),
+		value("a token and a line feed", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + "\n" }),
 		value("a negative version", "", madeUp, func(_ *attackHarness, t target) string { return t.Ref + " " + t.Message + " -1 " + t.Print }),
 		value("a huge value", "", madeUp, func(*attackHarness, target) string { return strings.Repeat("req ", 100_000) }),
 		value("a value with a quotation mark", "", madeUp, func(_ *attackHarness, t target) string {
 			return t.Ref + ` ` + t.Message + ` ` + fmt.Sprint(t.Post) + ` "` + t.Print
 		}),
-		{"the mark of another card", approvers.DeniedCopied, aCopy, func(s *attackHarness) (target, string, string) {
+		{"the token of another card", approvers.DeniedCopied, aCopy, func(s *attackHarness) (target, string, string) {
 			t, other := s.refund(), s.refund()
 			return other, "U0002", s.send(t.press("U0002", render.ActApprove).with(other.String()))
 		}},
@@ -158,7 +158,7 @@ func attacks() []attack {
 		attack{"a click after the time was over", approvers.DeniedResolved, tooLate, func(s *attackHarness) (target, string, string) {
 			was := s.policy
 			s.changes(func(p *approvers.Policy) { p.Defaults.ExpiresAfter = 200 * time.Millisecond })
-			s.restore = func() { s.decree(was) }
+			s.restore = func() { s.setPolicy(was) }
 			t := s.refund()
 			s.until("its time is over", func() bool {
 				r, err := s.workflow.Views.Request(context.Background(), t.Ref)
@@ -167,7 +167,7 @@ func attacks() []attack {
 			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
 		after("a click after the operator's rejection", tooLate, func(s *attackHarness, t target) {
-			if _, err := s.workflow.Overrule(context.Background(), workflow.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
+			if _, err := s.workflow.Requests.Overrule(context.Background(), workflow.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
 				s.t.Fatal(err)
 			}
 		}),

@@ -15,21 +15,21 @@ import (
 // escalates to the lead.
 func (b *Bot) ResolveAvailability(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
-	roll, people, err := b.stagePeople(ctx, t.Ref)
+	stage, people, err := b.stagePeople(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
-	return b.Workflow.ResolveAvailability(ctx, t, roll, people)
+	return b.People.ResolveAvailability(ctx, t, stage, people)
 }
 
 // Remind reminds the people of a stage who have not decided.
 func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
-	roll, people, err := b.stagePeople(ctx, t.Ref)
+	stage, people, err := b.stagePeople(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
-	return b.Workflow.Remind(ctx, t, roll, people)
+	return b.People.Remind(ctx, t, stage, people)
 }
 
 // Depart checks all requests that wait for a person whose absence begins.
@@ -46,7 +46,7 @@ func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 			roles = append(roles, role.Name)
 		}
 	}
-	return b.Workflow.Depart(ctx, t, roles)
+	return b.People.Depart(ctx, t, roles)
 }
 
 // member returns a person's identity, including every user group that a role of the policy names.
@@ -75,33 +75,33 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
 // people. It is empty for a request that does not wait.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
-	roll, err := b.Views.StageSnapshot(ctx, request)
-	if err != nil || roll.Request.State != approvers.Pending {
-		return roll, nil, err
+	stage, err := b.Views.StageSnapshot(ctx, request)
+	if err != nil || stage.Request.State != approvers.Pending {
+		return stage, nil, err
 	}
 	var users []string
-	for _, name := range roll.Request.Roles() {
-		role, _ := roll.Policy.Role(name)
+	for _, name := range stage.Request.Roles() {
+		role, _ := stage.Policy.Role(name)
 		members, err := b.users.RoleUsers(ctx, role)
 		if err != nil {
-			return roll, nil, err
+			return stage, nil, err
 		}
 		users = append(users, members...)
 	}
-	for _, i := range roll.Request.Invited {
+	for _, i := range stage.Request.Invited {
 		users = append(users, i.Who.User())
 	}
 	slices.Sort(users)
 	users = slices.Compact(users)
 	people := make([]approvers.Presence, 0, len(users))
 	for i, user := range users {
-		p, err := b.presence(ctx, user, roll, maxStandIns, i < maxDisturbed)
+		p, err := b.presence(ctx, user, stage, maxStandIns, i < maxDisturbed)
 		if err != nil {
-			return roll, nil, err
+			return stage, nil, err
 		}
 		people = append(people, p)
 	}
-	return roll, people, nil
+	return stage, people, nil
 }
 
 const (
@@ -110,22 +110,22 @@ const (
 )
 
 // presence returns a person's availability according to the person and Slack.
-func (b *Bot) presence(ctx context.Context, user string, roll view.StageSnapshot, line int, ask bool) (approvers.Presence, error) {
-	r := roll.Request
-	who, err := b.users.Clicker(ctx, user, roll.Policy, r.Tool, approvers.Low, &r)
+func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
+	r := stage.Request
+	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)
 	if err != nil {
 		return approvers.Presence{}, err
 	}
 	out := approvers.Presence{Who: who}
-	a, away := roll.Away[user]
+	a, away := stage.Away[user]
 	switch {
 	case !away && ask:
 		out.QuietUntil = b.users.QuietUntil(ctx, user)
-	case away && (a.Delegate == "" || line == 0):
+	case away && (a.Delegate == "" || depth == 0):
 		out.Away = true
 	case away:
 		out.Away = true
-		next, err := b.presence(ctx, a.Delegate.User(), roll, line-1, ask)
+		next, err := b.presence(ctx, a.Delegate.User(), stage, depth-1, ask)
 		if err != nil {
 			return out, err
 		}

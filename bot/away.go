@@ -28,7 +28,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 		if err != nil {
 			return nil, err
 		}
-		return render.Paragraph(b.whetherAway(a, policy, c, reads)...), nil
+		return render.Paragraph(b.describeAbsence(a, policy, c, reads)...), nil
 	}
 	said, err := parseAway(text, b.Now().In(reads.Zone))
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 		}
 		m.Delegate = &delegate
 	}
-	a, err := b.Workflow.SetAway(ctx, m)
+	a, err := b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
 		return render.Paragraph(render.DeniedLeave(denied)), nil
@@ -50,7 +50,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	if err != nil {
 		return nil, err
 	}
-	return render.Paragraph(b.whetherAway(a, policy, c, reads)...), nil
+	return render.Paragraph(b.describeAbsence(a, policy, c, reads)...), nil
 }
 
 // back ends a person's absence.
@@ -59,7 +59,7 @@ func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuild
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.Workflow.Back(ctx, c.inbox, who)
+	_, err = b.People.Back(ctx, c.inbox, who)
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
@@ -70,8 +70,8 @@ func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuild
 	return render.Paragraph(render.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
 }
 
-// whetherAway describes an absence and its stand-in.
-func (b *Bot) whetherAway(a approvers.Absence, p *approvers.Policy, c command, reads render.Reader) []*render.RichText {
+// describeAbsence describes an absence and its stand-in.
+func (b *Bot) describeAbsence(a approvers.Absence, p *approvers.Policy, c command, reads render.Reader) []*render.RichText {
 	now := b.Now()
 	if a.Over(now) {
 		return []*render.RichText{render.Say("You are not away. To say that you are, write ").Code(c.Command + " away until monday").Say(".")}
@@ -95,8 +95,8 @@ func (b *Bot) whetherAway(a approvers.Absence, p *approvers.Policy, c command, r
 	return append(out, new(render.RichText).Code(c.Command+" back").Say(" ends it."))
 }
 
-// departureIn reads the submitted form.
-func (b *Bot) departureIn(ctx context.Context, i interaction) (m workflow.Departure, faults map[string]string, err error) {
+// parseAwayForm reads the submitted form.
+func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Departure, faults map[string]string, err error) {
 	faults = map[string]string{}
 	at := func(field string) time.Time {
 		seconds, err := strconv.ParseInt(i.filled(field), 10, 64)
@@ -132,18 +132,18 @@ func (b *Bot) departureIn(ctx context.Context, i interaction) (m workflow.Depart
 }
 
 func (b *Bot) examineAway(ctx context.Context, i interaction) (map[string]string, error) {
-	_, faults, err := b.departureIn(ctx, i)
+	_, faults, err := b.parseAwayForm(ctx, i)
 	return faults, err
 }
 
 // submitAway records the absence.
 func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c workflow.Click) error {
-	m, _, err := b.departureIn(ctx, i)
+	m, _, err := b.parseAwayForm(ctx, i)
 	if err != nil {
 		return err
 	}
 	m.Inbox = c.Inbox
-	_, err = b.Workflow.SetAway(ctx, m)
+	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
 		b.replyEphemeral(ctx, r, render.DeniedLeave(denied))
@@ -153,7 +153,7 @@ func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c
 }
 
 func (b *Bot) backClicked(ctx context.Context, r ephemeralReply, c workflow.Click) error {
-	_, err := b.Workflow.Back(ctx, c.Inbox, c.Who)
+	_, err := b.People.Back(ctx, c.Inbox, c.Who)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
 		b.replyEphemeral(ctx, r, render.Say("You were not away, as far as I know."))

@@ -57,7 +57,7 @@ func parseAway(text string, now time.Time) (awayPeriod, error) {
 		case "for":
 			out.until, err = w.span(&in, from, exact)
 		case "delegate", "delegating", "stand-in", "standin":
-			out.delegate, err = standIn(&in)
+			out.delegate, err = parseStandIn(&in)
 		case "and":
 		default:
 			err = notClear("I don't understand “%s”. Write, for example, “away until monday”, “away for 3 days”, or “away from 2026-12-24 until 2027-01-02, delegate to @colleague”.",
@@ -71,8 +71,8 @@ func parseAway(text string, now time.Time) (awayPeriod, error) {
 	return out, err
 }
 
-// standIn reads a mention of the stand-in. Slack's completion of names inserts such mentions.
-func standIn(in *words) (string, error) {
+// parseStandIn reads a mention of the stand-in. Slack's completion of names inserts such mentions.
+func parseStandIn(in *words) (string, error) {
 	in.skip("to")
 	in.skip("is")
 	word := in.next()

@@ -226,7 +226,7 @@ func TestSharedChannelIsNamedLater(t *testing.T) {
 	h.quiet()
 	p := bottest.Policy()
 	p.SharedChannels = []string{"#support-approvals"}
-	h.decree(p)
+	h.setPolicy(p)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-9","amount":5}`)
 	h.finds("teo", "#support-approvals", "", "ORD-9")
 }

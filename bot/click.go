@@ -46,10 +46,10 @@ var refusals = []struct {
 
 // findClickTarget finds the subject of a button token, and validates the token against the stored rendering. If action
 // is known, it must match too.
-func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action string) (render.ClickTarget, error) {
-	s := render.ClickTarget{Token: m}
-	shown, recorded := b.Views.Rendering(ctx, m.Message, m.Post) // read first: the view read next then includes the message that it was recorded with
-	vm, err := b.Views.Message(ctx, m.Message)
+func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
+	s := render.ClickTarget{Token: token}
+	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first: the view read next then includes the message that it was recorded with
+	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, errUnknown
 	}
@@ -58,7 +58,7 @@ func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action 
 	}
 	s.Model = vm
 	if s.Message.Kind == store.OutboxHome { // only its buttons name the requests that it shows
-		if err := b.Views.AddNamed(ctx, &s.Model, m.Ref); err != nil {
+		if err := b.Views.AddNamed(ctx, &s.Model, token.Ref); err != nil {
 			return s, err
 		}
 	}
@@ -69,10 +69,10 @@ func (b *Bot) findClickTarget(ctx context.Context, m render.ButtonToken, action 
 		return s, recorded
 	}
 	s.Shown = shown
-	value := `"` + m.String() + `"`
+	value := `"` + token.String() + `"`
 	switch {
 	case bytes.Contains(s.Shown.Body, []byte(value)):
-	case s.MayHaveShown(m):
+	case s.MayHaveShown(token):
 		return s, errUnrecorded
 	default:
 		return s, errForged
@@ -118,18 +118,18 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 // clickedOn finds the subject of a click and validates it: the button must be the bot's own, in its workspace, on the
 // message that the bot posted.
 func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
-	m, err := render.ParseButtonToken(a.Value)
+	token, err := render.ParseButtonToken(a.Value)
 	if err != nil {
 		return render.ClickTarget{}, err
 	}
 	if err := b.here(ctx, i.origin()); err != nil {
-		return render.ClickTarget{Token: m}, err
+		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
 	if named == render.ActFeedback { // an element with two tokens, neither of which occurs elsewhere
 		named = ""
 	}
-	s, err := b.findClickTarget(ctx, m, named)
+	s, err := b.findClickTarget(ctx, token, named)
 	switch {
 	case err != nil:
 		return s, err
@@ -167,7 +167,7 @@ func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c 
 		if r.code == approvers.DeniedUnrecorded && s.Message.TS != "" && s.Message.Channel == c.Channel && s.Message.TS == c.MessageTS {
 			anew = s.Message.ID
 		}
-		if err := b.Workflow.Refuse(ctx, c, refused, anew, s.Named()...); err != nil {
+		if err := b.Requests.Refuse(ctx, c, refused, anew, s.Named()...); err != nil {
 			return err
 		}
 		b.replyEphemeral(ctx, w, render.Denied(refused, nil, s.Policy))
@@ -198,56 +198,56 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	case render.ActApart:
 		c.Request = s.Token.Ref
 		var after approvers.Request
-		after, err = b.Workflow.Unbundle(ctx, c)
+		after, err = b.Requests.Unbundle(ctx, c)
 		r = &after
 	case render.ActWithdraw:
 		c.Request = s.Token.Ref
 		var after approvers.Request
-		after, err = b.Workflow.Withdraw(ctx, c)
+		after, err = b.Requests.Withdraw(ctx, c)
 		r = &after
 	case render.ActWithdrawAll:
 		c.Turn = s.Token.Ref
-		err = b.Workflow.WithdrawAll(ctx, c)
+		err = b.Requests.WithdrawAll(ctx, c)
 	case render.ActFeedback:
 		return b.feedbackClicked(ctx, w, s, c)
 	case render.ActStop:
 		c.Turn = s.Token.Ref
-		err = b.Workflow.Halt(ctx, c)
+		err = b.Turns.Halt(ctx, c)
 	case render.ActTryAgain:
 		c.Turn = s.Token.Ref
-		err = b.Workflow.TryAgain(ctx, c)
+		err = b.Turns.TryAgain(ctx, c)
 	case render.ActDidNot:
 		c.Execution = s.Token.Ref
-		return b.answerReport(ctx, w, s, b.Workflow.Report(ctx, c, workflow.DidNot))
+		return b.answerReport(ctx, w, s, b.Runs.Report(ctx, c, workflow.DidNot))
 	case render.ActAskAgain:
 		c.Execution = s.Token.Ref
-		return b.answerReport(ctx, w, s, b.Workflow.RetryUnknown(ctx, c))
+		return b.answerReport(ctx, w, s, b.Runs.RetryUnknown(ctx, c))
 	case render.ActBack:
 		return b.backClicked(ctx, w, c)
 	case render.ActResume:
-		return b.answerPause(ctx, w, s.Policy, b.Workflow.ResumeBy(ctx, c))
+		return b.answerPause(ctx, w, s.Policy, b.Pauses.ResumeBy(ctx, c))
 	case render.ActVisited:
 		c.Elicitation = s.Token.Ref
-		err = b.Workflow.Respond(ctx, c, nil)
+		err = b.Questions.Respond(ctx, c, nil)
 	case render.ActNoAnswer:
 		c.Elicitation = s.Token.Ref
-		err = b.Workflow.Decline(ctx, c)
+		err = b.Questions.Decline(ctx, c)
 	case render.ActLeave:
 		c.Execution = s.Token.Ref
-		return b.answerReport(ctx, w, s, b.Workflow.Report(ctx, c, workflow.Leave))
+		return b.answerReport(ctx, w, s, b.Runs.Report(ctx, c, workflow.Leave))
 	default:
 		option, isChoice := render.ChoiceOf(action)
 		if !isChoice {
 			return fmt.Errorf("%w: no button does %q", errPayload, action)
 		}
 		c.Call = s.Token.Ref
-		err = b.Workflow.AnswerModelQuestion(ctx, c, option)
+		err = b.Questions.Answer(ctx, c, option)
 	}
 	return b.answerClick(ctx, w, r, s.Policy, err)
 }
 
 func (b *Bot) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	r, err := b.Workflow.Decide(ctx, c)
+	r, err := b.Requests.Decide(ctx, c)
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
@@ -284,7 +284,7 @@ func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, 
 // unknownClicker fails closed. If Slack still does not identify the person after a few tries, the click is refused and
 // recorded, and the person is told.
 func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
-	if passes(d, cause) {
+	if mayRetry(d, cause) {
 		return cause
 	}
 	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
@@ -294,9 +294,9 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	return nil
 }
 
-// passes reports whether identifying the person may succeed on another try: Slack could not be reached, or asks to
+// mayRetry reports whether identifying the person may succeed on another try: Slack could not be reached, or asks to
 // wait. Other refusals, such as a missing scope, are permanent.
-func passes(d delivered, cause error) bool {
+func mayRetry(d delivered, cause error) bool {
 	code := slackapi.ErrorCode(cause)
 	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)
 	return !refused && d.tries < clickTries
@@ -306,7 +306,7 @@ func passes(d delivered, cause error) bool {
 func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
 	c.Inbox, c.At, c.User = d.id, d.at, r.user
-	return b.Workflow.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
+	return b.Requests.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
 }
 
 // identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle, with the user groups that
@@ -337,7 +337,7 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 
 // decideAll decides all calls that the clicked version offered, or none.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	inTheWay, err := b.Workflow.DecideAll(ctx, c, s.Shown.Shows)
+	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
@@ -354,7 +354,7 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 		return fmt.Errorf("%w: no opinion in it", errPayload)
 	}
 	c.Turn = turn
-	err := b.Workflow.AddFeedback(ctx, c, good)
+	err := b.Turns.AddFeedback(ctx, c, good)
 	var d *approvers.Denied
 	switch {
 	case errors.As(err, &d) && (d.Code == approvers.DeniedGuest || d.Code == approvers.DeniedForeign || d.Code == approvers.DeniedBot):

@@ -100,15 +100,15 @@ func TestForgedClicks(t *testing.T) {
 		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
 		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
 		"another request": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = m2.Ref }) }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
-		"another surface": {func(c *click) {
+		"another outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = m2.Message, m2.Post })
 		}, "nothing that I put there", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
-		"the asker's surface": {func(c *click) {
+		"the asker's outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = asked.Message, asked.Post })
 		}, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
-		"no such surface":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
+		"no such outbox message":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
 		"no such request":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = "req_none" }) }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
-		"no mark at all":           {func(c *click) { c.value = "approve everything" }, "nothing that I put there", "", nil},
+		"no token at all":          {func(c *click) { c.value = "approve everything" }, "nothing that I put there", "", nil},
 		"another button":           {func(c *click) { c.action = render.ActTyped }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
 		"a button of another card": {func(c *click) { c.action, c.value = render.ActApprove, asked.String() }, "nothing that I put there", approvers.DeniedForged, []string{m2.Ref}},
 		"another message":          {func(c *click) { c.ts = "1.1" }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
@@ -182,7 +182,7 @@ func TestForgedForms(t *testing.T) {
 	forged.Print = "0000000000000000"
 	elsewhere.Ref = "req_none"
 	for name, c := range map[string]struct{ team, callback, metadata, words string }{
-		"no mark":           {"T0001", render.ActReject, "reject everything", "nothing that I put there"},
+		"no token":          {"T0001", render.ActReject, "reject everything", "nothing that I put there"},
 		"another print":     {"T0001", render.ActReject, forged.String(), "being drawn anew"},
 		"no such request":   {"T0001", render.ActReject, elsewhere.String(), "nothing that I put there"},
 		"another workspace": {"T0999", render.ActReject, good.String(), "another workspace"},

@@ -74,19 +74,19 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 		return b.elsewhere(ctx, row, err)
 	}
 	c.inbox = row.ID
-	answer, err := b.obey(ctx, c)
+	answer, err := b.runCommand(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
+	if err := b.Intake.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return err
 	}
 	b.sendEphemeral(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
 	return nil
 }
 
-// obey runs a subcommand and returns the answer.
-func (b *Bot) obey(ctx context.Context, c command) (*render.BlockBuilder, error) {
+// runCommand runs a subcommand and returns the answer.
+func (b *Bot) runCommand(ctx context.Context, c command) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {

@@ -26,8 +26,8 @@ func (h *harness) asked(channel string, card posted) approvers.Request {
 	return r
 }
 
-// wantTook compares the decision time of a request's last decision with the times of its delivery and its click.
-func (h *harness) wantTook(request string) {
+// wantDecisionTime compares the decision time of a request's last decision with the times of its delivery and its click.
+func (h *harness) wantDecisionTime(request string) {
 	h.t.Helper()
 	var decided approvers.AuditRecord
 	var since time.Time
@@ -71,30 +71,30 @@ func (h *harness) wantTook(request string) {
 
 // The decision time is recorded wherever people decide: on a card in a channel, in a form, in the form with all
 // arguments, and in a direct message.
-func TestTook(t *testing.T) {
+func TestDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.wantTook(r.ID)
+	h.wantDecisionTime(r.ID)
 
 	h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
 	card = h.finds("teo", "#support-approvals", "", "Stage 1 of 2")
 	r = h.asked("C0002", card)
 	h.clicks("teo", "#support-approvals", card, render.ActTyped)
 	h.submits("teo", h.opened("teo", render.ActTyped), map[string]any{render.FieldTyped: "C-77"})
-	h.wantTook(r.ID)
+	h.wantDecisionTime(r.ID)
 	card = h.finds("ingrid", "U0BOT", "", "Stage 2 of 2")
 	h.clicks("ingrid", "U0BOT", card, render.ActReject)
 	h.submits("ingrid", h.opened("ingrid", render.ActReject), map[string]any{render.FieldReason: "no"})
 	h.finds("ingrid", "U0BOT", "", "Rejected by")
-	h.wantTook(r.ID)
+	h.wantDecisionTime(r.ID)
 
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-124","reason":"`+strings.Repeat("long ", 600)+`"}`)
 	card = h.finds("teo", "#support-approvals", "", "ORD-124", "Waits for")
 	r = h.asked("C0002", card)
 	h.clicks("teo", "#support-approvals", card, render.ActArguments)
 	h.submits("teo", h.opened("teo", render.ActArguments), nil)
-	h.wantTook(r.ID)
+	h.wantDecisionTime(r.ID)
 }

@@ -132,10 +132,10 @@ func (d *Draft) work() {
 	defer d.b.drafts.remove(d)
 	defer close(d.done)
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityLast, WillChange: true})
-	pen := streamWriter{b: d.b, turn: d.turn, step: d.step}
+	w := streamWriter{b: d.b, turn: d.turn, step: d.step}
 	for wait := draftAfter; d.rest(wait); {
 		var err error
-		wait, err = pen.write(ctx, d.soFar())
+		wait, err = w.write(ctx, d.soFar())
 		if errors.Is(err, errNoUse) {
 			return
 		}
@@ -184,74 +184,74 @@ type streamWriter struct {
 }
 
 // write shows a text as far as it is complete. It returns how long to wait before the next write.
-func (p *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
+func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
 	if strings.TrimSpace(text) == "" {
 		return appendEvery, nil
 	}
-	if err := p.pickUp(ctx); err != nil {
+	if err := w.pickUp(ctx); err != nil {
 		return updateEvery, err
 	}
 	var err error
 	switch {
-	case p.s.TS == "" && p.mayStream():
-		err = p.start(ctx, text)
-	case p.streaming:
-		err = p.append(ctx, text)
+	case w.s.TS == "" && w.mayStream():
+		err = w.start(ctx, text)
+	case w.streaming:
+		err = w.append(ctx, text)
 	default:
-		err = p.change(ctx, text)
+		err = w.change(ctx, text)
 	}
 	every := updateEvery
-	if p.streaming {
+	if w.streaming {
 		every = appendEvery
 	}
 	return max(every, slackapi.RetryDelay(err)), err
 }
 
 // pickUp finds or creates the draft, and the message that an earlier try or process may have started.
-func (p *streamWriter) pickUp(ctx context.Context) error {
-	if p.s.ID != "" {
+func (w *streamWriter) pickUp(ctx context.Context) error {
+	if w.s.ID != "" {
 		return nil
 	}
-	s, conv, asker, err := p.b.Workflow.Draft(ctx, p.turn, p.step)
+	s, conv, asker, err := w.b.Turns.Draft(ctx, w.turn, w.step)
 	if err != nil || conv.Gone {
 		return errNoUse // the turn has ended or changed
 	}
 	if s.TS == "" {
-		me, err := p.b.whoAmI(ctx)
+		me, err := w.b.whoAmI(ctx)
 		if err != nil {
 			return err
 		}
-		begun, err := p.b.findPosted(ctx, me, s, destination{conv.Channel, conv.Thread})
+		begun, err := w.b.findPosted(ctx, me, s, destination{conv.Channel, conv.Thread})
 		if err != nil {
 			return err
 		}
 		s.Channel, s.TS = conv.Channel, begun[0]
 	}
-	p.s, p.conv, p.asker = s, conv, asker
+	w.s, w.conv, w.asker = s, conv, asker
 	return nil
 }
 
 // mayStream reports whether a stream can be started. Slack supports streams only in threads, and may have refused one
 // recently.
-func (p *streamWriter) mayStream() bool {
-	return p.conv.Thread != "" && !p.b.noStreams.isSet(p.b.Now())
+func (w *streamWriter) mayStream() bool {
+	return w.conv.Thread != "" && !w.b.noStreams.isSet(w.b.Now())
 }
 
 // start starts a stream with the text so far.
-func (p *streamWriter) start(ctx context.Context, text string) error {
-	next, pieces := p.whole(text)
+func (w *streamWriter) start(ctx context.Context, text string) error {
+	next, pieces := w.whole(text)
 	if len(pieces) == 0 {
 		return nil // nothing is complete yet
 	}
-	me, err := p.b.whoAmI(ctx)
+	me, err := w.b.whoAmI(ctx)
 	if err != nil {
 		return err
 	}
-	p.b.unconfirmed.underWay(p.s.ID)
-	channel, ts, err := p.b.api.StartStreamContext(ctx, p.conv.Channel, slack.MsgOptionTS(p.conv.Thread), slack.MsgOptionChunks(slack.NewBlocksChunk(p.draw(pieces)...)),
-		slack.MsgOptionRecipientUserID(p.asker.User()), slack.MsgOptionRecipientTeamID(me.Team))
+	w.b.unconfirmed.underWay(w.s.ID)
+	channel, ts, err := w.b.api.StartStreamContext(ctx, w.conv.Channel, slack.MsgOptionTS(w.conv.Thread), slack.MsgOptionChunks(slack.NewBlocksChunk(w.draw(pieces)...)),
+		slack.MsgOptionRecipientUserID(w.asker.User()), slack.MsgOptionRecipientTeamID(me.Team))
 	if slackapi.IsNotSent(err) {
-		p.b.unconfirmed.recorded(p.s.ID)
+		w.b.unconfirmed.recorded(w.s.ID)
 	}
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
@@ -260,30 +260,30 @@ func (p *streamWriter) start(ctx context.Context, text string) error {
 	case slackapi.IsUnreachable(code) && code != "missing_scope" && code != "invalid_blocks":
 		return errNoUse
 	case slackapi.IsNotSent(err):
-		p.b.noStreams.set(p.b.Now())
-		p.b.Log.Info("Slack refuses streams here; what the agent writes is shown by changing a message", "cause", code)
+		w.b.noStreams.set(w.b.Now())
+		w.b.Log.Info("Slack refuses streams here; what the agent writes is shown by changing a message", "cause", code)
 		return nil
 	default:
-		p.b.Log.Debug("nobody knows whether a stream began; the answer will tell", "error", err)
+		w.b.Log.Debug("nobody knows whether a stream began; the answer will tell", "error", err)
 		return errNoUse
 	}
-	p.b.unconfirmed.underWay(p.s.ID)
-	p.s.Channel, p.s.TS, p.streaming = channel, ts, true
-	if err := p.record(ctx, text[:next]); err != nil {
+	w.b.unconfirmed.underWay(w.s.ID)
+	w.s.Channel, w.s.TS, w.streaming = channel, ts, true
+	if err := w.record(ctx, text[:next]); err != nil {
 		return err
 	}
-	p.b.unconfirmed.recorded(p.s.ID)
-	p.took(next, pieces)
+	w.b.unconfirmed.recorded(w.s.ID)
+	w.advance(next, pieces)
 	return nil
 }
 
 // append adds the newly completed text to the stream.
-func (p *streamWriter) append(ctx context.Context, text string) error {
-	next, pieces := p.whole(text)
-	if len(pieces) == 0 || p.full(pieces) {
+func (w *streamWriter) append(ctx context.Context, text string) error {
+	next, pieces := w.whole(text)
+	if len(pieces) == 0 || w.full(pieces) {
 		return nil
 	}
-	_, _, err := p.b.api.AppendStreamContext(ctx, p.s.Channel, p.s.TS, slack.MsgOptionChunks(slack.NewBlocksChunk(p.draw(pieces)...)))
+	_, _, err := w.b.api.AppendStreamContext(ctx, w.s.Channel, w.s.TS, slack.MsgOptionChunks(slack.NewBlocksChunk(w.draw(pieces)...)))
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
 	case slackapi.IsNotSent(err) && code == "":
@@ -291,18 +291,18 @@ func (p *streamWriter) append(ctx context.Context, text string) error {
 	case slackapi.IsMessageLost(code):
 		return errNoUse
 	default: // Slack ended the stream, or its content is unknown: from now on rewrite the whole message
-		p.streaming = false
-		p.b.Log.Debug("a stream is over before its end; the message is changed instead", "error", err)
+		w.streaming = false
+		w.b.Log.Debug("a stream is over before its end; the message is changed instead", "error", err)
 		return nil
 	}
-	p.took(next, pieces)
-	return p.record(ctx, text[:next])
+	w.advance(next, pieces)
+	return w.record(ctx, text[:next])
 }
 
 // change writes all complete text into the draft's message, or posts it.
-func (p *streamWriter) change(ctx context.Context, text string) error {
-	p.sent, p.size, p.blocks, p.table = 0, 0, 0, false
-	next, pieces := p.whole(text)
+func (w *streamWriter) change(ctx context.Context, text string) error {
+	w.sent, w.size, w.blocks, w.table = 0, 0, 0, false
+	next, pieces := w.whole(text)
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -313,18 +313,18 @@ func (p *streamWriter) change(ctx context.Context, text string) error {
 	}
 	page.Small("The agent is still writing…")
 	d := render.Single(page)
-	if p.s.TS != "" {
-		err := p.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), p.s, d)
+	if w.s.TS != "" {
+		err := w.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
 		switch code := slackapi.ErrorCode(err); {
 		case err == nil:
-			p.s.Drafted = false // the stream, if there was one, has ended
-			return p.record(ctx, text[:next])
+			w.s.Drafted = false // the stream, if there was one, has ended
+			return w.record(ctx, text[:next])
 		case slackapi.IsMessageLost(code), slackapi.IsNotEditable(code):
 			return errNoUse
 		}
 		return err
 	}
-	channel, ts, err := p.b.post(ctx, p.s, d, destination{p.conv.Channel, p.conv.Thread}, nil)
+	channel, ts, err := w.b.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
 	switch {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
@@ -332,16 +332,16 @@ func (p *streamWriter) change(ctx context.Context, text string) error {
 	default: // a posted message carries its id, and is found when the answer is shown
 		return errNoUse
 	}
-	p.s.Channel, p.s.TS = channel, ts
-	if err := p.record(ctx, text[:next]); err != nil {
+	w.s.Channel, w.s.TS = channel, ts
+	if err := w.record(ctx, text[:next]); err != nil {
 		return err
 	}
-	p.b.unconfirmed.recorded(p.s.ID)
+	w.b.unconfirmed.recorded(w.s.ID)
 	return nil
 }
 
-func (p *streamWriter) record(ctx context.Context, said string) error {
-	if err := p.b.Workflow.Drafted(ctx, p.s, said); err != nil {
+func (w *streamWriter) record(ctx context.Context, said string) error {
+	if err := w.b.Turns.Drafted(ctx, w.s, said); err != nil {
 		return errors.Join(errNoUse, err)
 	}
 	return nil
@@ -349,14 +349,14 @@ func (p *streamWriter) record(ctx context.Context, said string) error {
 
 // whole returns the part of the remaining text that later text can't change: up to the end of a paragraph, a list, a
 // table or a code block. next is its end.
-func (p *streamWriter) whole(text string) (next int, pieces []markdown.Piece) {
-	next = p.sent + markdown.Settled(text[p.sent:])
-	return next, markdown.Parse(text[p.sent:next])
+func (w *streamWriter) whole(text string) (next int, pieces []markdown.Piece) {
+	next = w.sent + markdown.Settled(text[w.sent:])
+	return next, markdown.Parse(text[w.sent:next])
 }
 
 // draw makes blocks from pieces.
-func (p *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
-	page := &render.BlockBuilder{Tabled: p.table}
+func (w *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
+	page := &render.BlockBuilder{Tabled: w.table}
 	for _, x := range pieces {
 		page.Piece(x)
 	}
@@ -364,20 +364,20 @@ func (p *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
 }
 
 // full reports whether the message can't hold more. The rest is shown at the end, in further messages.
-func (p *streamWriter) full(pieces []markdown.Piece) bool {
+func (w *streamWriter) full(pieces []markdown.Piece) bool {
 	size := 0
 	for _, x := range pieces {
 		size += x.Size
 	}
-	return p.size+size > markdown.MaxMessageText || p.blocks+len(pieces) > markdown.MaxBlocks
+	return w.size+size > markdown.MaxMessageText || w.blocks+len(pieces) > markdown.MaxBlocks
 }
 
-// took records what the stream contains.
-func (p *streamWriter) took(next int, pieces []markdown.Piece) {
-	p.sent, p.blocks = next, p.blocks+len(pieces)
+// advance records what the stream contains.
+func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
+	w.sent, w.blocks = next, w.blocks+len(pieces)
 	for _, x := range pieces {
-		p.size += x.Size
-		p.table = p.table || x.Table != nil
+		w.size += x.Size
+		w.table = w.table || x.Table != nil
 	}
 }
 

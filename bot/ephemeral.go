@@ -36,7 +36,7 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 	}
 	dm, err := b.channels.DirectMessages(ctx, r.user)
 	if err == nil {
-		_, _, err = b.api.PostMessageContext(ctx, dm, told(p, b.known(r.user))...)
+		_, _, err = b.api.PostMessageContext(ctx, dm, ephemeralOptions(p, b.known(r.user))...)
 	}
 	if err != nil {
 		b.Log.Warn("a person could not be told something", "user", r.user, "error", err)
@@ -51,15 +51,15 @@ func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, p *render.BlockBuil
 	case r.channel == "":
 		return errElsewhere
 	case r.responseURL != "" && r.replace:
-		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(told(p, b.known(r.user)), slack.MsgOptionReplaceOriginal(r.responseURL))...)
+		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(ephemeralOptions(p, b.known(r.user)), slack.MsgOptionReplaceOriginal(r.responseURL))...)
 		return err
 	case r.responseURL != "" && (r.command || r.channel[0] == 'D'):
-		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(told(p, b.known(r.user)), slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
+		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(ephemeralOptions(p, b.known(r.user)), slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
 		return err
 	case r.channel[0] == 'D':
 		return errElsewhere
 	}
-	options := told(p, b.known(r.user))
+	options := ephemeralOptions(p, b.known(r.user))
 	if r.thread != "" {
 		options = append(options, slack.MsgOptionTS(r.thread))
 	}
@@ -67,8 +67,8 @@ func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, p *render.BlockBuil
 	return err
 }
 
-// told makes a message for one reader. It omits what response URLs do not support.
-func told(p *render.BlockBuilder, by render.Reader) []slack.MsgOption {
+// ephemeralOptions makes a message for one reader. It omits what response URLs do not support.
+func ephemeralOptions(p *render.BlockBuilder, by render.Reader) []slack.MsgOption {
 	m := p.Message()
 	by.Localize(&m)
 	return []slack.MsgOption{

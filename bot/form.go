@@ -114,12 +114,12 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r ephemeralReply, s render.ClickTarget) error {
 	action := i.Actions[0].ActionID
 	who, unknown := b.authority(ctx, r.user, s, action)
-	if unknown != nil && passes(d, unknown) {
+	if unknown != nil && mayRetry(d, unknown) {
 		return unknown
 	}
 	no := noForm(action, s, who)
 	if unknown == nil {
-		if err := b.noteItem(ctx, s, who); err != nil {
+		if err := b.recordItemSeen(ctx, s, who); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 	err := b.fill(ctx, d.id, v)
 	switch {
 	case err == nil && who.ID != "":
-		if err := errors.Join(b.noteWhole(ctx, s, who, v), b.noteReveal(ctx, s, who, v)); err != nil {
+		if err := errors.Join(b.recordAllSeen(ctx, s, who, v), b.recordReveal(ctx, s, who, v)); err != nil {
 			return err
 		}
 	case errors.Is(err, errNoForm):
@@ -157,9 +157,9 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 	case unknown != nil:
 		return b.refuseUnknown(ctx, d, r, c, s, unknown)
 	case no != nil:
-		return b.Workflow.Refuse(ctx, c, no, "", s.Token.Ref)
+		return b.Requests.Refuse(ctx, c, no, "", s.Token.Ref)
 	}
-	return b.Workflow.Done(ctx, c.Inbox, "")
+	return b.Intake.Done(ctx, c.Inbox, "")
 }
 
 // noForm returns the reason why a person gets no form, if it is their authority or the request's state. The attempt is
@@ -263,18 +263,18 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 			return slackapi.WithDelay(err)
 		}
 		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
-	} else if err := b.noteWhole(ctx, s, viewer, v); err != nil {
+	} else if err := b.recordAllSeen(ctx, s, viewer, v); err != nil {
 		return err
 	}
-	if err := b.Workflow.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := b.Intake.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-// noteWhole records that a person has seen all arguments, once the last page is shown. Only then can they approve from
+// recordAllSeen records that a person has seen all arguments, once the last page is shown. Only then can they approve from
 // the modal.
-func (b *Bot) noteWhole(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
 	}
@@ -282,13 +282,13 @@ func (b *Bot) noteWhole(ctx context.Context, s render.ClickTarget, who approvers
 	if err != nil {
 		return err
 	}
-	_, err = b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: "view", Body: body})
+	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: "view", Body: body})
 	return err
 }
 
-// noteReveal records that a person was shown a request's secrets. The record contains their names; the digest covers
+// recordReveal records that a person was shown a request's secrets. The record contains their names; the digest covers
 // their values.
-func (b *Bot) noteReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal {
 		return nil
 	}
@@ -300,6 +300,6 @@ func (b *Bot) noteReveal(ctx context.Context, s render.ClickTarget, who approver
 	if err != nil {
 		return err
 	}
-	_, err = b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: render.ActReveal, Body: body})
+	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: render.ActReveal, Body: body})
 	return err
 }

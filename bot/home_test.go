@@ -126,13 +126,13 @@ func TestHomeRejects(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
 	h.looks("teo", "Waits for you: 1")
-	h.decree(without(h.policy, "U0002"))
+	h.setPolicy(without(h.policy, "U0002"))
 	h.clicksHome("teo", r.ID, render.ActReject)
 	h.until("teo is told why he can't", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "you are not a member of that role")
 	})
 	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", h.opened("teo", "")["id"]), map[string]any{"all": true})
-	h.decree(bottest.Policy())
+	h.setPolicy(bottest.Policy())
 	h.looks("teo", "Waits for you: 1")
 	h.clicksHome("teo", r.ID, render.ActReject)
 	form := h.opened("teo", render.ActReject)
@@ -233,7 +233,7 @@ func TestHomeRests(t *testing.T) {
 	if err != nil || len(timers) != 1 {
 		t.Fatal(timers, err)
 	}
-	if err := h.workflow.IdleHome(context.Background(), timers[0]); err != nil {
+	if err := h.workflow.Homes.Idle(context.Background(), timers[0]); err != nil {
 		t.Fatal(err)
 	}
 	h.atHome("teo", "not kept up to date", "-"+render.ActReject)

@@ -255,7 +255,7 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 			crew(p)
 			change(p)
 		})
-		m.restore = func() { m.decree(was) }
+		m.restore = func() { m.setPolicy(was) }
 	}
 }
 

@@ -20,26 +20,26 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	}
 	user := e.Event.userID()
 	if user == me.User {
-		return b.Workflow.Done(ctx, row.ID, "the bot's own message")
+		return b.Intake.Done(ctx, row.ID, "the bot's own message")
 	}
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil {
 		return err
 	}
 	if who.Bot {
-		return b.Workflow.Done(ctx, row.ID, "another bot's message")
+		return b.Intake.Done(ctx, row.ID, "another bot's message")
 	}
 	u, err := b.incomingMessage(ctx, me, row, e)
 	if err != nil {
 		return err
 	}
 	u.Who = who
-	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.beside(ctx, e.Event))
+	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 	// A mention is delivered twice, as a mention and as a message of the channel. A notice is sent for one of them only.
 	told := u.Channel.DM || e.Event.Type == "app_mention"
 	if u.Text == "" && u.Edited == "" {
-		if err := b.Workflow.Done(ctx, row.ID, "no words in it"); err != nil {
+		if err := b.Intake.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
 		}
 		if told {
@@ -47,15 +47,15 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		}
 		return nil
 	}
-	heard, err := b.Workflow.ReceiveMessage(ctx, u)
+	result, err := b.Intake.ReceiveMessage(ctx, u)
 	if err != nil {
 		return err
 	}
-	if heard.Denied != nil && !heard.Ignored && told {
-		b.replyEphemeral(ctx, here, render.DeniedAsker(heard.Denied, u.Channel))
+	if result.Denied != nil && !result.Ignored && told {
+		b.replyEphemeral(ctx, here, render.DeniedAsker(result.Denied, u.Channel))
 	}
-	if heard.Turn != "" && !heard.Halted && !heard.Queued && !heard.Paused && !heard.Duplicate {
-		b.showStatus(ctx, heard.Turn, false)
+	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
+		b.showStatus(ctx, result.Turn, false)
 	}
 	return nil
 }
@@ -224,9 +224,9 @@ func (e event) deletionID() (id string, named bool) {
 	return workflow.DeletionID(e.channelID(), e.TS), true
 }
 
-// sameWords reports whether a change left a message's text unchanged: a link preview appeared, or Slack counted
+// sameText reports whether a change left a message's text unchanged: a link preview appeared, or Slack counted
 // replies.
-func (e event) sameWords() bool {
+func (e event) sameText() bool {
 	return e.Previous != nil && e.Edited.TS != "" && e.Previous.Text == e.Text
 }
 
@@ -237,7 +237,7 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 		return err
 	}
 	ev := e.Event
-	return b.Workflow.Deleted(ctx, workflow.Deletion{
+	return b.Intake.Deleted(ctx, workflow.Deletion{
 		Inbox: row.ID, At: row.ReceivedAt, Team: me.Team, Channel: approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}, Thread: ev.thread(),
 		TS: ev.TS, Rest: ev.Subtype == subtypeTombstone,
 	})

@@ -75,10 +75,10 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// calls returns the people and groups that a waiting card in a channel mentions: the members of the stage's roles that
+// cardMentions returns the people and groups that a waiting card in a channel mentions: the members of the stage's roles that
 // read their cards there. A message without a mention would go unnoticed. A person who is away or can't be looked up is
 // skipped, because the card itself is more important.
-func (b *Bot) calls(ctx context.Context, s view.Model) []render.Mention {
+func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, "channel:")
 	r, waits := render.MentioningRequest(s)
 	if !shared || !waits {
@@ -95,7 +95,7 @@ func (b *Bot) calls(ctx context.Context, s view.Model) []render.Mention {
 			continue
 		}
 		for _, m := range role.Members {
-			c, err := b.call(ctx, m)
+			c, err := b.mentionOf(ctx, m)
 			if err != nil {
 				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
 			}
@@ -109,7 +109,7 @@ func (b *Bot) calls(ctx context.Context, s view.Model) []render.Mention {
 	return out
 }
 
-func (b *Bot) call(ctx context.Context, m approvers.Member) (render.Mention, error) {
+func (b *Bot) mentionOf(ctx context.Context, m approvers.Member) (render.Mention, error) {
 	switch m.Kind {
 	case approvers.MemberUser:
 		return render.Mention{User: m.Value}, nil

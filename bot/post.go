@@ -123,7 +123,7 @@ type replaceAt struct {
 }
 
 // clicked records the address from a click on an outbox message.
-func (r *replacing) clicked(surface, url string, at time.Time) {
+func (r *replacing) clicked(message, url string, at time.Time) {
 	if url == "" {
 		return
 	}
@@ -132,7 +132,7 @@ func (r *replacing) clicked(surface, url string, at time.Time) {
 	if r.by == nil {
 		r.by = map[string]replaceAt{}
 	}
-	if _, known := r.by[surface]; !known && len(r.by) >= maxReplaced {
+	if _, known := r.by[message]; !known && len(r.by) >= maxReplaced {
 		for id, old := range r.by {
 			if !old.until.After(at) {
 				delete(r.by, id)
@@ -142,21 +142,21 @@ func (r *replacing) clicked(surface, url string, at time.Time) {
 			return
 		}
 	}
-	r.by[surface] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
+	r.by[message] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
 }
 
-// take uses an address of an outbox message once, if there is one.
-func (r *replacing) take(surface string, now time.Time) (url string, ok bool) {
+// use uses an address of an outbox message once, if there is one.
+func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, known := r.by[surface]
+	at, known := r.by[message]
 	if !known {
 		return "", false
 	}
 	if at.left--; at.left <= 0 || !at.until.After(now) {
-		delete(r.by, surface)
+		delete(r.by, message)
 	} else {
-		r.by[surface] = at
+		r.by[message] = at
 	}
 	return at.url, at.until.After(now)
 }
@@ -166,7 +166,7 @@ func (r *replacing) take(surface string, now time.Time) (url string, ok bool) {
 func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
-		if url, ok := b.replaced.take(s.ID, b.Now()); ok {
+		if url, ok := b.replaced.use(s.ID, b.Now()); ok {
 			_, _, err := b.api.PostMessageContext(ctx, s.Channel, append(options(s, d.Messages[0], 0), slack.MsgOptionReplaceOriginal(url))...)
 			if err == nil {
 				return nil
@@ -200,7 +200,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 		return false, nil
 	}
 	u := render.UploadOf(vm)
-	if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful {
+	if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful {
 		there, err := b.hasFile(ctx, s, at, u.Name)
 		if err != nil || there {
 			return there, err

@@ -115,10 +115,10 @@ func (p *Progress) again() {
 func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
 	b.showStatus(ctx, turn, false)
 	id, err := b.Views.StepOf(ctx, call)
-	if err != nil || id == "" || !b.shows.try(id) { // if the message is being redrawn, the progress is shown next time
+	if err != nil || id == "" || !b.shows.tryLock(id) { // if the message is being redrawn, the progress is shown next time
 		return false, err
 	}
-	defer b.shows.done(id)
+	defer b.shows.unlock(id)
 	vm, err := b.Views.Message(ctx, id)
 	if err != nil {
 		return false, err
@@ -149,8 +149,8 @@ type keyed struct {
 	shown map[string]time.Time
 }
 
-// try locks an outbox message, unless it is locked.
-func (k *keyed) try(id string) bool {
+// tryLock locks an outbox message, unless it is locked.
+func (k *keyed) tryLock(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.busy[id] != nil {
@@ -163,9 +163,9 @@ func (k *keyed) try(id string) bool {
 	return true
 }
 
-// take waits until it can lock an outbox message.
-func (k *keyed) take(ctx context.Context, id string) error {
-	for !k.try(id) {
+// lock waits until it can lock an outbox message.
+func (k *keyed) lock(ctx context.Context, id string) error {
+	for !k.tryLock(id) {
 		k.mu.Lock()
 		free := k.busy[id]
 		k.mu.Unlock()
@@ -181,7 +181,7 @@ func (k *keyed) take(ctx context.Context, id string) error {
 	return nil
 }
 
-func (k *keyed) done(id string) {
+func (k *keyed) unlock(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	close(k.busy[id])

@@ -45,7 +45,7 @@ func TestRestart(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.until("all is shown", func() bool { return len(showing(t, h)) == 0 })
+	h.until("all is shown", func() bool { return len(undelivered(t, h)) == 0 })
 	h.stop()
 	h.start()
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
@@ -55,7 +55,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func showing(t *testing.T, h *harness) []store.Timer {
+func undelivered(t *testing.T, h *harness) []store.Timer {
 	t.Helper()
 	var due []store.Timer
 	err := h.store.View(t.Context(), func(r store.Reader) error {
@@ -135,14 +135,14 @@ func TestUneditableCard(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.until("all is shown", func() bool { return len(showing(t, h)) == 0 })
+	h.until("all is shown", func() bool { return len(undelivered(t, h)) == 0 })
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.update", Error: "edit_window_closed", Times: 1}); err != nil {
 		t.Fatal(err)
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("teo", "#support-approvals", "", "It ran")
 	h.finds("sam", "#support", root, "results: executed")
-	h.until("all is shown", func() bool { return len(showing(t, h)) == 0 })
+	h.until("all is shown", func() bool { return len(undelivered(t, h)) == 0 })
 	for _, p := range append(botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root)...) {
 		if strings.Contains(p.raw, `"button"`) {
 			t.Errorf("a live button is left: %s", p.raw)
@@ -182,7 +182,7 @@ func TestRefusedTokens(t *testing.T) {
 	for _, c := range []struct{ bot, app, want string }{
 		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},
 	} {
-		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: h.workflow, Views: h.workflow.Views, Tools: h.tools, Log: h.bot.Log})
+		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: Use(h.workflow), Tools: h.tools, Log: h.bot.Log})
 		if err := b.Run(t.Context()); !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v", err)
 		}

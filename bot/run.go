@@ -30,7 +30,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
-	b.side.Go(func() { b.learnPlaces(watching) })
+	b.side.Go(func() { b.lookUpCardChannels(watching) })
 	return b.transport.Run(ctx)
 }
 

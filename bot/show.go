@@ -26,7 +26,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		vm, err = b.drafted(ctx, vm)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return b.Workflow.Unreachable(ctx, t.Ref, "what it shows is gone", "")
+		return b.Outbox.Unreachable(ctx, t.Ref, "what it shows is gone", "")
 	}
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		if err := b.remove(ctx, s); err != nil {
 			return err
 		}
-		return b.Workflow.Unreachable(ctx, s.ID, s.LastError, "")
+		return b.Outbox.Unreachable(ctx, s.ID, s.LastError, "")
 	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // since the timer was read
 		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, "role:"), strings.HasPrefix(s.To, "group:"):
@@ -52,15 +52,15 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	}
 	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, "conversation:") {
-			if err := b.Workflow.ThreadGone(ctx, vm.Conversation.ID); err != nil {
+			if err := b.Intake.ThreadGone(ctx, vm.Conversation.ID); err != nil {
 				return err
 			}
 		}
-		err = b.Workflow.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
+		err = b.Outbox.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
-		if tellsOf(vm) {
+		if affectsStatus(vm) {
 			b.showStatus(ctx, s.Ref, s.TS == "" || s.Drafted)
 		}
 	}
@@ -70,16 +70,16 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 // expand resolves the members of a role or group. Each of them gets a copy.
 func (b *Bot) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
-		return b.Workflow.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
+		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
 	}
 	users, err := b.usersAt(ctx, s)
 	if errors.Is(err, errNoRole) {
-		return b.Workflow.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
+		return b.Outbox.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
 	}
 	if err != nil {
 		return err
 	}
-	return b.Workflow.Expand(ctx, s.Message.ID, users)
+	return b.Outbox.Expand(ctx, s.Message.ID, users)
 }
 
 var errNoRole = errors.New("the policy has no such approver any more")
@@ -99,10 +99,10 @@ func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 // showAlone shows an outbox message while it holds the lock on it.
 func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
-	if err := b.shows.take(ctx, id); err != nil {
+	if err := b.shows.lock(ctx, id); err != nil {
 		return err
 	}
-	defer b.shows.done(id)
+	defer b.shows.unlock(id)
 	if vm.Message.Kind == store.OutboxStep && vm.Message.TS == "" { // an answer may have included the step since
 		var err error
 		if vm, err = b.Views.Message(ctx, id); err != nil {
@@ -112,7 +112,7 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 			return workflow.ErrNotDue
 		}
 	}
-	vm, done, err := b.telling(ctx, vm)
+	vm, done, err := b.includeSteps(ctx, vm)
 	defer done()
 	if err == nil {
 		err = b.show(ctx, vm)
@@ -129,7 +129,7 @@ func (b *Bot) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
 	if err != nil {
 		return render.View{}, err
 	}
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.calls(ctx, vm)}
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, "user:"); own {
 		v.Reader = b.known(user)
 	}
@@ -153,28 +153,28 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err := b.remove(ctx, s); err != nil {
 		return err
 	}
-	if err := b.amongOurselves(ctx, vm); err != nil {
+	if err := b.checkAudience(ctx, vm); err != nil {
 		return err
 	}
 	if d.Expired {
-		return b.takeAway(ctx, me, vm, d)
+		return b.expire(ctx, me, vm, d)
 	}
 	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && workflow.Same(s, body) {
-		return b.Workflow.Unchanged(ctx, s)
+		return b.Outbox.Unchanged(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {
 		ctx := context.WithoutCancel(ctx) // complete and record it even if the process stops, because people may click on it at once
 		err = b.change(ctx, vm, d)
 		switch code := slackapi.ErrorCode(err); {
 		case slackapi.IsMessageLost(code):
-			return b.Workflow.MarkLost(ctx, s)
+			return b.Outbox.MarkLost(ctx, s)
 		case slackapi.IsNotEditable(code):
 			b.Log.Warn("a message can't be changed any more; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", code)
-			return b.Workflow.Replace(ctx, s)
+			return b.Outbox.Replace(ctx, s)
 		case err != nil:
 			return err
 		}
-		return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+		return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 	}
 	at, err := b.destinationOf(ctx, vm)
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 					return err
 				}
 			}
-			return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body})
+			return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body})
 		}
 	}
 	if s.TS != "" { // the draft's message becomes the first one
@@ -207,13 +207,13 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	ctx = context.WithoutCancel(ctx)
 	channel, ts, err := b.post(ctx, s, d, at, sent)
 	if code := slackapi.ErrorCode(err); s.TS != "" && (slackapi.IsMessageLost(code) || slackapi.IsNotEditable(code)) {
-		return b.Workflow.Replace(ctx, s)
+		return b.Outbox.Replace(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+	return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 }
 
 // remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
@@ -254,7 +254,7 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model) (destination, er
 		id, err := b.channels.DirectMessages(ctx, where)
 		return destination{channel: id}, err
 	}
-	return destination{}, fmt.Errorf("surface %s has the address %q, which means nothing", vm.Message.ID, vm.Message.To)
+	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
 // groupFor returns a request with which the members of a user group are looked up: the one that is shown, or the first
@@ -274,12 +274,12 @@ func groupFor(s view.Model) *approvers.Request {
 // When Slack's limits are tight, an answer includes earlier steps whose messages were not posted yet. One post then
 // replaces up to three calls, because those steps need neither a message nor an update.
 
-// telling adds the postponed steps to an answer. Their messages are locked until done is called.
-func (b *Bot) telling(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
+// includeSteps adds the postponed steps to an answer. Their messages are locked until done is called.
+func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
 	var taken []string
 	done = func() {
 		for _, id := range taken {
-			b.shows.done(id)
+			b.shows.unlock(id)
 		}
 	}
 	if s := answer.Message; s.Kind != store.OutboxAnswer || s.Posts > 0 {
@@ -291,7 +291,7 @@ func (b *Bot) telling(ctx context.Context, answer view.Model) (vm view.Model, do
 	}
 	var numbers []int
 	for _, s := range steps {
-		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful || !b.shows.try(s.ID) {
+		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
 			continue // it may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
@@ -308,9 +308,9 @@ func (b *Bot) telling(ctx context.Context, answer view.Model) (vm view.Model, do
 	return vm, done, nil
 }
 
-// takeAway deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
+// expire deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
 // is changed to say so.
-func (b *Bot) takeAway(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
+func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
 		at, err := b.destinationOf(ctx, vm)
@@ -324,7 +324,7 @@ func (b *Bot) takeAway(ctx context.Context, me directory.Self, vm view.Model, d 
 		s.Channel, s.TS = at.channel, sent[0]
 	}
 	if s.TS == "" {
-		return b.Workflow.Removed(ctx, s)
+		return b.Outbox.Removed(ctx, s)
 	}
 	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)
 	switch code := slackapi.ErrorCode(err); {
@@ -337,7 +337,7 @@ func (b *Bot) takeAway(ctx context.Context, me directory.Self, vm view.Model, d 
 			return err
 		}
 	}
-	return b.Workflow.Removed(ctx, s)
+	return b.Outbox.Removed(ctx, s)
 }
 
 // rankPriority maps the rank of an outbox message to the priority of its calls.

@@ -130,8 +130,8 @@ func (st *statuses) old(now time.Time) (out []status) {
 	return out
 }
 
-// tellsOf reports whether showing an outbox message may change the status of its thread.
-func tellsOf(s view.Model) bool {
+// affectsStatus reports whether showing an outbox message may change the status of its thread.
+func affectsStatus(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued:
 		return true

@@ -36,7 +36,7 @@ type historyScan struct {
 // round identifies an outbox message between two losses of its message. Messages of earlier rounds no longer belong to
 // it.
 type round struct {
-	surface string
+	message string
 	n       uint64
 }
 
@@ -58,22 +58,22 @@ func (p *unconfirmedPosts) moment() uint64 {
 // underWay records that a post of an outbox message is under way. It is called before the post, and again after it if
 // the outcome is not recorded yet, because a search in between may have missed the post. It reports whether an earlier
 // post is unconfirmed.
-func (p *unconfirmedPosts) underWay(surface string) (before bool) {
+func (p *unconfirmedPosts) underWay(message string) (before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.begun == nil {
 		p.begun = map[string]uint64{}
 	}
-	_, before = p.begun[surface]
-	p.begun[surface] = p.now()
+	_, before = p.begun[message]
+	p.begun[message] = p.now()
 	return before
 }
 
 // recorded records that the outcome of an outbox message's posts is known.
-func (p *unconfirmedPosts) recorded(surface string) {
+func (p *unconfirmedPosts) recorded(message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.begun, surface)
+	delete(p.begun, message)
 }
 
 // unconfirmedSince reports whether a message of an outbox message may exist without being recorded, and since when.
@@ -134,7 +134,7 @@ const (
 // findPosted returns the unrecorded messages of an outbox message, by part. One search of a place serves all outbox
 // messages there.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, at destination) (map[int]string, error) {
-	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s))
+	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s))
 	if !doubtful {
 		return nil, nil
 	}
@@ -247,7 +247,7 @@ func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
 
 // namedPart returns the outbox message, round and part that a message of the bot shows.
 func namedPart(me directory.Self, m slack.Message) (of round, part int, ok bool) {
-	of.surface, ok = m.Metadata.EventPayload["surface"].(string)
+	of.message, ok = m.Metadata.EventPayload["surface"].(string)
 	times, _ := m.Metadata.EventPayload["round"].(float64)
 	n, _ := m.Metadata.EventPayload["part"].(float64)
 	of.n = uint64(times)

@@ -112,8 +112,8 @@ func (h *harness) proposes(args string) approvers.Request {
 // that.
 func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	h.t.Helper()
-	mark, _ := modal["private_metadata"].(string)
-	claimed := mark[:strings.LastIndex(mark, " ")+1] + "99"
+	token, _ := modal["private_metadata"].(string)
+	claimed := token[:strings.LastIndex(token, " ")+1] + "99"
 	raw, err := json.Marshal(map[string]any{
 		"type": "view_submission", "trigger_id": "1.forged", "user": map[string]string{"id": "U0002"}, "team": map[string]string{"id": "T0001"},
 		"view": map[string]any{"id": modal["id"], "type": "modal", "callback_id": render.ActArguments, "private_metadata": claimed, "state": map[string]any{"values": map[string]any{}}},

@@ -15,6 +15,43 @@ import (
 	"countersign/store"
 )
 
+// ButtonToken is the value of a button. It names what the button was drawn for, and grants nothing. Ref is a request, a
+// turn, an execution, a grant or a pause. Post counts the versions of the outbox message. Print is a fingerprint of the
+// version: it distinguishes a click on a version that was replaced before it was recorded from a click on its
+// successor.
+type ButtonToken struct {
+	Ref     string
+	Message string
+	Post    uint64
+	Print   string
+}
+
+func (t ButtonToken) String() string {
+	return t.version() + t.Print
+}
+
+// version returns the common prefix of all tokens of one version for the same Ref.
+func (t ButtonToken) version() string {
+	return t.Ref + " " + t.Message + " " + strconv.FormatUint(t.Post, 10) + " "
+}
+
+var ErrButtonToken = errors.New("not the value of one of the bot's buttons")
+
+func ParseButtonToken(s string) (ButtonToken, error) {
+	parts := strings.Split(s, " ")
+	if len(parts) != 4 {
+		return ButtonToken{}, ErrButtonToken
+	}
+	post, err := strconv.ParseUint(parts[2], 10, 64)
+	if err != nil || parts[0] == "" || parts[1] == "" || !printed.MatchString(parts[3]) {
+		return ButtonToken{}, ErrButtonToken
+	}
+	return ButtonToken{Ref: parts[0], Message: parts[1], Post: post, Print: parts[3]}, nil
+}
+
+// printed matches a valid Print.
+var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
 // ClickTarget is the subject of a click: the version of the outbox message that the person saw, and the current state.
 type ClickTarget struct {
 	Token ButtonToken
@@ -30,10 +67,10 @@ func (s ClickTarget) ShownRequest() store.Shown {
 	return s.Shown.Of(s.Request.ID)
 }
 
-// MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with token m.
-// That is so if m has a fingerprint other than the recorded version's and is about a subject of this outbox message.
-func (s ClickTarget) MayHaveShown(m ButtonToken) bool {
-	if bytes.Contains(s.Shown.Body, []byte(" "+m.Print+`"`)) {
+// MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with the token.
+// That is so if the token's fingerprint is not the recorded version's and its subject is one of this outbox message.
+func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
+	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
 		return false
 	}
 	about := []string{s.Message.Ref, s.Message.Request, s.Turn.ID}
@@ -46,7 +83,7 @@ func (s ClickTarget) MayHaveShown(m ButtonToken) bool {
 	for _, c := range s.Calls {
 		about = append(about, c.Call.ID, c.Call.Execution, c.Call.Request)
 	}
-	return slices.Contains(about, m.Ref)
+	return slices.Contains(about, token.Ref)
 }
 
 // Named returns everything that a click names or that the clicked message shows. The attempt then appears in the
@@ -94,43 +131,6 @@ func (s ClickTarget) ItemBody() []byte {
 	}
 	return body
 }
-
-// ButtonToken is the value of a button. It names what the button was drawn for, and grants nothing. Ref is a request, a
-// turn, an execution, a grant or a pause. Post counts the versions of the outbox message. Print is a fingerprint of the
-// version: it distinguishes a click on a version that was replaced before it was recorded from a click on its
-// successor.
-type ButtonToken struct {
-	Ref     string
-	Message string
-	Post    uint64
-	Print   string
-}
-
-func (m ButtonToken) String() string {
-	return m.version() + m.Print
-}
-
-// version returns the common prefix of all tokens of one version for the same Ref.
-func (m ButtonToken) version() string {
-	return m.Ref + " " + m.Message + " " + strconv.FormatUint(m.Post, 10) + " "
-}
-
-var ErrButtonToken = errors.New("not the value of one of the bot's buttons")
-
-func ParseButtonToken(s string) (ButtonToken, error) {
-	parts := strings.Split(s, " ")
-	if len(parts) != 4 {
-		return ButtonToken{}, ErrButtonToken
-	}
-	post, err := strconv.ParseUint(parts[2], 10, 64)
-	if err != nil || parts[0] == "" || parts[1] == "" || !printed.MatchString(parts[3]) {
-		return ButtonToken{}, ErrButtonToken
-	}
-	return ButtonToken{Ref: parts[0], Message: parts[1], Post: post, Print: parts[3]}, nil
-}
-
-// printed matches a valid Print.
-var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // Action IDs of the buttons.
 const (

@@ -26,13 +26,13 @@ func TestSlackTakesEverySurface(t *testing.T) {
 		if strings.HasPrefix(name, "manifest") {
 			continue
 		}
-		var surface any
-		if err := json.Unmarshal(raw, &surface); err != nil {
+		var golden any
+		if err := json.Unmarshal(raw, &golden); err != nil {
 			t.Fatal(err)
 		}
 		o.t = t
 		code, want := "", ""
-		switch v := surface.(type) {
+		switch v := golden.(type) {
 		case []any: // the blocks of a Home
 			views++
 			code = o.both("views.publish", obj{"user_id": "U0001", "view": obj{"type": "home", "blocks": v}})
