@@ -12,23 +12,30 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Workflow is the agent's view of the stored state: it supplies the input of a model call and records the results.
-// *workflow.Workflow implements it.
-type Workflow interface {
+// Turns supplies the input of a model call and records its result. *workflow.Turns implements it.
+type Turns interface {
 	Begin(ctx context.Context, turn string) (workflow.Brief, error)
 	Propose(ctx context.Context, p workflow.Proposal) error
 	Answer(ctx context.Context, turn string, step int, text string, tokens int) error
 	Postpone(ctx context.Context, turn string, step int, until time.Time) error
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
+}
+
+// Runs claims the calls of tools and records their results. *workflow.Runs implements it.
+type Runs interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...workflow.File) error
 	Unrun(ctx context.Context, execution, why string) error
-	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 	MarkUnknown(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
 	BeginPreview(ctx context.Context, request string) (p workflow.PreviewCall, ok bool, err error)
 	EndPreview(ctx context.Context, p workflow.PreviewCall, text, fault string) error
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
+}
+
+// Questions asks people what a running tool wants to know. *workflow.Questions implements it.
+type Questions interface {
+	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
 
 // Results reads what runs returned. *view.Reader implements it.
@@ -37,19 +44,23 @@ type Results interface {
 }
 
 var (
-	_ Workflow = (*workflow.Workflow)(nil)
-	_ Results  = (*view.Reader)(nil)
+	_ Turns     = (*workflow.Turns)(nil)
+	_ Runs      = (*workflow.Runs)(nil)
+	_ Questions = (*workflow.Questions)(nil)
+	_ Results   = (*view.Reader)(nil)
 )
 
-// Config configures an Agent. Workflow, Results, Tools and Log are required; zero values of the other fields select the
-// defaults.
+// Config configures an Agent. Turns, Runs, Questions, Results, Tools and Log are required; zero values of the other
+// fields select the defaults.
 type Config struct {
-	Workflow Workflow
-	Results  Results
-	Tools    *Registry
-	Model    Model
-	Log      *slog.Logger
-	Now      func() time.Time // nil: time.Now
+	Turns     Turns
+	Runs      Runs
+	Questions Questions
+	Results   Results
+	Tools     *Registry
+	Model     Model
+	Log       *slog.Logger
+	Now       func() time.Time // nil: time.Now
 	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 

@@ -43,7 +43,7 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 		}
 		watch.hold()
 		defer watch.goOn()
-		q, err := a.Workflow.Elicit(waiting, e.ID, ask, func() string { return whyEnded(waiting) })
+		q, err := a.Questions.Elicit(waiting, e.ID, ask, func() string { return whyEnded(waiting) })
 		switch {
 		case errors.Is(err, workflow.ErrNotDue), errors.Is(err, workflow.ErrPaused):
 			return Reply{Action: ReplyCancelled}, nil

@@ -270,11 +270,13 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // newAgent is an agent with an endpoint and a fake workflow.
 func newAgent(d interface {
-	Workflow
+	Turns
+	Runs
+	Questions
 	Results
 }, endpoint http.RoundTripper, change ...func(*Config)) *Agent {
 	c := Config{
-		Workflow: d, Results: d, Tools: registry, Log: quiet,
+		Turns: d, Runs: d, Questions: d, Results: d, Tools: registry, Log: quiet,
 		Model: Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: endpoint}},
 	}
 	for _, f := range change {

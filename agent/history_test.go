@@ -75,7 +75,7 @@ func TestEveryHistoryIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBrief(t)
 		budget := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "budget")
-		a := New(Config{Workflow: &fakeWorkflow{}, Results: &fakeWorkflow{}, Tools: registry, Log: quiet, Model: strictConfig(strict)})
+		a := New(Config{Tools: registry, Log: quiet, Model: strictConfig(strict)})
 		q := compose(b, a.offered(b), budget, a.Now(), false)
 		if _, err := a.model.ask(context.Background(), request("m", q, a.offered(b), false), a.Tools.named, noWords); err != nil {
 			t.Fatalf("refused: %v", err)

@@ -122,11 +122,11 @@ func (w *harness) start() {
 	w.store = s
 	w.workflow = workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return p }, Tools: w.tools, Log: log})
 	a := agent.New(agent.Config{
-		Workflow: w.workflow, Results: w.workflow.Views, Tools: w.tools, Log: log,
+		Turns: w.workflow.Turns, Runs: w.workflow.Runs, Questions: w.workflow.Questions, Results: w.workflow.Views, Tools: w.tools, Log: log,
 		Model: agent.Model{BaseURL: "http://model.invalid/v1", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: w.model.Transport()}},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := w.workflow.Recover(ctx); err != nil {
+	if err := w.workflow.Runs.Recover(ctx); err != nil {
 		w.t.Fatal(err)
 	}
 	worked := make(chan error, 1)
@@ -165,10 +165,10 @@ func (w *harness) halt() {
 func (w *harness) hear(who approvers.Identity, ts, text string) string {
 	w.t.Helper()
 	row := store.Inbox{ID: "ev_" + ts, Kind: store.InboxEvent, ReceivedAt: time.Now()}
-	if _, err := w.workflow.Receive(w.t.Context(), row, ""); err != nil {
+	if _, err := w.workflow.Intake.Receive(w.t.Context(), row, ""); err != nil {
 		w.t.Fatal(err)
 	}
-	heard, err := w.workflow.ReceiveMessage(w.t.Context(), workflow.IncomingMessage{
+	heard, err := w.workflow.Intake.ReceiveMessage(w.t.Context(), workflow.IncomingMessage{
 		Inbox: row.ID, At: row.ReceivedAt, Channel: approvers.ChannelRef{Channel: "C1", Name: "support"}, Team: "T1", Thread: "1.0", TS: ts, Who: who, Text: text, Start: true,
 	})
 	if err != nil || heard.Ignored || heard.Denied != nil {
@@ -243,7 +243,7 @@ func TestAStepWithMixedCalls(t *testing.T) {
 			t.Errorf("%+v", calls[2])
 		}
 		r := w.request(calls[1].Request)
-		if _, err := w.workflow.Decide(t.Context(), workflow.Click{At: time.Now(), Who: lead, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true}); err != nil {
+		if _, err := w.workflow.Requests.Decide(t.Context(), workflow.Click{At: time.Now(), Who: lead, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -310,7 +310,7 @@ func TestAModelThatIsDown(t *testing.T) {
 		if turn.State != approvers.TurnStopped || !turn.CanRetry || !strings.Contains(turn.Problem, "did not answer") || len(w.model.Requests()) != 5 {
 			t.Fatalf("%+v after %d requests", turn, len(w.model.Requests()))
 		}
-		if err := w.workflow.TryAgain(t.Context(), workflow.Click{At: time.Now(), Who: ana, Turn: turnID}); err != nil {
+		if err := w.workflow.Turns.TryAgain(t.Context(), workflow.Click{At: time.Now(), Who: ana, Turn: turnID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -356,7 +356,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 				}
 			}
 		}
-		if err := w.workflow.Report(t.Context(), workflow.Click{At: time.Now(), Who: ana, Execution: calls[2].Execution}, workflow.Happened); err != nil {
+		if err := w.workflow.Runs.Report(t.Context(), workflow.Click{At: time.Now(), Who: ana, Execution: calls[2].Execution}, workflow.Happened); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -381,7 +381,7 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 		if turn.State != approvers.TurnWaiting || calls[0].Outcome != "" {
 			t.Fatalf("%s %+v", turn.State, calls)
 		}
-		if err := w.workflow.Report(t.Context(), workflow.Click{At: time.Now(), Who: ana, Execution: calls[0].Execution}, workflow.Leave); err != nil {
+		if err := w.workflow.Runs.Report(t.Context(), workflow.Click{At: time.Now(), Who: ana, Execution: calls[0].Execution}, workflow.Leave); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -14,7 +14,7 @@ import (
 // preview runs like a call: with a time limit, with panics recovered, and ended by a pause. The card shows the result,
 // including a failure.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
-	p, ok, err := a.Workflow.BeginPreview(ctx, t.Ref)
+	p, ok, err := a.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil {
 		return fmt.Errorf("preview %s: %w", t.Ref, err)
 	}
@@ -27,16 +27,16 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	switch {
 	case err == nil:
 		log.Info("preview made", "bytes", len(text))
-		return a.Workflow.EndPreview(outlive, p, text, "")
+		return a.Runs.EndPreview(outlive, p, text, "")
 	case paused(ctx):
-		return a.Workflow.PutBackPreview(outlive, p)
+		return a.Runs.PutBackPreview(outlive, p)
 	case stopped(ctx): // decided or changed in the meantime
 		return nil
 	case ctx.Err() != nil:
-		return errors.Join(ctx.Err(), a.Workflow.PutBackPreview(outlive, p))
+		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
 	}
 	log.Warn("no preview could be made", "error", err)
-	return a.Workflow.EndPreview(outlive, p, "", p.Tool+": "+sentence(err, p.Within))
+	return a.Runs.EndPreview(outlive, p, "", p.Tool+": "+sentence(err, p.Within))
 }
 
 // runPreviewTool calls the tool.

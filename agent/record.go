@@ -23,11 +23,11 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	for i := 0; ; i++ {
 		switch {
 		case done.lost:
-			err = a.Workflow.MarkUnknown(ctx, execution)
+			err = a.Runs.MarkUnknown(ctx, execution)
 		case done.unrun:
-			err = a.Workflow.Unrun(ctx, execution, done.result)
+			err = a.Runs.Unrun(ctx, execution, done.result)
 		default:
-			err = a.Workflow.Finish(ctx, execution, done.ok, done.result, done.files...)
+			err = a.Runs.Finish(ctx, execution, done.ok, done.result, done.files...)
 		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
 			return nil // recorded; or an earlier attempt had succeeded

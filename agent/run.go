@@ -47,7 +47,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
 			return a.record(ctx, t.Ref, late)
 		}
-		e, run, err := a.Workflow.Claim(ctx, t.Ref)
+		e, run, err := a.Runs.Claim(ctx, t.Ref)
 		if err != nil {
 			return fmt.Errorf("claim %s: %w", t.Ref, err)
 		}
@@ -65,7 +65,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 			return a.record(ctx, e.ID, done)
 		case paused(ctx) && e.Effect != approvers.Unprotected:
 			log.Warn("a pause interrupted a tool; it is run again when everything goes on", "error", err)
-			return a.Workflow.PutBack(context.WithoutCancel(ctx), e.ID)
+			return a.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 		case paused(ctx), stopped(ctx):
 		case ctx.Err() != nil:
 			log.Warn("the process stops while a tool is running; its outcome is looked into at the next start", "error", err)
@@ -77,7 +77,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 		}
 		if !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
 			if paused(ctx) {
-				return a.Workflow.PutBack(context.WithoutCancel(ctx), e.ID)
+				return a.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 			}
 			if stopped(ctx) {
 				return a.record(ctx, e.ID, finished{lost: true})

@@ -18,7 +18,7 @@ import (
 // ends in exactly one of: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If it is
 // interrupted, nothing is recorded, and the timer's row starts it again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {
-	b, err := a.Workflow.Begin(ctx, t.Ref)
+	b, err := a.Turns.Begin(ctx, t.Ref)
 	if err == nil {
 		err = a.step(ctx, b)
 	}
@@ -51,9 +51,9 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	log.Info("model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
 		"took", a.Now().Sub(began))
 	if len(r.calls) > 0 {
-		return a.Workflow.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
+		return a.Turns.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
 	}
-	return a.Workflow.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
+	return a.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
 }
 
 func (a *Agent) maxSteps(agent approvers.Agent) int {
@@ -146,7 +146,7 @@ func (a *Agent) learn(model string, budget int) {
 func (a *Agent) failed(ctx context.Context, b workflow.Brief, f *failure, log *slog.Logger) error {
 	if pause, ok := a.Retry.next(b.Turn.ID, b.Turn.Failures, f); ok {
 		log.Warn("model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)
-		return a.Workflow.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
+		return a.Turns.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
 	}
 	log.Error("model call failed; the turn stops", "tries", b.Turn.Failures+1, "error", f.detail)
 	problem := sentences[f.cause]
@@ -156,5 +156,5 @@ func (a *Agent) failed(ctx context.Context, b workflow.Brief, f *failure, log *s
 	if f.after > a.Retry.Longest {
 		problem += fmt.Sprintf(" It asks not to be called for %s.", f.after.Round(time.Second))
 	}
-	return a.Workflow.Stop(ctx, b.Turn.ID, b.Turn.Step, problem, f.cause != causeLong && f.cause != causeSteps)
+	return a.Turns.Stop(ctx, b.Turn.ID, b.Turn.Step, problem, f.cause != causeLong && f.cause != causeSteps)
 }

@@ -130,7 +130,7 @@ func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil {
+	if err := b.Intake.Done(ctx, row.ID, ""); err != nil {
 		return err
 	}
 	agent, ok := b.Views.Policy().AgentFor(approvers.ChannelRef{Channel: channel, DM: true})
@@ -175,7 +175,7 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 	if err != nil {
 		return err
 	}
-	err = b.Workflow.Halt(ctx, workflow.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
+	err = b.Turns.Halt(ctx, workflow.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err

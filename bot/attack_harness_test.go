@@ -210,7 +210,7 @@ func (s *attackHarness) withdraws(t target) {
 		s.t.Fatal(err)
 	}
 	sam := approvers.Identity{ID: r.Facts.Asker, Name: "Sam"}
-	if _, err := s.workflow.Withdraw(context.Background(), workflow.Click{Who: sam, Request: t.Ref, At: time.Now()}); err != nil {
+	if _, err := s.workflow.Requests.Withdraw(context.Background(), workflow.Click{Who: sam, Request: t.Ref, At: time.Now()}); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -167,7 +167,7 @@ func attacks() []attack {
 			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
 		after("a click after the operator's rejection", tooLate, func(s *attackHarness, t target) {
-			if _, err := s.workflow.Overrule(context.Background(), workflow.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
+			if _, err := s.workflow.Requests.Overrule(context.Background(), workflow.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
 				s.t.Fatal(err)
 			}
 		}),

@@ -19,7 +19,7 @@ func (b *Bot) ResolveAvailability(ctx context.Context, t store.Timer) error {
 	if err != nil {
 		return err
 	}
-	return b.Workflow.ResolveAvailability(ctx, t, stage, people)
+	return b.People.ResolveAvailability(ctx, t, stage, people)
 }
 
 // Remind reminds the people of a stage who have not decided.
@@ -29,7 +29,7 @@ func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 	if err != nil {
 		return err
 	}
-	return b.Workflow.Remind(ctx, t, stage, people)
+	return b.People.Remind(ctx, t, stage, people)
 }
 
 // Depart checks all requests that wait for a person whose absence begins.
@@ -46,7 +46,7 @@ func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 			roles = append(roles, role.Name)
 		}
 	}
-	return b.Workflow.Depart(ctx, t, roles)
+	return b.People.Depart(ctx, t, roles)
 }
 
 // member returns a person's identity, including every user group that a role of the policy names.

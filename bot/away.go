@@ -42,7 +42,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 		}
 		m.Delegate = &delegate
 	}
-	a, err := b.Workflow.SetAway(ctx, m)
+	a, err := b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
 		return render.Paragraph(render.DeniedLeave(denied)), nil
@@ -59,7 +59,7 @@ func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuild
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.Workflow.Back(ctx, c.inbox, who)
+	_, err = b.People.Back(ctx, c.inbox, who)
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
@@ -143,7 +143,7 @@ func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c
 		return err
 	}
 	m.Inbox = c.Inbox
-	_, err = b.Workflow.SetAway(ctx, m)
+	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
 		b.replyEphemeral(ctx, r, render.DeniedLeave(denied))
@@ -153,7 +153,7 @@ func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c
 }
 
 func (b *Bot) backClicked(ctx context.Context, r ephemeralReply, c workflow.Click) error {
-	_, err := b.Workflow.Back(ctx, c.Inbox, c.Who)
+	_, err := b.People.Back(ctx, c.Inbox, c.Who)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
 		b.replyEphemeral(ctx, r, render.Say("You were not away, as far as I know."))

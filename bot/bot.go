@@ -22,17 +22,16 @@ import (
 	"countersign/bot/transport"
 )
 
-// Config configures a bot. BotToken, Workflow, Views, Tools and Log are required. Socket Mode also needs AppToken;
-// requests over HTTP need Listen and SigningSecret.
+// Config configures a bot. BotToken, Workflow, Tools and Log are required. Socket Mode also needs AppToken; requests
+// over HTTP need Listen and SigningSecret.
 type Config struct {
+	Workflow
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
 	// Listen opens the listener for Slack's requests over HTTP. nil: Socket Mode.
 	Listen        func() (net.Listener, error)
-	SigningSecret string // secret with which Slack signs its requests over HTTP
-	APIURL        string // Web API base URL with its final slash; empty: Slack's
-	Workflow      Workflow
-	Views         Views
+	SigningSecret string         // secret with which Slack signs its requests over HTTP
+	APIURL        string         // Web API base URL with its final slash; empty: Slack's
 	Tools         workflow.Tools // for the forms of Modify…
 	// Admits validates a filled-in form against its schema. Its error is written for the form. nil: any object is valid.
 	Admits func(schema, values json.RawMessage) error
@@ -91,7 +90,7 @@ func New(c Config) *Bot {
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
 		Recovered: func() {
 			b.transport.Retry()
-			b.Workflow.Wake()
+			b.Wake()
 		},
 	})
 	b.transport = newTransport(b)

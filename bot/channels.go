@@ -69,15 +69,15 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	switch {
 	case strings.HasPrefix(e.Type, "member_") && e.userID() != me.User:
-		return b.Workflow.Done(ctx, row.ID, "somebody else")
+		return b.Intake.Done(ctx, row.ID, "somebody else")
 	case channelRestoredEvents[e.Type]:
-		return b.Workflow.ChannelRestored(ctx, row.ID, channel)
+		return b.Intake.ChannelRestored(ctx, row.ID, channel)
 	}
 	var names []string
 	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
 		names = []string{"#" + name}
 	}
-	return b.Workflow.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
+	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
 }
 
 // A Slack Connect channel includes people of other organisations, who must not see what cards contain. Cards are
@@ -106,7 +106,7 @@ func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	if err != nil || !shared || mayShare(vm.Policy, id) {
 		return err
 	}
-	if err := b.Workflow.ChannelShared(ctx, "", id, named); err != nil {
+	if err := b.Intake.ChannelShared(ctx, "", id, named); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
@@ -139,14 +139,14 @@ func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 		return err
 	}
 	if !shared {
-		return b.Workflow.ChannelRestored(ctx, row.ID, channel)
+		return b.Intake.ChannelRestored(ctx, row.ID, channel)
 	}
 	names := []string{channel}
 	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
 		names = append(names, "#"+name)
 	}
 	if mayShare(b.Views.Policy(), names...) {
-		return b.Workflow.Done(ctx, row.ID, "the policy lets cards stand there")
+		return b.Intake.Done(ctx, row.ID, "the policy lets cards stand there")
 	}
-	return b.Workflow.ChannelShared(ctx, row.ID, channel, names...)
+	return b.Intake.ChannelShared(ctx, row.ID, channel, names...)
 }

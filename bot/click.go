@@ -167,7 +167,7 @@ func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c 
 		if r.code == approvers.DeniedUnrecorded && s.Message.TS != "" && s.Message.Channel == c.Channel && s.Message.TS == c.MessageTS {
 			anew = s.Message.ID
 		}
-		if err := b.Workflow.Refuse(ctx, c, refused, anew, s.Named()...); err != nil {
+		if err := b.Requests.Refuse(ctx, c, refused, anew, s.Named()...); err != nil {
 			return err
 		}
 		b.replyEphemeral(ctx, w, render.Denied(refused, nil, s.Policy))
@@ -198,56 +198,56 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	case render.ActApart:
 		c.Request = s.Token.Ref
 		var after approvers.Request
-		after, err = b.Workflow.Unbundle(ctx, c)
+		after, err = b.Requests.Unbundle(ctx, c)
 		r = &after
 	case render.ActWithdraw:
 		c.Request = s.Token.Ref
 		var after approvers.Request
-		after, err = b.Workflow.Withdraw(ctx, c)
+		after, err = b.Requests.Withdraw(ctx, c)
 		r = &after
 	case render.ActWithdrawAll:
 		c.Turn = s.Token.Ref
-		err = b.Workflow.WithdrawAll(ctx, c)
+		err = b.Requests.WithdrawAll(ctx, c)
 	case render.ActFeedback:
 		return b.feedbackClicked(ctx, w, s, c)
 	case render.ActStop:
 		c.Turn = s.Token.Ref
-		err = b.Workflow.Halt(ctx, c)
+		err = b.Turns.Halt(ctx, c)
 	case render.ActTryAgain:
 		c.Turn = s.Token.Ref
-		err = b.Workflow.TryAgain(ctx, c)
+		err = b.Turns.TryAgain(ctx, c)
 	case render.ActDidNot:
 		c.Execution = s.Token.Ref
-		return b.answerReport(ctx, w, s, b.Workflow.Report(ctx, c, workflow.DidNot))
+		return b.answerReport(ctx, w, s, b.Runs.Report(ctx, c, workflow.DidNot))
 	case render.ActAskAgain:
 		c.Execution = s.Token.Ref
-		return b.answerReport(ctx, w, s, b.Workflow.RetryUnknown(ctx, c))
+		return b.answerReport(ctx, w, s, b.Runs.RetryUnknown(ctx, c))
 	case render.ActBack:
 		return b.backClicked(ctx, w, c)
 	case render.ActResume:
-		return b.answerPause(ctx, w, s.Policy, b.Workflow.ResumeBy(ctx, c))
+		return b.answerPause(ctx, w, s.Policy, b.Pauses.ResumeBy(ctx, c))
 	case render.ActVisited:
 		c.Elicitation = s.Token.Ref
-		err = b.Workflow.Respond(ctx, c, nil)
+		err = b.Questions.Respond(ctx, c, nil)
 	case render.ActNoAnswer:
 		c.Elicitation = s.Token.Ref
-		err = b.Workflow.Decline(ctx, c)
+		err = b.Questions.Decline(ctx, c)
 	case render.ActLeave:
 		c.Execution = s.Token.Ref
-		return b.answerReport(ctx, w, s, b.Workflow.Report(ctx, c, workflow.Leave))
+		return b.answerReport(ctx, w, s, b.Runs.Report(ctx, c, workflow.Leave))
 	default:
 		option, isChoice := render.ChoiceOf(action)
 		if !isChoice {
 			return fmt.Errorf("%w: no button does %q", errPayload, action)
 		}
 		c.Call = s.Token.Ref
-		err = b.Workflow.AnswerModelQuestion(ctx, c, option)
+		err = b.Questions.Answer(ctx, c, option)
 	}
 	return b.answerClick(ctx, w, r, s.Policy, err)
 }
 
 func (b *Bot) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	r, err := b.Workflow.Decide(ctx, c)
+	r, err := b.Requests.Decide(ctx, c)
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
@@ -306,7 +306,7 @@ func mayRetry(d delivered, cause error) bool {
 func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
 	c.Inbox, c.At, c.User = d.id, d.at, r.user
-	return b.Workflow.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
+	return b.Requests.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
 }
 
 // identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle, with the user groups that
@@ -337,7 +337,7 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 
 // decideAll decides all calls that the clicked version offered, or none.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	inTheWay, err := b.Workflow.DecideAll(ctx, c, s.Shown.Shows)
+	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
@@ -354,7 +354,7 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 		return fmt.Errorf("%w: no opinion in it", errPayload)
 	}
 	c.Turn = turn
-	err := b.Workflow.AddFeedback(ctx, c, good)
+	err := b.Turns.AddFeedback(ctx, c, good)
 	var d *approvers.Denied
 	switch {
 	case errors.As(err, &d) && (d.Code == approvers.DeniedGuest || d.Code == approvers.DeniedForeign || d.Code == approvers.DeniedBot):

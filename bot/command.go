@@ -78,7 +78,7 @@ func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Workflow.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
+	if err := b.Intake.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return err
 	}
 	b.sendEphemeral(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)

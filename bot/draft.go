@@ -212,7 +212,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 	if w.s.ID != "" {
 		return nil
 	}
-	s, conv, asker, err := w.b.Workflow.Draft(ctx, w.turn, w.step)
+	s, conv, asker, err := w.b.Turns.Draft(ctx, w.turn, w.step)
 	if err != nil || conv.Gone {
 		return errNoUse // the turn has ended or changed
 	}
@@ -341,7 +341,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 }
 
 func (w *streamWriter) record(ctx context.Context, said string) error {
-	if err := w.b.Workflow.Drafted(ctx, w.s, said); err != nil {
+	if err := w.b.Turns.Drafted(ctx, w.s, said); err != nil {
 		return errors.Join(errNoUse, err)
 	}
 	return nil

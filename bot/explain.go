@@ -238,7 +238,7 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 	case err != nil:
 		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
 	}
-	return b.Workflow.Done(ctx, d.id, "")
+	return b.Intake.Done(ctx, d.id, "")
 }
 
 func (b *Bot) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {

@@ -157,9 +157,9 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 	case unknown != nil:
 		return b.refuseUnknown(ctx, d, r, c, s, unknown)
 	case no != nil:
-		return b.Workflow.Refuse(ctx, c, no, "", s.Token.Ref)
+		return b.Requests.Refuse(ctx, c, no, "", s.Token.Ref)
 	}
-	return b.Workflow.Done(ctx, c.Inbox, "")
+	return b.Intake.Done(ctx, c.Inbox, "")
 }
 
 // noForm returns the reason why a person gets no form, if it is their authority or the request's state. The attempt is
@@ -266,7 +266,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	} else if err := b.recordAllSeen(ctx, s, viewer, v); err != nil {
 		return err
 	}
-	if err := b.Workflow.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := b.Intake.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil
@@ -282,7 +282,7 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	if err != nil {
 		return err
 	}
-	_, err = b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: "view", Body: body})
+	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: "view", Body: body})
 	return err
 }
 
@@ -300,6 +300,6 @@ func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approv
 	if err != nil {
 		return err
 	}
-	_, err = b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: render.ActReveal, Body: body})
+	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: render.ActReveal, Body: body})
 	return err
 }

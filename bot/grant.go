@@ -24,7 +24,7 @@ func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Iden
 func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
 	c.Grant = s.Token.Ref
 	act := map[string]func(context.Context, workflow.Click) (approvers.Grant, error){
-		render.ActRevoke: b.Workflow.RevokeGrant, render.ActAccept: b.Workflow.AcceptGrant, render.ActDecline: b.Workflow.DeclineGrant,
+		render.ActRevoke: b.Grants.Revoke, render.ActAccept: b.Grants.Accept, render.ActDecline: b.Grants.Decline,
 	}[action]
 	if act == nil {
 		return fmt.Errorf("%w: no button on a grant does %q", errPayload, action)
@@ -68,7 +68,7 @@ func deniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *r
 // submitAllowance approves a call and grants further ones.
 func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // errors can only come from a changed policy; the workflow reports and records them
-	r, err := b.Workflow.GrantMore(ctx, c, a)
+	r, err := b.Grants.Give(ctx, c, a)
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
@@ -115,7 +115,7 @@ func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBui
 	if len(send) == 0 {
 		return render.Paragraph(out...), nil
 	}
-	if err := b.Workflow.SendGrants(ctx, c.inbox, who.ID, send); err != nil && !errors.Is(err, workflow.ErrHandled) {
+	if err := b.Grants.Send(ctx, c.inbox, who.ID, send); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return nil, err
 	}
 	return render.Paragraph(append(out, render.Say("What you can take back is in your direct messages with me, each with a Revoke button."))...), nil

@@ -37,7 +37,7 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 			err = b.setAside(ctx, t, "handling it panicked", fmt.Errorf("panic: %v", p))
 		}
 	}()
-	if n := b.Workflow.Deadly(row.ID); n > 0 {
+	if n := b.Intake.Deadly(row.ID); n > 0 {
 		return b.abandon(ctx, row, n)
 	}
 	rank := slackapi.PriorityUrgent
@@ -117,14 +117,14 @@ func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 		return err
 	}
 	b.Log.Warn("a delivery was set aside", "inbox", row.ID, "why", err)
-	return b.Workflow.Done(ctx, row.ID, redact.Error(err))
+	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
 // abandon sets aside a delivery that repeatedly crashed the process, and tells its sender.
 func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
 	b.Log.Error("a delivery was set aside: the process died again and again while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
-	err := b.Workflow.Abandon(ctx, row.ID, r.user)
+	err := b.Intake.Abandon(ctx, row.ID, r.user)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -157,7 +157,7 @@ func senderOf(row store.Inbox) (r ephemeralReply) {
 // setAside closes a delivery without handling it.
 func (b *Bot) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
 	b.Log.Error("a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
-	err := b.Workflow.Done(ctx, t.Ref, note)
+	err := b.Intake.Done(ctx, t.Ref, note)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

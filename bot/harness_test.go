@@ -142,7 +142,7 @@ func (h *harness) start() {
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.inForce.Store(h.policy)
 	h.workflow = workflow.New(workflow.Config{Store: behind, Policy: h.inForce.Load, Tools: h.tools, Log: log})
-	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: h.url + "/api/", Workflow: h.workflow, Views: h.workflow.Views, Tools: h.tools, Log: log, HTTP: h.http, Unlimited: !h.limited}
+	config := Config{BotToken: workspace.DemoBotToken, AppToken: workspace.DemoAppToken, APIURL: h.url + "/api/", Workflow: Use(h.workflow), Tools: h.tools, Log: log, HTTP: h.http, Unlimited: !h.limited}
 	if h.overHTTP {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -191,7 +191,7 @@ func (h *harness) start() {
 
 // think is the stub of the agent.
 func (h *harness) think(ctx context.Context, t store.Timer) error {
-	b, err := h.workflow.Begin(ctx, t.Ref)
+	b, err := h.workflow.Turns.Begin(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (h *harness) think(ctx context.Context, t store.Timer) error {
 		if h.answer != "" {
 			text = h.answer
 		}
-		return h.workflow.Answer(ctx, b.Turn.ID, b.Turn.Step, text, 1)
+		return h.workflow.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, text, 1)
 	}
 	p := workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Authors: b.Turn.Requesters}
 	for i, line := range strings.Split(last, "\n") {
@@ -221,12 +221,12 @@ func (h *harness) think(ctx context.Context, t store.Timer) error {
 			p.Calls = append(p.Calls, workflow.ModelCall{ID: fmt.Sprint("m", i), Tool: name, Args: args})
 		}
 	}
-	return h.workflow.Propose(ctx, p)
+	return h.workflow.Turns.Propose(ctx, p)
 }
 
 // run claims an execution and pretends to run it.
 func (h *harness) run(ctx context.Context, t store.Timer) error {
-	e, run, err := h.workflow.Claim(ctx, t.Ref)
+	e, run, err := h.workflow.Runs.Claim(ctx, t.Ref)
 	if err != nil || !run {
 		return err
 	}
@@ -238,7 +238,7 @@ func (h *harness) run(ctx context.Context, t store.Timer) error {
 		<-hold
 		return errors.New("the process went away")
 	}
-	return h.workflow.Finish(ctx, e.ID, true, `{"ok":true}`)
+	return h.workflow.Runs.Finish(ctx, e.ID, true, `{"ok":true}`)
 }
 
 func (h *harness) runs() []string {

@@ -25,7 +25,7 @@ func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 	return h, func() {
 		t.Helper()
 		for n := 1; n > 0; {
-			if n, err = h.workflow.Seal(t.Context(), key); err != nil {
+			if n, err = h.workflow.History.Seal(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 
 // openedHome requests an update of a person's Home tab.
 func (b *Bot) openedHome(ctx context.Context, row store.Inbox, e event) error {
-	return b.Workflow.OpenHome(ctx, row.ID, e.userID(), "", 0)
+	return b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
 }
 
 // homeOpened reports whether an event says that a person views their Home tab.
@@ -40,7 +40,7 @@ func (b *Bot) turnHome(ctx context.Context, d delivered, i interaction) error {
 	if part == render.PartAll {
 		part = ""
 	}
-	return b.Workflow.OpenHome(ctx, d.id, i.User.ID, part, n)
+	return b.Homes.Open(ctx, d.id, i.User.ID, part, n)
 }
 
 // showHome updates a person's Home tab in Slack if it is not current.
@@ -65,7 +65,7 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	sum := sha256.Sum256(same)
 	looks := hex.EncodeToString(sum[:])
 	if s.TS != "" && looks == s.Home.ViewHash {
-		return b.Workflow.HomeUnchanged(ctx, s)
+		return b.Homes.Unchanged(ctx, s)
 	}
 	d, body, err := render.Draw(v)
 	if err != nil {
@@ -77,13 +77,13 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	})
 	if code := slackapi.ErrorCode(err); code != "" && !slackapi.IsServerFailure(code) {
 		b.Log.Warn("Slack does not show a Home tab; is the Home tab switched on in the app's settings?", "user", user, "cause", code)
-		return b.Workflow.HomeRefused(ctx, s, redact.Error(err))
+		return b.Homes.Refused(ctx, s, redact.Error(err))
 	}
 	if err != nil {
 		return fmt.Errorf("views.publish: %w", slackapi.WithDelay(err))
 	}
 	s.TS = shown.ID
-	return b.Workflow.HomeShown(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows}, looks)
+	return b.Homes.Shown(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows}, looks)
 }
 
 // homeOf reads the content of a person's Home tab.
@@ -160,6 +160,6 @@ func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who appr
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil
 	}
-	_, err := b.Workflow.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: s.ItemBody()})
+	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: s.ItemBody()})
 	return err
 }

@@ -234,7 +234,7 @@ func TestHomeRests(t *testing.T) {
 	if err != nil || len(timers) != 1 {
 		t.Fatal(timers, err)
 	}
-	if err := h.workflow.IdleHome(context.Background(), timers[0]); err != nil {
+	if err := h.workflow.Homes.Idle(context.Background(), timers[0]); err != nil {
 		t.Fatal(err)
 	}
 	h.atHome("teo", "not kept up to date", "-"+render.ActReject)

@@ -20,14 +20,14 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	}
 	user := e.Event.userID()
 	if user == me.User {
-		return b.Workflow.Done(ctx, row.ID, "the bot's own message")
+		return b.Intake.Done(ctx, row.ID, "the bot's own message")
 	}
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil {
 		return err
 	}
 	if who.Bot {
-		return b.Workflow.Done(ctx, row.ID, "another bot's message")
+		return b.Intake.Done(ctx, row.ID, "another bot's message")
 	}
 	u, err := b.incomingMessage(ctx, me, row, e)
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	// A mention is delivered twice, as a mention and as a message of the channel. A notice is sent for one of them only.
 	told := u.Channel.DM || e.Event.Type == "app_mention"
 	if u.Text == "" && u.Edited == "" {
-		if err := b.Workflow.Done(ctx, row.ID, "no words in it"); err != nil {
+		if err := b.Intake.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
 		}
 		if told {
@@ -47,7 +47,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		}
 		return nil
 	}
-	result, err := b.Workflow.ReceiveMessage(ctx, u)
+	result, err := b.Intake.ReceiveMessage(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 		return err
 	}
 	ev := e.Event
-	return b.Workflow.Deleted(ctx, workflow.Deletion{
+	return b.Intake.Deleted(ctx, workflow.Deletion{
 		Inbox: row.ID, At: row.ReceivedAt, Team: me.Team, Channel: approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}, Thread: ev.thread(),
 		TS: ev.TS, Rest: ev.Subtype == subtypeTombstone,
 	})

@@ -47,7 +47,7 @@ func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) erro
 		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
-	err = b.Workflow.PauseBy(ctx, c)
+	err = b.Pauses.PauseBy(ctx, c)
 	if err == nil {
 		b.replyEphemeral(ctx, r, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
 	}
@@ -61,7 +61,7 @@ func (b *Bot) resumeAsked(ctx context.Context, c command, reason string) (*rende
 	if err != nil {
 		return nil, err
 	}
-	err = b.Workflow.ResumeBy(ctx, workflow.Click{Inbox: c.inbox, At: b.Now(), Who: who, Reason: render.Clip(reason, render.MaxPauseReason), Channel: c.Channel})
+	err = b.Pauses.ResumeBy(ctx, workflow.Click{Inbox: c.inbox, At: b.Now(), Who: who, Reason: render.Clip(reason, render.MaxPauseReason), Channel: c.Channel})
 	var no *approvers.Denied
 	switch {
 	case errors.As(err, &no):

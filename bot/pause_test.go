@@ -118,7 +118,7 @@ func TestPauseRefused(t *testing.T) {
 	h.finds("teo", "#general", "", "only people of Finance Director can pause everything")
 	h.isPaused(false)
 
-	if err := h.workflow.Pause(context.Background(), approvers.Operator("root"), "an incident"); err != nil {
+	if err := h.workflow.Pauses.Pause(context.Background(), approvers.Operator("root"), "an incident"); err != nil {
 		t.Fatal(err)
 	}
 	notice := h.finds("ingrid", "U0BOT", "", "Everything is paused by operator root")

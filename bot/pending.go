@@ -130,12 +130,12 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.Pendi
 		if !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
 			continue // it exists; or Slack can't say, and the link may be broken
 		}
-		if err := b.Workflow.MarkLost(ctx, s); err != nil {
+		if err := b.Outbox.MarkLost(ctx, s); err != nil {
 			return nil, err
 		}
 		messages[i].State = store.OutboxLost
 	}
-	again, err := b.Workflow.RepostLost(ctx, messages)
+	again, err := b.Outbox.RepostLost(ctx, messages)
 	if err != nil {
 		return nil, err
 	}

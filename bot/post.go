@@ -200,7 +200,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 		return false, nil
 	}
 	u := render.UploadOf(vm)
-	if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful {
+	if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful {
 		there, err := b.hasFile(ctx, s, at, u.Name)
 		if err != nil || there {
 			return there, err

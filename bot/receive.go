@@ -42,7 +42,7 @@ func (b *Bot) receiveCommand(ctx context.Context, d transport.Delivery) error {
 	if err != nil {
 		return b.receiveUnreadable(ctx, d, err)
 	}
-	_, err = b.Workflow.Receive(ctx, inboxRow(deliveryID(store.InboxCommand, string(d.Payload)), d), c.lane())
+	_, err = b.Intake.Receive(ctx, inboxRow(deliveryID(store.InboxCommand, string(d.Payload)), d), c.lane())
 	return err
 }
 
@@ -74,14 +74,14 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 	if id == "" {
 		id = deliveryID(store.InboxEvent, e.Event.channelID(), e.Event.TS, e.Event.Type, e.Event.Edited.TS, e.Event.At)
 	}
-	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), e.lane())
+	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())
 	return err
 }
 
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. A redelivery would not help.
 func (b *Bot) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
 	b.Log.Error("Slack sent something unreadable; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
-	_, err := b.Workflow.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
+	_, err := b.Intake.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
 	return err
 }
 
@@ -106,7 +106,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 			return refuseForm(i, render.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
 		}
 		if len(faults) > 0 { // nothing was decided: the form stays open and shows its errors
-			if err := b.Workflow.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
+			if err := b.Intake.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
 				b.Log.Warn("a form that was refused could not be remembered", "inbox", id, "error", err)
 			}
 			return map[string]any{"response_action": "errors", "errors": render.FitFormErrors(faults)}, nil
@@ -130,7 +130,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 	if d.Payload, err = i.slim(d.Payload); err != nil {
 		return nil, err
 	}
-	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), i.lane())
+	_, err = b.Intake.Receive(ctx, inboxRow(id, d), i.lane())
 	return nil, err
 }
 

@@ -182,7 +182,7 @@ func TestRefusedTokens(t *testing.T) {
 	for _, c := range []struct{ bot, app, want string }{
 		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},
 	} {
-		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: h.workflow, Views: h.workflow.Views, Tools: h.tools, Log: h.bot.Log})
+		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: Use(h.workflow), Tools: h.tools, Log: h.bot.Log})
 		if err := b.Run(t.Context()); !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v", err)
 		}

@@ -26,7 +26,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		vm, err = b.drafted(ctx, vm)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return b.Workflow.Unreachable(ctx, t.Ref, "what it shows is gone", "")
+		return b.Outbox.Unreachable(ctx, t.Ref, "what it shows is gone", "")
 	}
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		if err := b.remove(ctx, s); err != nil {
 			return err
 		}
-		return b.Workflow.Unreachable(ctx, s.ID, s.LastError, "")
+		return b.Outbox.Unreachable(ctx, s.ID, s.LastError, "")
 	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // since the timer was read
 		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, "role:"), strings.HasPrefix(s.To, "group:"):
@@ -52,11 +52,11 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	}
 	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, "conversation:") {
-			if err := b.Workflow.ThreadGone(ctx, vm.Conversation.ID); err != nil {
+			if err := b.Intake.ThreadGone(ctx, vm.Conversation.ID); err != nil {
 				return err
 			}
 		}
-		err = b.Workflow.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
+		err = b.Outbox.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
@@ -70,16 +70,16 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 // expand resolves the members of a role or group. Each of them gets a copy.
 func (b *Bot) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
-		return b.Workflow.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
+		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
 	}
 	users, err := b.usersAt(ctx, s)
 	if errors.Is(err, errNoRole) {
-		return b.Workflow.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
+		return b.Outbox.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
 	}
 	if err != nil {
 		return err
 	}
-	return b.Workflow.Expand(ctx, s.Message.ID, users)
+	return b.Outbox.Expand(ctx, s.Message.ID, users)
 }
 
 var errNoRole = errors.New("the policy has no such approver any more")
@@ -160,21 +160,21 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		return b.expire(ctx, me, vm, d)
 	}
 	if _, more := b.shows.noted(s.ID); s.TS != "" && !more && workflow.Same(s, body) {
-		return b.Workflow.Unchanged(ctx, s)
+		return b.Outbox.Unchanged(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {
 		ctx := context.WithoutCancel(ctx) // complete and record it even if the process stops, because people may click on it at once
 		err = b.change(ctx, vm, d)
 		switch code := slackapi.ErrorCode(err); {
 		case slackapi.IsMessageLost(code):
-			return b.Workflow.MarkLost(ctx, s)
+			return b.Outbox.MarkLost(ctx, s)
 		case slackapi.IsNotEditable(code):
 			b.Log.Warn("a message can't be changed any more; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", code)
-			return b.Workflow.Replace(ctx, s)
+			return b.Outbox.Replace(ctx, s)
 		case err != nil:
 			return err
 		}
-		return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+		return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 	}
 	at, err := b.destinationOf(ctx, vm)
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 					return err
 				}
 			}
-			return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body})
+			return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body})
 		}
 	}
 	if s.TS != "" { // the draft's message becomes the first one
@@ -207,13 +207,13 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	ctx = context.WithoutCancel(ctx)
 	channel, ts, err := b.post(ctx, s, d, at, sent)
 	if code := slackapi.ErrorCode(err); s.TS != "" && (slackapi.IsMessageLost(code) || slackapi.IsNotEditable(code)) {
-		return b.Workflow.Replace(ctx, s)
+		return b.Outbox.Replace(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return b.Workflow.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+	return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 }
 
 // remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
@@ -291,7 +291,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 	}
 	var numbers []int
 	for _, s := range steps {
-		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
+		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
 			continue // it may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
@@ -324,7 +324,7 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 		s.Channel, s.TS = at.channel, sent[0]
 	}
 	if s.TS == "" {
-		return b.Workflow.Removed(ctx, s)
+		return b.Outbox.Removed(ctx, s)
 	}
 	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)
 	switch code := slackapi.ErrorCode(err); {
@@ -337,7 +337,7 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 			return err
 		}
 	}
-	return b.Workflow.Removed(ctx, s)
+	return b.Outbox.Removed(ctx, s)
 }
 
 // rankPriority maps the rank of an outbox message to the priority of its calls.

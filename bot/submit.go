@@ -120,7 +120,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.submitElicitation(ctx, r, s, i, c)
 	case render.ActHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
-		return b.answerReport(ctx, r, s, b.Workflow.Report(ctx, c, workflow.Happened))
+		return b.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
 	default:
 		return b.rejectClick(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
 	}
@@ -161,7 +161,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 			b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
 			break
 		}
-		return b.Workflow.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
+		return b.Intake.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
 	}
 	c.Args = args
 	c.Whole = s.ShownRequest().Whole || !render.HasLockedFields(tool.Schema, r)
@@ -227,19 +227,19 @@ func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s
 	var err error
 	switch i.View.Callback {
 	case render.ActAsk:
-		r, err = b.Workflow.Say(ctx, c, approvers.Question)
+		r, err = b.Requests.Say(ctx, c, approvers.Question)
 	case render.ActComment:
-		r, err = b.Workflow.Say(ctx, c, approvers.Comment)
+		r, err = b.Requests.Say(ctx, c, approvers.Comment)
 	case render.ActAnswer:
-		r, err = b.Workflow.Reply(ctx, c, s.Message.Step)
+		r, err = b.Requests.Reply(ctx, c, s.Message.Step)
 	case render.ActTakeBack:
-		r, err = b.Workflow.Revoke(ctx, c)
+		r, err = b.Requests.Revoke(ctx, c)
 	case render.ActHandOn:
 		to, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
 		if unknown != nil {
 			return b.unknownClicker(ctx, d, w, c, s, unknown)
 		}
-		r, err = b.Workflow.HandOn(ctx, c, to)
+		r, err = b.Requests.HandOn(ctx, c, to)
 	}
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
@@ -249,7 +249,7 @@ const colleagueWait = time.Second
 
 // withdrawSome withdraws the selected calls.
 func (b *Bot) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
-	r, err := b.Workflow.WithdrawSome(ctx, c, i.chosen(render.FieldCalls))
+	r, err := b.Requests.WithdrawSome(ctx, c, i.chosen(render.FieldCalls))
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
@@ -292,5 +292,5 @@ func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.
 	if len(faults) > 0 { // the form was validated against the same schema on submission, so this is not one of the bot's forms
 		values = []byte("{}")
 	}
-	return b.answerClick(ctx, r, nil, s.Policy, b.Workflow.Respond(ctx, c, values))
+	return b.answerClick(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))
 }

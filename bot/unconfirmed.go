@@ -134,7 +134,7 @@ const (
 // findPosted returns the unrecorded messages of an outbox message, by part. One search of a place serves all outbox
 // messages there.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, at destination) (map[int]string, error) {
-	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Workflow.Made(s))
+	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s))
 	if !doubtful {
 		return nil, nil
 	}

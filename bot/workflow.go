@@ -11,19 +11,29 @@ import (
 	"countersign/store"
 )
 
-// Workflow is the part of the workflow that the bot uses. *workflow.Workflow implements it.
-type Workflow interface {
-	Intake
-	Decisions
-	Permissions
-	People
-	Outbox
+// Workflow is the part of the workflow that the bot uses, by use case.
+type Workflow struct {
+	Intake    Intake
+	Requests  Requests
+	Turns     Turns
+	Runs      Runs
+	Questions Questions
+	Grants    Grants
+	People    People
+	Outbox    Outbox
+	Homes     Homes
+	Pauses    Pauses
+	Views     Views
+	Wake      func() // has everything that is due handled at once
 }
 
-var (
-	_ Workflow = (*workflow.Workflow)(nil)
-	_ Views    = (*view.Reader)(nil)
-)
+// Use returns the parts of a workflow that the bot uses.
+func Use(w *workflow.Workflow) Workflow {
+	return Workflow{
+		Intake: w.Intake, Requests: w.Requests, Turns: w.Turns, Runs: w.Runs, Questions: w.Questions, Grants: w.Grants, People: w.People,
+		Outbox: w.Outbox, Homes: w.Homes, Pauses: w.Pauses, Views: w.Views, Wake: w.Wake,
+	}
+}
 
 // Intake receives deliveries from Slack. Each delivery is durable before it is acknowledged, and is closed by the
 // transaction that handles it.
@@ -41,8 +51,8 @@ type Intake interface {
 	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
 }
 
-// Decisions handles people's actions on requests, turns and runs: clicks, forms and commands.
-type Decisions interface {
+// Requests handles what people decide and say about requests.
+type Requests interface {
 	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
 	Unbundle(ctx context.Context, c workflow.Click) (approvers.Request, error)
@@ -53,26 +63,38 @@ type Decisions interface {
 	Withdraw(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	WithdrawSome(ctx context.Context, c workflow.Click, requests []string) (approvers.Request, error)
 	WithdrawAll(ctx context.Context, c workflow.Click) error
-	Report(ctx context.Context, c workflow.Click, what workflow.Report) error
-	RetryUnknown(ctx context.Context, c workflow.Click) error
-	TryAgain(ctx context.Context, c workflow.Click) error
-	Halt(ctx context.Context, c workflow.Click) error
-	AnswerModelQuestion(ctx context.Context, c workflow.Click, option int) error
-	Respond(ctx context.Context, c workflow.Click, values json.RawMessage) error
-	Decline(ctx context.Context, c workflow.Click) error
-	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
-	PauseBy(ctx context.Context, c workflow.Click) error
-	ResumeBy(ctx context.Context, c workflow.Click) error
 	Refuse(ctx context.Context, c workflow.Click, denied *approvers.Denied, anew string, named ...string) error
 }
 
-// Permissions handles grants, under which calls may run without approval for a while.
-type Permissions interface {
-	GrantMore(ctx context.Context, c workflow.Click, a approvers.Allowance) (approvers.Request, error)
-	AcceptGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
-	DeclineGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
-	RevokeGrant(ctx context.Context, c workflow.Click) (approvers.Grant, error)
-	SendGrants(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
+// Turns handles what people do with a turn, and the messages that show a step while the model writes it.
+type Turns interface {
+	TryAgain(ctx context.Context, c workflow.Click) error
+	Halt(ctx context.Context, c workflow.Click) error
+	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
+	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
+	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
+}
+
+// Runs handles runs whose outcome is unknown.
+type Runs interface {
+	Report(ctx context.Context, c workflow.Click, what workflow.Report) error
+	RetryUnknown(ctx context.Context, c workflow.Click) error
+}
+
+// Questions handles people's answers to the model and to running tools.
+type Questions interface {
+	Answer(ctx context.Context, c workflow.Click, option int) error
+	Respond(ctx context.Context, c workflow.Click, values json.RawMessage) error
+	Decline(ctx context.Context, c workflow.Click) error
+}
+
+// Grants handles grants, under which calls may run without approval for a while.
+type Grants interface {
+	Give(ctx context.Context, c workflow.Click, a approvers.Allowance) (approvers.Request, error)
+	Accept(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	Decline(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	Revoke(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
 }
 
 // People handles availability. The bot looks people up, and the workflow decides what follows.
@@ -95,14 +117,21 @@ type Outbox interface {
 	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
-	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
-	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
-	OpenHome(ctx context.Context, inbox, user, part string, page int) error
-	HomeShown(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage, looks string) error
-	HomeUnchanged(ctx context.Context, s store.OutboxMessage) error
-	HomeRefused(ctx context.Context, s store.OutboxMessage, why string) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
-	Wake()
+}
+
+// Homes tracks people's Home tabs.
+type Homes interface {
+	Open(ctx context.Context, inbox, user, part string, page int) error
+	Shown(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage, looks string) error
+	Unchanged(ctx context.Context, s store.OutboxMessage) error
+	Refused(ctx context.Context, s store.OutboxMessage, why string) error
+}
+
+// Pauses pauses everything, and resumes it.
+type Pauses interface {
+	PauseBy(ctx context.Context, c workflow.Click) error
+	ResumeBy(ctx context.Context, c workflow.Click) error
 }
 
 // Views reads what the bot shows, each call from one snapshot of the store. *view.Reader implements it.

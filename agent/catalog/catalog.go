@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"countersign/agent/mcp"
 	"countersign/config"
 	"countersign/config/check"
+	"countersign/config/yamldoc"
 )
 
 // Config configures a Catalog.
@@ -96,20 +98,25 @@ func (c *Catalog) Adopt(file *config.File, path string) error {
 	return nil
 }
 
-// want sets the sources to keep connected, and their pins.
+// want sets the sources to keep connected, and their pins. After an error everything is as before.
 func (c *Catalog) want(file *config.File, path string) error {
 	lock, err := ReadLock(path)
 	if err != nil {
 		return err
 	}
-	if err := declare(c.Registry, file, lock, lookupEnv, c.config.Log); err != nil {
-		return err
+	all := declare(file, lock, os.LookupEnv)
+	if errs := faults(all); len(errs) > 0 {
+		return errs
 	}
-	for _, source := range c.Sources() {
-		if name, api := strings.CutPrefix(source, apiPrefix); api && !slices.ContainsFunc(file.OpenAPI, func(a config.OpenAPI) bool { return a.Name == name }) {
-			c.Remove(source)
-		}
+	found := c.replaceDeclared(file, all)
+	for _, w := range found.Warnings() {
+		c.config.Log.Warn("policy: " + w.Error())
 	}
+	if errs := found.Errors(); len(errs) > 0 { // the name of a tool is that of another source's
+		c.replaceDeclared(c.lock.file, c.lock.declared)
+		return errs
+	}
+	c.lock.declared = all
 	servers := slices.Clone(c.config.Own)
 	for _, s := range file.Servers {
 		if c.IsOwn(s.Name) {
@@ -132,6 +139,17 @@ func (c *Catalog) want(file *config.File, path string) error {
 	default: // a notice is already pending
 	}
 	return nil
+}
+
+// replaceDeclared registers the declared tools of a policy, and removes the declared sources that it does not have.
+func (c *Catalog) replaceDeclared(file *config.File, all []declared) yamldoc.Problems {
+	for _, source := range c.Sources() {
+		declarable := source == httpSource || strings.HasPrefix(source, apiPrefix)
+		if declarable && !slices.ContainsFunc(all, func(d declared) bool { return d.source == source }) {
+			c.Remove(source)
+		}
+	}
+	return register(c.Registry, file, all)
 }
 
 // IsOwn reports whether a source is a server of this program.

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -205,6 +207,39 @@ func TestDeclaredTools(t *testing.T) {
 	}
 	if why := fmt.Sprint(f.adopt(endpoint("look", "BOX_NOWHERE"))); !strings.Contains(why, "BOX_NOWHERE is not set in the environment") || f.names() != "look_again" {
 		t.Errorf("%s; the tools are %s", why, f.names())
+	}
+}
+
+// A policy that is refused leaves the tools of the one in force as they are, also where only a part of it is at fault.
+func TestRefusedPolicyChangesNothing(t *testing.T) {
+	t.Setenv("BOX_TOKEN", "secret-token")
+	f := openFixture(t, "")
+	write(t, filepath.Join(filepath.Dir(f.path), "api.yaml"), "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n"+
+		"  /a: {get: {operationId: a, responses: {'200': {description: ok}}}}\n")
+	const look = "http: {look: {description: Looks it up., method: GET, url: \"https://api.example.com/x\"}}\n"
+	api := func(variable string) string {
+		return "openapi:\n  it: {file: api.yaml, headers: {Authorization: \"Bearer ${" + variable + "}\"}}\n"
+	}
+	f.becomes(look + api("BOX_TOKEN"))
+	f.pinAll()
+	f.ReloadLock(true)
+	before, policy := f.states(), f.Policy()
+	if before != "it.a same" || f.names() != "it.a look" {
+		t.Fatalf("at first the tools are %s: %s", f.names(), before)
+	}
+	err := f.adopt(strings.Replace(look, "look:", "other:", 1) + api("BOX_NOWHERE"))
+	if err == nil || !strings.Contains(err.Error(), "BOX_NOWHERE is not set in the environment") {
+		t.Errorf("a policy with a secret that is not set: %v", err)
+	}
+	if f.names() != "it.a look" || f.states() != before || f.Policy() != policy {
+		t.Errorf("after a refused policy the tools are %s: %s", f.names(), f.states())
+	}
+	err = f.adopt("openapi:\n  other: {file: api.yaml}\n" + strings.Replace(look, "look:", "ask_people:", 1))
+	if err == nil || !strings.Contains(err.Error(), "there is a tool of that name already") {
+		t.Errorf("a policy with a tool of a name that is taken: %v", err)
+	}
+	if f.names() != "it.a look" || f.states() != before || !reflect.DeepEqual(f.Policy(), policy) {
+		t.Errorf("after a name that is taken the tools are %s: %s", f.names(), f.states())
 	}
 }
 

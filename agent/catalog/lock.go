@@ -35,14 +35,15 @@ func ReadLock(policy string) (pins.Lock, error) {
 	return lock, nil
 }
 
-// lockFile is the state of the lock file beside the policy in force.
+// lockFile is the policy in force, with the state of the lock file beside it.
 type lockFile struct {
-	mu      sync.Mutex
-	file    *config.File // the policy in force
-	path    string       // its path; empty: it is compiled in
-	active  string       // the content in force
-	seen    string       // the last content read
-	refused string       // the last rejected content, so that it is logged once
+	mu       sync.Mutex
+	file     *config.File // nil: no policy is in force
+	path     string       // of the policy; empty: it is compiled in
+	declared []declared   // its tools that need no server
+	active   string       // the lock file's content in force
+	seen     string       // the last content read
+	refused  string       // the last rejected content, so that it is logged once
 
 	failure atomic.Pointer[lockFailure] // why the file is not in force; nil: it is in force
 }

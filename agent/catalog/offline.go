@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"slices"
 
 	"countersign/agent"
@@ -42,8 +40,8 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := declare(r, file, lock, nil, slog.New(slog.DiscardHandler)); err != nil {
-		return nil, err
+	if errs := register(r, file, declare(file, lock, nil)).Errors(); len(errs) > 0 {
+		return nil, errs
 	}
 	client := mcp.Open(mcp.Config{Servers: file.Servers}) // never run
 	for _, s := range file.Servers {
@@ -69,32 +67,55 @@ const httpSource = "the policy's http section"
 // apiPrefix begins the source of an OpenAPI file's tools, before its name in the policy. No server's name begins so.
 const apiPrefix = "openapi."
 
-// lookupEnv reads the variables that the policy's sources name.
-var lookupEnv httptool.Lookup = os.LookupEnv
+// declared are the tools of a source that is described beside the policy: the policy file's http section, or an OpenAPI
+// file.
+type declared struct {
+	source string
+	tools  []agent.Tool
+	pinned []agent.Tool
+	own    bool // written by the policy's author, and so exempt from pins
+	found  yamldoc.Problems
+}
 
-// declare registers the tools that the policy file describes, and all tools of its OpenAPI files. The policy's own
-// tools need no pins, because the policy's author wrote them. With a nil lookup the tools can be inspected but not run.
-// Warnings are logged. The error is [yamldoc.Problems].
-func declare(r *agent.Registry, file *config.File, lock pins.Lock, lookup httptool.Lookup, log *slog.Logger) error {
-	tools, errs := httptool.Tools(file.HTTP, lookup)
-	if len(errs) == 0 {
-		r.Trust(httpSource)
-		errs = r.Replace(httpSource, tools)
-	}
-	found := placed(file, httpSource, errs)
+// declare reads the tools that the policy file describes, and all tools of its OpenAPI files. With a nil lookup the
+// tools can be inspected but not run.
+func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declared {
+	tools, faults := httptool.Tools(file.HTTP, lookup)
+	out := []declared{{source: httpSource, tools: tools, own: true, found: placed(file, httpSource, faults)}}
 	for _, api := range file.OpenAPI {
 		tools, faults := httptool.OpenAPI(api, lookup)
 		source := apiPrefix + api.Name
-		faults = append(faults, r.Pin(source, pinnedOf(tools, lock.Of(source)))...)
-		found = append(found, placed(file, source, append(faults, r.Replace(source, tools)...))...)
+		out = append(out, declared{source: source, tools: tools, pinned: pinnedOf(tools, lock.Of(source)), found: placed(file, source, faults)})
 	}
-	for _, w := range found.Warnings() {
-		log.Warn("policy: " + w.Error())
+	return out
+}
+
+// register registers declared tools, except those of an http section with errors. It returns all problems of the
+// sources.
+func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
+	var found yamldoc.Problems
+	for _, d := range all {
+		found = append(found, d.found...)
+		if d.own {
+			if len(d.found.Errors()) > 0 {
+				continue
+			}
+			r.Trust(d.source)
+		} else {
+			found = append(found, placed(file, d.source, r.Pin(d.source, d.pinned))...)
+		}
+		found = append(found, placed(file, d.source, r.Replace(d.source, d.tools))...)
 	}
-	if errs := found.Errors(); len(errs) > 0 {
-		return errs
+	return found
+}
+
+// faults returns the errors of the sources themselves.
+func faults(all []declared) yamldoc.Problems {
+	var found yamldoc.Problems
+	for _, d := range all {
+		found = append(found, d.found.Errors()...)
 	}
-	return nil
+	return found
 }
 
 // pinnedOf returns the pinned tools of a source that is always present: the tool itself if it equals its pin, and

@@ -38,7 +38,7 @@ func TestReadAgain(t *testing.T) {
 	}
 	s.says(false, []string{strings.Replace(actDefinition, "Ships", "Cancels", 1)})
 	o.offered()
-	o.ok(o.Reevaluate(t.Context()))
+	o.ok(o.Requests.Reevaluate(t.Context()))
 	if r := o.request(r.ID); r.State != approvers.Voided || o.blocked("srv.act") == "" {
 		t.Errorf("it is %s, and the tool %q", r.State, o.blocked("srv.act"))
 	}

@@ -146,7 +146,7 @@ func TestDriftCorpus(t *testing.T) {
 		was := registered(t, o, actDefinition)
 		s.says(true, []string{changed, bystander})
 		o.offered()
-		o.ok(o.Reevaluate(t.Context()))
+		o.ok(o.Requests.Reevaluate(t.Context()))
 
 		why := o.blocked("srv.act")
 		r := o.request(waits.Request)
@@ -168,7 +168,7 @@ func TestDriftCorpus(t *testing.T) {
 		}
 		s.says(true, []string{actDefinition, bystander})
 		o.offered()
-		o.ok(o.Reevaluate(t.Context()))
+		o.ok(o.Requests.Reevaluate(t.Context()))
 		if o.blocked("srv.act") != "" {
 			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, o.blocked("srv.act"))
 		}
@@ -208,7 +208,7 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 		}
 		s.says(false, []string{actDefinition, bystander})
 		o.offered()
-		o.ok(o.Reevaluate(t.Context()))
+		o.ok(o.Requests.Reevaluate(t.Context()))
 		if why := o.blocked("srv.act"); why != "" {
 			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, why)
 		}
@@ -241,7 +241,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 		if c.what != "two pages" && c.what != "an empty page" { // the same tools in the same order are no news
 			o.offered()
 		}
-		o.ok(o.Reevaluate(t.Context()))
+		o.ok(o.Requests.Reevaluate(t.Context()))
 		if why := o.blocked("srv.act"); why != "" {
 			t.Errorf("%s: blocked because %s", c.what, why)
 		}
@@ -264,7 +264,7 @@ func TestDriftInSilence(t *testing.T) {
 	o := newHarness(t, s)
 	c := o.ask("srv.act", `{"order":"ORD-1"}`)
 	r := o.request(c.Request)
-	_, err := o.Decide(t.Context(), workflow.Click{
+	_, err := o.Requests.Decide(t.Context(), workflow.Click{
 		At: time.Now(), Who: approvers.Identity{ID: approvers.Who("T1", "U2"), Name: "U2"}, Request: r.ID, Kind: approvers.Approve, Whole: true, Typed: true, Digest: r.Digest, Rendering: "card",
 	})
 	o.ok(err)
@@ -275,7 +275,7 @@ func TestDriftInSilence(t *testing.T) {
 		t.Fatalf("it ran: %q", text)
 	}
 	o.offered()
-	if _, run, err := o.Claim(t.Context(), r.Execution); err != nil || run {
+	if _, run, err := o.Runs.Claim(t.Context(), r.Execution); err != nil || run {
 		t.Errorf("it may run: %v", err)
 	}
 	if r := o.request(r.ID); r.State != approvers.Voided {

@@ -156,7 +156,7 @@ func newHarnessWith(t *testing.T, h http.Handler, l limits) *harness {
 	o.Workflow = workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: o.tools, Log: slog.New(slog.DiscardHandler)})
 	o.offered()
 	o.pinWhatIsOffered()
-	o.ok(o.Reevaluate(t.Context()))
+	o.ok(o.Requests.Reevaluate(t.Context()))
 	return o
 }
 
@@ -204,13 +204,13 @@ func (o *harness) ask(tool, args string) store.Call {
 		Inbox: fmt.Sprint("Ev", o.n), At: time.Now(), Team: "T1", Thread: fmt.Sprint("1.", o.n), TS: fmt.Sprint("1.", o.n), Text: "please", Start: true,
 		Who: approvers.Identity{ID: approvers.Who("T1", "U1"), Name: "U1"}, Channel: approvers.ChannelRef{Channel: "C1", Name: "support"},
 	}
-	_, err := o.Receive(ctx, store.Inbox{ID: u.Inbox, Kind: store.InboxEvent, ReceivedAt: u.At, Payload: []byte("{}")}, "thread:"+u.Thread)
+	_, err := o.Intake.Receive(ctx, store.Inbox{ID: u.Inbox, Kind: store.InboxEvent, ReceivedAt: u.At, Payload: []byte("{}")}, "thread:"+u.Thread)
 	o.ok(err)
-	heard, err := o.ReceiveMessage(ctx, u)
+	heard, err := o.Intake.ReceiveMessage(ctx, u)
 	o.ok(err)
-	b, err := o.Begin(ctx, heard.Turn)
+	b, err := o.Turns.Begin(ctx, heard.Turn)
 	o.ok(err)
-	o.ok(o.Propose(ctx, workflow.Proposal{Turn: heard.Turn, Step: b.Turn.Step, Calls: []workflow.ModelCall{{ID: "m1", Tool: tool, Args: args}}}))
+	o.ok(o.Turns.Propose(ctx, workflow.Proposal{Turn: heard.Turn, Step: b.Turn.Step, Calls: []workflow.ModelCall{{ID: "m1", Tool: tool, Args: args}}}))
 	var calls []store.Call
 	o.ok(o.Store.View(ctx, func(r store.Reader) (err error) {
 		calls, err = r.Calls(heard.Turn)

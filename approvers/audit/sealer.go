@@ -33,7 +33,7 @@ type Sealer struct {
 	err error // the error of the last attempt
 }
 
-// Signer signs a head over the new records and stores it, as workflow.Workflow does. It returns the number of new
+// Signer signs a head over the new records and stores it, as workflow.History does. It returns the number of new
 // records that the head covers.
 type Signer interface {
 	Seal(ctx context.Context, keys ...approvers.SealKey) (int, error)

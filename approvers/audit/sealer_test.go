@@ -67,7 +67,7 @@ func (s *sealedStore) head(n int) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		if sealed, err := s.workflow.Seal(s.Context(), s.keys...); err != nil || sealed != 1 {
+		if sealed, err := s.workflow.History.Seal(s.Context(), s.keys...); err != nil || sealed != 1 {
 			s.Fatalf("%d records were sealed: %v", sealed, err)
 		}
 	}
@@ -288,7 +288,7 @@ func (f *flaky) Ship(_ context.Context, heads []store.Head) error {
 func TestHeadShipperTriesAgain(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{down: true}
-	sealer := NewSealer(s.keys, []HeadTarget{to}, s.workflow, s.db, s.log)
+	sealer := NewSealer(s.keys, []HeadTarget{to}, s.workflow.History, s.db, s.log)
 	c := sealer.Shippers[0]
 	for range 3 {
 		s.head(1)
@@ -334,7 +334,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	to := &flaky{}
 	db := &early{Store: s.db, seen: func() {}}
 	s.workflow.Store = db
-	sealer := NewSealer(s.keys, []HeadTarget{to}, s.workflow, db, s.log)
+	sealer := NewSealer(s.keys, []HeadTarget{to}, s.workflow.History, db, s.log)
 	for n := range 3 {
 		err := s.db.Update(t.Context(), func(tx store.Tx) error {
 			a := approvers.AuditRecord{Chain: fmt.Sprint("req_", n), At: time.Unix(1, 0), Kind: approvers.AuditProposed}

@@ -92,7 +92,7 @@ func (s *sealedStore) fill(path string, n int) *bolt.Store {
 			s.Fatal(err)
 		}
 		done += 96
-		if _, err := wf.Seal(s.Context(), s.keys...); err != nil {
+		if _, err := wf.History.Seal(s.Context(), s.keys...); err != nil {
 			s.Fatal(err)
 		}
 	}

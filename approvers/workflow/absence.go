@@ -24,7 +24,7 @@ type Departure struct {
 
 // SetAway records that a person is away, in place of their earlier absence. It notifies the stand-in. When the absence
 // begins, the availability of the person's requests is checked again.
-func (w *Workflow) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
+func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
 		if m.From.IsZero() {
@@ -73,7 +73,7 @@ func (t *tx) awayOften(who approvers.PersonID) (bool, error) {
 }
 
 // Back ends or cancels a person's absence. Their requests are where they were.
-func (w *Workflow) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
+func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
 		a, err := t.Absence(who.ID)
@@ -139,7 +139,7 @@ func (t *tx) present(users []string) ([]string, error) {
 
 // Depart begins an absence: it checks availability again for all requests that wait for one of the person's roles, or
 // for the person by name. roles are the person's current roles.
-func (w *Workflow) Depart(ctx context.Context, timer store.Timer, roles []string) error {
+func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
 	who := approvers.PersonID(timer.Ref)
 	concerned := func(r approvers.Request) bool {
 		return r.State == approvers.Pending && (slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||

@@ -108,7 +108,7 @@ func (c *chaos) think(t *rapid.T) {
 	if turn == "" {
 		return
 	}
-	b, err := c.Begin(c.ctx(), turn)
+	b, err := c.Turns.Begin(c.ctx(), turn)
 	c.fine(t, err)
 	if err != nil {
 		return
@@ -121,19 +121,19 @@ func (c *chaos) think(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "reply") {
 	case 0:
-		c.fine(t, c.Answer(c.ctx(), turn, b.Turn.Step, "Done.", 1))
+		c.fine(t, c.Turns.Answer(c.ctx(), turn, b.Turn.Step, "Done.", 1))
 		c.follow(turn)
 	case 1:
-		c.fine(t, c.Stop(c.ctx(), turn, b.Turn.Step, "no", rapid.Bool().Draw(t, "retry")))
+		c.fine(t, c.Turns.Stop(c.ctx(), turn, b.Turn.Step, "no", rapid.Bool().Draw(t, "retry")))
 		c.follow(turn)
 	case 2:
-		c.fine(t, c.Postpone(c.ctx(), turn, b.Turn.Step, c.clock.Now().Add(time.Second)))
+		c.fine(t, c.Turns.Postpone(c.ctx(), turn, b.Turn.Step, c.clock.Now().Add(time.Second)))
 	default:
 		specs := rapid.SliceOfN(rapid.SampledFrom([]string{
 			`search_orders {}`, `update_address {}`, `update_address {"a": 1}`, `apply_discount {}`, `issue_refund {"amount":5}`, `issue_refund {"amount":900}`,
 			`cancel_account {}`, `format_disk {}`, `issue_refund {"amount"`, `nothing {}`,
 		}), 1, 3).Draw(t, "calls")
-		c.fine(t, c.Propose(c.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(specs...), Authors: authors}))
+		c.fine(t, c.Turns.Propose(c.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(specs...), Authors: authors}))
 	}
 }
 
@@ -164,7 +164,7 @@ func (c *chaos) decide(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "later") == 0 {
 		c.clock.pass(time.Minute) // it waits in the inbox
 	}
-	_, err := c.Decide(c.ctx(), click)
+	_, err := c.Requests.Decide(c.ctx(), click)
 	c.fine(t, err)
 }
 
@@ -178,7 +178,7 @@ func (c *chaos) run(t *rapid.T) {
 	if id == "" {
 		return
 	}
-	e, run, err := c.Claim(c.ctx(), id)
+	e, run, err := c.Runs.Claim(c.ctx(), id)
 	c.fine(t, err)
 	if run {
 		if e.Digest != approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args) {
@@ -200,15 +200,15 @@ func (c *chaos) finish(t *rapid.T) {
 	id := c.running[i]
 	c.running = append(c.running[:i:i], c.running[i+1:]...)
 	if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
-		c.fine(t, c.MarkUnknown(c.ctx(), id))
+		c.fine(t, c.Runs.MarkUnknown(c.ctx(), id))
 		return
 	}
-	c.fine(t, c.Finish(c.ctx(), id, rapid.Bool().Draw(t, "ok"), "result"))
+	c.fine(t, c.Runs.Finish(c.ctx(), id, rapid.Bool().Draw(t, "ok"), "result"))
 }
 
 func (c *chaos) withdraw(t *rapid.T) {
 	if r, ok := c.openRequest(t); ok {
-		_, err := c.Withdraw(c.ctx(), c.clickOn(c.who(t), "", r.ID))
+		_, err := c.Requests.Withdraw(c.ctx(), c.clickOn(c.who(t), "", r.ID))
 		c.fine(t, err)
 	}
 }
@@ -221,17 +221,17 @@ func (c *chaos) someTurn(t *rapid.T) string {
 }
 
 func (c *chaos) goOn(t *rapid.T) {
-	c.fine(t, c.WithdrawAll(c.ctx(), workflow.Click{Turn: c.someTurn(t), Who: c.who(t), At: c.clock.Now()}))
+	c.fine(t, c.Requests.WithdrawAll(c.ctx(), workflow.Click{Turn: c.someTurn(t), Who: c.who(t), At: c.clock.Now()}))
 }
 
 func (c *chaos) tryAgain(t *rapid.T) {
-	c.fine(t, c.TryAgain(c.ctx(), workflow.Click{Turn: c.someTurn(t), Who: c.who(t), At: c.clock.Now()}))
+	c.fine(t, c.Turns.TryAgain(c.ctx(), workflow.Click{Turn: c.someTurn(t), Who: c.who(t), At: c.clock.Now()}))
 }
 
 func (c *chaos) report(t *rapid.T) {
 	if id := c.one(t, store.TimerLeave); id != "" {
 		what := rapid.SampledFrom([]workflow.Report{workflow.Happened, workflow.DidNot, workflow.Leave}).Draw(t, "what")
-		c.fine(t, c.Report(c.ctx(), workflow.Click{Execution: id, Who: c.who(t), At: c.clock.Now()}, what))
+		c.fine(t, c.Runs.Report(c.ctx(), workflow.Click{Execution: id, Who: c.who(t), At: c.clock.Now()}, what))
 	}
 }
 
@@ -243,9 +243,9 @@ func (c *chaos) show(t *rapid.T) {
 	s := c.surface(id)
 	switch rapid.IntRange(0, 5).Draw(t, "shown") {
 	case 0:
-		c.ok(c.Unreachable(c.ctx(), id, "channel_not_found", ""))
+		c.ok(c.Outbox.Unreachable(c.ctx(), id, "channel_not_found", ""))
 	case 1:
-		c.ok(c.Expand(c.ctx(), id, []string{"U0002", "U0003"}))
+		c.ok(c.Outbox.Expand(c.ctx(), id, []string{"U0002", "U0003"}))
 	default:
 		c.harness.show(s)
 	}
@@ -255,7 +255,7 @@ func (c *chaos) show(t *rapid.T) {
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
-		_, err := c.Back(c.ctx(), c.command(), who)
+		_, err := c.People.Back(c.ctx(), c.command(), who)
 		c.fine(t, err)
 		return
 	}
@@ -264,7 +264,7 @@ func (c *chaos) leave(t *rapid.T) {
 	if other := c.who(t); other.ID != "" {
 		m.Delegate = &other
 	}
-	_, err := c.SetAway(c.ctx(), m)
+	_, err := c.People.SetAway(c.ctx(), m)
 	c.fine(t, err)
 }
 
@@ -296,7 +296,7 @@ func (c *chaos) change(t *rapid.T) {
 		}
 	}))
 	if rapid.Bool().Draw(t, "reconsidered") { // it runs beside the rest
-		c.ok(c.Reevaluate(c.ctx()))
+		c.ok(c.Requests.Reevaluate(c.ctx()))
 	}
 }
 
@@ -312,7 +312,7 @@ func (c *chaos) drift(t *rapid.T) {
 			c.tools.change(name, func(tool *workflow.Tool) { tool.Blocked = "" }) // the operator has looked at it
 		}
 		if rapid.Bool().Draw(t, "reconsidered") {
-			c.ok(c.Reevaluate(c.ctx()))
+			c.ok(c.Requests.Reevaluate(c.ctx()))
 		}
 	}
 }

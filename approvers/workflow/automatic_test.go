@@ -69,7 +69,7 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.run(cs[0].Execution, "ok")
 	h.notRun(cs[1].Execution)
 	r := h.request(h.call(cs[1].ID).Request)
-	_, err := h.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID))
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedSelf)
 	h.approve(lead, r.ID)
 }

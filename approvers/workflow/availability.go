@@ -22,7 +22,7 @@ func (movedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
 // reached. people are the stage's people as of roll.
-func (w *Workflow) ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
+func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.pendingRequest(timer, roll)
 		if err != nil || r.ID == "" {

@@ -67,7 +67,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
 		t.Errorf("what told whoever stands in is wanted in versions %v; want %v", wants, want)
 	}
-	_, err := h.Back(h.ctx(), "", lead)
+	_, err := h.People.Back(h.ctx(), "", lead)
 	h.ok(err)
 	if last := h.surfacesOf(string(lead.ID))[3]; last.Revision != 2 {
 		t.Errorf("the last one does not show that it is over")
@@ -125,7 +125,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 		other := h.propose(h.sayIn("101.1", alice, "please").Turn, `cancel_account {}`)[0].Request
 		h.due()
 		from := h.clock.Now().Add(later)
-		_, err := h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from, Until: from.Add(time.Hour), Delegate: &deputy})
+		_, err := h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from, Until: from.Add(time.Hour), Delegate: &deputy})
 		h.ok(err)
 		if later > 0 {
 			h.at(from.Add(-time.Second))
@@ -169,7 +169,7 @@ func TestBack(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	h.away(lead, time.Hour, deputy)
 	inbox := h.command()
-	a, err := h.Back(h.ctx(), inbox, lead)
+	a, err := h.People.Back(h.ctx(), inbox, lead)
 	h.ok(err)
 	if a.During(h.clock.Now()) || a.During(h.clock.Now().Add(time.Minute)) || a.Version != 2 {
 		t.Errorf("%+v", a)
@@ -181,11 +181,11 @@ func TestBack(t *testing.T) {
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.due()
 	h.wantKinds(r.ID, "proposed")
-	_, err = h.Back(h.ctx(), h.command(), lead)
+	_, err = h.People.Back(h.ctx(), h.command(), lead)
 	wantDenied(t, err, approvers.DeniedNothing)
-	_, err = h.Back(h.ctx(), h.command(), bob)
+	_, err = h.People.Back(h.ctx(), h.command(), bob)
 	wantDenied(t, err, approvers.DeniedNothing)
-	if _, err = h.Back(h.ctx(), inbox, lead); err == nil || !contains(err.Error(), workflow.ErrHandled.Error()) {
+	if _, err = h.People.Back(h.ctx(), inbox, lead); err == nil || !contains(err.Error(), workflow.ErrHandled.Error()) {
 		t.Errorf("the same command again: %v", err)
 	}
 	if row := readStore(h, func(r store.Reader) (store.Inbox, error) { return r.Inbox(inbox) }); row.HandledAt.IsZero() {
@@ -197,21 +197,21 @@ func TestBack(t *testing.T) {
 func TestAnotherAbsence(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	from := h.clock.Now().Add(time.Hour)
-	_, err := h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from, Until: from.Add(time.Hour)})
+	_, err := h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from, Until: from.Add(time.Hour)})
 	h.ok(err)
-	_, err = h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from.Add(time.Hour), Until: from.Add(2 * time.Hour), Delegate: &deputy})
+	_, err = h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, From: from.Add(time.Hour), Until: from.Add(2 * time.Hour), Delegate: &deputy})
 	h.ok(err)
 	if due := h.timers(store.TimerAway)[string(lead.ID)].Due; !due.Equal(from.Add(time.Hour)) {
 		t.Errorf("departs at %s", due)
 	}
-	_, err = h.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, Until: from, Delegate: &lead})
+	_, err = h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: lead, Until: from, Delegate: &lead})
 	if denied := wantDenied(t, err, approvers.DeniedStandIn); denied.Detail != string(approvers.DeniedSelf) {
 		t.Errorf("because of %s", denied.Detail)
 	}
 	if a, err := h.Views.Absence(h.ctx(), lead.ID); err != nil || a.Version != 2 || a.Delegate != deputy.ID {
 		t.Errorf("%+v, %v", a, err)
 	}
-	_, err = h.Back(h.ctx(), h.command(), lead)
+	_, err = h.People.Back(h.ctx(), h.command(), lead)
 	h.ok(err)
 	if n := len(h.timers(store.TimerAway)); n != 0 {
 		t.Errorf("%d departures are left", n)
@@ -234,7 +234,7 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 			h.away(who, time.Hour)
 		}
 		r := h.ask(`cancel_account {}`)
-		h.ok(h.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+		h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
 		if got := h.cardsOf(r.ID); !slices.Equal(got, tt.want) {
 			t.Errorf("with %d away, cards at %v; want %v", len(tt.away), got, tt.want)
 		}
@@ -251,7 +251,7 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h.approve(lead, r.ID)
 	h.away(fin1, time.Hour)
 	h.away(fin2, time.Hour)
-	if err := h.ResolveAvailability(h.ctx(), timer, roll, people); err == nil {
+	if err := h.People.ResolveAvailability(h.ctx(), timer, roll, people); err == nil {
 		t.Error("people of an earlier stage were taken for those of this one")
 	}
 	if _, waits := h.timers(store.TimerAvailability)[r.ID]; !waits {
@@ -259,13 +259,13 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	}
 	h.due()
 	h.withdraw(r.ID)
-	h.ok(h.ResolveAvailability(h.ctx(), timer, roll, people))
-	h.ok(h.Remind(h.ctx(), store.Timer{Kind: store.TimerRemind, Ref: r.ID}, roll, people))
-	h.ok(h.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, roll, people))
+	h.ok(h.People.ResolveAvailability(h.ctx(), timer, roll, people))
+	h.ok(h.People.Remind(h.ctx(), store.Timer{Kind: store.TimerRemind, Ref: r.ID}, roll, people))
+	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, roll, people))
 }
 
 func (h *harness) withdraw(request string) {
 	h.t.Helper()
-	_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", request))
+	_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(alice, "", request))
 	h.ok(err)
 }

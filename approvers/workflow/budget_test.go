@@ -19,10 +19,10 @@ func TestTokensOfADay(t *testing.T) {
 	for range 2 { // 999 tokens leave room for one more call, however large
 		turn := h.say(alice, "a question").Turn
 		b := h.begin(turn)
-		h.ok(h.Answer(h.ctx(), turn, b.Turn.Step, "an answer", 999))
+		h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "an answer", 999))
 	}
 	turn := h.say(alice, "one more").Turn
-	if _, err := h.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
+	if _, err := h.Turns.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
 		t.Fatalf("over the budget the model is asked: %v", err)
 	}
 	stopped := readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(turn) })
@@ -31,7 +31,7 @@ func TestTokensOfADay(t *testing.T) {
 	}
 	h.answer(h.sayIn("other", bob, "mine is whole").Turn) // everybody has their own
 	h.clock.pass(15 * time.Hour)
-	h.ok(h.TryAgain(h.ctx(), workflow.Click{Who: alice, Turn: turn}))
+	h.ok(h.Turns.TryAgain(h.ctx(), workflow.Click{Who: alice, Turn: turn}))
 	h.answer(turn)
 }
 
@@ -52,7 +52,7 @@ func TestCallsOfADay(t *testing.T) {
 	}
 	h.answer(turn)
 	h.clock.pass(24 * time.Hour)
-	h.ok(h.Forget(h.ctx(), time.Hour))
+	h.ok(h.Intake.Forget(h.ctx(), time.Hour))
 	turn = h.say(alice, "again").Turn
 	h.run(h.propose(turn, `search_orders {}`)[0].Execution, "ok")
 	h.answer(turn)
@@ -73,12 +73,12 @@ func TestForgetTallies(t *testing.T) {
 		return readStore(h, func(r store.Reader) (int, error) { return r.CounterSum("k", time.Time{}) })
 	}
 	h.clock.pass(47 * time.Hour)
-	h.ok(h.Forget(h.ctx(), time.Hour))
+	h.ok(h.Intake.Forget(h.ctx(), time.Hour))
 	if n := count(); n != 2_500 {
 		t.Errorf("%d are left after 47 hours", n)
 	}
 	h.clock.pass(2 * time.Hour)
-	h.ok(h.Forget(h.ctx(), time.Hour))
+	h.ok(h.Intake.Forget(h.ctx(), time.Hour))
 	if n := count(); n != 0 {
 		t.Errorf("%d are left after 49 hours", n)
 	}

@@ -10,7 +10,7 @@ import (
 
 // DecideAll approves or rejects all requests of a bundle that are up for decision, each by its own digest, in one
 // transaction. If one of them can't be decided, none is, and the denial is returned with that request.
-func (w *Workflow) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
+func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
 		inTheWay = approvers.Request{}
@@ -87,7 +87,7 @@ func (t *tx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 }
 
 // Unbundle gives a request of a bundle its own card at the same address. Everybody who may decide it can.
-func (w *Workflow) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
+func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Unbundle(t.deciding(), c.Who)
 		return after, events, denied, nil

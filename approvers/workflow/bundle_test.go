@@ -161,7 +161,7 @@ func (h *harness) decideAll(who approvers.Identity, kind approvers.DecisionKind,
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Kind: kind, Reason: "because", Rendering: "hash of the bundle", Channel: "C0002", MessageTS: "200.1"}
 	h.receive(c)
-	return h.DecideAll(h.ctx(), c, shows)
+	return h.Requests.DecideAll(h.ctx(), c, shows)
 }
 
 func (h *harness) offer(turn string) []store.Shown {
@@ -207,7 +207,7 @@ func TestDecideAllOrNothing(t *testing.T) {
 	}{
 		"decided by another": {before: func(h *harness, rs []approvers.Request, _ []store.Shown) { h.approve(fin1, rs[1].ID) }, code: approvers.DeniedResolved},
 		"changed meanwhile": {before: func(h *harness, rs []approvers.Request, _ []store.Shown) {
-			_, err := h.Decide(h.ctx(), h.edit(fin1, rs[1].ID, `{"amount":900}`))
+			_, err := h.Requests.Decide(h.ctx(), h.edit(fin1, rs[1].ID, `{"amount":900}`))
 			h.ok(err)
 		}, code: approvers.DeniedStale},
 		"not shown whole":    {before: func(_ *harness, _ []approvers.Request, shows []store.Shown) { shows[1].Whole = false }, code: approvers.DeniedUnseen},
@@ -258,7 +258,7 @@ func TestDecideAllAtOneStage(t *testing.T) {
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":900}`)
 	shows := h.offer(rs[0].Turn)
 	c := h.clickOn(lead, approvers.Approve, rs[1].ID)
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	in, err := h.decideAll(fin1, approvers.Reject, shows)
 	wantDenied(t, err, approvers.DeniedStale)
@@ -283,7 +283,7 @@ func (h *harness) stepUp(id string) {
 
 func (h *harness) withdrawn(id string) {
 	h.t.Helper()
-	_, err := h.Withdraw(h.ctx(), workflow.Click{Request: id, Who: alice, At: h.clock.Now()})
+	_, err := h.Requests.Withdraw(h.ctx(), workflow.Click{Request: id, Who: alice, At: h.clock.Now()})
 	h.ok(err)
 }
 
@@ -321,13 +321,13 @@ func TestBundleParts(t *testing.T) {
 		p.Approvers[1].Members = users("U0002", "U0003")
 	}))
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
-	_, err := h.Decide(h.ctx(), h.edit(lead, rs[0].ID, `{"amount":5}`))
+	_, err := h.Requests.Decide(h.ctx(), h.edit(lead, rs[0].ID, `{"amount":5}`))
 	h.ok(err)
-	_, err = h.Unbundle(h.ctx(), h.clickOn(bob, "", rs[1].ID))
+	_, err = h.Requests.Unbundle(h.ctx(), h.clickOn(bob, "", rs[1].ID))
 	wantDenied(t, err, approvers.DeniedNotMember)
-	_, err = h.Unbundle(h.ctx(), h.clickOn(lead, "", rs[1].ID))
+	_, err = h.Requests.Unbundle(h.ctx(), h.clickOn(lead, "", rs[1].ID))
 	h.ok(err)
-	_, err = h.Unbundle(h.ctx(), h.clickOn(lead, "", rs[1].ID))
+	_, err = h.Requests.Unbundle(h.ctx(), h.clickOn(lead, "", rs[1].ID))
 	wantDenied(t, err, approvers.DeniedNothing)
 	for i, want := range []string{"[role:team-lead]", "[role:team-lead]", "[]"} {
 		var to []string
@@ -341,10 +341,10 @@ func TestBundleParts(t *testing.T) {
 	if shows := h.offer(rs[0].Turn); len(shows) != 1 || shows[0].Request != rs[2].ID {
 		t.Errorf("the bundle puts up %v", shows)
 	}
-	_, err = h.Unbundle(h.ctx(), workflow.Click{Who: lead, Request: "req_none", At: h.clock.Now()})
+	_, err = h.Requests.Unbundle(h.ctx(), workflow.Click{Who: lead, Request: "req_none", At: h.clock.Now()})
 	wantDenied(t, err, approvers.DeniedNotFound)
 	h.reject(lead, rs[1].ID)
-	_, err = h.Unbundle(h.ctx(), h.clickOn(lead, "", rs[1].ID))
+	_, err = h.Requests.Unbundle(h.ctx(), h.clickOn(lead, "", rs[1].ID))
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
@@ -366,14 +366,14 @@ func TestBundleElsewhere(t *testing.T) {
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
 	turn := rs[0].Turn
 	channel := h.only(turn, store.OutboxBundle)
-	h.ok(h.Unreachable(h.ctx(), channel.ID, "channel_not_found", ""))
+	h.ok(h.Outbox.Unreachable(h.ctx(), channel.ID, "channel_not_found", ""))
 	var role store.OutboxMessage
 	for _, s := range h.surfacesOf(turn) {
 		if s.Kind == store.OutboxBundle && s.To == "role:support-agent" {
 			role = s
 		}
 	}
-	h.ok(h.Expand(h.ctx(), role.ID, []string{"U0001", "U0009"}))
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0001", "U0009"}))
 	h.approve(support, rs[0].ID)
 	copies := 0
 	for _, s := range h.surfacesOf(turn) {
@@ -415,7 +415,7 @@ func TestWithdrawSome(t *testing.T) {
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)
 	other := h.asked(1)[0]
 	some := func(who approvers.Identity, ids ...string) (approvers.Request, error) {
-		return h.WithdrawSome(h.ctx(), workflow.Click{Turn: rs[0].Turn, Who: who, At: h.clock.Now()}, ids)
+		return h.Requests.WithdrawSome(h.ctx(), workflow.Click{Turn: rs[0].Turn, Who: who, At: h.clock.Now()}, ids)
 	}
 	_, err := some(lead, rs[0].ID)
 	wantDenied(t, err, approvers.DeniedNotRequester)

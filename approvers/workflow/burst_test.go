@@ -56,7 +56,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	runs := 0
 	claim := func(execution string) {
 		t.Helper()
-		_, run, err := h.Claim(h.ctx(), execution)
+		_, run, err := h.Runs.Claim(h.ctx(), execution)
 		if err != nil && !errors.Is(err, workflow.ErrNotDue) {
 			t.Fatal(err)
 		}
@@ -77,11 +77,11 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	for _, r := range rs[5:] {
 		c := h.clickOn(lead, approvers.Approve, r.ID)
 		c.Typed = false
-		_, err := h.Decide(h.ctx(), c)
+		_, err := h.Requests.Decide(h.ctx(), c)
 		wantDenied(t, err, approvers.DeniedTyped)
 		untyped++
 		c = h.clickOn(lead, approvers.Approve, r.ID)
-		after, err := h.Decide(h.ctx(), c)
+		after, err := h.Requests.Decide(h.ctx(), c)
 		if err != nil || after.State != approvers.Pending || after.Stage != 1 {
 			t.Fatalf("the first of two stages made it %s at stage %d, %v", after.State, after.Stage, err)
 		}

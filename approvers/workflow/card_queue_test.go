@@ -86,7 +86,7 @@ func TestLine(t *testing.T) {
 	}
 	c := h.clickOn(lead, approvers.Approve, rs[2].ID)
 	c.Typed = false
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	wantDenied(t, err, approvers.DeniedTyped)
 	if r := h.request(rs[2].ID); !strings.Contains(r.StepUp, "wait in line behind 2 other undecided cards") {
 		t.Errorf("it asks for a typed value because %q", r.StepUp)
@@ -113,7 +113,7 @@ func TestLineNotice(t *testing.T) {
 	if vm.CardQueue == nil || vm.CardQueue.Waiting != 4 || vm.CardQueue.Open != 1 || len(vm.CardQueue.First) != 3 || vm.CardQueue.First[0].ID != rs[1].ID {
 		t.Errorf("it says %+v", vm.CardQueue)
 	}
-	h.ok(h.Expand(h.ctx(), notice.ID, []string{"U0002"}))
+	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, []string{"U0002"}))
 	copied := h.surfacesOf("role:team-lead 1")[1]
 	copied = h.show(copied)
 	h.approve(lead, rs[0].ID)
@@ -132,7 +132,7 @@ func TestLineNotice(t *testing.T) {
 	if vm, err = h.Views.Message(h.ctx(), copied.ID); err != nil || vm.CardQueue != nil {
 		t.Errorf("the old notice says %+v (%v)", vm.CardQueue, err)
 	}
-	h.ok(h.Removed(h.ctx(), h.surface(copied.ID)))
+	h.ok(h.Outbox.Removed(h.ctx(), h.surface(copied.ID)))
 	h.reject(lead, again[0].ID)
 	if now := h.surface(copied.ID); now.State != store.OutboxRemoved {
 		t.Errorf("the old notice is %s again", now.State)
@@ -157,7 +157,7 @@ func TestLineOfBundles(t *testing.T) {
 	h.wantLine(rs, "1 open, [] wait")
 	h.only(rs[0].Turn, store.OutboxBundle)
 	last := h.asked(1)
-	_, err := h.Unbundle(h.ctx(), h.clickOn(lead, "", rs[0].ID)) // what was open stays open
+	_, err := h.Requests.Unbundle(h.ctx(), h.clickOn(lead, "", rs[0].ID)) // what was open stays open
 	h.ok(err)
 	h.wantLine(append(rs, last...), "2 open, [3] wait")
 	h.approve(lead, rs[0].ID)
@@ -212,7 +212,7 @@ func TestCapChanges(t *testing.T) {
 	step := func(hash string, most int, want string) {
 		t.Helper()
 		h.policy.Store(capped(hash, most))
-		h.ok(h.Reevaluate(h.ctx()))
+		h.ok(h.Requests.Reevaluate(h.ctx()))
 		h.wantLine(rs, want)
 		h.invariants()
 	}
@@ -224,7 +224,7 @@ func TestCapChanges(t *testing.T) {
 	h.approve(lead, rs[0].ID)
 	h.wantLine(rs, "3 open, [4 5 6] wait")
 	h.policy.Store(policy("policy-5", func(p *approvers.Policy) { p.Caps.Approver, p.Approvers[1].Cards = 1, "#leads" }))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	h.wantLine(rs, "0 open, [] wait") // they wait where the cards go now
 	if l := h.lineAt("channel:#leads"); len(l.Open) != 1 || len(l.Held) != 5 {
 		t.Errorf("at the new place: %+v", l)
@@ -337,7 +337,7 @@ func quickDir(t testing.TB) string {
 // notRunOrGone has what was approved and did not start in time looked at, as its timers do.
 func (c *chaos) notRunOrGone(r approvers.Request) {
 	if now := c.request(r.ID); now.State == approvers.Approved {
-		_, _, err := c.Claim(c.ctx(), now.Execution)
+		_, _, err := c.Runs.Claim(c.ctx(), now.Execution)
 		c.ok(err)
 	}
 }
@@ -375,7 +375,7 @@ func (c *chaos) changeCap(t *rapid.T) {
 			p.Approvers[1].Cards = "#leads"
 		}
 	}))
-	c.ok(c.Reevaluate(c.ctx()))
+	c.ok(c.Requests.Reevaluate(c.ctx()))
 }
 
 // someBundle draws the bundle of a request that waits.
@@ -406,7 +406,7 @@ func (c *chaos) decideAllOf(t *rapid.T) {
 
 func (c *chaos) unbundle(t *rapid.T) {
 	if r, ok := c.openRequest(t); ok {
-		_, err := c.Unbundle(c.ctx(), c.clickOn(c.who(t), "", r.ID))
+		_, err := c.Requests.Unbundle(c.ctx(), c.clickOn(c.who(t), "", r.ID))
 		c.fine(t, err)
 	}
 }

@@ -48,7 +48,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask(`issue_refund {"amount":1}`)
 		h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Approvers = p.Approvers[:1] }))
-		_, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 		wantDenied(t, err, approvers.DeniedResolved)
 		h.wantState(r.ID, approvers.Voided)
 		h.wantOutcome(r.Call, approvers.OutcomeVoided)
@@ -59,7 +59,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 		h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
 			p.Tools[4].Risk, p.Approvers[1].CanApprove = approvers.High, []string{"*"}
 		}))
-		_, err := h.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID)) // anybody's click brings the plan up to date
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID)) // anybody's click brings the plan up to date
 		wantDenied(t, err, approvers.DeniedNotMember)
 		out := h.wantState(r.ID, approvers.Pending)
 		if got := out.Plan.Stages[0].Approver; got != "team-lead" {
@@ -82,7 +82,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask("cancel_account " + order)
 		h.policy.Store(reads)
-		_, err := h.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
 		wantDenied(t, err, approvers.DeniedResolved)
 		h.wantOutcome(r.Call, approvers.OutcomeVoided)
 	})
@@ -124,7 +124,7 @@ func TestTheToolChangesWhileItWaits(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask(`issue_refund {"amount":1}`)
 		change(h)
-		_, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 		if denied := wantDenied(t, err, approvers.DeniedResolved); denied.State != approvers.Voided {
 			t.Errorf("%s: told %+v", name, denied)
 		}

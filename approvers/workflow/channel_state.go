@@ -59,7 +59,7 @@ func (t *tx) changeChannelState(name string, change func(*channelState)) error {
 
 // ChannelLost records that the bot can't write in a channel any more. named are the names by which the policy may know
 // it.
-func (w *Workflow) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
+func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (w *Workflow) ChannelLost(ctx context.Context, inbox, channel, cause string
 
 // ChannelShared records that a channel may show no cards, because people of other organisations read it. Open cards are
 // removed and sent to each person by direct message. named are the names by which the policy may know it.
-func (w *Workflow) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
+func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (t *tx) channelLost(name, cause string, matters bool) error {
 }
 
 // ChannelRestored records that the bot can write in a channel again.
-func (w *Workflow) ChannelRestored(ctx context.Context, inbox, channel string) error {
+func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) error {
 	err := w.update(ctx, "channel restored", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (t *tx) postedIn(s store.OutboxMessage) error {
 
 // LeaveChannel moves everything open in a lost channel. It may stop between any two of its transactions and then starts
 // again; items already moved are no longer open there.
-func (w *Workflow) LeaveChannel(ctx context.Context, timer store.Timer) error {
+func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.leaveChannel(timer.Ref, r.ID, r.Turn) })
 	if err != nil {
 		return err

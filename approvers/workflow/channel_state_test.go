@@ -54,26 +54,26 @@ func TestALostChannel(t *testing.T) {
 					continue
 				}
 				s.Channel, s.TS = map[string]string{"channel:#leads": "C-leads", "channel:#support-approvals": "C-support"}[s.To], s.ID
-				h.ok(h.Delivered(h.ctx(), s, h.posted(s)))
+				h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
 			}
 		}
 	}
 	h.approve(lead, lost.ID)
-	_, _, err := h.Claim(h.ctx(), lost.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), lost.Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), lost.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), lost.Execution))
 	shown(refund.ID, discount.ID, over.ID, lost.ID, lost.Execution)
 	h.approve(lead, over.ID)
 	h.run(over.Execution, "ok")
 	shown(over.ID)
 
-	h.ok(h.ChannelLost(h.ctx(), "", "C-other", "it was archived", "#other")) // nothing is there, and the policy does not name it
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-other", "it was archived", "#other")) // nothing is there, and the policy does not name it
 	h.due()
 	if n := told(); n != 0 {
 		t.Errorf("the operator was told %d times of a channel that is nobody's", n)
 	}
-	h.ok(h.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
-	h.ok(h.ChannelLost(h.ctx(), "", "C-leads", "it was archived", "#leads"))
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "it was archived", "#leads"))
 	h.due()
 	h.due()
 	if got := h.where(refund.ID); got != "card role:team-lead" {
@@ -86,10 +86,10 @@ func TestALostChannel(t *testing.T) {
 		t.Errorf("what is elsewhere, or over, is at: %s", got)
 	}
 	next := h.requestIn(h.sayIn("400.1", bob, "four").Turn, `issue_refund {"amount":4}`)
-	h.ok(h.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
 	h.due()
 	again := h.requestIn(h.sayIn("500.1", bob, "five").Turn, `issue_refund {"amount":5}`)
-	h.ok(h.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // under the other name of it
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // under the other name of it
 	h.due()
 	if got := h.where(next.ID, again.ID); got != "card role:team-lead, card role:team-lead" {
 		t.Errorf("new cards are at: %s", got)
@@ -100,14 +100,14 @@ func TestALostChannel(t *testing.T) {
 
 	h.approve(lead, refund.ID)
 	old := h.surfacesOf(refund.ID)[0]
-	h.ok(h.ChannelRestored(h.ctx(), "", "C-leads"))
+	h.ok(h.Intake.ChannelRestored(h.ctx(), "", "C-leads"))
 	if got := h.surface(old.ID); got.State != store.OutboxWanted || got.TS != old.TS {
 		t.Errorf("the old card is %s", got.State)
 	}
 	if got := h.where(refund.ID); got != "card channel:#leads, card role:team-lead" {
 		t.Errorf("the card is at: %s", got)
 	}
-	h.ok(h.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
 	h.due()
 	if n := told(); n != 2 {
 		t.Errorf("lost again, the operator was told %d times", n)
@@ -125,8 +125,8 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	first, second := h.ask(`apply_discount {}`), h.requestIn(h.sayIn("200.1", bob, "two").Turn, `apply_discount {}`)
 	card := h.only(first.ID, store.OutboxCard)
 	card.Channel, card.TS = "C-support", "300.1"
-	h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
-	h.ok(h.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
+	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
 	if _, due := h.timers(store.TimerChannel)["C-support"]; !due {
 		t.Fatal("nobody looks what else is there")
 	}
@@ -137,7 +137,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	third := h.requestIn(h.sayIn("300.1", bob, "three").Turn, `apply_discount {}`)
 	card = h.only(third.ID, store.OutboxCard)
 	card.Channel, card.TS = "C-support", "300.3"
-	h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	if got := h.where(third.ID, first.ID); got != "card channel:#support-approvals, card channel:#support-approvals, card role:support-agent" {
 		t.Errorf("the cards are at: %s", got)
 	}
@@ -153,9 +153,9 @@ func TestALostConversation(t *testing.T) {
 	r := h.ask(`issue_refund {"amount":1}`)
 	step := h.only(r.Turn, store.OutboxStep)
 	step.Channel, step.TS = "C0001", "100.2"
-	h.ok(h.Delivered(h.ctx(), step, h.posted(step)))
-	h.ok(h.ChannelLost(h.ctx(), "", "C0001", "it was deleted"))
-	h.ok(h.LeaveChannel(h.ctx(), h.timers(store.TimerChannel)["C0001"]))
+	h.ok(h.Outbox.Delivered(h.ctx(), step, h.posted(step)))
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C0001", "it was deleted"))
+	h.ok(h.Intake.LeaveChannel(h.ctx(), h.timers(store.TimerChannel)["C0001"]))
 	if got := h.where(r.Turn); got != "step user:U0100" {
 		t.Errorf("the step is at: %s", got)
 	}
@@ -163,7 +163,7 @@ func TestALostConversation(t *testing.T) {
 	h.run(r.Execution, "ok")
 	h.answer(r.Turn)
 	answer := h.only(r.Turn, store.OutboxAnswer)
-	h.ok(h.Unreachable(h.ctx(), answer.ID, "channel_not_found", "C0001"))
+	h.ok(h.Outbox.Unreachable(h.ctx(), answer.ID, "channel_not_found", "C0001"))
 	if got := h.where(r.Turn); got != "answer user:U0100, step user:U0100" {
 		t.Errorf("the answer is at: %s", got)
 	}
@@ -174,10 +174,10 @@ func TestBackBeforeItWasVacated(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	card := h.show(h.only(r.ID, store.OutboxCard))
-	h.ok(h.ChannelLost(h.ctx(), "", card.Channel, "the bot was removed from it"))
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", card.Channel, "the bot was removed from it"))
 	timer := h.timers(store.TimerChannel)[card.Channel]
-	h.ok(h.ChannelRestored(h.ctx(), "", card.Channel))
-	h.ok(h.LeaveChannel(h.ctx(), timer))
+	h.ok(h.Intake.ChannelRestored(h.ctx(), "", card.Channel))
+	h.ok(h.Intake.LeaveChannel(h.ctx(), timer))
 	if got := h.where(r.ID); got != "card channel:#support-approvals" || len(h.timers(store.TimerChannel)) != 0 {
 		t.Errorf("the card is at: %s", got)
 	}

@@ -19,7 +19,7 @@ const lease = time.Minute
 // if nothing may run: the request is no longer approved, the limit of automatic runs is reached and a request is opened
 // instead, or an earlier run was lost and a person must report its outcome. While everything is paused it returns
 // ErrPaused.
-func (w *Workflow) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
+func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
 	if err != nil {
 		return e, false, err

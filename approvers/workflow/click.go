@@ -37,7 +37,7 @@ type Click struct {
 
 // click runs the transaction of one click, and closes its delivery. A denial is returned as an error, after the
 // transaction that recorded it.
-func (w *Workflow) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
+func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
 	var denied *approvers.Denied
 	err := w.update(ctx, what, func(t *tx) error {
 		denied = nil
@@ -57,7 +57,7 @@ func (w *Workflow) click(ctx context.Context, what string, c Click, fn func(*tx)
 // onRequest runs one person's move on a request in its current form. move returns the new request with the events of
 // the transition, or why it was denied. onRequest records a denial under the name in what, and keeps the changes that a
 // new policy made. It returns the new request.
-func (w *Workflow) onRequest(ctx context.Context, what string, c Click, move func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)) (approvers.Request, error) {
+func (w *core) onRequest(ctx context.Context, what string, c Click, move func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		cur, denied, err := t.current(c.Request)

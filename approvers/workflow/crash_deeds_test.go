@@ -43,26 +43,26 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 	var denied *approvers.Denied
 	switch {
 	case a.Say != "":
-		_, err = w.ReceiveMessage(ctx, workflow.IncomingMessage{
+		_, err = w.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
 			Inbox: row.ID, At: row.ReceivedAt, Team: "T0001", Thread: "100.1", TS: row.ID, Who: a.Who, Text: a.Say, Start: true,
 			Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 		})
 	case a.Away > 0:
-		_, err = w.SetAway(ctx, workflow.Departure{Inbox: row.ID, Who: a.Who, Until: row.ReceivedAt.Add(a.Away), Delegate: &a.Other})
+		_, err = w.People.SetAway(ctx, workflow.Departure{Inbox: row.ID, Who: a.Who, Until: row.ReceivedAt.Add(a.Away), Delegate: &a.Other})
 	case a.Allow > 0:
-		_, err = w.GrantMore(ctx, c, approvers.Allowance{Uses: a.Allow, Within: time.Hour})
+		_, err = w.Grants.Give(ctx, c, approvers.Allowance{Uses: a.Allow, Within: time.Hour})
 	case a.Report != "":
-		err = w.Report(ctx, c, a.Report)
+		err = w.Runs.Report(ctx, c, a.Report)
 	case a.Remark == approvers.Answer:
-		_, err = w.Reply(ctx, c, 0)
+		_, err = w.Requests.Reply(ctx, c, 0)
 	case a.Remark != "":
-		_, err = w.Say(ctx, c, a.Remark)
+		_, err = w.Requests.Say(ctx, c, a.Remark)
 	case a.HandOn:
-		_, err = w.HandOn(ctx, c, a.Other)
+		_, err = w.Requests.HandOn(ctx, c, a.Other)
 	case a.Take:
-		_, err = w.Withdraw(ctx, c)
+		_, err = w.Requests.Withdraw(ctx, c)
 	default:
-		_, err = w.Decide(ctx, c)
+		_, err = w.Requests.Decide(ctx, c)
 	}
 	if errors.As(err, &denied) {
 		return nil // the person is told
@@ -72,22 +72,22 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 
 // think is the model: it asks for the script's calls, and then answers.
 func (w *environment) think(ctx context.Context, t store.Timer) error {
-	b, err := w.Begin(ctx, t.Ref)
+	b, err := w.Turns.Begin(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
 	w.reach(modelAnswered)
 	if b.Turn.Step == 0 {
-		return w.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 0, Text: "Let me see.", Calls: calls(w.script...), Authors: []approvers.PersonID{alice.ID}})
+		return w.Turns.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 0, Text: "Let me see.", Calls: calls(w.script...), Authors: []approvers.PersonID{alice.ID}})
 	}
 	if b.Turn.Step == 1 && len(w.then) > 0 {
-		return w.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 1, Text: "And now the rest.", Calls: calls(w.then...), Authors: []approvers.PersonID{alice.ID}})
+		return w.Turns.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 1, Text: "And now the rest.", Calls: calls(w.then...), Authors: []approvers.PersonID{alice.ID}})
 	}
-	return w.Answer(ctx, t.Ref, b.Turn.Step, "Done.", 1)
+	return w.Turns.Answer(ctx, t.Ref, b.Turn.Step, "Done.", 1)
 }
 
 func (w *environment) runTool(ctx context.Context, t store.Timer) error {
-	e, run, err := w.Claim(ctx, t.Ref)
+	e, run, err := w.Runs.Claim(ctx, t.Ref)
 	if err != nil || !run {
 		return err
 	}
@@ -99,7 +99,7 @@ func (w *environment) runTool(ctx context.Context, t store.Timer) error {
 	}
 	w.reach(notAnswered)
 	w.reach(notRecorded)
-	return w.Finish(ctx, e.ID, true, "done")
+	return w.Runs.Finish(ctx, e.ID, true, "done")
 }
 
 func (w *environment) showAt(ctx context.Context, t store.Timer) error {
@@ -109,7 +109,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	}
 	if role, ok := strings.CutPrefix(s.Message.To, "role:"); ok {
 		r, _ := s.Policy.Role(role)
-		return w.Expand(ctx, t.Ref, []string{r.Members[0].Value})
+		return w.Outbox.Expand(ctx, t.Ref, []string{r.Members[0].Value})
 	}
 	w.reach(notPosted)
 	p := w.posts[s.Message.ID] // a lost post is found again by its outbox message's id
@@ -121,7 +121,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	w.posts[s.Message.ID] = p
 	w.reach(notShown)
 	s.Message.Channel, s.Message.TS = "C", s.Message.ID
-	return w.Delivered(ctx, s.Message, p.shown)
+	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
 // people look at what is shown and act on it, each once.

@@ -135,7 +135,7 @@ func (w *environment) alive() (finished bool) {
 			finished = false
 		}
 	}()
-	w.ok(w.Recover(w.ctx()))
+	w.ok(w.Runs.Recover(w.ctx()))
 	for range 10_000 {
 		if !w.step() {
 			return true
@@ -154,7 +154,7 @@ func (w *environment) step() bool {
 		payload, err := json.Marshal(d.act)
 		w.ok(err)
 		w.clock.pass(time.Millisecond)
-		_, err = w.Receive(w.ctx(), store.Inbox{ID: d.id, Kind: store.InboxEvent, ReceivedAt: w.clock.Now(), Payload: payload}, "")
+		_, err = w.Intake.Receive(w.ctx(), store.Inbox{ID: d.id, Kind: store.InboxEvent, ReceivedAt: w.clock.Now(), Payload: payload}, "")
 		w.ok(err)
 		w.reach(notAcknowledged)
 		d.received = true
@@ -167,9 +167,9 @@ func (w *environment) step() bool {
 	}{
 		{store.TimerInbox, w.handle}, {store.TimerThink, w.think}, {store.TimerRun, w.runTool},
 		{store.TimerShowFirst, w.showAt}, {store.TimerShow, w.showAt}, {store.TimerShowAnswer, w.showAt}, {store.TimerShowLast, w.showAt},
-		{store.TimerExpire, w.Expire}, {store.TimerEscalate, w.Escalate}, {store.TimerLeave, w.LeaveUnknown},
+		{store.TimerExpire, w.Requests.Expire}, {store.TimerEscalate, w.Requests.Escalate}, {store.TimerLeave, w.Runs.LeaveUnknown},
 		{store.TimerAvailability, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
-		{store.TimerGrant, w.LapseGrant}, {store.TimerPreview, w.foretell},
+		{store.TimerGrant, w.Grants.Lapse}, {store.TimerPreview, w.foretell},
 	}
 	for _, h := range handlers {
 		due := readStore(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
@@ -186,12 +186,12 @@ func (w *environment) step() bool {
 
 // foretell has a companion say what a call would do. It reads, and so it may be asked any number of times.
 func (w *environment) foretell(ctx context.Context, t store.Timer) error {
-	p, ok, err := w.BeginPreview(ctx, t.Ref)
+	p, ok, err := w.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil || !ok {
 		return err
 	}
 	w.foretold[p.Digest]++
-	return w.EndPreview(ctx, p, "it is fine", "")
+	return w.Runs.EndPreview(ctx, p, "it is fine", "")
 }
 
 // wantForetold checks that whatever waited for people got its preview, or was decided before, and that no tool was

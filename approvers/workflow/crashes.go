@@ -29,7 +29,7 @@ func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
 // survive calls a handler and notes its work while it runs.
-func (w *Workflow) survive(ctx context.Context, t store.Timer, handle jobs.Handler) error {
+func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) error {
 	if crashable[t.Kind] {
 		w.Crashes.Begin(string(t.Kind), t.Ref)
 		defer w.Crashes.End(string(t.Kind), t.Ref)
@@ -53,7 +53,7 @@ func (t *tx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, err
 
 // Deadly returns how many processes crashed while handling a delivery, if these are too many for another try; otherwise
 // 0.
-func (w *Workflow) Deadly(inbox string) int {
+func (w *Intake) Deadly(inbox string) int {
 	if n := w.Crashes.Count(string(store.TimerInbox), inbox); n >= deliveryCrashes {
 		return n
 	}
@@ -61,7 +61,7 @@ func (w *Workflow) Deadly(inbox string) int {
 }
 
 // Abandon sets aside a delivery that crashed processes, and records whose it was.
-func (w *Workflow) Abandon(ctx context.Context, inbox, user string) error {
+func (w *Intake) Abandon(ctx context.Context, inbox, user string) error {
 	n := w.Crashes.Count(string(store.TimerInbox), inbox)
 	err := w.update(ctx, "abandon", func(t *tx) error {
 		if err := t.settle(inbox, fmt.Sprintf("%d processes ended while they worked on it", n)); err != nil {

@@ -26,7 +26,7 @@ const mostDamaged = 16
 
 // update runs fn in a transaction, then wakes workers and reports events to the counters. If fn reads a damaged record,
 // update closes that record first.
-func (w *Workflow) update(ctx context.Context, what string, fn func(*tx) error) error {
+func (w *core) update(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
@@ -39,7 +39,7 @@ func (w *Workflow) update(ctx context.Context, what string, fn func(*tx) error) 
 }
 
 // closeDamaged closes the subject of a damaged record. If it reports true, the failed work can be tried again.
-func (w *Workflow) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
+func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
 	if most == 0 || x.Bucket != "messages" && x.ID == "" {
 		return false
 	}

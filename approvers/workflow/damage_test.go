@@ -89,7 +89,7 @@ func wreckable(t *testing.T) (w wreckage) {
 			note(approved, 0)
 			begun := ask(`issue_refund {"amount":42}`)
 			h.approve(lead, begun.ID)
-			if _, run, err := h.Claim(h.ctx(), begun.Execution); err != nil || !run {
+			if _, run, err := h.Runs.Claim(h.ctx(), begun.Execution); err != nil || !run {
 				t.Fatal(run, err)
 			}
 			w.ran[begun.Execution] = true
@@ -104,7 +104,7 @@ func wreckable(t *testing.T) (w wreckage) {
 		h.ok(err)
 		w.key, err = approvers.ParseSealKey(text)
 		h.ok(err)
-		_, err = h.Seal(h.ctx(), w.key)
+		_, err = h.History.Seal(h.ctx(), w.key)
 		h.ok(err)
 		h.ok(s.Check(h.ctx()))
 		h.ok(s.Close())
@@ -185,7 +185,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 		h.Workflow = workflow.New(workflow.Config{
 			Store: s, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(errorLog{mu: &mu, lines: &out.errors}), GrantOwner: h.giver,
 		})
-		if err := h.Recover(h.ctx()); err != nil {
+		if err := h.Runs.Recover(h.ctx()); err != nil {
 			mu.Lock()
 			out.errors = append(out.errors, "recover: "+err.Error())
 			mu.Unlock()
@@ -198,14 +198,14 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 		done := make(chan error, 1)
 		duties := map[store.TimerKind]jobs.Worker{
 			store.TimerThink: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
-				b, err := h.Begin(ctx, timer.Ref)
+				b, err := h.Turns.Begin(ctx, timer.Ref)
 				if err == nil {
-					err = h.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+					err = h.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
 				}
 				return err
 			}},
 			store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
-				e, run, err := h.Claim(ctx, timer.Ref)
+				e, run, err := h.Runs.Claim(ctx, timer.Ref)
 				mu.Lock()
 				out.claims++
 				busy := out.claims > mostClaims
@@ -225,9 +225,9 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 					out.runs[e.Request] += 100 // a second time
 				}
 				mu.Unlock()
-				return h.Finish(ctx, e.ID, true, "done")
+				return h.Runs.Finish(ctx, e.ID, true, "done")
 			}},
-			store.TimerInbox: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error { return h.Done(ctx, timer.Ref, "") }},
+			store.TimerInbox: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error { return h.Intake.Done(ctx, timer.Ref, "") }},
 		}
 		for _, kind := range store.ShowTimers {
 			duties[kind] = jobs.Worker{Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
@@ -236,14 +236,14 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 					return err
 				}
 				if err != nil {
-					return h.Unreachable(ctx, timer.Ref, "what it shows is gone", "")
+					return h.Outbox.Unreachable(ctx, timer.Ref, "what it shows is gone", "")
 				}
 				if role, ok := strings.CutPrefix(vm.Message.To, "role:"); ok {
 					r, _ := vm.Policy.Role(role)
-					return h.Expand(ctx, timer.Ref, []string{r.Members[0].Value})
+					return h.Outbox.Expand(ctx, timer.Ref, []string{r.Members[0].Value})
 				}
 				vm.Message.Channel, vm.Message.TS = "C", vm.Message.ID
-				return h.Delivered(ctx, vm.Message, workflow.SentMessage{Body: []byte("{}")})
+				return h.Outbox.Delivered(ctx, vm.Message, workflow.SentMessage{Body: []byte("{}")})
 			}}
 		}
 		go func() { done <- h.Work(ctx, duties) }()
@@ -254,9 +254,9 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				c := workflow.Click{
 					At: time.Now(), Who: who, Request: r.id, Kind: approvers.Approve, Digest: r.digest, Whole: true, Typed: true, Rendering: "r",
 				}
-				_, err := h.Receive(h.ctx(), store.Inbox{ID: h.id("trial"), Kind: store.InboxCommand, ReceivedAt: c.At, Payload: []byte("{}")}, "")
+				_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: h.id("trial"), Kind: store.InboxCommand, ReceivedAt: c.At, Payload: []byte("{}")}, "")
 				if err == nil {
-					_, err = h.Decide(h.ctx(), c)
+					_, err = h.Requests.Decide(h.ctx(), c)
 				}
 				var denied *approvers.Denied
 				switch {
@@ -269,7 +269,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 			}
 		}
 		time.Sleep(20 * time.Second)
-		_, sealed := h.Seal(h.ctx(), w.key)
+		_, sealed := h.History.Seal(h.ctx(), w.key)
 		if sealed != nil {
 			mu.Lock()
 			out.errors = append(out.errors, "seal: "+sealed.Error())

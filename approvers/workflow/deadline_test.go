@@ -44,9 +44,9 @@ func TestEscalationAndExpiry(t *testing.T) {
 		}
 	}
 	// Handled once more, a timer changes nothing.
-	h.ok(h.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID}))
-	h.ok(h.Escalate(h.ctx(), store.Timer{Kind: store.TimerEscalate, Ref: r.ID}))
-	h.ok(h.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: "req_none"}))
+	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID}))
+	h.ok(h.Requests.Escalate(h.ctx(), store.Timer{Kind: store.TimerEscalate, Ref: r.ID}))
+	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: "req_none"}))
 	h.wantKinds(r.ID, "proposed escalated escalated closed returned")
 }
 
@@ -69,7 +69,7 @@ func TestTheLeadIsGoneWhenTheEscalationIsDue(t *testing.T) {
 func TestALeadMayDecideAfterTheEscalation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
-	_, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedNotMember)
 	h.clock.pass(escalateAfter)
 	h.due()
@@ -94,7 +94,7 @@ func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	expire := h.timers(store.TimerExpire)[r.ID]
 	waits := []time.Duration{}
 	for n := range 12 {
-		h.ok(h.Expire(h.ctx(), expire))
+		h.ok(h.Requests.Expire(h.ctx(), expire))
 		h.wantState(r.ID, approvers.Pending)
 		if expire = h.timers(store.TimerExpire)[r.ID]; expire.Tries != n+1 {
 			t.Errorf("try %d counts as %d", n+1, expire.Tries)
@@ -109,14 +109,14 @@ func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	if first, last := waits[0], waits[len(waits)-1]; first > 100*time.Millisecond || last < time.Second || last > time.Minute {
 		t.Errorf("it looks again after %s; want soon at first, and rarely when the click stays unhandled", waits)
 	}
-	_, err := h.Decide(h.ctx(), late)
+	_, err := h.Requests.Decide(h.ctx(), late)
 	wantDenied(t, err, approvers.DeniedLate)
-	out, err := h.Decide(h.ctx(), c)
+	out, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	if out.State != approvers.Approved {
 		t.Errorf("%s", out.State)
 	}
-	h.ok(h.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID})) // a timer that was read before
+	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID})) // a timer that was read before
 	h.wantState(r.ID, approvers.Approved)
 }
 
@@ -127,7 +127,7 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	c := h.clickOn(lead, approvers.Approve, r.ID)
 	h.due()
 	h.wantState(r.ID, approvers.Expired)
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
@@ -136,12 +136,12 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
-	_, err := h.Receive(h.ctx(), store.Inbox{ID: "Ev-9", Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
+	_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: "Ev-9", Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
 	h.ok(err)
 	h.clock.pass(expiresAfter)
-	h.ok(h.Expire(h.ctx(), h.timers(store.TimerExpire)[r.ID]))
+	h.ok(h.Requests.Expire(h.ctx(), h.timers(store.TimerExpire)[r.ID]))
 	h.wantState(r.ID, approvers.Expired)
-	h.ok(h.Done(h.ctx(), "Ev-9", ""))
+	h.ok(h.Intake.Done(h.ctx(), "Ev-9", ""))
 }
 
 // TestAnEditMovesTheDeadline: the timer of the first deadline finds nothing to do and stands at the new one.
@@ -149,10 +149,10 @@ func TestAnEditMovesTheDeadline(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.clock.pass(20 * time.Minute)
-	_, err := h.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":900}`))
+	_, err := h.Requests.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":900}`))
 	h.ok(err)
 	h.clock.pass(10 * time.Minute)
-	h.ok(h.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID}))
+	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID}))
 	h.wantState(r.ID, approvers.Pending)
 	h.clock.pass(20 * time.Minute)
 	h.due()
@@ -165,7 +165,7 @@ func TestMovesWithoutAReceiptTimeCountFromNow(t *testing.T) {
 	h.clock.pass(expiresAfter + time.Second)
 	c := h.clickOn(lead, approvers.Approve, r.ID)
 	c.At = time.Time{}
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	wantDenied(t, err, approvers.DeniedLate)
 	h.due()
 }
@@ -175,7 +175,7 @@ func (h *harness) claimed() approvers.Request {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.approve(lead, r.ID)
-	_, run, err := h.Claim(h.ctx(), r.Execution)
+	_, run, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
 	if !run {
 		h.t.Fatal("not to be run")
@@ -211,22 +211,22 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 // The operator without a bot finds what the bot was running when it stopped, and can report on it.
 func TestCutRunsAreLostWithoutABot(t *testing.T) {
 	h := newHarness(t)
-	h.ok(h.MarkInterrupted(h.ctx()))
+	h.ok(h.Runs.MarkInterrupted(h.ctx()))
 	cut := h.ask(`issue_refund {"amount":1}`)
 	report := func() error {
-		return h.Report(h.ctx(), workflow.Click{Who: anna, Execution: cut.Execution, Reason: "seen at the bank"}, workflow.Happened)
+		return h.Runs.Report(h.ctx(), workflow.Click{Who: anna, Execution: cut.Execution, Reason: "seen at the bank"}, workflow.Happened)
 	}
 	wantDenied(t, report(), approvers.DeniedUnfinished)
 	h.approve(lead, cut.ID)
-	_, _, err := h.Claim(h.ctx(), cut.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), cut.Execution)
 	h.ok(err)
 	wantDenied(t, report(), approvers.DeniedUnfinished)
-	h.ok(h.MarkInterrupted(h.ctx()))
+	h.ok(h.Runs.MarkInterrupted(h.ctx()))
 	h.wantKinds(cut.ID, "proposed denied decided approved executing denied unknown")
 	h.ok(report())
 	h.wantOutcome(cut.Call, approvers.OutcomeExecuted)
 	before := readStore(h, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err })
-	h.ok(h.MarkInterrupted(h.ctx()))
+	h.ok(h.Runs.MarkInterrupted(h.ctx()))
 	if after := readStore(h, func(r store.Reader) (int, error) { rows, err := r.Audit(cut.ID); return len(rows), err }); after != before {
 		t.Errorf("%d records became %d", before, after)
 	}
@@ -255,8 +255,8 @@ func TestReports(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHarness(t)
 			r := h.claimed()
-			h.ok(h.MarkUnknown(h.ctx(), r.Execution))
-			err := h.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: tt.who, Reason: tt.reason, At: h.clock.Now()}, tt.report)
+			h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
+			err := h.Runs.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: tt.who, Reason: tt.reason, At: h.clock.Now()}, tt.report)
 			if tt.code != "" {
 				wantDenied(t, err, tt.code)
 				h.wantKinds(r.ID, "proposed decided approved executing unknown denied")
@@ -274,50 +274,50 @@ func TestReports(t *testing.T) {
 			if tt.state == approvers.ExecutionUnknown {
 				return
 			}
-			err = h.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: lead}, workflow.DidNot)
+			err = h.Runs.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: lead}, workflow.DidNot)
 			if denied := wantDenied(t, err, approvers.DeniedResolved); denied.By != tt.who.ID {
 				t.Errorf("told that %s reported", denied.By)
 			}
 		})
 	}
 	h := newHarness(t)
-	wantDenied(t, h.Report(h.ctx(), workflow.Click{Execution: "exec_none", Who: lead}, workflow.Happened), approvers.DeniedNotFound)
+	wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: "exec_none", Who: lead}, workflow.Happened), approvers.DeniedNotFound)
 }
 
 // TestNobodyReports: after the time of a request the model goes on without knowing; a later report is still taken.
 func TestNobodyReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
-	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	h.clock.pass(expiresAfter)
 	h.due()
 	h.wantOutcome(r.Call, approvers.OutcomeUnknown)
 	h.answer(r.Turn)
-	h.ok(h.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: lead, Reason: "seen"}, workflow.Happened))
+	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: lead, Reason: "seen"}, workflow.Happened))
 	if e := h.execution(r.Execution); e.State != approvers.ExecutionSucceeded || e.ReportedBy != lead.ID {
 		t.Errorf("%s by %q", e.State, e.ReportedBy)
 	}
 	h.wantOutcome(r.Call, approvers.OutcomeUnknown) // the model was told once
 	h.wantKinds(r.ID, "proposed decided approved executing unknown returned reported")
-	h.ok(h.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: r.Execution}))
-	h.ok(h.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
+	h.ok(h.Runs.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: r.Execution}))
+	h.ok(h.Runs.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
 }
 
 // TestAReportBeforeTheDeadlineIsHandledFirst: the model is told what the person found out, and not that nobody knows.
 func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
-	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	h.clock.pass(expiresAfter)
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Execution: r.Execution, Who: lead, Reason: "refund 77"}
 	h.receive(c)
 	h.clock.pass(time.Second)
 	for range 2 {
-		h.ok(h.LeaveUnknown(h.ctx(), h.timers(store.TimerLeave)[r.Execution]))
+		h.ok(h.Runs.LeaveUnknown(h.ctx(), h.timers(store.TimerLeave)[r.Execution]))
 		h.wantOutcome(r.Call, "")
 		h.clock.pass(time.Second)
 	}
-	h.ok(h.Report(h.ctx(), c, workflow.Happened))
+	h.ok(h.Runs.Report(h.ctx(), c, workflow.Happened))
 	h.wantOutcome(r.Call, approvers.OutcomeExecuted)
 	if len(h.timers(store.TimerLeave)) != 0 {
 		t.Error("its timer is left")
@@ -331,12 +331,12 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 		h := newHarness(t)
 		turn := h.say(alice, "x").Turn
 		c := h.propose(turn, spec)[0]
-		_, _, err := h.Claim(h.ctx(), c.Execution)
+		_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 		h.ok(err)
 		tries := 1
 		for ; ; tries++ {
 			h.reopen()
-			e, run, err := h.Claim(h.ctx(), c.Execution)
+			e, run, err := h.Runs.Claim(h.ctx(), c.Execution)
 			h.ok(err)
 			if !run {
 				break
@@ -352,8 +352,8 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 			t.Errorf("%s after the last try", e.State)
 		}
 		// Nobody was asked before: the requester is the one who can say.
-		wantDenied(t, h.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: lead}, workflow.Happened), approvers.DeniedNotRequester)
-		h.ok(h.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: alice}, workflow.DidNot))
+		wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: lead}, workflow.Happened), approvers.DeniedNotRequester)
+		h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: alice}, workflow.DidNot))
 		h.wantOutcome(c.ID, approvers.OutcomeError)
 	}
 }
@@ -363,11 +363,11 @@ func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
 	before := h.timers(store.TimerRun)[r.Execution].Due
-	h.ok(h.Recover(h.ctx()))
+	h.ok(h.Runs.Recover(h.ctx()))
 	if got := h.timers(store.TimerRun)[r.Execution].Due; !got.Equal(before) || !got.After(h.clock.Now()) {
 		t.Errorf("its own run is due at %s; it was %s", got, before)
 	}
-	h.ok(h.Finish(h.ctx(), r.Execution, true, "ok"))
+	h.ok(h.Runs.Finish(h.ctx(), r.Execution, true, "ok"))
 	h.reopen()
 	if n := len(h.timers(store.TimerRun)); n != 0 {
 		t.Errorf("%d runs are due after a clean one", n)

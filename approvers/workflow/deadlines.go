@@ -17,7 +17,7 @@ const (
 )
 
 // Expire rejects a request whose deadline passed. Clicks that were received before the deadline are handled first.
-func (w *Workflow) Expire(ctx context.Context, timer store.Timer) error {
+func (w *Requests) Expire(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "expire", func(t *tx) error {
 		r, err := t.openRequest(store.TimerExpire, timer.Ref)
 		if err != nil || r.ID == "" {
@@ -59,7 +59,7 @@ func (t *tx) openRequest(kind store.TimerKind, id string) (approvers.Request, er
 }
 
 // Escalate notifies the next lead, whose members may decide the current stage from then on.
-func (w *Workflow) Escalate(ctx context.Context, timer store.Timer) error {
+func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
 		r, err := t.openRequest(store.TimerEscalate, timer.Ref)
 		if err != nil || r.ID == "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // Decide approves, rejects or modifies a request. It returns the new request.
-func (w *Workflow) Decide(ctx context.Context, c Click) (approvers.Request, error) {
+func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, string(c.Kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := t.decide(r, c)
 		if denied != nil {

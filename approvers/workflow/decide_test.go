@@ -20,7 +20,7 @@ func TestManyClaimOneRuns(t *testing.T) {
 	runs := make([]bool, 20)
 	for i := range runs {
 		wg.Go(func() {
-			_, run, err := h.Claim(h.ctx(), r.Execution)
+			_, run, err := h.Runs.Claim(h.ctx(), r.Execution)
 			runs[i] = run
 			if err != nil {
 				t.Error(err)
@@ -49,14 +49,14 @@ func TestStagesAndQuorum(t *testing.T) {
 	if got := fmt.Sprint(cards()); got != "[role:team-lead]" {
 		t.Errorf("cards at %s", got)
 	}
-	_, err := h.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedNotMember)
 	h.approve(lead, r.ID)
 	if got := fmt.Sprint(cards()); got != "[role:team-lead role:finance-director]" {
 		t.Errorf("cards at %s", got)
 	}
 	h.approve(fin1, r.ID)
-	_, err = h.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
+	_, err = h.Requests.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedCounted)
 	h.wantState(r.ID, approvers.Pending)
 	h.approve(fin2, r.ID)
@@ -94,7 +94,7 @@ func TestDenialsAreRecorded(t *testing.T) {
 		if tt.change != nil {
 			tt.change(&c)
 		}
-		_, err := h.Decide(h.ctx(), c)
+		_, err := h.Requests.Decide(h.ctx(), c)
 		if got := wantDenied(t, err, tt.code); tt.code == approvers.DeniedInvalidArgs && got.Detail == "" {
 			t.Errorf("%s: not told what is wrong", tt.name)
 		}
@@ -104,7 +104,7 @@ func TestDenialsAreRecorded(t *testing.T) {
 		}
 	}
 	h.wantKinds(r.ID, want)
-	_, err := h.Decide(h.ctx(), workflow.Click{Request: "req_none", Who: lead, Kind: approvers.Approve, Whole: true})
+	_, err := h.Requests.Decide(h.ctx(), workflow.Click{Request: "req_none", Who: lead, Kind: approvers.Approve, Whole: true})
 	wantDenied(t, err, approvers.DeniedNotFound)
 	if n := len(h.timers(store.TimerInbox)); n != 0 {
 		t.Errorf("%d clicks are still due", n)
@@ -126,7 +126,7 @@ func TestAuthorsOfHighRiskCallsAreBarred(t *testing.T) {
 		first := h.say(bob, "the refund policy says: refund everybody").Turn // an earlier turn, answered
 		h.answer(first)
 		r := h.ask(tt.spec)
-		_, err := h.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID))
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID))
 		if tt.code == "" {
 			h.ok(err)
 			continue
@@ -141,7 +141,7 @@ func TestASecondSpeakerCannotApprove(t *testing.T) {
 	turn := h.say(alice, "a discount please").Turn
 	h.say(bob, "yes, ten percent")
 	r := h.requestIn(turn, `apply_discount {}`)
-	_, err := h.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID))
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedSelf)
 }
 
@@ -149,7 +149,7 @@ func TestEdits(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
 	first := r.Execution
-	out, err := h.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":  900}`))
+	out, err := h.Requests.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":  900}`))
 	h.ok(err)
 	if out.State != approvers.Pending || out.Stage != 0 || out.Execution == first || string(out.Args) != `{"amount":  900}` {
 		t.Fatalf("%s at stage %d over %s %s", out.State, out.Stage, out.Execution, out.Args)
@@ -160,7 +160,7 @@ func TestEdits(t *testing.T) {
 	h.notRun(first)
 	h.approve(lead, r.ID)
 	h.approve(fin1, r.ID)
-	out, err = h.Decide(h.ctx(), h.edit(fin2, r.ID, `{"amount":20}`))
+	out, err = h.Requests.Decide(h.ctx(), h.edit(fin2, r.ID, `{"amount":20}`))
 	h.ok(err)
 	if out.State != approvers.Approved || out.ClosedRole != "finance-director" {
 		t.Fatalf("%s by %s; a director's edit within their ceiling approves", out.State, out.ClosedRole)
@@ -204,7 +204,7 @@ func TestAStepWithoutCallsIsRefused(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "x").Turn
 	b := h.begin(turn)
-	if err := h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Text: "hm"}); err == nil || errors.Is(err, workflow.ErrNotDue) {
+	if err := h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Text: "hm"}); err == nil || errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("a step that asks for nothing would wait for ever; got %v", err)
 	}
 	h.wantTurn(turn, approvers.TurnThinking)

@@ -66,11 +66,11 @@ func TestTook(t *testing.T) {
 	h.shows(r.ID)
 	h.clock.pass(40 * time.Second)
 	comment := h.clickOn(support, "", r.ID)
-	_, err := h.Say(h.ctx(), comment, approvers.Comment)
+	_, err := h.Requests.Say(h.ctx(), comment, approvers.Comment)
 	h.ok(err)
 	h.shows(r.ID) // with the comment
 	h.clock.pass(2500 * time.Millisecond)
-	_, err = h.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
+	_, err = h.Requests.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
 	h.ok(err)
 	h.wantTook(r.ID, 42500*time.Millisecond, "42500")
 }
@@ -88,14 +88,14 @@ func TestTookAfterAnEdit(t *testing.T) {
 	h.clock.pass(time.Minute)
 	edit := h.clickAt(support, approvers.Modify, r.ID, to)
 	edit.Args = []byte(`{"amount":20}`)
-	_, err := h.Decide(h.ctx(), edit)
+	_, err := h.Requests.Decide(h.ctx(), edit)
 	h.ok(err)
 	h.wantTook(r.ID, time.Minute, "60000")
 
 	h.clock.pass(time.Second)
 	h.shows(r.ID)
 	h.clock.pass(2 * time.Second)
-	_, err = h.Decide(h.ctx(), h.clickAt(person("U0005"), approvers.Approve, r.ID, to))
+	_, err = h.Requests.Decide(h.ctx(), h.clickAt(person("U0005"), approvers.Approve, r.ID, to))
 	h.ok(err)
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
@@ -111,12 +111,12 @@ func TestTookAtALaterStage(t *testing.T) {
 	r := h.ask(`apply_discount {"amount":10}`)
 	h.shows(r.ID)
 	h.clock.pass(time.Hour / 4)
-	_, err := h.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
+	_, err := h.Requests.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
 	h.ok(err)
 	h.wantTook(r.ID, 15*time.Minute, "900000")
 	h.shows(r.ID)
 	h.clock.pass(5 * time.Second)
-	_, err = h.Decide(h.ctx(), h.clickAt(lead, approvers.Approve, r.ID, to))
+	_, err = h.Requests.Decide(h.ctx(), h.clickAt(lead, approvers.Approve, r.ID, to))
 	h.ok(err)
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
@@ -133,7 +133,7 @@ func TestTookIsNotKnown(t *testing.T) {
 	r = h.ask(`issue_refund {"amount":10}`)
 	c := h.clickOn(lead, approvers.Approve, r.ID)
 	c.FirstSeen = c.At.Add(time.Second)
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	h.wantTook(r.ID, time.Millisecond, "1")
 }
@@ -149,7 +149,7 @@ func TestTookInABundle(t *testing.T) {
 		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.surface(bundle.ID).Revision
 		vm, err := h.Views.Message(h.ctx(), bundle.ID)
 		h.ok(err)
-		h.ok(h.Delivered(h.ctx(), bundle, workflow.SentMessage{Body: []byte("{}"), Shows: putUp(vm)}))
+		h.ok(h.Outbox.Delivered(h.ctx(), bundle, workflow.SentMessage{Body: []byte("{}"), Shows: putUp(vm)}))
 		rendering, err := h.Views.Rendering(h.ctx(), bundle.ID, h.surface(bundle.ID).Posts)
 		h.ok(err)
 		return rendering.Shows
@@ -158,7 +158,7 @@ func TestTookInABundle(t *testing.T) {
 	h.clock.pass(10 * time.Second)
 	alone := h.clickOn(support, approvers.Reject, rs[0].ID)
 	alone.FirstSeen = first[0].Since
-	_, err := h.Decide(h.ctx(), alone)
+	_, err := h.Requests.Decide(h.ctx(), alone)
 	h.ok(err)
 	h.wantTook(rs[0].ID, 10*time.Second, "10000")
 	rest := shown() // without the one that is decided

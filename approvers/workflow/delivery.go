@@ -18,7 +18,7 @@ type SentMessage struct {
 
 // Delivered records that Slack shows an outbox message. s is the message as it was read, with Channel and TS set. Every
 // posted version is kept.
-func (w *Workflow) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
+func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	hash := view.HashOf(p.Body)
 	w.slack.saw(s.TS)
 	return w.update(ctx, "delivered", func(t *tx) error {
@@ -104,7 +104,7 @@ func Same(s store.OutboxMessage, body []byte) bool {
 
 // Unchanged records that an outbox message needs no edit, because it would look the same. s is the message as it was
 // read.
-func (w *Workflow) Unchanged(ctx context.Context, s store.OutboxMessage) error {
+func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {
@@ -148,7 +148,7 @@ func (t *tx) linkCard(request string) error {
 
 // Expand replaces an outbox message for a role or a group by one message for each member who is present, or for each
 // member if all are away. Without any members the message is unreachable.
-func (w *Workflow) Expand(ctx context.Context, surface string, users []string) error {
+func (w *Outbox) Expand(ctx context.Context, surface string, users []string) error {
 	if len(users) == 0 {
 		return w.Unreachable(ctx, surface, "nobody there can be written to", "")
 	}
@@ -196,7 +196,7 @@ func (t *tx) copyFor(s store.OutboxMessage, user string) error {
 
 // Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If it has
 // changed since, it is posted again.
-func (w *Workflow) Removed(ctx context.Context, s store.OutboxMessage) error {
+func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "removed", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {
@@ -223,7 +223,7 @@ func (w *Workflow) Removed(ctx context.Context, s store.OutboxMessage) error {
 // Unreachable gives up an outbox message that Slack refused permanently. Where possible it is sent to other addresses,
 // and the operator is told. lost names the channel if the cause is that the bot lost it; the operator is then told once
 // per channel, until the bot is back in it.
-func (w *Workflow) Unreachable(ctx context.Context, surface, cause, lost string) error {
+func (w *Outbox) Unreachable(ctx context.Context, surface, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(surface)
 		if errors.Is(err, store.ErrNotFound) {

@@ -30,7 +30,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 	clicks := func(who approvers.Identity, n int, code approvers.Code) {
 		t.Helper()
 		for range n {
-			_, err := h.Decide(h.ctx(), h.clickOn(who, approvers.Approve, r.ID))
+			_, err := h.Requests.Decide(h.ctx(), h.clickOn(who, approvers.Approve, r.ID))
 			wantDenied(t, err, code)
 		}
 	}
@@ -54,7 +54,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 	}
 	check(fin1, "", "", "")
 	h.clock.pass(3 * time.Hour)
-	h.ok(h.Forget(h.ctx(), time.Hour))
+	h.ok(h.Intake.Forget(h.ctx(), time.Hour))
 	for _, id := range []string{"click-2", "click-50", "click-100"} { // each click's own row goes, too
 		if _, err := h.Views.Inbox(h.ctx(), id); err == nil {
 			t.Errorf("%s is left", id)
@@ -72,7 +72,7 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	for range 30 {
 		c := h.clickOn(lead, "", r.ID)
 		c.User = lead.ID.User()
-		h.ok(h.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnrecorded}, card.ID, r.ID))
+		h.ok(h.Requests.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnrecorded}, card.ID, r.ID))
 	}
 	if got := denialsOf(h, r.ID, lead.ID); !slices.Equal(got, []string{"", "", "", "", "", "10"}) {
 		t.Errorf("%q", got)
@@ -84,7 +84,7 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	for range 7 { // nobody can say who clicked
 		c := h.clickOn(nobody, "", r.ID)
 		c.User = "U0999"
-		h.ok(h.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", r.ID))
+		h.ok(h.Requests.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", r.ID))
 	}
 	if got := denialsOf(h, r.ID, ""); len(got) != 5 {
 		t.Errorf("%q", got)
@@ -95,14 +95,14 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 func TestAwayWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	away := func() error {
-		_, err := h.SetAway(h.ctx(), workflow.Departure{Inbox: h.inbox(), Who: lead, Until: h.clock.Now().Add(48 * time.Hour), Delegate: &fin1})
+		_, err := h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.inbox(), Who: lead, Until: h.clock.Now().Add(48 * time.Hour), Delegate: &fin1})
 		return err
 	}
 	for range 40 {
 		h.ok(away())
 	}
 	wantDenied(t, away(), approvers.DeniedOften)
-	_, err := h.Back(h.ctx(), h.inbox(), lead)
+	_, err := h.People.Back(h.ctx(), h.inbox(), lead)
 	h.ok(err)
 	wantDenied(t, away(), approvers.DeniedOften)
 	h.clock.pass(25 * time.Hour)
@@ -112,7 +112,7 @@ func TestAwayWithoutEnd(t *testing.T) {
 // inbox is a delivery.
 func (h *harness) inbox() string {
 	id := h.id("delivery")
-	_, err := h.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now()}, "")
+	_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now()}, "")
 	h.ok(err)
 	return id
 }

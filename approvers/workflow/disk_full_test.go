@@ -55,11 +55,11 @@ func TestFullDisk(t *testing.T) {
 		asked := 0
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, _ store.Timer) error {
 			asked++
-			b, err := w.Begin(ctx, turn)
+			b, err := w.Turns.Begin(ctx, turn)
 			if err != nil {
 				return err
 			}
-			return w.Answer(ctx, turn, b.Turn.Step, "Done.", 1)
+			return w.Turns.Answer(ctx, turn, b.Turn.Step, "Done.", 1)
 		}}})
 		w.pass(time.Hour)
 		if asked != 1 || w.Full().IsZero() {
@@ -94,7 +94,7 @@ func TestFullDiskAgain(t *testing.T) {
 			asked++
 			c.become(true) // there is room for little, and the model's answer is large
 			defer c.become(false)
-			_, err := w.Begin(ctx, turn)
+			_, err := w.Turns.Begin(ctx, turn)
 			return err
 		}}})
 		w.pass(10 * time.Minute)

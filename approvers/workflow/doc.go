@@ -1,5 +1,6 @@
-// Package workflow is the one place where state changes. Each use case is a method of Workflow, and each is one
-// transaction of the store: state, audit records, timers and outbox messages change together or not at all.
+// Package workflow is the one place where state changes. Each use case is a method of one of Workflow's groups
+// (Workflow.Requests.Decide), and each is one transaction of the store: state, audit records, timers and outbox messages
+// change together or not at all.
 //
 // The callers are clicks and messages from Slack (package bot), the model (package agent), timers (package store/jobs)
 // and the command line. The package knows neither Slack nor a model. It guarantees the invariants of the design:

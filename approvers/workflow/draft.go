@@ -12,7 +12,7 @@ import (
 // necessary. A draft is not state: it has no timer, nothing waits for it, and its text has no effect. It is stored
 // before anything is posted, so that its message is found again after a crash. The outcome of the step takes it over:
 // the answer, the calls, or the sentence with which the turn stops. ErrNotDue means that the turn has left the step.
-func (w *Workflow) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
+func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c
 		if n := len(tn.Requesters); n > 0 {
@@ -40,7 +40,7 @@ func (w *Workflow) Draft(ctx context.Context, turn string, step int) (s store.Ou
 
 // Drafted records where Slack shows a draft, and the text that it shows. s is the message as it was read, with Channel
 // and TS set.
-func (w *Workflow) Drafted(ctx context.Context, s store.OutboxMessage, said string) error {
+func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string) error {
 	w.slack.saw(s.TS)
 	return w.update(ctx, "drafted", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)

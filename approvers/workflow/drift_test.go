@@ -31,12 +31,12 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	h.approve(lead, approved.ID)
 	half := h.requestIn(h.sayIn("400.1", alice, "please").Turn, `issue_refund {"amount":900}`)
 	h.approve(lead, half.ID)
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	old := h.clickOn(lead, approvers.Approve, waits.ID)
 	card := h.surfacesOf(waits.ID)[0].Revision
 
 	h.drift("issue_refund")
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	for _, r := range []approvers.Request{waits, approved, half} {
 		now := h.wantState(r.ID, approvers.Voided)
 		if now.Reason != lookAtRefund {
@@ -52,12 +52,12 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 		t.Error("the card is not shown again")
 	}
 	h.wantKinds(waits.ID, "proposed closed returned")
-	_, err := h.Decide(h.ctx(), old)
+	_, err := h.Requests.Decide(h.ctx(), old)
 	if d := wantDenied(t, err, approvers.DeniedResolved); d.State != approvers.Voided {
 		t.Errorf("the old button is answered with %+v", d)
 	}
 	version := h.request(waits.ID).Version
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if v := h.request(waits.ID).Version; v != version {
 		t.Error("a second look changed something")
 	}
@@ -72,7 +72,7 @@ func TestDriftIsFoundByWhoeverComesFirst(t *testing.T) {
 	automatic := h.propose(h.sayIn("300.1", alice, "please").Turn, `search_orders {}`)[0]
 	h.drift("issue_refund")
 	h.drift("search_orders")
-	_, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedResolved)
 	h.wantState(r.ID, approvers.Voided)
 	h.notRun(approved.Execution)
@@ -125,10 +125,10 @@ func TestDriftStallsGrants(t *testing.T) {
 // through a restart too.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	r := h.ask(`issue_refund {"amount":10}`)
 	h.reopen()
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	h.wantState(r.ID, approvers.Pending)
 	h.approve(lead, r.ID)
 	h.run(r.Execution, "RF-1")
@@ -137,11 +137,11 @@ func TestServerDownLeavesWhatWaits(t *testing.T) {
 // What changed while the bot was down is found at the start.
 func TestDriftWhileDown(t *testing.T) {
 	h := newHarness(t)
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	r := h.ask(`issue_refund {"amount":10}`)
 	h.drift("issue_refund")
 	h.reopen()
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	h.wantState(r.ID, approvers.Voided)
 }
 
@@ -160,7 +160,7 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			call := h.propose(h.say(alice, "please").Turn, c.spec)[0]
-			if _, run, err := h.Claim(h.ctx(), call.Execution); err != nil || !run {
+			if _, run, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil || !run {
 				t.Fatalf("%t, %v", run, err)
 			}
 			h.reopen()
@@ -168,7 +168,7 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 				tool, _, _ := strings.Cut(c.spec, " ")
 				h.drift(tool)
 			}
-			if _, _, err := h.Claim(h.ctx(), call.Execution); err != nil {
+			if _, _, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil {
 				t.Fatal(err)
 			}
 			if e := h.execution(call.Execution); e.State != c.want {
@@ -190,7 +190,7 @@ func TestDriftedCountsAsUnknown(t *testing.T) {
 	before := h.ask(`issue_refund {"amount":10}`)
 	h.drift("issue_refund")
 	h.policy.Store(unknownInstead("policy-2", "issue_refund"))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if r := h.wantState(before.ID, approvers.Voided); r.Reason != "the definition of the tool changed" {
 		t.Errorf("voided because %q", r.Reason)
 	}
@@ -199,7 +199,7 @@ func TestDriftedCountsAsUnknown(t *testing.T) {
 		t.Errorf("%+v", r.Plan)
 	}
 	h.policy.Store(policy("policy-3")) // the operator changed their mind
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	h.wantState(r.ID, approvers.Voided)
 }
 
@@ -210,12 +210,12 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	r := h.ask(`issue_refund {"amount":10}`)
 	h.tools.change("issue_refund", func(t *workflow.Tool) { t.Blocked = "nobody has pinned its definition yet" })
 	h.policy.Store(unknownInstead("policy-1", "issue_refund"))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	now := h.wantState(r.ID, approvers.Pending)
 	if now.Plan.Risk != approvers.Critical || !strings.Contains(strings.Join(now.Plan.Why, "; "), "did not pin issue_refund") {
 		t.Errorf("%+v", now.Plan)
 	}
-	_, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 	var denied *approvers.Denied
 	if err == nil && h.request(r.ID).State != approvers.Pending || err != nil && !errors.As(err, &denied) {
 		t.Errorf("the lead alone: %v, %s", err, h.request(r.ID).State)
@@ -231,7 +231,7 @@ func TestDriftSurvivesKills(t *testing.T) {
 		for i := range waiting {
 			rs = append(rs, h.requestIn(h.sayIn(fmt.Sprint("t", i), alice, "please").Turn, `issue_refund {"amount":10}`))
 		}
-		h.ok(h.Reevaluate(h.ctx()))
+		h.ok(h.Requests.Reevaluate(h.ctx()))
 		h.drift("issue_refund")
 		h.ok(h.store.Close())
 		n := 0
@@ -244,9 +244,9 @@ func TestDriftSurvivesKills(t *testing.T) {
 				}
 			}}
 		})
-		alive := h.survives(func() { h.ok(h.Reevaluate(h.ctx())) })
+		alive := h.survives(func() { h.ok(h.Requests.Reevaluate(h.ctx())) })
 		h.reopen()
-		h.ok(h.Reevaluate(h.ctx()))
+		h.ok(h.Requests.Reevaluate(h.ctx()))
 		for _, r := range rs {
 			h.wantState(r.ID, approvers.Voided)
 			h.wantKinds(r.ID, "proposed closed returned")
@@ -265,7 +265,7 @@ func TestDriftSurvivesKills(t *testing.T) {
 func TestDriftAgainstSixteenApprovals(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("races", racing))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	ran, voided := 0, 0
 	for i := range 40 {
 		h.tools.change("cancel_account", func(t *workflow.Tool) { t.Hash, t.Blocked = fmt.Sprint("definition ", i), "" })
@@ -283,7 +283,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 				<-answered
 			}
 			h.drift("cancel_account")
-			h.ok(h.Reevaluate(h.ctx()))
+			h.ok(h.Requests.Reevaluate(h.ctx()))
 			mu.Lock()
 			looked = true
 			mu.Unlock()
@@ -291,7 +291,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 		for _, who := range sixteen {
 			people.Go(func() {
 				<-start
-				after, err := h.Decide(h.ctx(), workflow.Click{
+				after, err := h.Requests.Decide(h.ctx(), workflow.Click{
 					At: h.clock.Now(), Who: who, Request: q.ID, Kind: approvers.Approve, Whole: true, Typed: true, Digest: q.Digest, Rendering: "alone",
 				})
 				answered <- struct{}{}
@@ -305,7 +305,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 				mu.Lock()
 				late := looked
 				mu.Unlock()
-				e, run, err := h.Claim(h.ctx(), q.Execution)
+				e, run, err := h.Runs.Claim(h.ctx(), q.Execution)
 				if err != nil {
 					t.Error(err)
 				}
@@ -317,7 +317,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 					if late || e.ToolHash != q.ToolHash {
 						t.Errorf("it ran after the drift was looked at (%t), as %s", late, e.ToolHash)
 					}
-					h.ok(h.Finish(h.ctx(), e.ID, true, "ok"))
+					h.ok(h.Runs.Finish(h.ctx(), e.ID, true, "ok"))
 				}
 			})
 		}

@@ -21,7 +21,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 		h.clock.pass(-back)
 		done := make(chan string)
 		handled := func(ctx context.Context, timer store.Timer) error {
-			err := h.Done(ctx, timer.Ref, "")
+			err := h.Intake.Done(ctx, timer.Ref, "")
 			done <- timer.Ref
 			return err
 		}
@@ -56,7 +56,7 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 				if fails {
 					return errors.New("not now")
 				}
-				return h.Done(ctx, timer.Ref, "")
+				return h.Intake.Done(ctx, timer.Ref, "")
 			}
 			ctx, stop := context.WithCancel(h.ctx())
 			stopped := make(chan error, 1)
@@ -96,11 +96,11 @@ func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 		calls, answer := 0, make(chan bool, 1)
 		run := func(ctx context.Context, timer store.Timer) error {
 			calls++
-			e, run, err := h.Claim(ctx, timer.Ref)
+			e, run, err := h.Runs.Claim(ctx, timer.Ref)
 			if err != nil || !run {
 				return err
 			}
-			return h.Finish(ctx, e.ID, <-answer, "refunded")
+			return h.Runs.Finish(ctx, e.ID, <-answer, "refunded")
 		}
 		ctx, stop := context.WithCancel(h.ctx())
 		stopped := make(chan error, 1)

@@ -68,7 +68,7 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 // Elicit asks the person who asked something for a run of this process. It waits until they answer, the answer's
 // deadline passes, or the run ends, and returns the elicitation in its final state. It does not poll: the elicitation's
 // end wakes it. If ctx ends, the elicitation is cancelled, with the reason from why.
-func (w *Workflow) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
+func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
 	if !ok {
@@ -157,7 +157,7 @@ func (t *tx) lease(e approvers.Execution, from time.Time) error {
 }
 
 // Respond records the answer of the person who was asked: the values of the form, or none if they visited an address.
-func (w *Workflow) Respond(ctx context.Context, c Click, values json.RawMessage) error {
+func (w *Questions) Respond(ctx context.Context, c Click, values json.RawMessage) error {
 	return w.reply(ctx, "answer elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		if q.Schema != nil {
 			if err := w.Admits(q.Schema, values); err != nil {
@@ -171,14 +171,14 @@ func (w *Workflow) Respond(ctx context.Context, c Click, values json.RawMessage)
 }
 
 // Decline records that the person who was asked refuses to answer.
-func (w *Workflow) Decline(ctx context.Context, c Click) error {
+func (w *Questions) Decline(ctx context.Context, c Click) error {
 	return w.reply(ctx, "decline elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		return q.Decline(c.Who, c.At, t.now)
 	})
 }
 
 // reply is one person's move on an elicitation.
-func (w *Workflow) reply(ctx context.Context, what string, c Click, move func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
+func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		q, err := t.Elicitation(c.Elicitation)
 		if errors.Is(err, store.ErrNotFound) {
@@ -290,9 +290,9 @@ func (t *tx) cancelAll(why string) error {
 	return nil
 }
 
-// LapseElicitation expires an elicitation that nobody answered in time. Answers received before the deadline are
+// Lapse expires an elicitation that nobody answered in time. Answers received before the deadline are
 // handled first.
-func (w *Workflow) LapseElicitation(ctx context.Context, timer store.Timer) error {
+func (w *Questions) Lapse(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse elicitation", func(t *tx) error {
 		q, err := t.Elicitation(timer.Ref)
 		if err != nil || q.State != approvers.ElicitationOpen {

@@ -51,10 +51,10 @@ func (d *dying) died() bool {
 // runAsking is one process: it runs what is to be run, whose tool asks and is answered. It ends early where the process
 // dies.
 func (h *harness) runAsking(execution string, answered map[string]bool) (finished bool) {
-	if err := h.Recover(h.ctx()); err != nil {
+	if err := h.Runs.Recover(h.ctx()); err != nil {
 		return false
 	}
-	_, ran, err := h.Claim(h.ctx(), execution)
+	_, ran, err := h.Runs.Claim(h.ctx(), execution)
 	if err != nil {
 		return false
 	}
@@ -70,7 +70,7 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 	}
 	ended := make(chan end, 1)
 	go func() {
-		q, err := wf.Elicit(ctx, execution, trip, func() string { return "it was not waited for" })
+		q, err := wf.Questions.Elicit(ctx, execution, trip, func() string { return "it was not waited for" })
 		ended <- end{q, err}
 	}()
 	for {
@@ -92,7 +92,7 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 			if e.q.State != approvers.ElicitationAccepted || string(e.q.Values) != fmt.Sprintf(`{"city":%q}`, e.q.ID) {
 				h.t.Errorf("the run was told %s %s", e.q.State, e.q.Values)
 			}
-			return h.Finish(h.ctx(), execution, true, "done") == nil
+			return h.Runs.Finish(h.ctx(), execution, true, "done") == nil
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -181,9 +181,9 @@ func TestSixteenAtOneQuestion(t *testing.T) {
 				}
 				var err error
 				if (i+round)%2 == 0 {
-					err = h.Respond(h.ctx(), c, json.RawMessage(fmt.Sprintf(`{"city":"%d"}`, i)))
+					err = h.Questions.Respond(h.ctx(), c, json.RawMessage(fmt.Sprintf(`{"city":"%d"}`, i)))
 				} else {
-					err = h.Decline(h.ctx(), c)
+					err = h.Questions.Decline(h.ctx(), c)
 				}
 				if err == nil {
 					won <- fmt.Sprint(i)
@@ -198,6 +198,6 @@ func TestSixteenAtOneQuestion(t *testing.T) {
 		if i := <-won; h.elicitation(q.ID).State == approvers.ElicitationAccepted && string(h.elicitation(q.ID).Values) != fmt.Sprintf(`{"city":"%s"}`, i) {
 			t.Errorf("round %d: %s won, and the values are %s", round, i, h.elicitation(q.ID).Values)
 		}
-		h.ok(h.Finish(h.ctx(), execution, true, "done"))
+		h.ok(h.Runs.Finish(h.ctx(), execution, true, "done"))
 	}
 }

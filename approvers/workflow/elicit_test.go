@@ -20,7 +20,7 @@ var trip = workflow.Elicitation{From: "the server travel", Text: "Where to?", Sc
 func (h *harness) asks(ask workflow.Elicitation) (execution string, q approvers.Elicitation, done <-chan error) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
-	if _, ran, err := h.Claim(h.ctx(), call.Execution); err != nil || !ran {
+	if _, ran, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil || !ran {
 		h.t.Fatalf("claim: %t, %v", ran, err)
 	}
 	q, done = h.asksMore(h.ctx(), call.Execution, ask)
@@ -33,7 +33,7 @@ func (h *harness) asksMore(ctx context.Context, execution string, ask workflow.E
 	ended := make(chan error, 1)
 	wf := h.Workflow
 	go func() {
-		_, err := wf.Elicit(ctx, execution, ask, func() string { return "its context ended" })
+		_, err := wf.Questions.Elicit(ctx, execution, ask, func() string { return "its context ended" })
 		ended <- err
 	}()
 	give := time.After(time.Minute)
@@ -72,7 +72,7 @@ func (h *harness) woken(done <-chan error) {
 }
 
 func (h *harness) respond(who approvers.Identity, q, values string) error {
-	return h.Respond(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Elicitation: q}, json.RawMessage(values))
+	return h.Questions.Respond(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Elicitation: q}, json.RawMessage(values))
 }
 
 // An answer wakes the run, is in the history without its words, and leaves the run its time.
@@ -98,7 +98,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 		t.Errorf("it is %+v", got)
 	}
 	wantDenied(t, h.respond(alice, q.ID, `{"city":"again"}`), approvers.DeniedAnswered)
-	wantDenied(t, h.Decline(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Elicitation: q.ID}), approvers.DeniedAnswered)
+	wantDenied(t, h.Questions.Decline(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Elicitation: q.ID}), approvers.DeniedAnswered)
 	if due := h.timers(store.TimerRun)[execution].Due; !due.After(h.clock.Now()) || due.After(h.clock.Now().Add(2*time.Hour)) {
 		t.Errorf("the run counts until %s", due)
 	}
@@ -106,9 +106,9 @@ func TestElicitationIsAnswered(t *testing.T) {
 	if facts["state"] != "accepted" || strings.Contains(fmt.Sprint(facts), "Roswell") || !strings.Contains(body, "Roswell") {
 		t.Errorf("the record is %v with %s", facts, body)
 	}
-	h.ok(h.Finish(h.ctx(), execution, true, "done"))
+	h.ok(h.Runs.Finish(h.ctx(), execution, true, "done"))
 	h.answer(h.execution(execution).Turn)
-	_, err := h.Erase(h.ctx(), execution, approvers.Operator("root"), "asked to")
+	_, err := h.History.Erase(h.ctx(), execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(h.execution(execution).Turn); strings.Contains(left, "Roswell") || strings.Contains(left, "Where to") {
 		t.Errorf("the store still has %s", left)
@@ -123,27 +123,29 @@ func TestElicitationsEnd(t *testing.T) {
 		why  string
 	}{
 		"the deadline": {func(h *harness, _ approvers.Execution, q approvers.Elicitation) {
-			h.ok(h.LapseElicitation(h.ctx(), store.Timer{Kind: store.TimerElicit, Ref: q.ID}))
+			h.ok(h.Questions.Lapse(h.ctx(), store.Timer{Kind: store.TimerElicit, Ref: q.ID}))
 			if h.elicitation(q.ID).State != approvers.ElicitationOpen {
 				h.t.Error("it ended before its time")
 			}
 			h.clock.pass(workflow.AnswerWithin)
-			h.ok(h.LapseElicitation(h.ctx(), store.Timer{Kind: store.TimerElicit, Ref: q.ID}))
+			h.ok(h.Questions.Lapse(h.ctx(), store.Timer{Kind: store.TimerElicit, Ref: q.ID}))
 		}, approvers.ElicitationExpired, ""},
 		"the end of the run": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
-			h.ok(h.Finish(h.ctx(), e.ID, true, "without it"))
+			h.ok(h.Runs.Finish(h.ctx(), e.ID, true, "without it"))
 		}, approvers.ElicitationCancelled, "the run ended"},
-		"a run that is lost": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) { h.ok(h.MarkUnknown(h.ctx(), e.ID)) }, approvers.ElicitationCancelled, "the run ended"},
+		"a run that is lost": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
+			h.ok(h.Runs.MarkUnknown(h.ctx(), e.ID))
+		}, approvers.ElicitationCancelled, "the run ended"},
 		"a pause": {func(h *harness, _ approvers.Execution, _ approvers.Elicitation) {
-			h.ok(h.Pause(h.ctx(), approvers.Operator("root"), ""))
-			h.ok(h.Resume(h.ctx(), approvers.Operator("root"), ""))
+			h.ok(h.Pauses.Pause(h.ctx(), approvers.Operator("root"), ""))
+			h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("root"), ""))
 		}, approvers.ElicitationCancelled, "paused"},
 		"a stop": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
-			h.ok(h.Halt(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
+			h.ok(h.Turns.Halt(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
 		}, approvers.ElicitationCancelled, "the agent was stopped"},
 		"going on": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
 			h.sayIn("", alice, "something else")
-			h.ok(h.WithdrawAll(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
+			h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
 		}, approvers.ElicitationCancelled, "went on to something else"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +165,7 @@ func TestElicitationsEnd(t *testing.T) {
 			}
 			wantDenied(t, h.respond(alice, q.ID, `{}`), code)
 			if e := h.execution(execution); e.State == approvers.ExecutionExecuting {
-				h.ok(h.Finish(h.ctx(), execution, true, "after all"))
+				h.ok(h.Runs.Finish(h.ctx(), execution, true, "after all"))
 			}
 		})
 	}
@@ -182,13 +184,13 @@ func TestElicitationsAreBounded(t *testing.T) {
 			t.Errorf("it is %s, because %q", got.State, got.Why)
 		}
 	}
-	if _, err := h.Elicit(h.ctx(), execution, trip, nil); !errors.Is(err, workflow.ErrTooManyElicitations) {
+	if _, err := h.Questions.Elicit(h.ctx(), execution, trip, nil); !errors.Is(err, workflow.ErrTooManyElicitations) {
 		t.Errorf("one too many: %v", err)
 	}
 	h.ok(h.respond(alice, q.ID, `{}`))
 	h.woken(done)
-	h.ok(h.Finish(h.ctx(), execution, true, "done"))
-	if _, err := h.Elicit(h.ctx(), execution, trip, nil); !errors.Is(err, workflow.ErrNotDue) {
+	h.ok(h.Runs.Finish(h.ctx(), execution, true, "done"))
+	if _, err := h.Questions.Elicit(h.ctx(), execution, trip, nil); !errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -200,7 +202,7 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 			h := newHarness(t)
 			ctx, stop := context.WithCancel(h.ctx())
 			call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
-			if _, ran, err := h.Claim(h.ctx(), call.Execution); err != nil || !ran {
+			if _, ran, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil || !ran {
 				t.Fatalf("claim: %t, %v", ran, err)
 			}
 			q, done := h.asksMore(ctx, call.Execution, trip)
@@ -213,8 +215,8 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 			if answersFirst {
 				wantDenied(t, h.respond(alice, q.ID, `{"city":"x"}`), approvers.DeniedAnswered)
 			} else {
-				h.ok(h.Recover(h.ctx()))
-				if e, ran, err := h.Claim(h.ctx(), call.Execution); err != nil || !ran || e.Tries != 2 {
+				h.ok(h.Runs.Recover(h.ctx()))
+				if e, ran, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil || !ran || e.Tries != 2 {
 					t.Fatalf("the next try: %t, %v", ran, err)
 				}
 			}
@@ -222,7 +224,7 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 				t.Errorf("it is %s, because %q", got.State, got.Why)
 			}
 			if !answersFirst {
-				h.ok(h.Finish(h.ctx(), call.Execution, true, "done"))
+				h.ok(h.Runs.Finish(h.ctx(), call.Execution, true, "done"))
 			}
 		})
 	}

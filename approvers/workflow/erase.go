@@ -26,7 +26,7 @@ type Erased struct {
 // what they decided, when, and over which digest, stays. The chain is that of a request, or of an execution or a call
 // if nobody was asked. Requests that were shown together with it must be over, too. The messages of its conversation
 // stay.
-func (w *Workflow) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
+func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
 		if err := e.find(); err != nil {

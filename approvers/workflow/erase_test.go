@@ -100,20 +100,20 @@ func TestErase(t *testing.T) {
 			p.Body = []byte(h.request(rs[0].ID).Args)
 			p.Body = append(p.Body, h.request(rs[1].ID).Args...)
 			s.Channel, s.TS = "C", "ts-"+s.ID
-			h.ok(h.Delivered(h.ctx(), s, p))
+			h.ok(h.Outbox.Delivered(h.ctx(), s, p))
 		}
 	}
 	post()
 	c := h.edit(lead, rs[0].ID, `{"amount":1,"note":"Roswell again"}`)
 	c.Reason = "Roswell is right"
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	post()
-	if _, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+	if _, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
 		t.Errorf("a request that waits, or is to run: %v", err)
 	}
 	h.run(h.request(rs[0].ID).Execution, "Roswell was refunded")
-	if _, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+	if _, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
 		t.Errorf("a turn under way: %v", err)
 	}
 	h.reject(lead, rs[1].ID)
@@ -125,7 +125,7 @@ func TestErase(t *testing.T) {
 	}
 	head := readStore(h, func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(rs[0].ID) })
 
-	done, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to")
+	done, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(turn); strings.Contains(left, "Roswell") {
 		t.Errorf("the store still has\n%s", left)
@@ -150,11 +150,11 @@ func TestErase(t *testing.T) {
 	}
 	h.ok(h.store.Check(h.ctx()))
 
-	again, err := h.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "once more")
+	again, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "once more")
 	if err != nil || again.Payloads != 1 || again.Renderings != 0 { // the reason of the first time
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
-	if _, err := h.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := h.History.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what is not there: %v", err)
 	}
 	h.begin(h.say(alice, "and go on").Turn) // the conversation works with what is left
@@ -164,20 +164,20 @@ func TestErase(t *testing.T) {
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
-	if _, err := h.Erase(h.ctx(), call.Execution, approvers.Operator("root"), ""); !errors.Is(err, workflow.ErrNotOver) {
+	if _, err := h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), ""); !errors.Is(err, workflow.ErrNotOver) {
 		t.Errorf("before it ran: %v", err)
 	}
 	h.run(call.Execution, "Roswell")
 	h.answer(call.Turn)
-	done, err := h.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "")
+	done, err := h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "")
 	h.ok(err)
 	if left := h.written(call.Turn); strings.Contains(left, "Roswell") || done.Payloads == 0 {
 		t.Errorf("erased %+v; the store still has\n%s", done, left)
 	}
 	turn, question := h.askPeople()
-	h.ok(h.AnswerModelQuestion(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Call: question.ID}, 1))
+	h.ok(h.Questions.Answer(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Call: question.ID}, 1))
 	h.answer(turn)
-	if _, err := h.Erase(h.ctx(), question.ID, approvers.Operator("root"), ""); err != nil {
+	if _, err := h.History.Erase(h.ctx(), question.ID, approvers.Operator("root"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if left := h.written(turn); strings.Contains(left, "Which order") || strings.Contains(left, "A-2") {

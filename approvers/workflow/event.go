@@ -59,7 +59,7 @@ func (t *tx) countRun(e approvers.Execution) {
 }
 
 // tell passes the events of a committed transaction to the counters.
-func (w *Workflow) tell(events []Event) {
+func (w *core) tell(events []Event) {
 	if w.Count == nil {
 		return
 	}

@@ -43,10 +43,10 @@ func TestEvents(t *testing.T) {
 	wantEvents(t, got)
 	h.approve(lead, r.ID)
 	wantEvents(t, got, "issue_refund approve by team-lead")
-	_, err := h.Say(h.ctx(), h.clickOn(fin1, "", r.ID), approvers.Comment)
+	_, err := h.Requests.Say(h.ctx(), h.clickOn(fin1, "", r.ID), approvers.Comment)
 	h.ok(err)
 	wantEvents(t, got)
-	_, err = h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	_, err = h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 	wantDenied(t, err, approvers.DeniedNotMember)
 	wantEvents(t, got)
 	h.approve(fin1, r.ID)
@@ -63,12 +63,12 @@ func TestEvents(t *testing.T) {
 	h = newHarness(t)
 	got = h.counts()
 	r = h.ask(`apply_discount {"amount":1}`)
-	_, err = h.Decide(h.ctx(), h.edit(support, r.ID, `{"amount":2}`))
+	_, err = h.Requests.Decide(h.ctx(), h.edit(support, r.ID, `{"amount":2}`))
 	h.ok(err)
 	wantEvents(t, got, "apply_discount modify by support-agent")
-	_, _, err = h.Claim(h.ctx(), h.request(r.ID).Execution)
+	_, _, err = h.Runs.Claim(h.ctx(), h.request(r.ID).Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), h.request(r.ID).Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), h.request(r.ID).Execution))
 	wantEvents(t, got, "apply_discount consumed", "apply_discount unknown")
 
 	h = newHarness(t)
@@ -101,12 +101,12 @@ func TestEventsAreCommitted(t *testing.T) {
 	c := h.clickOn(support, approvers.Approve, r.ID)
 	got := h.counts()
 	h.Store = uncommitted{h.store}
-	if _, err := h.Decide(h.ctx(), c); !errors.Is(err, errFull) {
+	if _, err := h.Requests.Decide(h.ctx(), c); !errors.Is(err, errFull) {
 		t.Fatalf("%v", err)
 	}
 	wantEvents(t, got)
 	h.Store = h.store
-	_, err := h.Decide(h.ctx(), c)
+	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	wantEvents(t, got, "apply_discount approve by support-agent")
 }

@@ -11,7 +11,7 @@ import (
 
 // AddFeedback records a person's opinion of the answer that ended a turn. Everyone who may use the agent can give one,
 // and change it.
-func (w *Workflow) AddFeedback(ctx context.Context, c Click, good bool) error {
+func (w *Turns) AddFeedback(ctx context.Context, c Click, good bool) error {
 	return w.click(ctx, "rate", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.askersTurn(c)
 		if denied != nil || err != nil {

@@ -12,7 +12,7 @@ func (h *harness) rate(who approvers.Identity, turn string, good bool) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}
 	h.receive(c)
-	return h.AddFeedback(h.ctx(), c, good)
+	return h.Turns.AddFeedback(h.ctx(), c, good)
 }
 
 // Each person counts once for an answer, with what they thought last; that survives a restart. Who may not ask does not

@@ -10,7 +10,7 @@ import (
 
 // Finish records a tool's result, and gives it to the model. Its files are stored and shown in the thread. A result
 // that is too long for its card becomes a file, too.
-func (w *Workflow) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
+func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
 	cut := cutOnCard(result) && !slices.ContainsFunc(files, func(f File) bool { return f.Whole })
@@ -36,7 +36,7 @@ func (w *Workflow) Finish(ctx context.Context, execution string, ok bool, result
 }
 
 // Unrun records that a claimed execution did not run, and why. Nothing was done.
-func (w *Workflow) Unrun(ctx context.Context, execution, why string) error {
+func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 	return w.update(ctx, "unrun", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {

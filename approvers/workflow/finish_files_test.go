@@ -15,11 +15,11 @@ import (
 // finish ends a run with files.
 func (h *harness) finish(execution, result string, files ...workflow.File) {
 	h.t.Helper()
-	_, ran, err := h.Claim(h.ctx(), execution)
+	_, ran, err := h.Runs.Claim(h.ctx(), execution)
 	if err != nil || !ran {
 		h.t.Fatalf("claim: %t, %v", ran, err)
 	}
-	h.ok(h.Finish(h.ctx(), execution, true, result, files...))
+	h.ok(h.Runs.Finish(h.ctx(), execution, true, result, files...))
 }
 
 func (h *harness) files(execution string) []store.File {
@@ -53,7 +53,7 @@ func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	if len(shown) != 2 {
 		t.Errorf("shown are %v", shown)
 	}
-	if err := h.Finish(h.ctx(), call.Execution, true, "again", workflow.File{Name: "c", Data: []byte("c")}); !errors.Is(err, approvers.ErrNotRunning) || len(h.files(call.Execution)) != 2 {
+	if err := h.Runs.Finish(h.ctx(), call.Execution, true, "again", workflow.File{Name: "c", Data: []byte("c")}); !errors.Is(err, approvers.ErrNotRunning) || len(h.files(call.Execution)) != 2 {
 		t.Errorf("a second end: %v", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestWholeResult(t *testing.T) {
 	}
 	h.answer(call.Turn)
 	h.due()
-	done, err := h.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "asked to")
+	done, err := h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(call.Turn); strings.Contains(left, "Roswell") || done.Files != 2 {
 		t.Errorf("erased %+v; the store still has\n%s", done, left)

@@ -27,14 +27,14 @@ func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
 	if got := h.approve(lead, r.ID); got.State != approvers.Approved {
 		t.Fatalf("%s after the approval", got.State)
 	}
-	e, run, err := h.Claim(h.ctx(), r.Execution)
+	e, run, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
 	if !run || string(e.Args) != args || e.State != approvers.ExecutionExecuting {
 		t.Fatalf("run %t with %q as %s", run, e.Args, e.State)
 	}
 	h.wantState(r.ID, approvers.Consumed)
 	h.wantTurn(heard.Turn, approvers.TurnWaiting)
-	h.ok(h.Finish(h.ctx(), e.ID, true, "refunded"))
+	h.ok(h.Runs.Finish(h.ctx(), e.ID, true, "refunded"))
 	if c = h.wantOutcome(c.ID, approvers.OutcomeExecuted); c.Result != "refunded" {
 		t.Errorf("the model is told %q", c.Result)
 	}
@@ -61,9 +61,9 @@ func TestEveryOutcome(t *testing.T) {
 		{"run without asking", `search_orders {}`, func(h *harness, c store.Call) { h.run(c.Execution, "found") },
 			approvers.OutcomeExecuted, "proposed executing executed returned"},
 		{"the tool says no", `search_orders {}`, func(h *harness, c store.Call) {
-			_, _, err := h.Claim(h.ctx(), c.Execution)
+			_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 			h.ok(err)
-			h.ok(h.Finish(h.ctx(), c.Execution, false, "no such order"))
+			h.ok(h.Runs.Finish(h.ctx(), c.Execution, false, "no such order"))
 		}, approvers.OutcomeError, "proposed executing executed returned"},
 		{"rejected", refund, func(h *harness, c store.Call) { h.reject(lead, c.Request) },
 			approvers.OutcomeRejected, "proposed decided closed returned"},
@@ -82,12 +82,12 @@ func TestEveryOutcome(t *testing.T) {
 			h.notRun(c.Execution)
 		}, approvers.OutcomeExpired, "proposed decided approved closed returned"},
 		{"withdrawn", refund, func(h *harness, c store.Call) {
-			_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", c.Request))
+			_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(alice, "", c.Request))
 			h.ok(err)
 		}, approvers.OutcomeWithdrawn, "proposed closed returned"},
 		{"withdrawn after the approval", refund, func(h *harness, c store.Call) {
 			h.approve(lead, c.Request)
-			_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", c.Request))
+			_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(alice, "", c.Request))
 			h.ok(err)
 			h.notRun(c.Execution)
 		}, approvers.OutcomeWithdrawn, "proposed decided approved closed returned"},
@@ -103,9 +103,9 @@ func TestEveryOutcome(t *testing.T) {
 		{"refused", `cancel_account {}`, nil, approvers.OutcomeRefused, "proposed closed returned"},
 		{"unknown", refund, func(h *harness, c store.Call) {
 			h.approve(lead, c.Request)
-			_, _, err := h.Claim(h.ctx(), c.Execution)
+			_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 			h.ok(err)
-			h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+			h.ok(h.Runs.MarkUnknown(h.ctx(), c.Execution))
 			h.clock.pass(expiresAfter)
 			h.due()
 		}, approvers.OutcomeUnknown, "proposed decided approved executing unknown returned"},
@@ -160,7 +160,7 @@ func TestMixedDecisions(t *testing.T) {
 	h.approve(lead, cs[1].Request)
 	h.run(h.request(cs[1].Request).Execution, "refunded")
 	h.wantTurn(turn, approvers.TurnWaiting)
-	_, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", cs[5].Request))
+	_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(alice, "", cs[5].Request))
 	h.ok(err)
 	h.wantTurn(turn, approvers.TurnThinking)
 	for i, want := range []approvers.Outcome{
@@ -185,7 +185,7 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "search").Turn
 	b := h.begin(turn)
-	h.ok(h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: []workflow.ModelCall{
+	h.ok(h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: []workflow.ModelCall{
 		{ID: "a", Tool: "search_orders", Args: `{}`}, {ID: "a", Tool: "search_orders", Args: `{}`}, {ID: "", Tool: "search_orders", Args: `{}`}, {Tool: "x", Fault: "cut off"},
 	}}))
 	seen := map[string]bool{}
@@ -206,13 +206,13 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	turn := h.say(alice, "search").Turn
 	b := h.begin(turn)
 	p := workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(`search_orders {}`)}
-	h.ok(h.Propose(h.ctx(), p))
+	h.ok(h.Turns.Propose(h.ctx(), p))
 	for name, again := range map[string]func() error{
-		"propose":  func() error { return h.Propose(h.ctx(), p) },
-		"answer":   func() error { return h.Answer(h.ctx(), turn, b.Turn.Step, "x", 1) },
-		"stop":     func() error { return h.Stop(h.ctx(), turn, b.Turn.Step, "x", true) },
-		"postpone": func() error { return h.Postpone(h.ctx(), turn, b.Turn.Step, h.clock.Now()) },
-		"begin":    func() error { _, err := h.Begin(h.ctx(), turn); return err },
+		"propose":  func() error { return h.Turns.Propose(h.ctx(), p) },
+		"answer":   func() error { return h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "x", 1) },
+		"stop":     func() error { return h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "x", true) },
+		"postpone": func() error { return h.Turns.Postpone(h.ctx(), turn, b.Turn.Step, h.clock.Now()) },
+		"begin":    func() error { _, err := h.Turns.Begin(h.ctx(), turn); return err },
 	} {
 		if err := again(); !errors.Is(err, workflow.ErrNotDue) {
 			t.Errorf("%s while it waits: %v; want ErrNotDue", name, err)
@@ -223,15 +223,15 @@ func TestAStepIsTakenOnce(t *testing.T) {
 		t.Fatalf("%d calls were written; want 1", len(c))
 	}
 	h.run(c[0].Execution, "found")
-	if err := h.Propose(h.ctx(), p); !errors.Is(err, workflow.ErrNotDue) {
+	if err := h.Turns.Propose(h.ctx(), p); !errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("the first step again, in the second: %v; want ErrNotDue", err)
 	}
-	if err := h.Finish(h.ctx(), c[0].Execution, true, "again"); !errors.Is(err, approvers.ErrNotRunning) {
+	if err := h.Runs.Finish(h.ctx(), c[0].Execution, true, "again"); !errors.Is(err, approvers.ErrNotRunning) {
 		t.Errorf("finishing again: %v", err)
 	}
 	h.notRun(c[0].Execution)
 	h.answer(turn)
-	if _, err := h.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
+	if _, err := h.Turns.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("an answered turn begins: %v", err)
 	}
 }
@@ -267,19 +267,19 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 	h := newHarness(t)
 	row := store.Inbox{ID: "Ev1", Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("x")}
 	for i, want := range []bool{true, false} {
-		if fresh, err := h.Receive(h.ctx(), row, "l"); err != nil || fresh != want {
+		if fresh, err := h.Intake.Receive(h.ctx(), row, "l"); err != nil || fresh != want {
 			t.Errorf("delivery %d: fresh %t, %v", i+1, fresh, err)
 		}
 	}
 	u := workflow.IncomingMessage{Inbox: "Ev1", At: row.ReceivedAt, Team: "T0001", Thread: "1", TS: "1", Who: alice, Text: "hi", Start: true,
 		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"}}
-	first, err := h.ReceiveMessage(h.ctx(), u)
+	first, err := h.Intake.ReceiveMessage(h.ctx(), u)
 	h.ok(err)
-	again, err := h.ReceiveMessage(h.ctx(), u)
+	again, err := h.Intake.ReceiveMessage(h.ctx(), u)
 	if err != nil || !again.Duplicate || again.Turn != "" {
 		t.Errorf("the same delivery again: %+v, %v", again, err)
 	}
-	if fresh, err := h.Receive(h.ctx(), row, "l"); err != nil || fresh {
+	if fresh, err := h.Intake.Receive(h.ctx(), row, "l"); err != nil || fresh {
 		t.Errorf("redelivered after it was handled: fresh %t, %v", fresh, err)
 	}
 	// Slack sends a mention as two events: the message and the mention, with two ids and one ts.
@@ -296,13 +296,13 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 
 	r := h.requestIn(first.Turn, `issue_refund {"amount":1}`)
 	c := h.clickOn(lead, approvers.Approve, r.ID)
-	_, err = h.Decide(h.ctx(), c)
+	_, err = h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
-	if _, err = h.Decide(h.ctx(), c); !errors.Is(err, workflow.ErrHandled) {
+	if _, err = h.Requests.Decide(h.ctx(), c); !errors.Is(err, workflow.ErrHandled) {
 		t.Errorf("the same click again: %v; want ErrHandled", err)
 	}
 	h.wantKinds(r.ID, "proposed decided approved")
-	if err := h.Done(h.ctx(), c.Inbox, "x"); !errors.Is(err, workflow.ErrHandled) {
+	if err := h.Intake.Done(h.ctx(), c.Inbox, "x"); !errors.Is(err, workflow.ErrHandled) {
 		t.Errorf("done again: %v", err)
 	}
 }
@@ -318,7 +318,7 @@ func TestPostponedThoughtIsDueLater(t *testing.T) {
 	turn := h.say(alice, "hi").Turn
 	b := h.begin(turn)
 	until := h.clock.Now().Add(20 * time.Second)
-	h.ok(h.Postpone(h.ctx(), turn, b.Turn.Step, until))
+	h.ok(h.Turns.Postpone(h.ctx(), turn, b.Turn.Step, until))
 	if got := h.timers(store.TimerThink)[turn].Due; !got.Equal(until) {
 		t.Errorf("due at %s; want %s", got, until)
 	}

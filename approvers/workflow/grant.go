@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// GrantMore approves a request and grants more calls like it, by one decision and in one transaction.
-func (w *Workflow) GrantMore(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
+// Give approves a request and grants more calls like it, by one decision and in one transaction.
+func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		g, denied := r.Allow(t.deciding(), t.move(c), a)
@@ -103,7 +103,7 @@ func grantChain(id string) string { return "grant:" + id }
 
 // onGrant handles one person's click on a grant. move returns the grant after it, or why it was denied. A denial is
 // recorded in the grant's chain. onGrant returns the grant as it is afterwards.
-func (w *Workflow) onGrant(ctx context.Context, what string, c Click, move func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
+func (w *Grants) onGrant(ctx context.Context, what string, c Click, move func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		g, err := t.Grant(c.Grant)
@@ -124,22 +124,22 @@ func (w *Workflow) onGrant(ctx context.Context, what string, c Click, move func(
 	return out, err
 }
 
-// RevokeGrant ends a grant. It does not stop a run that has begun.
-func (w *Workflow) RevokeGrant(ctx context.Context, c Click) (approvers.Grant, error) {
+// Revoke ends a grant. It does not stop a run that has begun.
+func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "revoked", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Revoke(t.deciding(), c.Who)
 	})
 }
 
-// AcceptGrant puts a grant into force that the bot offered.
-func (w *Workflow) AcceptGrant(ctx context.Context, c Click) (approvers.Grant, error) {
+// Accept puts a grant into force that the bot offered.
+func (w *Grants) Accept(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Accept(t.deciding(), t.move(c), t.hash(g.Tool))
 	})
 }
 
-// DeclineGrant ends an offer.
-func (w *Workflow) DeclineGrant(ctx context.Context, c Click) (approvers.Grant, error) {
+// Decline ends an offer.
+func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "declined", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Decline(t.deciding(), t.move(c))
 	})
@@ -148,7 +148,7 @@ func (w *Workflow) DeclineGrant(ctx context.Context, c Click) (approvers.Grant, 
 // hash returns the hash of a tool's current definition; "" if the tool does not exist any more, or is blocked.
 func (t *tx) hash(tool string) string { return t.w.hash(tool) }
 
-func (w *Workflow) hash(tool string) string {
+func (w *core) hash(tool string) string {
 	known, _ := w.Tools.Tool(tool)
 	if known.Blocked != "" {
 		return ""
@@ -156,9 +156,9 @@ func (w *Workflow) hash(tool string) string {
 	return known.Hash
 }
 
-// LapseGrant ends a grant, or the offer of one, when its time is over. Answers to an offer that were received in time
+// Lapse ends a grant, or the offer of one, when its time is over. Answers to an offer that were received in time
 // are handled first.
-func (w *Workflow) LapseGrant(ctx context.Context, timer store.Timer) error {
+func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		g, err := t.Grant(timer.Ref)
 		if err != nil || !g.State.Open() {
@@ -177,8 +177,8 @@ func (w *Workflow) LapseGrant(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// SendGrants has somebody shown grants by direct message that they have no message about yet.
-func (w *Workflow) SendGrants(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
+// Send has somebody shown grants by direct message that they have no message about yet.
+func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
@@ -193,7 +193,7 @@ func (w *Workflow) SendGrants(ctx context.Context, inbox string, who approvers.P
 }
 
 // showGrants has all grants shown again, because the policy changed that they hold under.
-func (w *Workflow) showGrants(ctx context.Context) error {
+func (w *Requests) showGrants(ctx context.Context) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		t.homes = true
 		open, err := t.OpenGrants("")

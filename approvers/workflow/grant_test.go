@@ -38,7 +38,7 @@ func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identit
 // grantMore has somebody approve a request and allow more calls like it.
 func (h *harness) grantMore(who approvers.Identity, request string, uses int, within time.Duration) approvers.Grant {
 	h.t.Helper()
-	_, err := h.GrantMore(h.ctx(), h.clickOn(who, approvers.Approve, request), approvers.Allowance{Uses: uses, Within: within})
+	_, err := h.Grants.Give(h.ctx(), h.clickOn(who, approvers.Approve, request), approvers.Allowance{Uses: uses, Within: within})
 	h.ok(err)
 	g := h.grants()
 	return g[len(g)-1]
@@ -192,7 +192,7 @@ func (h *harness) clickGrant(who approvers.Identity, id string) workflow.Click {
 
 func (h *harness) revokeGrant(who approvers.Identity, id string) {
 	h.t.Helper()
-	_, err := h.RevokeGrant(h.ctx(), h.clickGrant(who, id))
+	_, err := h.Grants.Revoke(h.ctx(), h.clickGrant(who, id))
 	h.ok(err)
 }
 
@@ -286,7 +286,7 @@ func TestGrantMoreIsDenied(t *testing.T) {
 			r := h.ask(oneRefund)
 			click, a := h.clickOn(lead, approvers.Approve, r.ID), approvers.Allowance{Uses: 2, Within: time.Hour}
 			c.change(&click, &a)
-			_, err := h.GrantMore(h.ctx(), click, a)
+			_, err := h.Grants.Give(h.ctx(), click, a)
 			wantDenied(t, err, c.code)
 			h.wantState(r.ID, approvers.Pending)
 			h.wantKinds(r.ID, "proposed denied")
@@ -302,12 +302,12 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
 	g := h.granted(3)
-	_, err := h.RevokeGrant(h.ctx(), h.clickGrant(alice, g.ID))
+	_, err := h.Grants.Revoke(h.ctx(), h.clickGrant(alice, g.ID))
 	wantDenied(t, err, approvers.DeniedNotMember)
-	_, err = h.RevokeGrant(h.ctx(), h.clickGrant(lead, "grant_other"))
+	_, err = h.Grants.Revoke(h.ctx(), h.clickGrant(lead, "grant_other"))
 	wantDenied(t, err, approvers.DeniedNotFound)
 	h.revokeGrant(lead, g.ID)
-	_, err = h.RevokeGrant(h.ctx(), h.clickGrant(lead, g.ID))
+	_, err = h.Grants.Revoke(h.ctx(), h.clickGrant(lead, g.ID))
 	wantDenied(t, err, approvers.DeniedResolved)
 	h.wantKinds("grant:"+g.ID, "granted denied granted denied")
 	if g = h.grant(g.ID); g.State != approvers.GrantRevoked || g.ClosedBy != lead.ID {
@@ -361,7 +361,7 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, c := range cs {
 		wg.Go(func() {
-			e, run, err := h.Claim(h.ctx(), c.Execution)
+			e, run, err := h.Runs.Claim(h.ctx(), c.Execution)
 			if err != nil {
 				t.Error(err)
 			}
@@ -376,7 +376,7 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	uses := map[int]bool{}
 	for _, e := range ran {
 		uses[e.GrantUse] = true
-		h.ok(h.Finish(h.ctx(), e.ID, true, "RF"))
+		h.ok(h.Runs.Finish(h.ctx(), e.ID, true, "RF"))
 	}
 	asked := 0
 	for _, c := range cs {
@@ -399,10 +399,10 @@ func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	h.policy.Store(policy("policy-1", granting))
 	g := h.granted(2)
 	c := h.next(oneRefund)
-	if _, run, err := h.Claim(h.ctx(), c.Execution); !run || err != nil {
+	if _, run, err := h.Runs.Claim(h.ctx(), c.Execution); !run || err != nil {
 		t.Fatal(run, err)
 	}
-	h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), c.Execution))
 	if got := h.wanted(c.Execution); got != "unknown conversation:"+g.Conversation+", unknown user:U0002" {
 		t.Errorf("shown: %s", got)
 	}
@@ -411,8 +411,8 @@ func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	}
 	click := h.clickGrant(fin1, "")
 	click.Execution = c.Execution
-	wantDenied(t, h.Report(h.ctx(), click, workflow.Happened), approvers.DeniedNotRequester)
+	wantDenied(t, h.Runs.Report(h.ctx(), click, workflow.Happened), approvers.DeniedNotRequester)
 	click = h.clickGrant(lead, "")
 	click.Execution = c.Execution
-	h.ok(h.Report(h.ctx(), click, workflow.DidNot))
+	h.ok(h.Runs.Report(h.ctx(), click, workflow.DidNot))
 }

@@ -14,7 +14,7 @@ type grantOwners map[string]approvers.Identity
 // grantOwners asks Slack about the owners of the grants that an execution could use, before the transaction that uses
 // one. If Slack can't be asked about an owner, the owner is left out: their grants allow nothing then, and people are
 // asked.
-func (w *Workflow) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
+func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
 		open = nil

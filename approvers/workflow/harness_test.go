@@ -88,7 +88,7 @@ func (h *harness) reopen() {
 		h.t.Fatal(err)
 	}
 	h.open(nil)
-	h.ok(h.Recover(h.ctx()))
+	h.ok(h.Runs.Recover(h.ctx()))
 }
 
 func (h *harness) ctx() context.Context { return context.Background() }
@@ -147,10 +147,10 @@ func (h *harness) sayIn(thread string, who approvers.Identity, text string) work
 func (h *harness) hear(u workflow.IncomingMessage) workflow.MessageResult {
 	h.t.Helper()
 	if u.Inbox != "" {
-		_, err := h.Receive(h.ctx(), store.Inbox{ID: u.Inbox, Kind: store.InboxEvent, ReceivedAt: u.At, Payload: []byte("{}")}, "thread:"+u.Thread)
+		_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: u.Inbox, Kind: store.InboxEvent, ReceivedAt: u.At, Payload: []byte("{}")}, "thread:"+u.Thread)
 		h.ok(err)
 	}
-	heard, err := h.ReceiveMessage(h.ctx(), u)
+	heard, err := h.Intake.ReceiveMessage(h.ctx(), u)
 	h.ok(err)
 	if heard.Turn != "" {
 		h.turns = append(h.turns, heard.Turn)
@@ -161,7 +161,7 @@ func (h *harness) hear(u workflow.IncomingMessage) workflow.MessageResult {
 // begin begins a due model call.
 func (h *harness) begin(turn string) workflow.Brief {
 	h.t.Helper()
-	b, err := h.Begin(h.ctx(), turn)
+	b, err := h.Turns.Begin(h.ctx(), turn)
 	h.ok(err)
 	return b
 }
@@ -186,7 +186,7 @@ func (h *harness) propose(turn string, specs ...string) []store.Call {
 			authors = append(authors, m.Author)
 		}
 	}
-	h.ok(h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Text: "Let me see.", Calls: calls(specs...), Authors: authors}))
+	h.ok(h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Text: "Let me see.", Calls: calls(specs...), Authors: authors}))
 	var out []store.Call
 	for _, c := range h.callsOf(turn) {
 		if c.Step == b.Turn.Step+1 {
@@ -261,20 +261,20 @@ func (h *harness) clickOn(who approvers.Identity, kind approvers.DecisionKind, r
 
 func (h *harness) receive(c workflow.Click) {
 	h.t.Helper()
-	_, err := h.Receive(h.ctx(), store.Inbox{ID: c.Inbox, Kind: store.InboxInteraction, ReceivedAt: c.At, Payload: []byte("{}")}, "person:"+string(c.Who.ID))
+	_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: c.Inbox, Kind: store.InboxInteraction, ReceivedAt: c.At, Payload: []byte("{}")}, "person:"+string(c.Who.ID))
 	h.ok(err)
 }
 
 func (h *harness) approve(who approvers.Identity, request string) approvers.Request {
 	h.t.Helper()
-	r, err := h.Decide(h.ctx(), h.clickOn(who, approvers.Approve, request))
+	r, err := h.Requests.Decide(h.ctx(), h.clickOn(who, approvers.Approve, request))
 	h.ok(err)
 	return r
 }
 
 func (h *harness) reject(who approvers.Identity, request string) approvers.Request {
 	h.t.Helper()
-	r, err := h.Decide(h.ctx(), h.clickOn(who, approvers.Reject, request))
+	r, err := h.Requests.Decide(h.ctx(), h.clickOn(who, approvers.Reject, request))
 	h.ok(err)
 	return r
 }
@@ -290,18 +290,18 @@ func (h *harness) edit(who approvers.Identity, request, args string) workflow.Cl
 // run claims and finishes an execution; it fails the test where there is nothing to run.
 func (h *harness) run(execution, result string) {
 	h.t.Helper()
-	e, run, err := h.Claim(h.ctx(), execution)
+	e, run, err := h.Runs.Claim(h.ctx(), execution)
 	h.ok(err)
 	if !run {
 		h.t.Fatalf("%s was not to be run; it is %s", e.Tool, h.execution(execution).State)
 	}
-	h.ok(h.Finish(h.ctx(), execution, true, result))
+	h.ok(h.Runs.Finish(h.ctx(), execution, true, result))
 }
 
 // notRun claims an execution and fails the test if it may run.
 func (h *harness) notRun(execution string) {
 	h.t.Helper()
-	e, run, err := h.Claim(h.ctx(), execution)
+	e, run, err := h.Runs.Claim(h.ctx(), execution)
 	h.ok(err)
 	if run {
 		h.t.Fatalf("%s was allowed to run", e.Tool)
@@ -312,9 +312,9 @@ func (h *harness) notRun(execution string) {
 func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
-		store.TimerExpire: h.Expire, store.TimerEscalate: h.Escalate, store.TimerLeave: h.LeaveUnknown,
+		store.TimerExpire: h.Requests.Expire, store.TimerEscalate: h.Requests.Escalate, store.TimerLeave: h.Runs.LeaveUnknown,
 		store.TimerAvailability: h.muster, store.TimerRemind: h.remind, store.TimerAway: h.depart,
-		store.TimerModelQuestion: h.ExpireModelQuestion, store.TimerGrant: h.LapseGrant, store.TimerRepost: h.Repost, store.TimerChannel: h.LeaveChannel,
+		store.TimerModelQuestion: h.Questions.Expire, store.TimerGrant: h.Grants.Lapse, store.TimerRepost: h.Outbox.Repost, store.TimerChannel: h.Intake.LeaveChannel,
 	}
 	for range 1000 {
 		var first *store.Timer
@@ -337,7 +337,7 @@ func (h *harness) due() {
 func (h *harness) answer(turn string) {
 	h.t.Helper()
 	b := h.begin(turn)
-	h.ok(h.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
+	h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
 }
 
 // kinds are the kinds of a chain's records, joined.

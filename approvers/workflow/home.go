@@ -29,9 +29,9 @@ const (
 // homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// OpenHome shows a person's Home tab as it is now, because they look at it. If they turned a page, part and page say
+// Open shows a person's Home tab as it is now, because they look at it. If they turned a page, part and page say
 // which. user is Slack's id.
-func (w *Workflow) OpenHome(ctx context.Context, inbox, user, part string, page int) error {
+func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
@@ -116,8 +116,8 @@ func (t *tx) PutSetting(s store.Setting) error {
 	return t.Tx.PutSetting(s)
 }
 
-// RefreshHomes updates the watched Home tabs. A tab that would look the same is not sent to Slack.
-func (w *Workflow) RefreshHomes(ctx context.Context, timer store.Timer) error {
+// Refresh updates the watched Home tabs. A tab that would look the same is not sent to Slack.
+func (w *Homes) Refresh(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "refresh homes", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 			return err
@@ -147,8 +147,8 @@ func (t *tx) eachHome(do func(store.OutboxMessage) error) error {
 	return nil
 }
 
-// IdleHome removes the buttons of a Home tab that nobody has looked at for homeWatched.
-func (w *Workflow) IdleHome(ctx context.Context, timer store.Timer) error {
+// Idle removes the buttons of a Home tab that nobody has looked at for homeWatched.
+func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 			return err // somebody has looked again
@@ -171,9 +171,9 @@ func (w *Workflow) IdleHome(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// HomeShown records that Slack shows a Home tab. s is the message as it was read, with the view's id as TS. looks is
+// Shown records that Slack shows a Home tab. s is the message as it was read, with the view's id as TS. looks is
 // the hash of the visible content.
-func (w *Workflow) HomeShown(ctx context.Context, s store.OutboxMessage, p SentMessage, looks string) error {
+func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage, looks string) error {
 	return w.update(ctx, "home shown", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {
@@ -203,9 +203,9 @@ func (w *Workflow) HomeShown(ctx context.Context, s store.OutboxMessage, p SentM
 	})
 }
 
-// HomeUnchanged records that a Home tab needs no update, because it would look the same. s is the message as it was
+// Unchanged records that a Home tab needs no update, because it would look the same. s is the message as it was
 // read.
-func (w *Workflow) HomeUnchanged(ctx context.Context, s store.OutboxMessage) error {
+func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "home unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {
@@ -232,9 +232,9 @@ func (t *tx) settled(cur store.OutboxMessage, want uint64) error {
 	return t.PutOutboxMessage(cur)
 }
 
-// HomeRefused records that Slack refused to show a Home tab. s is the message as it was read. The next attempt is made
+// Refused records that Slack refused to show a Home tab. s is the message as it was read. The next attempt is made
 // when the person looks again.
-func (w *Workflow) HomeRefused(ctx context.Context, s store.OutboxMessage, why string) error {
+func (w *Homes) Refused(ctx context.Context, s store.OutboxMessage, why string) error {
 	return w.update(ctx, "home refused", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {

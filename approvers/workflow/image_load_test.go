@@ -102,7 +102,7 @@ func (l *loader) say(what, ref string) {
 func (l *loader) delivered(id string) {
 	l.do(func() error {
 		l.clock.pass(time.Microsecond)
-		_, err := l.Receive(l.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: l.clock.Now(), Payload: []byte("{}")}, "")
+		_, err := l.Intake.Receive(l.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: l.clock.Now(), Payload: []byte("{}")}, "")
 		return err
 	})
 	l.say(saidReceived, id)
@@ -113,7 +113,7 @@ func (l *loader) converse(i int) {
 	l.delivered("Ev" + id)
 	var turn, request, execution, digest string
 	l.do(func() error {
-		h, err := l.ReceiveMessage(l.ctx(), workflow.IncomingMessage{
+		h, err := l.Intake.ReceiveMessage(l.ctx(), workflow.IncomingMessage{
 			Inbox: "Ev" + id, At: l.clock.Now(), Team: "T0001", Thread: id, TS: id, Who: alice, Text: strings.Repeat("please ", 1+i%200), Start: true,
 			Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 		})
@@ -121,11 +121,11 @@ func (l *loader) converse(i int) {
 		return err
 	})
 	l.do(func() error {
-		if _, err := l.Begin(l.ctx(), turn); err != nil {
+		if _, err := l.Turns.Begin(l.ctx(), turn); err != nil {
 			return err
 		}
 		spec := fmt.Sprintf(`issue_refund {"amount":%d,"note":%q}`, 1+i%400, strings.Repeat("x", 40*(i%150)))
-		return l.Propose(l.ctx(), workflow.Proposal{Turn: turn, Text: "Let me see.", Calls: calls(spec), Authors: []approvers.PersonID{alice.ID}})
+		return l.Turns.Propose(l.ctx(), workflow.Proposal{Turn: turn, Text: "Let me see.", Calls: calls(spec), Authors: []approvers.PersonID{alice.ID}})
 	})
 	l.do(func() error {
 		return l.store.View(l.ctx(), func(r store.Reader) error {
@@ -144,7 +144,7 @@ func (l *loader) converse(i int) {
 	}
 	l.delivered("click" + id)
 	l.do(func() error {
-		_, err := l.Decide(l.ctx(), workflow.Click{
+		_, err := l.Requests.Decide(l.ctx(), workflow.Click{
 			Inbox: "click" + id, At: l.clock.Now(), Who: lead, Request: request, Kind: kind, Reason: "because", Digest: digest, Whole: true, Typed: true,
 		})
 		return err
@@ -154,13 +154,13 @@ func (l *loader) converse(i int) {
 		return
 	}
 	l.do(func() error {
-		_, run, err := l.Claim(l.ctx(), execution)
+		_, run, err := l.Runs.Claim(l.ctx(), execution)
 		if err == nil && !run {
 			err = errors.New("what was approved may not run")
 		}
 		return err
 	})
 	l.say(saidCalled, execution)
-	l.do(func() error { return l.Finish(l.ctx(), execution, true, "done") })
+	l.do(func() error { return l.Runs.Finish(l.ctx(), execution, true, "done") })
 	l.say(saidFinished, execution)
 }

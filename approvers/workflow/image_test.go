@@ -212,7 +212,7 @@ func (k *known) runOn(ctx context.Context, s store.Store) error {
 	wf := workflow.New(workflow.Config{
 		Store: s, Policy: func() *approvers.Policy { return current }, Tools: tools, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
 	})
-	if err := wf.Recover(ctx); err != nil {
+	if err := wf.Runs.Recover(ctx); err != nil {
 		return err
 	}
 	var due []store.Timer
@@ -221,7 +221,7 @@ func (k *known) runOn(ctx context.Context, s store.Store) error {
 		return err
 	})
 	for _, timer := range due {
-		_, run, claimErr := wf.Claim(ctx, timer.Ref)
+		_, run, claimErr := wf.Runs.Claim(ctx, timer.Ref)
 		if run && k.called[timer.Ref] {
 			claimErr = errors.Join(claimErr, fmt.Errorf("execution %s is called a second time", timer.Ref))
 		}

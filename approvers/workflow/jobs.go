@@ -28,7 +28,7 @@ var soon = map[store.TimerKind]bool{
 const deadlineWorkers = 64
 
 // newRunner returns the runner of the workflow's timers.
-func (w *Workflow) newRunner() *jobs.Runner {
+func (w *core) newRunner() *jobs.Runner {
 	return jobs.New(jobs.Options{
 		Store: w.Store, Log: w.Log, Now: w.now, Kinds: kinds, Soon: soon,
 		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
@@ -45,17 +45,17 @@ func (w *Workflow) newRunner() *jobs.Runner {
 // workers.
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
 	all := map[store.TimerKind]jobs.Worker{
-		store.TimerExpire:        {Handle: w.Expire, Concurrency: deadlineWorkers},
-		store.TimerEscalate:      {Handle: w.Escalate, Concurrency: deadlineWorkers},
-		store.TimerLeave:         {Handle: w.LeaveUnknown, Concurrency: 1},
-		store.TimerModelQuestion: {Handle: w.ExpireModelQuestion, Concurrency: 1},
-		store.TimerElicit:        {Handle: w.LapseElicitation, Concurrency: 1},
-		store.TimerGrant:         {Handle: w.LapseGrant, Concurrency: 1},
-		store.TimerPause:         {Handle: w.ShowPause, Concurrency: 1},
-		store.TimerRepost:        {Handle: w.Repost, Concurrency: 1},
-		store.TimerChannel:       {Handle: w.LeaveChannel, Concurrency: 1},
-		store.TimerHome:          {Handle: w.IdleHome, Concurrency: 1},
-		store.TimerHomes:         {Handle: w.RefreshHomes, Concurrency: 1},
+		store.TimerExpire:        {Handle: w.Requests.Expire, Concurrency: deadlineWorkers},
+		store.TimerEscalate:      {Handle: w.Requests.Escalate, Concurrency: deadlineWorkers},
+		store.TimerLeave:         {Handle: w.Runs.LeaveUnknown, Concurrency: 1},
+		store.TimerModelQuestion: {Handle: w.Questions.Expire, Concurrency: 1},
+		store.TimerElicit:        {Handle: w.Questions.Lapse, Concurrency: 1},
+		store.TimerGrant:         {Handle: w.Grants.Lapse, Concurrency: 1},
+		store.TimerPause:         {Handle: w.Pauses.Show, Concurrency: 1},
+		store.TimerRepost:        {Handle: w.Outbox.Repost, Concurrency: 1},
+		store.TimerChannel:       {Handle: w.Intake.LeaveChannel, Concurrency: 1},
+		store.TimerHome:          {Handle: w.Homes.Idle, Concurrency: 1},
+		store.TimerHomes:         {Handle: w.Homes.Refresh, Concurrency: 1},
 	}
 	for kind, worker := range workers {
 		all[kind] = worker
@@ -65,7 +65,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 
 // handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged
 // record, handle closes that record and calls the handler again.
-func (w *Workflow) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
+func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.halt.enter(ctx, t)
 	defer leave()
 	err := w.survive(inner, t, handler)
@@ -84,7 +84,7 @@ func (w *Workflow) handle(ctx context.Context, t store.Timer, handler jobs.Handl
 
 // giveUp records a timer that can't be handled, and clears it. If it belongs to a turn, the turn stops, and its
 // requesters are told.
-func (w *Workflow) giveUp(ctx context.Context, timer store.Timer) error {
+func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
 		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
 		if err := t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", facts, nil); err != nil {

@@ -36,7 +36,7 @@ func repeatable(e approvers.Execution) bool {
 
 // MarkInterrupted marks interrupted, non-repeatable runs as unknown, as Claim does when a bot starts. It is for
 // commands that have the store to themselves and run nothing. If there are no such runs, it writes nothing.
-func (w *Workflow) MarkInterrupted(ctx context.Context) error {
+func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
 		cut, err := cutRuns(r)
@@ -77,7 +77,7 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 
 // MarkUnknown records that a run ended with an unknown outcome, because its tool could not tell whether it acted.
 // People are asked.
-func (w *Workflow) MarkUnknown(ctx context.Context, execution string) error {
+func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 	return w.update(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {
@@ -125,7 +125,7 @@ func (t *tx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 }
 
 // PutBack schedules a repeatable run again that a pause interrupted. It waits until the pause ends.
-func (w *Workflow) PutBack(ctx context.Context, execution string) error {
+func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	return w.update(ctx, "put back", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {
@@ -147,7 +147,7 @@ const mostRuns = 10_000
 
 // Recover is called once at the start. Executions that an earlier process left running, and its unfinished tool
 // previews, fall due at once.
-func (w *Workflow) Recover(ctx context.Context) error {
+func (w *Runs) Recover(ctx context.Context) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.Timers(store.TimerRun, mostRuns)
 		if err != nil {

@@ -32,7 +32,7 @@ type Deletion struct {
 // Deleted handles the deletion of a message by its author or an admin. A message that waited is dropped. If the model
 // has read it, the deletion withdraws nothing; the requesters, and the people who decide on requests that wait because
 // of it, are told.
-func (w *Workflow) Deleted(ctx context.Context, x Deletion) error {
+func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (t *tx) noThread(conv store.Conversation) error {
 }
 
 // ThreadGone records that nobody can write in a conversation's thread any more.
-func (w *Workflow) ThreadGone(ctx context.Context, conversation string) error {
+func (w *Intake) ThreadGone(ctx context.Context, conversation string) error {
 	return w.update(ctx, "thread gone", func(t *tx) error {
 		conv, err := t.Conversation(conversation)
 		if err != nil {

@@ -30,9 +30,9 @@ func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.Mess
 func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 	h.t.Helper()
 	id := workflow.DeletionID(u.Channel.Channel, u.TS)
-	_, err := h.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
+	_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
 	h.ok(err)
-	h.ok(h.Deleted(h.ctx(), workflow.Deletion{Inbox: id, At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.Thread, TS: u.TS, Rest: rest}))
+	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{Inbox: id, At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.Thread, TS: u.TS, Rest: rest}))
 }
 
 func (h *harness) conversation(id string) store.Conversation {
@@ -76,7 +76,7 @@ func TestRewordedBeforeItWasRead(t *testing.T) {
 	if vm, err := o.Views.Message(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 0 || o.surface(notice.ID).State != store.OutboxWanted {
 		t.Errorf("it waits: %+v, %v", vm.Queued, err)
 	}
-	o.ok(o.Removed(o.ctx(), o.surface(notice.ID)))
+	o.ok(o.Outbox.Removed(o.ctx(), o.surface(notice.ID)))
 	o.hear(o.spoken(bob, "hello?")) // people are told anew
 	if n := len(o.surfacesOf(turn)); n != 3 || o.surfacesOf(turn)[2].Kind != store.OutboxQueued {
 		t.Errorf("%d surfaces; want another notice", n)
@@ -161,7 +161,7 @@ func TestRewordedWhileTheModelThinks(t *testing.T) {
 	turn := h.hear(u).Turn
 	b := h.begin(turn)
 	h.rewrite(u, "refund 5")
-	h.ok(h.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":50}`, `issue_refund {"amount":51}`), Authors: []approvers.PersonID{alice.ID}}))
+	h.ok(h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":50}`, `issue_refund {"amount":51}`), Authors: []approvers.PersonID{alice.ID}}))
 	for _, c := range h.callsOf(turn) {
 		r := h.request(c.Request)
 		if w := r.Facts.MessageEdit; w == nil || w.Text != "refund 5" || r.Facts.Quote != "refund 50" {
@@ -208,9 +208,9 @@ func TestTheThreadGoes(t *testing.T) {
 	if h.conversation(heard.Conversation).Gone {
 		t.Error("a thread that goes on without its first message is gone")
 	}
-	h.ok(h.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // with its last reply
+	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // with its last reply
 	if !h.conversation(heard.Conversation).Gone {
 		t.Error("the thread is not gone")
 	}
-	h.ok(h.Answer(h.ctx(), heard.Turn, b.Turn.Step, "Done.", 1))
+	h.ok(h.Turns.Answer(h.ctx(), heard.Turn, b.Turn.Step, "Done.", 1))
 }

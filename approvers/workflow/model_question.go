@@ -37,8 +37,8 @@ func (t *tx) askPeople(call store.Call, args map[string]any) error {
 	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
 }
 
-// AnswerModelQuestion answers a question of the model with one of its options. Only a requester can.
-func (w *Workflow) AnswerModelQuestion(ctx context.Context, c Click, option int) error {
+// Answer answers a question of the model with one of its options. Only a requester can.
+func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	return w.click(ctx, "choose", c, func(t *tx) (*approvers.Denied, error) {
 		call, err := t.Call(c.Call)
 		if errors.Is(err, store.ErrNotFound) || err == nil && call.ModelQuestion == nil {
@@ -105,9 +105,9 @@ func (t *tx) answered(call store.Call, who approvers.Identity, answer string) er
 	return t.settleModelQuestion(call, approvers.OutcomeExecuted, string(text))
 }
 
-// ExpireModelQuestion expires a question that nobody answered in time. Answers received before the deadline are handled
+// Expire expires a question that nobody answered in time. Answers received before the deadline are handled
 // first.
-func (w *Workflow) ExpireModelQuestion(ctx context.Context, timer store.Timer) error {
+func (w *Questions) Expire(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		call, err := t.Call(timer.Ref)
 		if err != nil || call.Outcome != "" || call.ModelQuestion == nil {

@@ -48,7 +48,7 @@ func TestInquiryIsAnsweredByAChoice(t *testing.T) {
 		t.Errorf("it is shown at %s", s.To)
 	}
 	choose := func(who approvers.Identity, option int) error {
-		return h.AnswerModelQuestion(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Call: c.ID}, option)
+		return h.Questions.Answer(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Call: c.ID}, option)
 	}
 	wantDenied(t, choose(bob, 0), approvers.DeniedNotAsked)
 	wantDenied(t, choose(lead, 0), approvers.DeniedNotAsked)
@@ -94,7 +94,7 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 		t.Errorf("%+v", heard)
 	}
 	// Going on with the message gives the question up too.
-	h.ok(h.WithdrawAll(h.ctx(), workflow.Click{Inbox: "", At: h.clock.Now(), Who: alice, Turn: turn}))
+	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Inbox: "", At: h.clock.Now(), Who: alice, Turn: turn}))
 	for _, c := range cs {
 		if got := h.call(c.ID); got.Outcome != approvers.OutcomeWithdrawn {
 			t.Errorf("%s: %s", c.Tool, got.Outcome)
@@ -112,14 +112,14 @@ func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T)
 	h.receive(click)
 	h.clock.pass(time.Second)
 	lapse := h.timers(store.TimerModelQuestion)[c.ID]
-	h.ok(h.ExpireModelQuestion(h.ctx(), lapse))
+	h.ok(h.Questions.Expire(h.ctx(), lapse))
 	if got := h.call(c.ID); got.Outcome != "" {
 		t.Fatalf("it lapsed (%s) although an answer had come in time", got.Outcome)
 	}
 	if again := h.timers(store.TimerModelQuestion)[c.ID]; !again.Due.After(h.clock.Now()) || again.Tries != 1 {
 		t.Errorf("it is looked at again at %s, try %d; now is %s", again.Due, again.Tries, h.clock.Now())
 	}
-	h.ok(h.AnswerModelQuestion(h.ctx(), click, 0))
+	h.ok(h.Questions.Answer(h.ctx(), click, 0))
 	h.wantAnswer(c.ID, approvers.OutcomeExecuted, "A-1", alice.ID)
 	h.answer(turn)
 }

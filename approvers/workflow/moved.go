@@ -45,7 +45,7 @@ func (f *fileState) away() bool {
 }
 
 // noteMoved records the result of a check or a write. Each change is logged once.
-func (w *Workflow) noteMoved(err error) {
+func (w *core) noteMoved(err error) {
 	f := &w.file
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *Workflow) noteMoved(err error) {
 	case err == nil && !f.since.IsZero():
 		w.Log.Info("the store's file is in its place again, and everything goes on", "away since", f.since)
 		f.since = time.Time{}
-		w.Wake()
+		w.jobs.Wake()
 	}
 }
 

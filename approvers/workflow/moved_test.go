@@ -45,11 +45,11 @@ func TestMovedStore(t *testing.T) {
 		asked := 0
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {
 			asked++
-			b, err := w.Begin(ctx, timer.Ref)
+			b, err := w.Turns.Begin(ctx, timer.Ref)
 			if err != nil {
 				return err
 			}
-			return w.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+			return w.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
 		}}})
 		m.gone.Store(true)
 		w.pass(time.Second)

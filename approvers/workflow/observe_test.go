@@ -44,7 +44,7 @@ func TestObserveBegins(t *testing.T) {
 		t.Errorf("the automatic call: %s", c.Outcome)
 	}
 	h.notRun(cs[2].Execution)
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	for _, c := range cs[1:] {
 		if r := h.request(c.Request); r.State != approvers.Voided || !contains(r.Reason, "only observes") {
 			t.Errorf("a request is %s: %s", r.State, r.Reason)

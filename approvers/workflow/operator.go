@@ -10,7 +10,7 @@ import (
 
 // BreakGlass lets the operator at the command line approve a call for all remaining stages, if the policy in force
 // allows it. Everybody who was passed over, and their leads, are told.
-func (w *Workflow) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
+func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.move(c))
 		if denied != nil {
@@ -29,7 +29,7 @@ func (w *Workflow) BreakGlass(ctx context.Context, c Click) (approvers.Request, 
 }
 
 // Overrule lets the operator at the command line stop a call whose run has not begun.
-func (w *Workflow) Overrule(ctx context.Context, c Click) (approvers.Request, error) {
+func (w *Requests) Overrule(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "overrule", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Overrule(t.deciding(), t.move(c))
 		if denied != nil {

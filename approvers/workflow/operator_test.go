@@ -42,7 +42,7 @@ func TestBreakGlass(t *testing.T) {
 	h.glass()
 	r := h.ask(`issue_refund {"amount":900}`)
 	h.approve(lead, r.ID)
-	after, err := h.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
+	after, err := h.Requests.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
 	h.ok(err)
 	if after.State != approvers.Approved || after.ClosedBy != anna.ID {
 		t.Fatalf("%s by %s", after.State, after.ClosedBy)
@@ -60,7 +60,7 @@ func TestBreakGlass(t *testing.T) {
 	if !strings.Contains(string(body.Body), "Slack is down") {
 		t.Errorf("the reason is not recorded: %s", body.Body)
 	}
-	_, err = h.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
+	_, err = h.Requests.Decide(h.ctx(), h.clickOn(fin1, approvers.Approve, r.ID))
 	if d := wantDenied(t, err, approvers.DeniedResolved); d.By != anna.ID {
 		t.Errorf("the others are told that it was %s", d.By)
 	}
@@ -68,11 +68,11 @@ func TestBreakGlass(t *testing.T) {
 	h.wantOutcome(r.Call, approvers.OutcomeExecuted)
 	h.wantKinds(r.ID, "proposed decided advanced decided approved denied executing executed returned")
 
-	_, err = h.SetAway(h.ctx(), workflow.Departure{Who: fin2, Until: h.clock.Now().Add(time.Hour)})
+	_, err = h.People.SetAway(h.ctx(), workflow.Departure{Who: fin2, Until: h.clock.Now().Add(time.Hour)})
 	h.ok(err)
 	for _, s := range h.surfacesOf(r.ID) {
 		if s.Note == store.NoteBreakGlass && s.To == "role:finance-director" {
-			h.ok(h.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
 		}
 	}
 	if got := h.told(r.ID, store.NoteBreakGlass); !slices.Contains(got, "user:U0004") || !slices.Contains(got, "user:U0003") {
@@ -90,7 +90,7 @@ func TestBreakGlassObeys(t *testing.T) {
 		"no glass in the policy of now": {func(h *harness, _ *workflow.Click) { h.policy.Store(policy("policy-2")) }, approvers.DeniedBreakGlass, approvers.Pending},
 		"changed since it was shown": {func(h *harness, c *workflow.Click) {
 			h.approve(lead, c.Request)
-			_, err := h.Decide(h.ctx(), h.edit(fin1, c.Request, `{"amount":800}`))
+			_, err := h.Requests.Decide(h.ctx(), h.edit(fin1, c.Request, `{"amount":800}`))
 			h.ok(err)
 		}, approvers.DeniedStale, approvers.Pending},
 		"too late": {func(h *harness, _ *workflow.Click) { h.clock.pass(expiresAfter + time.Second) }, approvers.DeniedLate, approvers.Pending},
@@ -113,7 +113,7 @@ func TestBreakGlassObeys(t *testing.T) {
 			r := h.ask(`issue_refund {"amount":900}`)
 			click := h.order(approvers.Approve, r.ID)
 			c.do(h, &click)
-			_, err := h.BreakGlass(h.ctx(), click)
+			_, err := h.Requests.BreakGlass(h.ctx(), click)
 			wantDenied(t, err, c.code)
 			after := h.wantState(r.ID, c.state)
 			if _, broken := after.BrokenBy(); broken || len(h.told(r.ID, store.NoteBreakGlass)) > 0 {
@@ -126,7 +126,7 @@ func TestBreakGlassObeys(t *testing.T) {
 		})
 	}
 	h := newHarness(t)
-	_, err := h.BreakGlass(h.ctx(), workflow.Click{Who: anna, Request: "req_none", Kind: approvers.Approve})
+	_, err := h.Requests.BreakGlass(h.ctx(), workflow.Click{Who: anna, Request: "req_none", Kind: approvers.Approve})
 	wantDenied(t, err, approvers.DeniedNotFound)
 }
 
@@ -135,7 +135,7 @@ func TestBrokenGlassIsHeldAgainstThePolicyBeforeTheRun(t *testing.T) {
 	h := newHarness(t)
 	h.glass()
 	r := h.ask(`issue_refund {"amount":1}`)
-	_, err := h.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
+	_, err := h.Requests.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
 	h.ok(err)
 	h.policy.Store(policy("policy-2"))
 	h.notRun(r.Execution)
@@ -147,7 +147,7 @@ func TestBrokenGlassIsHeldAgainstThePolicyBeforeTheRun(t *testing.T) {
 func TestOverrule(t *testing.T) {
 	h := newHarness(t)
 	waits := h.ask(`issue_refund {"amount":1}`)
-	after, err := h.Overrule(h.ctx(), h.order(approvers.Reject, waits.ID))
+	after, err := h.Requests.Overrule(h.ctx(), h.order(approvers.Reject, waits.ID))
 	h.ok(err)
 	if after.State != approvers.Rejected || after.Reason != "Slack is down" {
 		t.Errorf("%s: %s", after.State, after.Reason)
@@ -160,7 +160,7 @@ func TestOverrule(t *testing.T) {
 	h.answer(after.Turn)
 	approved := h.ask(`issue_refund {"amount":2}`)
 	h.approve(lead, approved.ID)
-	after, err = h.Overrule(h.ctx(), h.order(approvers.Reject, approved.ID))
+	after, err = h.Requests.Overrule(h.ctx(), h.order(approvers.Reject, approved.ID))
 	h.ok(err)
 	if after.State != approvers.Revoked {
 		t.Errorf("what was approved is %s", after.State)
@@ -170,11 +170,11 @@ func TestOverrule(t *testing.T) {
 	h.answer(after.Turn)
 	began := h.ask(`issue_refund {"amount":3}`)
 	h.approve(lead, began.ID)
-	_, _, err = h.Claim(h.ctx(), began.Execution)
+	_, _, err = h.Runs.Claim(h.ctx(), began.Execution)
 	h.ok(err)
-	_, err = h.Overrule(h.ctx(), h.order(approvers.Reject, began.ID))
+	_, err = h.Requests.Overrule(h.ctx(), h.order(approvers.Reject, began.ID))
 	wantDenied(t, err, approvers.DeniedStarted)
-	h.ok(h.Finish(h.ctx(), began.Execution, true, "refunded"))
+	h.ok(h.Runs.Finish(h.ctx(), began.Execution, true, "refunded"))
 }
 
 // The operator can say what became of a run whose end nobody saw.
@@ -182,12 +182,12 @@ func TestOperatorReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.approve(lead, r.ID)
-	_, _, err := h.Claim(h.ctx(), r.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
 	h.clock.pass(time.Hour)
 	h.reopen()
 	h.notRun(r.Execution)
-	h.ok(h.Report(h.ctx(), workflow.Click{Who: anna, Execution: r.Execution, Reason: "the bank shows it"}, workflow.Happened))
+	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: anna, Execution: r.Execution, Reason: "the bank shows it"}, workflow.Happened))
 	if e := h.execution(r.Execution); e.State != approvers.ExecutionSucceeded || e.ReportedBy != anna.ID {
 		t.Errorf("%s, by %s", e.State, e.ReportedBy)
 	}
@@ -198,11 +198,11 @@ func TestBreakGlassUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.glass()
 	r := h.ask(`issue_refund {"amount":1}`)
-	_, err := h.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
+	_, err := h.Requests.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
 	h.ok(err)
-	_, _, err = h.Claim(h.ctx(), r.Execution)
+	_, _, err = h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	var to []string
 	for _, s := range h.surfacesOf(r.Execution) {
 		to = append(to, s.To)

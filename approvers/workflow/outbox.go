@@ -27,7 +27,7 @@ func (t *tx) newOutboxMessage(s store.OutboxMessage) error {
 
 // Made reports whether this process created an outbox message. One of another process may have been posted without a
 // record of it.
-func (w *Workflow) Made(s store.OutboxMessage) bool { return s.Process == w.owner }
+func (w *Outbox) Made(s store.OutboxMessage) bool { return s.Process == w.owner }
 
 // refresh identifies what a transaction has scheduled to be shown again: an outbox message, all outbox messages of a
 // ref, those of one kind and step, or those of a bundle. Later changes in the same transaction are shown with it.

@@ -15,7 +15,7 @@ import (
 func (h *harness) show(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	s.Channel, s.TS = "C-"+s.To, "ts-"+s.ID
-	h.ok(h.Delivered(h.ctx(), s, h.posted(s)))
+	h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
 	return h.surface(s.ID)
 }
 
@@ -137,11 +137,11 @@ func TestAShowingInAPlaceThatIsLost(t *testing.T) {
 			r := h.ask(`issue_refund {"amount":1}`)
 			read := h.show(h.only(r.ID, store.OutboxCard))
 			h.approve(lead, r.ID) // the card shows it
-			h.ok(h.Unreachable(h.ctx(), read.ID, "not_in_channel", "C1"))
+			h.ok(h.Outbox.Unreachable(h.ctx(), read.ID, "not_in_channel", "C1"))
 			if still {
-				h.ok(h.Unchanged(h.ctx(), read))
+				h.ok(h.Outbox.Unchanged(h.ctx(), read))
 			} else {
-				h.ok(h.Delivered(h.ctx(), read, h.posted(read)))
+				h.ok(h.Outbox.Delivered(h.ctx(), read, h.posted(read)))
 			}
 			_, due := h.timers(read.Rank.Timer())[read.ID]
 			if s := h.surface(read.ID); s.State != store.OutboxWanted || !due {
@@ -157,7 +157,7 @@ func TestATransactionIsOneChange(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	h.approve(support, r.ID)
 	before := h.only(r.ID, store.OutboxCard).Revision
-	if _, run, err := h.Claim(h.ctx(), r.Execution); err != nil || !run {
+	if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); err != nil || !run {
 		t.Fatalf("run: %t, %v", run, err)
 	}
 	if now := h.only(r.ID, store.OutboxCard).Revision; now != before+1 {
@@ -172,8 +172,8 @@ func TestExpand(t *testing.T) {
 	if role.To != "role:finance-director" {
 		t.Fatalf("the card goes to %s", role.To)
 	}
-	h.ok(h.Expand(h.ctx(), role.ID, []string{"U0003", "U0004"}))
-	h.ok(h.Expand(h.ctx(), role.ID, []string{"U0003", "U0004"})) // again, after a crash
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0003", "U0004"}))
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0003", "U0004"})) // again, after a crash
 	if got := h.wanted(r.ID); got != "card user:U0003, card user:U0004" {
 		t.Errorf("to be shown: %s", got)
 	}
@@ -193,7 +193,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)
 	for range 2 { // again, after a crash
-		h.ok(h.Unreachable(h.ctx(), card.ID, "not_in_channel", ""))
+		h.ok(h.Outbox.Unreachable(h.ctx(), card.ID, "not_in_channel", ""))
 		if got := h.wanted(r.ID); got != "card role:support-agent" {
 			t.Errorf("to be shown: %s; want each member told", got)
 		}
@@ -202,7 +202,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 		t.Errorf("%s: %s", s.State, s.LastError)
 	}
 	role := h.surfacesOf(r.ID)[1]
-	h.ok(h.Expand(h.ctx(), role.ID, nil)) // nobody can be written to
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, nil)) // nobody can be written to
 	if got := h.wanted(r.ID); got != "" {
 		t.Errorf("to be shown: %s", got)
 	}
@@ -212,7 +212,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	}
 
 	step := h.only(r.Turn, store.OutboxStep)
-	h.ok(h.Unreachable(h.ctx(), step.ID, "channel_not_found", ""))
+	h.ok(h.Outbox.Unreachable(h.ctx(), step.ID, "channel_not_found", ""))
 	if got := h.wanted(r.Turn); got != "step user:U0100" {
 		t.Errorf("to be shown: %s; want the requester told", got)
 	}
@@ -220,7 +220,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	if got := h.wanted(r.Turn); got != "step user:U0100" {
 		t.Errorf("after the run, to be shown: %s", got)
 	}
-	h.ok(h.Unreachable(h.ctx(), "s_none", "x", ""))
+	h.ok(h.Outbox.Unreachable(h.ctx(), "s_none", "x", ""))
 }
 
 // TestTheQuestionAboutARunFindsAnotherPlace: it names the execution wherever it is asked, and can be rendered there.
@@ -228,13 +228,13 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
 	r := h.ask(`issue_refund {"amount":1}`)
-	h.ok(h.Unreachable(h.ctx(), h.only(r.ID, store.OutboxCard).ID, "not_in_channel", "")) // the card went to the role already
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(r.ID, store.OutboxCard).ID, "not_in_channel", "")) // the card went to the role already
 	h.approve(lead, r.ID)
-	_, _, err := h.Claim(h.ctx(), r.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	for _, s := range h.surfacesOf(r.Execution) {
-		h.ok(h.Unreachable(h.ctx(), s.ID, "channel_not_found", ""))
+		h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "channel_not_found", ""))
 	}
 	if got := h.wanted(r.Execution); got != "unknown role:team-lead, unknown user:U0100" && got != "unknown user:U0100, unknown role:team-lead" {
 		t.Errorf("to be asked: %q; want the leads and the requester", got)
@@ -249,7 +249,7 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 			t.Error("a question about a run names its request")
 		}
 	}
-	h.ok(h.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: lead}, workflow.Happened))
+	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: r.Execution, Who: lead}, workflow.Happened))
 	h.answer(r.Turn)
 }
 
@@ -262,16 +262,16 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 	h.clock.pass(escalateAfter)
 	h.due()
 	h.approve(support, cs[1].Request)
-	_, _, err := h.Claim(h.ctx(), cs[1].Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), cs[1].Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), cs[1].Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), cs[1].Execution))
 	h.run(cs[0].Execution, "found")
-	h.ok(h.Report(h.ctx(), workflow.Click{Execution: cs[1].Execution, Who: alice}, workflow.DidNot))
+	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: cs[1].Execution, Who: alice}, workflow.DidNot))
 	h.answer(turn)
 	next := readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(h.turn(turn).Conversation) }).Turn
 	h.turns = append(h.turns, next)
 	b := h.begin(next)
-	h.ok(h.Stop(h.ctx(), next, b.Turn.Step, "The model can't be reached.", true))
+	h.ok(h.Turns.Stop(h.ctx(), next, b.Turn.Step, "The model can't be reached.", true))
 
 	seen := map[store.OutboxKind]bool{}
 	for _, ref := range []string{turn, next, cs[1].Request, cs[1].Execution} {
@@ -318,9 +318,9 @@ func TestStillShown(t *testing.T) {
 	card := h.only(r.ID, store.OutboxCard)
 	p := h.posted(card)
 	card.Channel, card.TS = "C0002", "300.1"
-	h.ok(h.Delivered(h.ctx(), card, p))
+	h.ok(h.Outbox.Delivered(h.ctx(), card, p))
 	kinds := h.kinds(r.ID)
-	h.ok(h.Unchanged(h.ctx(), h.surface(card.ID)))
+	h.ok(h.Outbox.Unchanged(h.ctx(), h.surface(card.ID)))
 	after := h.surface(card.ID)
 	if !workflow.Same(after, p.Body) || workflow.Same(after, []byte("{}")) || after.Posts != 1 || after.State != store.OutboxShown || h.kinds(r.ID) != kinds {
 		t.Errorf("%+v, records %q", after, h.kinds(r.ID))
@@ -329,7 +329,7 @@ func TestStillShown(t *testing.T) {
 		t.Error("it is due to be shown again")
 	}
 	h.approve(support, r.ID) // a change meanwhile is shown
-	h.ok(h.Unchanged(h.ctx(), after))
+	h.ok(h.Outbox.Unchanged(h.ctx(), after))
 	if s := h.surface(card.ID); s.State != store.OutboxWanted || h.timers(store.ShowTimers...)[card.ID].Ref == "" {
 		t.Errorf("a change meanwhile: %s", s.State)
 	}

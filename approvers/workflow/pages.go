@@ -12,7 +12,7 @@ import (
 const pageOfRequests = 20
 
 // openRequests goes through every open request, some in each transaction.
-func (w *Workflow) openRequests(ctx context.Context, what string, fn func(*tx, approvers.Request) error) error {
+func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, approvers.Request) error) error {
 	var after store.RequestCursor
 	for more := true; more; {
 		var last store.RequestCursor

@@ -18,16 +18,16 @@ var ErrPaused = errors.New("workflow: everything is paused")
 
 // Pause stops every run and every model call until Resume. The caller has checked the person's permission. Pausing
 // while paused, and resuming while not paused, change nothing and return ErrNotDue.
-func (w *Workflow) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
+func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
 
 // Resume ends a pause.
-func (w *Workflow) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
+func (w *Pauses) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "resume", settings.Pause{By: who, Reason: reason})
 }
 
-func (w *Workflow) setPause(ctx context.Context, what string, p settings.Pause) error {
+func (w *Pauses) setPause(ctx context.Context, what string, p settings.Pause) error {
 	return w.update(ctx, what, func(t *tx) error {
 		before, _, err := settings.ReadPause(t)
 		if err != nil {
@@ -41,16 +41,16 @@ func (w *Workflow) setPause(ctx context.Context, what string, p settings.Pause) 
 }
 
 // PauseBy is Pause for a person in Slack, if the policy allows it.
-func (w *Workflow) PauseBy(ctx context.Context, c Click) error {
+func (w *Pauses) PauseBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "pause", c, settings.Pause{On: true, By: c.Who.ID, Reason: c.Reason})
 }
 
 // ResumeBy is Resume for a person in Slack, if the policy allows it.
-func (w *Workflow) ResumeBy(ctx context.Context, c Click) error {
+func (w *Pauses) ResumeBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "resume", c, settings.Pause{By: c.Who.ID, Reason: c.Reason})
 }
 
-func (w *Workflow) clickPause(ctx context.Context, what string, c Click, p settings.Pause) error {
+func (w *Pauses) clickPause(ctx context.Context, what string, c Click, p settings.Pause) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		if denied := t.policy.MayPause(c.Who); denied != nil {
 			return denied, t.auditDenied(approvers.InstallationChain, what, c, denied)

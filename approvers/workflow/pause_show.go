@@ -21,11 +21,15 @@ func (t *tx) tellPausers(p settings.Pause) error {
 	return nil
 }
 
-// ShowPause refreshes everything that a pause, or its end, changes: the cards and steps that wait, and in each turn
+// Show refreshes everything that a pause, or its end, changes: the cards and steps that wait, and in each turn
 // that waits for the model a message that it is held up. It works page by page, so that clicks are handled in between.
 // Its timer stays until all is done.
-func (w *Workflow) ShowPause(ctx context.Context, timer store.Timer) error {
-	p, err := w.Views.Paused(ctx)
+func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
+	var p settings.Pause
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
+		p, _, err = settings.ReadPause(r)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (t *tx) showAgain(r approvers.Request) error {
 const mostHeldUp = 10_000
 
 // showHeldUp tells runs or turns that wait that they are held up, or continue.
-func (w *Workflow) showHeldUp(ctx context.Context, kind store.TimerKind) error {
+func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		timers, err = r.Timers(kind, mostHeldUp)

@@ -35,22 +35,22 @@ func TestPauseHoldsEverything(t *testing.T) {
 	h.approve(support, cs[1].Request)
 	thinking := h.sayIn("200.1", bob, "and this").Turn
 	brief := h.begin(thinking)
-	h.ok(h.Pause(h.ctx(), approvers.Operator("root"), "an incident"))
+	h.ok(h.Pauses.Pause(h.ctx(), approvers.Operator("root"), "an incident"))
 
 	for _, c := range cs[:2] {
-		_, run, err := h.Claim(h.ctx(), c.Execution)
+		_, run, err := h.Runs.Claim(h.ctx(), c.Execution)
 		wantPaused(t, err)
 		if run || h.execution(c.Execution).State != approvers.ExecutionNone {
 			t.Errorf("%s was started", c.Tool)
 		}
 	}
 	h.wantState(cs[1].Request, approvers.Approved)
-	_, err := h.Begin(h.ctx(), thinking)
+	_, err := h.Turns.Begin(h.ctx(), thinking)
 	wantPaused(t, err)
-	wantPaused(t, h.Answer(h.ctx(), thinking, brief.Turn.Step, "Too late.", 1))
-	wantPaused(t, h.Propose(h.ctx(), workflow.Proposal{Turn: thinking, Step: brief.Turn.Step, Calls: calls(`search_orders {}`)}))
-	wantPaused(t, h.Stop(h.ctx(), thinking, brief.Turn.Step, "it failed", true))
-	wantPaused(t, h.Postpone(h.ctx(), thinking, brief.Turn.Step, h.clock.Now()))
+	wantPaused(t, h.Turns.Answer(h.ctx(), thinking, brief.Turn.Step, "Too late.", 1))
+	wantPaused(t, h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: thinking, Step: brief.Turn.Step, Calls: calls(`search_orders {}`)}))
+	wantPaused(t, h.Turns.Stop(h.ctx(), thinking, brief.Turn.Step, "it failed", true))
+	wantPaused(t, h.Turns.Postpone(h.ctx(), thinking, brief.Turn.Step, h.clock.Now()))
 	h.wantTurn(thinking, approvers.TurnThinking)
 
 	h.approve(lead, cs[2].Request)
@@ -60,7 +60,7 @@ func TestPauseHoldsEverything(t *testing.T) {
 	h.wantState(cs[2].Request, approvers.Expired)
 	h.reject(lead, cs[3].Request)
 
-	h.ok(h.Resume(h.ctx(), approvers.Operator("root"), ""))
+	h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("root"), ""))
 	h.run(cs[0].Execution, "found")
 	h.wantTurn(turn, approvers.TurnThinking)
 	h.answer(turn)
@@ -96,8 +96,8 @@ func TestWhoMayPause(t *testing.T) {
 		"nobody known": {approvers.Identity{}, approvers.DeniedUnidentified},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantDenied(t, h.PauseBy(h.ctx(), click(c.who)), c.code)
-			wantDenied(t, h.ResumeBy(h.ctx(), click(c.who)), c.code)
+			wantDenied(t, h.Pauses.PauseBy(h.ctx(), click(c.who)), c.code)
+			wantDenied(t, h.Pauses.ResumeBy(h.ctx(), click(c.who)), c.code)
 		})
 	}
 	if p, err := h.Views.Paused(h.ctx()); err != nil || p.On {
@@ -109,7 +109,7 @@ func TestWhoMayPause(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
 	for i, c := range []workflow.Click{click(lead), click(second)} {
-		wg.Go(func() { errs[i] = h.PauseBy(h.ctx(), c) })
+		wg.Go(func() { errs[i] = h.Pauses.PauseBy(h.ctx(), c) })
 	}
 	wg.Wait()
 	loser := slices.IndexFunc(errs, func(err error) bool { return err != nil })
@@ -125,11 +125,11 @@ func TestWhoMayPause(t *testing.T) {
 	if !p.On || p.By != winner || p.Reason != "an incident" {
 		t.Errorf("%+v", p)
 	}
-	if err := h.Pause(h.ctx(), approvers.Operator("root"), "me too"); !errors.Is(err, workflow.ErrNotDue) {
+	if err := h.Pauses.Pause(h.ctx(), approvers.Operator("root"), "me too"); !errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("paused twice: %v", err)
 	}
-	h.ok(h.ResumeBy(h.ctx(), click(lead)))
-	if denied := wantDenied(t, h.ResumeBy(h.ctx(), click(second)), approvers.DeniedNotPaused); denied.By != lead.ID {
+	h.ok(h.Pauses.ResumeBy(h.ctx(), click(lead)))
+	if denied := wantDenied(t, h.Pauses.ResumeBy(h.ctx(), click(second)), approvers.DeniedNotPaused); denied.By != lead.ID {
 		t.Errorf("told of %+v", denied)
 	}
 	kinds := h.kinds(approvers.InstallationChain)
@@ -146,24 +146,24 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	cs := h.propose(turn, `search_orders {}`, `apply_discount {}`)
 	h.approve(support, cs[1].Request)
 	for _, c := range cs {
-		_, run, err := h.Claim(h.ctx(), c.Execution)
+		_, run, err := h.Runs.Claim(h.ctx(), c.Execution)
 		if h.ok(err); !run {
 			t.Fatalf("%s does not run", c.Tool)
 		}
 	}
-	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
+	h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "an incident"))
 	h.reopen()
 	if p, err := h.Views.Paused(h.ctx()); err != nil || !p.On || p.By != lead.ID {
 		t.Fatalf("%+v (%v)", p, err)
 	}
-	_, _, err := h.Claim(h.ctx(), cs[0].Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), cs[0].Execution)
 	wantPaused(t, err)
 	h.notRun(cs[1].Execution)
 	if got := h.execution(cs[1].Execution).State; got != approvers.ExecutionUnknown {
 		t.Errorf("what may have acted is %s", got)
 	}
-	h.ok(h.Report(h.ctx(), workflow.Click{Who: alice, Execution: cs[1].Execution, Reason: "I see it"}, workflow.Happened))
-	h.ok(h.Resume(h.ctx(), lead.ID, ""))
+	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: alice, Execution: cs[1].Execution, Reason: "I see it"}, workflow.Happened))
+	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
 	h.run(cs[0].Execution, "found")
 	h.answer(turn)
 }
@@ -174,16 +174,16 @@ func TestPutBack(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
 	c := h.propose(turn, `search_orders {}`)[0]
-	_, _, err := h.Claim(h.ctx(), c.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 	h.ok(err)
-	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
-	h.ok(h.PutBack(h.ctx(), c.Execution))
+	h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "an incident"))
+	h.ok(h.Runs.PutBack(h.ctx(), c.Execution))
 	if due := h.timers(store.TimerRun)[c.Execution].Due; due.After(h.clock.Now()) {
 		t.Errorf("it is due at %s", due)
 	}
-	h.ok(h.Resume(h.ctx(), lead.ID, ""))
+	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
 	h.run(c.Execution, "found")
-	if err := h.PutBack(h.ctx(), c.Execution); !errors.Is(err, workflow.ErrNotDue) || len(h.timers(store.TimerRun)) != 0 {
+	if err := h.Runs.PutBack(h.ctx(), c.Execution); !errors.Is(err, workflow.ErrNotDue) || len(h.timers(store.TimerRun)) != 0 {
 		t.Errorf("put back although it has ended: %v", err)
 	}
 	h.answer(turn)
@@ -195,7 +195,7 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	h.ask(`apply_discount {}`)
 	h.sayIn("200.1", bob, "think about this")
 	h.propose(h.sayIn("300.1", bob, "look it up").Turn, `search_orders {}`)
-	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
+	h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "an incident"))
 	h.showPause()
 	h.showAll()
 	h.due()
@@ -205,7 +205,7 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	if next, err := h.NextDue(h.ctx()); err != nil || !next.Equal(h.clock.Now().Add(escalateAfter)) {
 		t.Errorf("the next is due at %s (%v)", next, err)
 	}
-	h.ok(h.Resume(h.ctx(), lead.ID, ""))
+	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
 	if idle, err := h.Idle(h.ctx()); err != nil || idle {
 		t.Errorf("idle after it goes on: %t (%v)", idle, err)
 	}
@@ -217,7 +217,7 @@ func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	before := h.sayIn("200.1", bob, "think about this")
-	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
+	h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "an incident"))
 	h.showPause()
 	during := h.sayIn("300.1", bob, "and this")
 	if before.Paused || !during.Paused {
@@ -234,7 +234,7 @@ func TestStandstill(t *testing.T) {
 	h.wantTurn(r.Turn, approvers.TurnThinking)
 	h.only(r.Turn, store.OutboxStandstill)
 
-	h.ok(h.Resume(h.ctx(), lead.ID, ""))
+	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
 	h.showPause()
 	for _, turn := range []string{before.Turn, during.Turn, r.Turn} {
 		if !contains(h.wanted(turn), "standstill") {
@@ -249,7 +249,7 @@ func TestStandstill(t *testing.T) {
 func (h *harness) showPause() {
 	h.t.Helper()
 	for ref, timer := range h.timers(store.TimerPause) {
-		h.ok(h.ShowPause(h.ctx(), timer))
+		h.ok(h.Pauses.Show(h.ctx(), timer))
 		if _, left := h.timers(store.TimerPause)[ref]; left {
 			h.t.Fatal("it is still to be shown")
 		}
@@ -291,9 +291,9 @@ func TestPauseIsShownEverywhere(t *testing.T) {
 		h.showAll()
 		for _, on := range []bool{true, false} {
 			if on {
-				h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
+				h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "an incident"))
 			} else {
-				h.ok(h.Resume(h.ctx(), lead.ID, ""))
+				h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
 			}
 			armed, count = true, 0
 			for len(h.timers(store.TimerPause)) > 0 {
@@ -333,7 +333,7 @@ func (h *harness) showAll() {
 			s := h.surface(id)
 			if role, ok := strings.CutPrefix(s.To, "role:"); ok {
 				r, _ := h.policy.Load().Role(role)
-				h.ok(h.Expand(h.ctx(), id, []string{r.Members[0].Value}))
+				h.ok(h.Outbox.Expand(h.ctx(), id, []string{r.Members[0].Value}))
 				continue
 			}
 			h.show(s)
@@ -359,8 +359,8 @@ func (h *harness) survives(fn func()) (alive bool) {
 func TestPausersAreTold(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
-	h.ok(h.Reevaluate(h.ctx()))
-	h.ok(h.Pause(h.ctx(), lead.ID, "an incident"))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
+	h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "an incident"))
 	p, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	h.showAll()
@@ -368,17 +368,17 @@ func TestPausersAreTold(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.PausedBy = []string{"team-lead", "finance-director"} }))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if got := h.wanted(p.Ref()); got != "pause role:finance-director" {
 		t.Errorf("to be told: %q", got)
 	}
 	h.showAll()
-	h.ok(h.Resume(h.ctx(), fin1.ID, ""))
+	h.ok(h.Pauses.Resume(h.ctx(), fin1.ID, ""))
 	if got := h.wanted(p.Ref()); got != "pause user:U0002, pause user:U0003" {
 		t.Errorf("to be told that it is over: %q", got)
 	}
 	h.clock.pass(time.Minute)
-	h.ok(h.Pause(h.ctx(), lead.ID, "another"))
+	h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "another"))
 	again, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	if again.Ref() == p.Ref() || h.wanted(again.Ref()) == "" {

@@ -43,10 +43,10 @@ func TestPauseStopsTheWork(t *testing.T) {
 					l.add("the inbox was stopped")
 				case <-time.After(10 * time.Second):
 				}
-				return w.Done(ctx, timer.Ref, "")
+				return w.Intake.Done(ctx, timer.Ref, "")
 			}},
 			store.TimerThink: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
-				b, err := w.Begin(ctx, timer.Ref)
+				b, err := w.Turns.Begin(ctx, timer.Ref)
 				if err != nil {
 					l.add("begun while paused")
 					return err
@@ -55,24 +55,24 @@ func TestPauseStopsTheWork(t *testing.T) {
 					return until(ctx, "thought")
 				}
 				l.add("answered")
-				return w.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+				return w.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
 			}},
 			store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
-				e, run, err := w.Claim(ctx, timer.Ref)
+				e, run, err := w.Runs.Claim(ctx, timer.Ref)
 				if err != nil || !run {
 					l.add("claimed while paused")
 					return err
 				}
 				if held {
 					_ = until(ctx, "run")
-					return w.PutBack(context.WithoutCancel(ctx), e.ID)
+					return w.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 				}
-				return w.Finish(ctx, e.ID, true, "found")
+				return w.Runs.Finish(ctx, e.ID, true, "found")
 			}},
 		})
 		w.pass(5 * time.Second)
 		began := time.Now()
-		w.ok(w.Pause(w.ctx(), lead.ID, "an incident"))
+		w.ok(w.Pauses.Pause(w.ctx(), lead.ID, "an incident"))
 		synctest.Wait()
 		if got := l.String(); time.Since(began) != 0 || got != "thought:true run:true" && got != "run:true thought:true" {
 			t.Errorf("after %s: %q", time.Since(began), got)
@@ -88,7 +88,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 			t.Errorf("the store was read %d times in an hour", n)
 		}
 		w.hook(func() {})
-		w.ok(w.Resume(w.ctx(), lead.ID, ""))
+		w.ok(w.Pauses.Resume(w.ctx(), lead.ID, ""))
 		w.pass(10 * time.Millisecond)
 		if got := l.String(); got != "answered answered" {
 			t.Errorf("right after it goes on: %q", got)
@@ -116,7 +116,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 			var mu sync.Mutex
 			live := map[string]context.Context{}
 			w.work(map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 16, Handle: func(ctx context.Context, timer store.Timer) error {
-				e, run, err := w.Claim(ctx, timer.Ref)
+				e, run, err := w.Runs.Claim(ctx, timer.Ref)
 				if err != nil || !run {
 					return err
 				}
@@ -130,12 +130,12 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 				mu.Lock()
 				delete(live, e.ID)
 				mu.Unlock()
-				return w.PutBack(context.WithoutCancel(ctx), e.ID)
+				return w.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 			}}})
 			for range n {
 				w.Wake() // lets the workers come so far
 			}
-			w.ok(w.Pause(w.ctx(), lead.ID, "an incident"))
+			w.ok(w.Pauses.Pause(w.ctx(), lead.ID, "an incident"))
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
@@ -152,7 +152,7 @@ func TestPausedIsNoFailure(t *testing.T) {
 		turn := w.say(alice, "think").Turn
 		before := w.timers(store.TimerThink)[turn]
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, _ store.Timer) error {
-			w.ok(w.Pause(context.WithoutCancel(ctx), lead.ID, "an incident")) // since it was taken
+			w.ok(w.Pauses.Pause(context.WithoutCancel(ctx), lead.ID, "an incident")) // since it was taken
 			return fmt.Errorf("begin: %w", workflow.ErrPaused)
 		}}})
 		w.pass(time.Minute)

@@ -8,7 +8,7 @@ import (
 )
 
 // Revoke takes an approval back before the call runs.
-func (w *Workflow) Revoke(ctx context.Context, c Click) (approvers.Request, error) {
+func (w *Requests) Revoke(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "revoke", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Revoke(t.deciding(), t.move(c))
 		return after, events, denied, nil
@@ -16,7 +16,7 @@ func (w *Workflow) Revoke(ctx context.Context, c Click) (approvers.Request, erro
 }
 
 // Say records an approver's question to the requesters, or a comment on the request.
-func (w *Workflow) Say(ctx context.Context, c Click, kind approvers.RemarkKind) (approvers.Request, error) {
+func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) (approvers.Request, error) {
 	return w.onRequest(ctx, string(kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Say(t.deciding(), t.move(c), kind)
 		if denied != nil {
@@ -27,7 +27,7 @@ func (w *Workflow) Say(ctx context.Context, c Click, kind approvers.RemarkKind) 
 }
 
 // Reply records an answer to a question about a request. The person who asked the question is told.
-func (w *Workflow) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
+func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
 	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Reply(t.deciding(), t.move(c), question)
 		if denied != nil {
@@ -49,7 +49,7 @@ func (t *tx) auditRemarked(r approvers.Request, c Click) error {
 
 // HandOn adds a colleague to the current stage, and asks them by direct message. Slack has just confirmed their
 // identity.
-func (w *Workflow) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
+func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
 	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.HandOn(t.deciding(), t.move(c), to)
 		return after, events, denied, nil

@@ -21,7 +21,7 @@ func (h *harness) words(who approvers.Identity, request, text string) workflow.C
 
 func (h *harness) question(who approvers.Identity, request, text string) approvers.Request {
 	h.t.Helper()
-	r, err := h.Say(h.ctx(), h.words(who, request, text), approvers.Question)
+	r, err := h.Requests.Say(h.ctx(), h.words(who, request, text), approvers.Question)
 	h.ok(err)
 	return r
 }
@@ -87,9 +87,9 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	if vm, err := h.Views.Message(h.ctx(), q.ID); err != nil || vm.Request == nil || len(vm.Cards) != 1 {
 		t.Errorf("the question is drawn from %+v, %v", vm, err)
 	}
-	_, err := h.Reply(h.ctx(), h.words(fin1, r.ID, "because"), 0)
+	_, err := h.Requests.Reply(h.ctx(), h.words(fin1, r.ID, "because"), 0)
 	wantDenied(t, err, approvers.DeniedNotRequester)
-	answered, err := h.Reply(h.ctx(), h.words(alice, r.ID, "it is for two"), 0)
+	answered, err := h.Requests.Reply(h.ctx(), h.words(alice, r.ID, "it is for two"), 0)
 	h.ok(err)
 	if !answered.Answered(0) {
 		t.Errorf("%+v", answered.Remarks)
@@ -105,19 +105,19 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	}
 	h.wantKinds(r.ID, "proposed shown remarked denied remarked")
 	h.approve(lead, r.ID)
-	_, err = h.Say(h.ctx(), h.words(lead, r.ID, "and?"), approvers.Question)
+	_, err = h.Requests.Say(h.ctx(), h.words(lead, r.ID, "and?"), approvers.Question)
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
 func TestACommentTellsNobody(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
-	_, err := h.Say(h.ctx(), h.words(lead, r.ID, "the third this week"), approvers.Comment)
+	_, err := h.Requests.Say(h.ctx(), h.words(lead, r.ID, "the third this week"), approvers.Comment)
 	h.ok(err)
 	if h.notices(r.ID) != "" || h.places(r.ID, store.OutboxQuestion) != "" {
 		t.Error("a comment was sent to somebody")
 	}
-	_, err = h.Say(h.ctx(), h.words(alice, r.ID, "please"), approvers.Comment)
+	_, err = h.Requests.Say(h.ctx(), h.words(alice, r.ID, "please"), approvers.Comment)
 	wantDenied(t, err, approvers.DeniedSelf)
 	if facts, _ := h.lastFacts(r.ID, approvers.AuditDenied); facts["kind"] != "comment" || facts["code"] != "self_approval" {
 		t.Errorf("the denial is recorded as %v", facts)
@@ -131,9 +131,9 @@ func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
 		p.Tools[3].SelfApproval, p.Approvers[1].Members = true, users("U0002", "U0100")
 	}))
 	r := h.ask(`issue_refund {"amount":1}`)
-	h.ok(h.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0002", "U0100"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0002", "U0100"}))
 	h.question(lead, r.ID, "why?")
-	h.ok(h.Unreachable(h.ctx(), h.only(r.ID, store.OutboxQuestion).ID, "channel_not_found", ""))
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(r.ID, store.OutboxQuestion).ID, "channel_not_found", ""))
 	if got := h.places(r.ID, store.OutboxQuestion); got != "conversation:"+r.Conversation+", user:U0100" {
 		t.Errorf("the question is at %s", got)
 	}
@@ -142,12 +142,12 @@ func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
 func TestHandingOn(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`) // waits for the support agent, in a channel
-	_, err := h.HandOn(h.ctx(), h.words(support, r.ID, ""), bob)
+	_, err := h.Requests.HandOn(h.ctx(), h.words(support, r.ID, ""), bob)
 	denied := wantDenied(t, err, approvers.DeniedNotPeer)
 	if denied.Role != "Support Agent" {
 		t.Errorf("in place of %q", denied.Role)
 	}
-	out, err := h.HandOn(h.ctx(), h.words(support, r.ID, ""), lead)
+	out, err := h.Requests.HandOn(h.ctx(), h.words(support, r.ID, ""), lead)
 	h.ok(err)
 	if len(out.Invited) != 1 || out.Invited[0].Who != lead.ID {
 		t.Fatalf("%+v", out.Invited)
@@ -168,8 +168,8 @@ func TestHandingOn(t *testing.T) {
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)
-	h.ok(h.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
-	_, err := h.HandOn(h.ctx(), h.words(fin1, r.ID, ""), fin2)
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+	_, err := h.Requests.HandOn(h.ctx(), h.words(fin1, r.ID, ""), fin2)
 	h.ok(err)
 	if got := h.places(r.ID, store.OutboxCard); got != "role:finance-director, user:U0003, user:U0004" {
 		t.Errorf("cards at %s", got)
@@ -184,7 +184,7 @@ func TestTakingAnApprovalBack(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask(`issue_refund {"amount":1}`)
 		h.approve(lead, r.ID)
-		out, err := h.Revoke(h.ctx(), h.words(lead, r.ID, "the wrong order"))
+		out, err := h.Requests.Revoke(h.ctx(), h.words(lead, r.ID, "the wrong order"))
 		h.ok(err)
 		if out.State != approvers.Revoked || out.Reason != "the wrong order" {
 			t.Errorf("%s: %s", out.State, out.Reason)
@@ -200,9 +200,9 @@ func TestTakingAnApprovalBack(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask(`issue_refund {"amount":900}`)
 		h.approve(lead, r.ID)
-		_, err := h.Revoke(h.ctx(), h.words(fin1, r.ID, "no"))
+		_, err := h.Requests.Revoke(h.ctx(), h.words(fin1, r.ID, "no"))
 		wantDenied(t, err, approvers.DeniedNotApprover)
-		_, err = h.Revoke(h.ctx(), h.words(lead, r.ID, "no"))
+		_, err = h.Requests.Revoke(h.ctx(), h.words(lead, r.ID, "no"))
 		h.ok(err)
 		h.wantState(r.ID, approvers.Revoked)
 		h.wantKinds(r.ID, "proposed decided advanced denied closed returned")
@@ -212,7 +212,7 @@ func TestTakingAnApprovalBack(t *testing.T) {
 		r := h.ask(`issue_refund {"amount":1}`)
 		h.approve(lead, r.ID)
 		h.run(r.Execution, "refunded")
-		_, err := h.Revoke(h.ctx(), h.words(lead, r.ID, "no"))
+		_, err := h.Requests.Revoke(h.ctx(), h.words(lead, r.ID, "no"))
 		wantDenied(t, err, approvers.DeniedStarted)
 		if facts, _ := h.lastFacts(r.ID, approvers.AuditDenied); facts["kind"] != "revoke" {
 			t.Errorf("the denial is recorded as %v", facts)
@@ -220,7 +220,7 @@ func TestTakingAnApprovalBack(t *testing.T) {
 	})
 	t.Run("of something that is not known", func(t *testing.T) {
 		h := newHarness(t)
-		_, err := h.Revoke(h.ctx(), workflow.Click{Who: lead, Request: "req_none", Reason: "no"})
+		_, err := h.Requests.Revoke(h.ctx(), workflow.Click{Who: lead, Request: "req_none", Reason: "no"})
 		wantDenied(t, err, approvers.DeniedNotFound)
 	})
 }
@@ -280,13 +280,17 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 			told: "fallen user:U0002 0",
 		},
 		"a stricter policy, when what waits is looked through": {
-			before: func(h *harness, r string) { h.ok(h.Reevaluate(h.ctx())); h.approve(lead, r); h.approve(fin1, r) },
+			before: func(h *harness, r string) {
+				h.ok(h.Requests.Reevaluate(h.ctx()))
+				h.approve(lead, r)
+				h.approve(fin1, r)
+			},
 			then: func(h *harness, r string) {
 				h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
 					p.Tools[3].Rules[0].Stages[0].Quorum = 2
 					p.Approvers[1].Members = users("U0002", "U0005")
 				}))
-				h.ok(h.Reevaluate(h.ctx()))
+				h.ok(h.Requests.Reevaluate(h.ctx()))
 			},
 			told: "fallen user:U0002 0, fallen user:U0003 0",
 		},
@@ -319,7 +323,7 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 
 func (h *harness) change(who approvers.Identity, request, args string) {
 	h.t.Helper()
-	_, err := h.Decide(h.ctx(), h.edit(who, request, args))
+	_, err := h.Requests.Decide(h.ctx(), h.edit(who, request, args))
 	h.ok(err)
 }
 
@@ -330,7 +334,7 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	h.approve(lead, r.ID)
 	h.change(fin1, r.ID, `{"amount":901}`)
 	notice := h.show(h.only(r.ID, store.OutboxNotice))
-	h.ok(h.Expand(h.ctx(), h.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
 	for _, s := range h.surfacesOf(r.ID) {
 		if s.Kind == store.OutboxCard && s.To == "user:U0002" {
 			h.show(s)
@@ -397,7 +401,7 @@ func TestCardsOfAStage(t *testing.T) {
 		if card.To != "group:emea" {
 			t.Fatalf("the card is at %s", card.To)
 		}
-		h.ok(h.Expand(h.ctx(), card.ID, nil)) // nobody is in it: the roles see at least that something waits
+		h.ok(h.Outbox.Expand(h.ctx(), card.ID, nil)) // nobody is in it: the roles see at least that something waits
 		if got := h.places(r.ID, store.OutboxCard); got != "group:emea, role:team-lead, role:finance-director" {
 			t.Errorf("cards at %s", got)
 		}
@@ -409,7 +413,7 @@ func TestCardsOfAStage(t *testing.T) {
 		}))
 		r := h.ask(`issue_refund {"amount":1}`)
 		for _, s := range h.surfacesOf(r.ID) {
-			h.ok(h.Expand(h.ctx(), s.ID, []string{"U0003"}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003"}))
 		}
 		if got := h.places(r.ID, store.OutboxCard); got != "role:team-lead, role:finance-director, user:U0003" {
 			t.Errorf("cards at %s", got)
@@ -423,11 +427,11 @@ func TestCardsOfAStage(t *testing.T) {
 		}))
 		r := h.ask(`issue_refund {"amount":1}`)
 		h.approve(fin1, r.ID)
-		_, run, err := h.Claim(h.ctx(), r.Execution)
+		_, run, err := h.Runs.Claim(h.ctx(), r.Execution)
 		h.ok(err)
 		h.clock.pass(time.Hour)
 		h.reopen()
-		if _, again, err := h.Claim(h.ctx(), r.Execution); err != nil || !run || again {
+		if _, again, err := h.Runs.Claim(h.ctx(), r.Execution); err != nil || !run || again {
 			t.Fatalf("%t, then %t, %v", run, again, err)
 		}
 		if got := h.places(r.Execution, store.OutboxUnknown); got != "conversation:"+r.Conversation+", channel:#support-approvals, role:team-lead" {

@@ -31,7 +31,7 @@ type Proposal struct {
 }
 
 // Propose stores a step and decides, call by call, whether it runs, waits for people, or is refused.
-func (w *Workflow) Propose(ctx context.Context, p Proposal) error {
+func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 	if len(p.Calls) == 0 {
 		return errors.New("propose: a step without tool calls would wait for ever; it is an answer")
 	}

@@ -103,9 +103,9 @@ func TestWithdrawAllTakesTheMessagesAlong(t *testing.T) {
 	h.approve(lead, cs[0].Request)
 	h.say(bob, "never mind")
 
-	wantDenied(t, h.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: fin1, At: h.clock.Now()}), approvers.DeniedNotRequester)
-	wantDenied(t, h.WithdrawAll(h.ctx(), workflow.Click{Turn: "turn_none", Who: bob}), approvers.DeniedNotFound)
-	h.ok(h.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: bob, At: h.clock.Now()}))
+	wantDenied(t, h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: fin1, At: h.clock.Now()}), approvers.DeniedNotRequester)
+	wantDenied(t, h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: "turn_none", Who: bob}), approvers.DeniedNotFound)
+	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: bob, At: h.clock.Now()}))
 	h.wantOutcome(cs[0].ID, approvers.OutcomeWithdrawn)
 	h.wantOutcome(cs[1].ID, approvers.OutcomeWithdrawn)
 	h.wantOutcome(cs[2].ID, approvers.OutcomeExecuted)
@@ -118,7 +118,7 @@ func TestWithdrawAllTakesTheMessagesAlong(t *testing.T) {
 	if len(b.Turn.Requesters) != 2 {
 		t.Errorf("requesters %v; want bob among them from now on", b.Turn.Requesters)
 	}
-	wantDenied(t, h.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: bob}), approvers.DeniedNothing)
+	wantDenied(t, h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: bob}), approvers.DeniedNothing)
 	h.answer(turn)
 }
 
@@ -131,7 +131,7 @@ func TestWithdrawAllByNobody(t *testing.T) {
 	gone := bob
 	gone.Deleted = true
 	for _, who := range []approvers.Identity{gone, {}} {
-		wantDenied(t, h.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: who}), approvers.DeniedUnidentified)
+		wantDenied(t, h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: who}), approvers.DeniedUnidentified)
 	}
 	h.wantState(r.ID, approvers.Pending)
 	conv := h.turn(turn).Conversation
@@ -146,32 +146,32 @@ func TestGoOnPastARunAndAnUnknownOutcome(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
 	cs := h.propose(turn, `search_orders {}`, `issue_refund {"amount":1}`)
-	_, _, err := h.Claim(h.ctx(), cs[0].Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), cs[0].Execution)
 	h.ok(err)
 	h.approve(lead, cs[1].Request)
-	_, _, err = h.Claim(h.ctx(), cs[1].Execution)
+	_, _, err = h.Runs.Claim(h.ctx(), cs[1].Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), cs[1].Execution))
-	h.ok(h.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: alice}))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), cs[1].Execution))
+	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: alice}))
 	h.wantOutcome(cs[1].ID, approvers.OutcomeUnknown)
 	h.wantTurn(turn, approvers.TurnWaiting) // the run's result comes by itself
-	h.ok(h.Finish(h.ctx(), cs[0].Execution, true, "found"))
+	h.ok(h.Runs.Finish(h.ctx(), cs[0].Execution, true, "found"))
 	h.wantTurn(turn, approvers.TurnThinking)
 }
 
 func TestWithdrawIsForRequesters(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
-	_, err := h.Withdraw(h.ctx(), h.clickOn(lead, "", r.ID))
+	_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(lead, "", r.ID))
 	wantDenied(t, err, approvers.DeniedNotRequester)
-	_, err = h.Withdraw(h.ctx(), workflow.Click{Request: "req_none", Who: alice})
+	_, err = h.Requests.Withdraw(h.ctx(), workflow.Click{Request: "req_none", Who: alice})
 	wantDenied(t, err, approvers.DeniedNotFound)
-	got, err := h.Withdraw(h.ctx(), h.clickOn(alice, "", r.ID))
+	got, err := h.Requests.Withdraw(h.ctx(), h.clickOn(alice, "", r.ID))
 	h.ok(err)
 	if got.State != approvers.Withdrawn {
 		t.Errorf("%s", got.State)
 	}
-	_, err = h.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	_, err = h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
 	if denied := wantDenied(t, err, approvers.DeniedResolved); denied.By != alice.ID || denied.State != approvers.Withdrawn {
 		t.Errorf("told %+v", denied)
 	}
@@ -185,21 +185,21 @@ func TestTryAgain(t *testing.T) {
 	c := h.propose(turn, `search_orders {}`)[0]
 	h.run(c.Execution, "found")
 	b := h.begin(turn)
-	h.ok(h.Stop(h.ctx(), turn, b.Turn.Step, "The model can't be reached.", true))
+	h.ok(h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "The model can't be reached.", true))
 	h.wantTurn(turn, approvers.TurnStopped)
 
 	guest := bob
 	guest.Guest = true
-	wantDenied(t, h.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: guest}), approvers.DeniedGuest)
-	h.ok(h.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: bob}))
+	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: guest}), approvers.DeniedGuest)
+	h.ok(h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: bob}))
 	h.wantTurn(turn, approvers.TurnThinking)
-	wantDenied(t, h.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: bob}), approvers.DeniedNothing)
+	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: bob}), approvers.DeniedNothing)
 	b = h.begin(turn)
 	if b.Turn.Step != 1 || len(b.Calls[turn]) != 1 || len(b.Turn.Requesters) != 2 {
 		t.Errorf("goes on at step %d with %d results, asked by %v", b.Turn.Step, len(b.Calls[turn]), b.Turn.Requesters)
 	}
-	h.ok(h.Stop(h.ctx(), turn, b.Turn.Step, "Out of steps.", false))
-	wantDenied(t, h.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
+	h.ok(h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "Out of steps.", false))
+	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 }
 
 // TestTryAgainIsOverWhenTheConversationWentOn: an old turn can't come back beside the one under way.
@@ -208,13 +208,13 @@ func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	turn := h.say(alice, "one").Turn
 	b := h.begin(turn)
 	h.say(bob, "two")
-	h.ok(h.Stop(h.ctx(), turn, b.Turn.Step, "The model can't be reached.", true))
+	h.ok(h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "The model can't be reached.", true))
 	conv := readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(b.Conversation.ID) })
 	if conv.Turn == "" || conv.Turn == turn {
 		t.Fatalf("the message that waited began %q", conv.Turn)
 	}
 	h.turns = append(h.turns, conv.Turn)
-	wantDenied(t, h.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
+	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 	next := h.begin(conv.Turn)
 	if len(next.Turn.Requesters) != 2 { // alice's question was not answered: it is still being asked
 		t.Errorf("requesters %v; want both", next.Turn.Requesters)

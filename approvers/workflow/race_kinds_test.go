@@ -96,7 +96,7 @@ func takesBack(r *ring, ra *race, i int) error {
 		<-ra.answered
 	}
 	q := ra.requests[0]
-	_, err := r.Revoke(r.ctx(), workflow.Click{At: r.clock.Now(), Who: sixteen[0], Request: q.ID, Digest: q.Digest, Whole: true, Reason: "because"})
+	_, err := r.Requests.Revoke(r.ctx(), workflow.Click{At: r.clock.Now(), Who: sixteen[0], Request: q.ID, Digest: q.Digest, Whole: true, Reason: "because"})
 	return ra.told(err)
 }
 
@@ -124,7 +124,7 @@ func allOrOne(r *ring, ra *race, i int) error {
 	if i%4 > 0 {
 		return r.decide(ra, i, i%len(ra.requests), approvers.Approve)
 	}
-	_, err := r.DecideAll(r.ctx(), workflow.Click{At: r.clock.Now(), Who: sixteen[i], Kind: approvers.Approve, Reason: "because", Rendering: "all"}, ra.shown)
+	_, err := r.Requests.DecideAll(r.ctx(), workflow.Click{At: r.clock.Now(), Who: sixteen[i], Kind: approvers.Approve, Reason: "because", Rendering: "all"}, ra.shown)
 	for _, q := range ra.requests {
 		if err == nil {
 			r.claim(ra, q)

@@ -150,9 +150,9 @@ func (r *ring) gun(kind raceKind, races []*race) {
 
 // claim runs an approved call, as the executor does at once, if it may still be run.
 func (r *ring) claim(ra *race, q approvers.Request) {
-	_, run, err := r.Claim(r.ctx(), q.Execution)
+	_, run, err := r.Runs.Claim(r.ctx(), q.Execution)
 	if err == nil && run {
-		err = r.Finish(r.ctx(), q.Execution, true, "ok")
+		err = r.Runs.Finish(r.ctx(), q.Execution, true, "ok")
 		ra.mu.Lock()
 		ra.ran++
 		ra.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *ring) claim(ra *race, q approvers.Request) {
 // decide is a person's decision on one of the requests.
 func (r *ring) decide(ra *race, i, request int, kind approvers.DecisionKind) error {
 	q := ra.requests[request]
-	after, err := r.Decide(r.ctx(), workflow.Click{
+	after, err := r.Requests.Decide(r.ctx(), workflow.Click{
 		At: r.clock.Now(), Who: sixteen[i], Request: q.ID, Kind: kind, Reason: "because", Whole: true, Typed: true, Digest: q.Digest, Rendering: "alone",
 	})
 	if err == nil && after.State == approvers.Approved {

@@ -55,7 +55,7 @@ func TestRanks(t *testing.T) {
 	}
 	for _, s := range h.surfacesOf(critical) {
 		if s.To == "role:finance-director" {
-			h.ok(h.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
 		}
 	}
 	if got := h.ranks(critical)[store.OutboxCard]; got != first {
@@ -64,9 +64,9 @@ func TestRanks(t *testing.T) {
 	h.approve(fin1, critical)
 	h.approve(fin2, critical)
 	e := h.request(critical).Execution
-	_, _, err := h.Claim(h.ctx(), e)
+	_, _, err := h.Runs.Claim(h.ctx(), e)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), e))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), e))
 	if got := h.ranks(e)[store.OutboxUnknown]; got != first {
 		t.Errorf("an unknown outcome is ranked %q", got)
 	}
@@ -134,7 +134,7 @@ func TestYielding(t *testing.T) {
 					return c.cause
 				}
 				l.add("%s", timer.Ref)
-				return w.Done(ctx, timer.Ref, "")
+				return w.Intake.Done(ctx, timer.Ref, "")
 			}}})
 			w.pass(time.Second)
 			if got := l.String(); got != c.want {

@@ -122,8 +122,8 @@ func TestDeadlinesAtRate(t *testing.T) {
 	working := new(errgroup.Group)
 	working.Go(func() error {
 		return wf.Work(ctx, map[store.TimerKind]jobs.Worker{
-			store.TimerExpire:   {Handle: late.timed(c, wf.Expire), Concurrency: workflow.DeadlineWorkers},
-			store.TimerEscalate: {Handle: late.timed(c, wf.Escalate), Concurrency: workflow.DeadlineWorkers},
+			store.TimerExpire:   {Handle: late.timed(c, wf.Requests.Expire), Concurrency: workflow.DeadlineWorkers},
+			store.TimerEscalate: {Handle: late.timed(c, wf.Requests.Escalate), Concurrency: workflow.DeadlineWorkers},
 		})
 	})
 	until := func(what string, true func() bool) {
@@ -176,7 +176,7 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	g.SetLimit(64)
 	for i := range n {
 		g.Go(func() error {
-			heard, err := wf.ReceiveMessage(ctx, workflow.IncomingMessage{Team: "T0001", Thread: fmt.Sprint(i), TS: fmt.Sprint(i), Who: alice, Text: "please", Start: true,
+			heard, err := wf.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{Team: "T0001", Thread: fmt.Sprint(i), TS: fmt.Sprint(i), Who: alice, Text: "please", Start: true,
 				Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"}})
 			if err != nil {
 				return err
@@ -185,7 +185,7 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 			if i%2 == 1 {
 				spec = `issue_refund {"amount":5}`
 			}
-			if err := wf.Propose(ctx, workflow.Proposal{Turn: heard.Turn, Calls: calls(spec), Authors: []approvers.PersonID{alice.ID}}); err != nil {
+			if err := wf.Turns.Propose(ctx, workflow.Proposal{Turn: heard.Turn, Calls: calls(spec), Authors: []approvers.PersonID{alice.ID}}); err != nil {
 				return err
 			}
 			return s.View(ctx, func(r store.Reader) error {

@@ -54,7 +54,7 @@ func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 }
 
 // ReceiveMessage stores a person's message. It starts a turn, or waits for the current turn to end.
-func (w *Workflow) ReceiveMessage(ctx context.Context, u IncomingMessage) (MessageResult, error) {
+func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (MessageResult, error) {
 	var heard MessageResult
 	w.slack.saw(u.TS)
 	err := w.update(ctx, "receive message", func(t *tx) error {

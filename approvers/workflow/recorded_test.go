@@ -37,7 +37,7 @@ func TestChangedRequestFailsClosed(t *testing.T) {
 			h.approve(lead, r.ID)
 			c := h.clickOn(fin1, approvers.Approve, r.ID)
 			h.tamper(r.ID, change)
-			_, err := h.Decide(h.ctx(), c)
+			_, err := h.Requests.Decide(h.ctx(), c)
 			wantDenied(t, err, approvers.DeniedResolved)
 			after := h.wantState(r.ID, approvers.Voided)
 			if !strings.Contains(after.Reason, "does not match its history") {
@@ -70,7 +70,7 @@ func TestPanicInAHandler(t *testing.T) {
 				panic("a stored value is out of range")
 			}
 			done++
-			return w.Done(ctx, timer.Ref, "")
+			return w.Intake.Done(ctx, timer.Ref, "")
 		}}})
 		w.pass(time.Minute)
 		if panics != 3 || done != 1 {
@@ -129,7 +129,7 @@ func TestDamageThatCannotBeClosed(t *testing.T) {
 		other := w.request(w.propose(w.sayIn("200.1", alice, "please").Turn, `issue_refund {"amount":41}`)[0].Request)
 		bad := &tornStore{Store: w.store, bad: map[string]bool{"requests " + r.ID: true}}
 		w.Store = bad
-		_, err := w.Decide(w.ctx(), workflow.Click{Who: lead, At: time.Now(), Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true})
+		_, err := w.Requests.Decide(w.ctx(), workflow.Click{Who: lead, At: time.Now(), Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true})
 		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(fmt.Sprint(err), r.ID) {
 			t.Errorf("the click came to %v; want the damage, with the key", err)
 		}

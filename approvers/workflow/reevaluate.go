@@ -15,7 +15,7 @@ import (
 // Cards show the new plan. Requests that nobody can approve any more, or whose tool has changed, are voided. It runs in
 // the background, because every decision and every run checks both anyway. If they change again meanwhile, it starts
 // over. Concurrent calls run one after the other.
-func (w *Workflow) Reevaluate(ctx context.Context) error {
+func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
 	for {
@@ -46,7 +46,7 @@ func (w *Workflow) Reevaluate(ctx context.Context) error {
 
 // reevaluatedFor returns the policy and tools that everything was last checked against; empty if there was no check
 // yet.
-func (w *Workflow) reevaluatedFor(ctx context.Context) (which string, err error) {
+func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""
 		s, err := r.Setting(store.SettingPolicy)
@@ -62,7 +62,7 @@ func (w *Workflow) reevaluatedFor(ctx context.Context) (which string, err error)
 }
 
 // noteReevaluated records the policy and tools that everything was checked against.
-func (w *Workflow) noteReevaluated(ctx context.Context, which string) error {
+func (w *Requests) noteReevaluated(ctx context.Context, which string) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		p, _, err := settings.ReadPause(t)
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestReconsider(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	same := h.request(r.ID)
 
 	h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
@@ -30,19 +30,19 @@ func TestReconsider(t *testing.T) {
 			}
 		}
 	}))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	now := h.request(r.ID)
 	if same.Plan.Risk != approvers.High || now.Plan.Risk != approvers.Critical || now.State != approvers.Pending {
 		t.Errorf("%s under the first policy, %s and %s under the second", same.Plan.Risk, now.Plan.Risk, now.State)
 	}
 	again := now.Version
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if v := h.request(r.ID).Version; v != again {
 		t.Errorf("version %d after a second look, want %d: nothing changed", v, again)
 	}
 
 	h.policy.Store(policy("policy-3", func(p *approvers.Policy) { p.Approvers = nil }))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if r := h.request(r.ID); r.State != approvers.Voided {
 		t.Errorf("%s although nobody can allow it any more", r.State)
 	}
@@ -61,7 +61,7 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 			p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: quorum}}
 			p.Defaults.RemindAfter, p.Defaults.Reminders = remindAfter, 3
 		}))
-		h.ok(h.Reevaluate(h.ctx()))
+		h.ok(h.Requests.Reevaluate(h.ctx()))
 		return h.request(r.ID)
 	}
 	second := again("policy-2")
@@ -99,7 +99,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h.approve(alice, r.ID)
 	card := h.surfacesOf(r.ID)[0].Revision
 	h.policy.Store(policy("policy-3", two(false)))
-	h.ok(h.Reevaluate(h.ctx()))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if r := h.wantState(r.ID, approvers.Pending); len(r.Standing()) != 0 {
 		t.Error("an approval counts that its giver may not give any more")
 	}
@@ -149,11 +149,11 @@ func TestReconsiderWhatIsBeingWritten(t *testing.T) {
 	begun, end := s.hold()
 	proposed, looked := make(chan error, 1), make(chan error, 1)
 	go func() {
-		proposed <- h.Propose(h.ctx(), workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":10}`)})
+		proposed <- h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Calls: calls(`issue_refund {"amount":10}`)})
 	}()
 	<-begun
 	h.policy.Store(stricter("policy-2"))
-	go func() { looked <- h.Reevaluate(h.ctx()) }()
+	go func() { looked <- h.Requests.Reevaluate(h.ctx()) }()
 	end()
 	h.ok(<-proposed)
 	h.ok(<-looked)
@@ -181,7 +181,7 @@ func TestReconsiderDuringReloads(t *testing.T) {
 		all.Go(func() {
 			for i := range 5 {
 				h.policy.Store(stricter(fmt.Sprintf("policy-%d-%d", n, i)))
-				if err := h.Reevaluate(h.ctx()); err != nil {
+				if err := h.Requests.Reevaluate(h.ctx()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -189,7 +189,7 @@ func TestReconsiderDuringReloads(t *testing.T) {
 	}
 	all.Go(func() {
 		for _, id := range ids[:10] {
-			if _, err := h.Decide(h.ctx(), h.clickOn(lead, approvers.Reject, id)); err != nil {
+			if _, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Reject, id)); err != nil {
 				t.Error(err)
 			}
 		}

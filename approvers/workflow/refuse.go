@@ -13,7 +13,7 @@ import (
 // a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
 // else changes. anew is an outbox message to render again, so that the next click is on a recorded version; empty:
 // none.
-func (w *Workflow) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
+func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
 			return err

@@ -56,7 +56,7 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 
 // Report takes in what a person found out. The people who may are those who could have approved the call, its
 // requesters, and the operator.
-func (w *Workflow) Report(ctx context.Context, c Click, what Report) error {
+func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.reportable(c)
 		if err != nil || denied != nil && denied.Code == approvers.DeniedNotFound {
@@ -136,7 +136,7 @@ func (t *tx) leave(e approvers.Execution) error {
 
 // LeaveUnknown tells the model of an outcome that nobody reported on in time. Reports that were received before the
 // deadline are handled first.
-func (w *Workflow) LeaveUnknown(ctx context.Context, timer store.Timer) error {
+func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "leave", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
 		if err != nil || e.State != approvers.ExecutionUnknown {

@@ -22,7 +22,7 @@ import (
 var reposts = []time.Duration{4, 8, 16}
 
 // MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.
-func (w *Workflow) MarkLost(ctx context.Context, s store.OutboxMessage) error {
+func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
@@ -34,7 +34,7 @@ func (w *Workflow) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 
 // Replace posts an outbox message again, because Slack does not let the bot edit it any more. s is the message as it
 // was read. The old message, whose buttons no longer work, is remembered until the new one is shown, and then deleted.
-func (w *Workflow) Replace(ctx context.Context, s store.OutboxMessage) error {
+func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "replace", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
@@ -194,7 +194,7 @@ func (t *tx) spokenUnder(channel, thread string) error {
 }
 
 // Repost posts a lost message again, because its deadline is near.
-func (w *Workflow) Repost(ctx context.Context, timer store.Timer) error {
+func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "repost", func(t *tx) error {
 		s, err := t.OutboxMessage(timer.Ref)
 		if errors.Is(err, store.ErrNotFound) || err == nil && s.State != store.OutboxLost {
@@ -332,7 +332,7 @@ func shortest(requests []approvers.Request) (l relevance) {
 }
 
 // RepostLost has outbox messages posted again that vanished and still matter. It says how many.
-func (w *Workflow) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
+func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0
 		for _, s := range messages {

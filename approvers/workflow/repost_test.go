@@ -65,7 +65,7 @@ func TestVanishedCards(t *testing.T) {
 			if got := h.vanishes(card); !reflect.DeepEqual(got, gone) {
 				t.Errorf("told twice: %+v", got)
 			}
-			h.ok(h.MarkLost(h.ctx(), card)) // found out at an update as well
+			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // found out at an update as well
 			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
 				t.Errorf("a link leads to a card that is not there (%v)", err)
 			}
@@ -80,7 +80,7 @@ func TestVanishedCards(t *testing.T) {
 				t.Errorf("it is %+v", now)
 			}
 			back.Channel, back.TS = card.Channel, "300.1"
-			h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
+			h.ok(h.Outbox.Delivered(h.ctx(), back, h.posted(back)))
 			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) == 0 || h.only(r.Turn, store.OutboxStep).State != store.OutboxWanted {
 				t.Errorf("nothing leads to the new card (%v)", err)
 			}
@@ -104,7 +104,7 @@ func TestVanishedCardsOfOthers(t *testing.T) {
 		}
 		h.approve(support, r.ID)
 		if !told {
-			h.ok(h.MarkLost(h.ctx(), h.surface(card.ID)))
+			h.ok(h.Outbox.MarkLost(h.ctx(), h.surface(card.ID)))
 		}
 		if got := h.surface(card.ID); got.State != store.OutboxWanted || got.TS != "" {
 			t.Errorf("told of: %t; it is %+v", told, got)
@@ -123,7 +123,7 @@ func TestWhatVanishesTwice(t *testing.T) {
 	for range 5 {
 		card := h.only(r.ID, store.OutboxCard)
 		card.Channel, card.TS = "C0002", h.id("ts")
-		h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+		h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 		h.vanishes(h.surface(card.ID))
 		timer, ok := h.timers(store.TimerRepost)[card.ID]
 		if !ok {
@@ -187,9 +187,9 @@ func TestVanishedInTheThread(t *testing.T) {
 	}
 	h.showThese(r.ID, turn)
 	h.approve(lead, r.ID)
-	_, _, err := h.Claim(h.ctx(), r.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	h.showThese(r.ID, turn, r.Execution)
 	asks := h.surfacesOf(r.Execution)[0]
 	if got := h.vanishes(asks); got.State != store.OutboxLost || len(h.timers(store.TimerRepost)) == 0 {
@@ -241,27 +241,27 @@ func TestVanishedMeanwhile(t *testing.T) {
 	card := h.only(r.ID, store.OutboxCard)
 	card.Channel, card.TS = "C0002", "300.1"
 	h.vanishes(card) // nobody knows yet what it showed
-	h.ok(h.Delivered(h.ctx(), card, h.posted(card)))
+	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 1 {
 		t.Fatalf("it is %+v", got)
 	}
 	h.say(bob, "hello?")
 	back := h.surface(card.ID)
 	back.Channel, back.TS = "C0002", "300.2"
-	h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
+	h.ok(h.Outbox.Delivered(h.ctx(), back, h.posted(back)))
 	read := h.surface(card.ID)
 	h.vanishes(read)
-	h.ok(h.Delivered(h.ctx(), read, h.posted(read))) // the answer to an update that was under way
-	h.ok(h.Unchanged(h.ctx(), read))
+	h.ok(h.Outbox.Delivered(h.ctx(), read, h.posted(read))) // the answer to an update that was under way
+	h.ok(h.Outbox.Unchanged(h.ctx(), read))
 	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 2 || got.Posts != 3 {
 		t.Errorf("it is %+v", got)
 	}
 	h.say(bob, "hello?")
 	back = h.surface(card.ID)
 	back.Channel, back.TS = "C0002", "300.3"
-	h.ok(h.Delivered(h.ctx(), back, h.posted(back)))
-	h.ok(h.Replace(h.ctx(), back))
-	h.ok(h.Replace(h.ctx(), back))
+	h.ok(h.Outbox.Delivered(h.ctx(), back, h.posted(back)))
+	h.ok(h.Outbox.Replace(h.ctx(), back))
+	h.ok(h.Outbox.Replace(h.ctx(), back))
 	if got := h.surface(card.ID); got.State != store.OutboxWanted || got.Round != 3 || got.TS != "" {
 		t.Errorf("it is %+v", got)
 	}
@@ -278,7 +278,7 @@ func TestReminderFindsOut(t *testing.T) {
 	if read.State != store.OutboxWanted || !read.RepostIfLost {
 		t.Fatalf("it is %+v", read)
 	}
-	h.ok(h.MarkLost(h.ctx(), read))
+	h.ok(h.Outbox.MarkLost(h.ctx(), read))
 	if got := h.surface(card.ID); got.State != store.OutboxWanted || got.TS != "" || got.RepostIfLost || got.Round != 1 {
 		t.Errorf("it is %+v", got)
 	}

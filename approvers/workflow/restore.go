@@ -32,7 +32,7 @@ type Loss struct {
 // requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
 // set aside, and grants end. Then it records the restoration. It must be called before anything else runs on the store.
 // After a crash it is called again.
-func (w *Workflow) Restored(ctx context.Context, x Restoration) error {
+func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
 		name  string

@@ -44,7 +44,7 @@ func newBusy(t *testing.T) *busy {
 	b.unknown = b.request(in(`cancel_account {"order_id":"4"}`)[0].Request)
 	b.approve(fin1, b.unknown.ID)
 	b.claims(b.unknown.Execution)
-	b.ok(b.MarkUnknown(b.ctx(), b.unknown.Execution))
+	b.ok(b.Runs.MarkUnknown(b.ctx(), b.unknown.Execution))
 	automatic := in(`update_address {"order_id":"5"}`, `update_address {"order_id":"6"}`, `search_orders {}`)
 	b.automatic, b.running, b.reading = automatic[0], automatic[1], automatic[2]
 	b.claims(b.running.Execution)
@@ -57,7 +57,7 @@ func newBusy(t *testing.T) *busy {
 
 func (b *busy) claims(execution string) {
 	b.t.Helper()
-	_, run, err := b.Claim(b.ctx(), execution)
+	_, run, err := b.Runs.Claim(b.ctx(), execution)
 	b.ok(err)
 	if !run {
 		b.t.Fatalf("%s is not to be run", execution)
@@ -98,7 +98,7 @@ func TestRestored(t *testing.T) {
 	if want := slices.Sorted(slices.Values([]string{b.executing.Execution, b.unknown.Execution, b.running.Execution})); !slices.Equal(runs, want) {
 		t.Errorf("runs whose end nobody saw: %v; want %v", runs, want)
 	}
-	b.ok(b.Restored(b.ctx(), fromBackup))
+	b.ok(b.History.Restored(b.ctx(), fromBackup))
 	b.wantNothingOpen()
 	for _, r := range []approvers.Request{b.waits, b.approved} {
 		after := b.wantState(r.ID, approvers.Voided)
@@ -122,7 +122,7 @@ func TestRestored(t *testing.T) {
 	for _, call := range []string{b.executing.Call, b.unknown.Call, b.running.ID} {
 		b.wantOutcome(call, approvers.OutcomeUnknown)
 	}
-	b.ok(b.Report(b.ctx(), workflow.Click{Who: anna, Execution: b.executing.Execution, Reason: "seen at the bank"}, workflow.Happened))
+	b.ok(b.Runs.Report(b.ctx(), workflow.Click{Who: anna, Execution: b.executing.Execution, Reason: "seen at the bank"}, workflow.Happened))
 	if c := b.wantOutcome(b.automatic.ID, approvers.OutcomeVoided); !contains(c.Result, "it may have been decided, and run") || b.execution(c.Execution).State != approvers.ExecutionNone {
 		t.Errorf("what had not begun: %s, %s", b.execution(c.Execution).State, c.Result)
 	}
@@ -135,7 +135,7 @@ func TestRestored(t *testing.T) {
 	if row.HandledAt.IsZero() || !contains(row.Note, "set aside") {
 		t.Errorf("the click: %+v", row)
 	}
-	_, err = b.Decide(b.ctx(), b.clickOn(fin1, approvers.Approve, b.waits.ID))
+	_, err = b.Requests.Decide(b.ctx(), b.clickOn(fin1, approvers.Approve, b.waits.ID))
 	wantDenied(t, err, approvers.DeniedResolved)
 
 	turn := b.turn(b.waits.Turn)
@@ -147,7 +147,7 @@ func TestRestored(t *testing.T) {
 	if f := records[0].Facts; records[0].Actor != anna.ID || f["backup"] != "monday.db" || f["sha256"] != "00ff" || f["requests"] != "2" || f["runs"] != "4" || f["deliveries"] == "0" || f["grants"] != "1" {
 		t.Errorf("recorded as %+v", records[0])
 	}
-	b.ok(b.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: b.turns[len(b.turns)-1]}))
+	b.ok(b.Turns.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: b.turns[len(b.turns)-1]}))
 }
 
 // wantNothingOpen checks that nothing is left that could act, whatever runs on the store now.
@@ -176,7 +176,7 @@ func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 		b := newBusy(t)
 		b.ok(b.store.Close())
 		b.open(func(s store.Store) store.Store { return &stopping{s, n} })
-		err := b.Restored(b.ctx(), fromBackup)
+		err := b.History.Restored(b.ctx(), fromBackup)
 		if err != nil && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 		if err != nil && slices.Contains(strings.Fields(b.kinds(approvers.InstallationChain)), "restored") {
 			t.Fatalf("killed in write %d: it is recorded before it is done", n)
 		}
-		b.ok(b.Restored(b.ctx(), fromBackup))
+		b.ok(b.History.Restored(b.ctx(), fromBackup))
 		b.wantNothingOpen()
 		if err == nil {
 			b.wantKinds(approvers.InstallationChain, "restored restored")

@@ -27,7 +27,7 @@ const (
 // Retain erases what is older than the policy's retention: conversations with everything that was written in them,
 // including the texts of their audit records, and later the audit records. A conversation or chain that still waits for
 // somebody is kept. Retain may be stopped at any time; the next call continues.
-func (w *Workflow) Retain(ctx context.Context) (done Retained, err error) {
+func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
 		if done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations)); err != nil {
@@ -40,7 +40,7 @@ func (w *Workflow) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
-func (w *Workflow) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
+func (w *History) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
 	kept := map[string]bool{} // these stay, and come first in each page
 	for {
 		var page []store.Conversation
@@ -73,7 +73,7 @@ func (w *Workflow) retainConversations(ctx context.Context, before time.Time) (e
 // records. It returns false if something in it still waits. The check reads everything once, outside of the
 // transactions, so that other commits don't wait for it; each transaction then checks that the conversation is
 // unchanged.
-func (w *Workflow) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
+func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
 	over := false
@@ -177,7 +177,7 @@ func (t *tx) eraseTexts(calls []store.Call) error {
 }
 
 // retainChains removes and counts the chains whose last record is older than before.
-func (w *Workflow) retainChains(ctx context.Context, before time.Time, done *Retained) error {
+func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	for after, more := "", true; more; {
 		var old []string
 		err := w.Store.View(ctx, func(r store.Reader) error {
@@ -220,7 +220,7 @@ func (w *Workflow) retainChains(ctx context.Context, before time.Time, done *Ret
 
 // prune removes a chain that is no longer in use, and records that in the installation's chain. It returns the number
 // of removed records; 0 if the chain stays.
-func (w *Workflow) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
+func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0
 		head, err := t.AuditHead(chain)

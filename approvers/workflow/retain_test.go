@@ -22,7 +22,7 @@ func keeping(h *harness) {
 
 func (h *harness) retain(conversations, chains int) (done workflow.Retained) {
 	h.t.Helper()
-	done, err := h.Retain(h.ctx())
+	done, err := h.History.Retain(h.ctx())
 	h.ok(err)
 	if done.Conversations != conversations || done.Chains != chains {
 		h.t.Fatalf("%+v were erased; want %d conversations and %d chains", done, conversations, chains)
@@ -104,12 +104,12 @@ func TestRetentionKeepsWhatWaits(t *testing.T) {
 	keeping(other)
 	r := other.ask(`issue_refund {"amount":5}`)
 	other.approve(lead, r.ID)
-	_, run, err := other.Claim(other.ctx(), r.Execution)
+	_, run, err := other.Runs.Claim(other.ctx(), r.Execution)
 	other.ok(err)
 	if !run {
 		t.Fatal("it was not to be run")
 	}
-	other.ok(other.MarkUnknown(other.ctx(), r.Execution))
+	other.ok(other.Runs.MarkUnknown(other.ctx(), r.Execution))
 	other.clock.pass(expiresAfter)
 	other.due() // the model is told that nobody knows
 	other.answer(r.Turn)

@@ -12,7 +12,7 @@ import (
 // its stages under the current policy, even if the call would now run without asking. The earlier run stays unknown,
 // and can still be reported. The call's one result will be that of the new request, so RetryUnknown is denied once the
 // model has a result, and while an earlier retry is open. The people who may report the outcome may do it.
-func (w *Workflow) RetryUnknown(ctx context.Context, c Click) error {
+func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.reportable(c)
 		if err != nil {

@@ -18,11 +18,11 @@ func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	for _, who := range by {
 		h.approve(who, c.Request)
 	}
-	_, run, err := h.Claim(h.ctx(), c.Execution)
+	_, run, err := h.Runs.Claim(h.ctx(), c.Execution)
 	if h.ok(err); !run {
 		h.t.Fatalf("%s does not run", c.Tool)
 	}
-	h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), c.Execution))
 	return h.call(c.ID)
 }
 
@@ -31,14 +31,14 @@ func (h *harness) again(who approvers.Identity, execution string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Execution: execution, Channel: "C0002"}
 	h.receive(c)
-	return h.RetryUnknown(h.ctx(), c)
+	return h.Runs.RetryUnknown(h.ctx(), c)
 }
 
 func (h *harness) reports(who approvers.Identity, execution string, what workflow.Report) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Execution: execution, Reason: "RF-9", Channel: "C0002"}
 	h.receive(c)
-	return h.Report(h.ctx(), c, what)
+	return h.Runs.Report(h.ctx(), c, what)
 }
 
 // Asking again is a new execution of the same bytes, with a new request that has all its stages. The earlier run stays
@@ -115,11 +115,11 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Caps.Requester = approvers.Limit{Count: 2, Per: time.Hour} }))
 	g := h.granted(2)
 	c := h.next(oneRefund)
-	_, run, err := h.Claim(h.ctx(), c.Execution)
+	_, run, err := h.Runs.Claim(h.ctx(), c.Execution)
 	if h.ok(err); !run {
 		t.Fatal("it does not run under the grant")
 	}
-	h.ok(h.MarkUnknown(h.ctx(), c.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), c.Execution))
 	h.ok(h.again(lead, c.Execution)) // who gave the grant may say what happened, and so ask again
 	after := h.call(c.ID)
 	r := h.wantState(after.Request, approvers.Pending)
@@ -130,9 +130,9 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 		t.Errorf("the second request of an hour: %s", r.StepUp)
 	}
 	h.approve(lead, r.ID)
-	_, _, err = h.Claim(h.ctx(), after.Execution)
+	_, _, err = h.Runs.Claim(h.ctx(), after.Execution)
 	h.ok(err)
-	h.ok(h.MarkUnknown(h.ctx(), after.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), after.Execution))
 	h.ok(h.again(lead, after.Execution))
 	if third := h.request(h.call(c.ID).Request); third.StepUp == "" {
 		t.Error("a third request of an hour asks for no typed value")
@@ -218,11 +218,11 @@ func TestAskAgainAndAgain(t *testing.T) {
 	h.approve(fin1, c.Request)
 	execution := c.Execution
 	for i, who := range []approvers.Identity{fin2, alice, lead} {
-		_, run, err := h.Claim(h.ctx(), execution)
+		_, run, err := h.Runs.Claim(h.ctx(), execution)
 		if h.ok(err); !run {
 			t.Fatalf("run %d does not begin", i+1)
 		}
-		h.ok(h.MarkUnknown(h.ctx(), execution))
+		h.ok(h.Runs.MarkUnknown(h.ctx(), execution))
 		h.ok(h.again(who, execution))
 		r := h.request(h.call(c.ID).Request)
 		if r.Retry.Execution != execution || r.Retry.By != who.ID {
@@ -282,14 +282,14 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
 	cs := h.propose(turn, `issue_refund {"amount":5}`, `issue_refund {"amount":6}`)
-	_, err := h.Decide(h.ctx(), h.edit(lead, cs[0].Request, `{"amount":4}`))
+	_, err := h.Requests.Decide(h.ctx(), h.edit(lead, cs[0].Request, `{"amount":4}`))
 	h.ok(err)
 	h.approve(lead, cs[1].Request)
 	edited := h.request(cs[0].Request)
 	for _, e := range []string{edited.Execution, cs[1].Execution} {
-		_, _, err := h.Claim(h.ctx(), e)
+		_, _, err := h.Runs.Claim(h.ctx(), e)
 		h.ok(err)
-		h.ok(h.MarkUnknown(h.ctx(), e))
+		h.ok(h.Runs.MarkUnknown(h.ctx(), e))
 		h.ok(h.again(lead, e))
 	}
 	again := h.request(h.call(cs[0].ID).Request)
@@ -317,7 +317,7 @@ func TestAskAgainAndGoOn(t *testing.T) {
 	c := h.lost(`issue_refund {"amount":1}`, lead)
 	h.ok(h.again(alice, c.Execution))
 	h.say(bob, "never mind")
-	h.ok(h.WithdrawAll(h.ctx(), workflow.Click{Who: bob, Turn: c.Turn, At: h.clock.Now()}))
+	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Who: bob, Turn: c.Turn, At: h.clock.Now()}))
 	if got := h.wantOutcome(c.ID, approvers.OutcomeWithdrawn); !contains(got.Result, "it may have happened besides") {
 		t.Errorf("the model is told %s", got.Result)
 	}

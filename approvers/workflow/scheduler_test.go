@@ -101,7 +101,7 @@ func (w *workingHarness) put(rows ...string) {
 	w.t.Helper()
 	for i, row := range rows {
 		id, lane, _ := strings.Cut(row, "@")
-		_, err := w.Receive(context.Background(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: time.Now().Add(time.Duration(i-len(rows)) * time.Microsecond)}, lane)
+		_, err := w.Intake.Receive(context.Background(), store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: time.Now().Add(time.Duration(i-len(rows)) * time.Microsecond)}, lane)
 		w.ok(err)
 	}
 }
@@ -152,7 +152,7 @@ func TestWorkWakesForWhatIsNew(t *testing.T) {
 		var l log
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 2, Handle: func(ctx context.Context, t store.Timer) error {
 			l.add("%s", t.Ref)
-			return w.Done(ctx, t.Ref, "")
+			return w.Intake.Done(ctx, t.Ref, "")
 		}}})
 		w.pass(time.Hour)
 		began := time.Now()
@@ -183,7 +183,7 @@ func TestLanesAndWorkers(t *testing.T) {
 			mu.Unlock()
 			<-time.After(time.Second)
 			l.add("%s", timer.Ref)
-			err := w.Done(ctx, timer.Ref, "")
+			err := w.Intake.Done(ctx, timer.Ref, "")
 			mu.Lock()
 			running[timer.Ref]--
 			running["lane "+timer.Lane]--
@@ -233,7 +233,7 @@ func TestFailuresAreTriedAgainLater(t *testing.T) {
 			case n < 7:
 				return errors.New("no")
 			}
-			return w.Done(ctx, timer.Ref, "")
+			return w.Intake.Done(ctx, timer.Ref, "")
 		}
 		w.put("a")
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 1, Handle: handle}})
@@ -278,7 +278,7 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 				return errors.New("Slack is down")
 			}
 			l.add("%s", timer.Ref)
-			return w.Done(ctx, timer.Ref, "")
+			return w.Intake.Done(ctx, timer.Ref, "")
 		}
 		w.put("a1@a", "a2@a", "b1@b", "b2@b", "c1@c")
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 4, Handle: handle}})
@@ -307,13 +307,13 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 				return later(time.Hour)
 			}
 			l.add("%s", timer.Ref)
-			return w.Done(ctx, timer.Ref, "")
+			return w.Intake.Done(ctx, timer.Ref, "")
 		}}})
 		w.pass(time.Minute)
 		if got := l.String(); got != "" {
 			t.Errorf("%q overtook", got)
 		}
-		w.ok(w.Done(context.Background(), "a1", "settled elsewhere"))
+		w.ok(w.Intake.Done(context.Background(), "a1", "settled elsewhere"))
 		w.pass(5 * time.Second)
 		if got := l.String(); got != "a2" {
 			t.Errorf("handled %q; want the lane to go on", got)
@@ -329,7 +329,7 @@ func TestAStaleTimerIsNotHandled(t *testing.T) {
 		handle := func(ctx context.Context, timer store.Timer) error {
 			l.add("%s", timer.Ref)
 			if timer.Ref != "a" {
-				return w.Done(ctx, timer.Ref, "")
+				return w.Intake.Done(ctx, timer.Ref, "")
 			}
 			if l.String() == "a" {
 				<-release

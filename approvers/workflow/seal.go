@@ -26,7 +26,7 @@ type sealed struct {
 // Seal signs a head over the records since the last one, with the first of the keys. If that key replaces one of the
 // others, the other signs too. Seal returns the number of new records, at most sealBatch: the caller repeats it until
 // it returns 0.
-func (w *Workflow) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
+func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.update(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
 		if err != nil {

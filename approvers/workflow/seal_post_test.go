@@ -56,7 +56,7 @@ func (o *headHarness) post() {
 		}
 		o.round[s.Round] = true
 		vm.Message.Channel, vm.Message.TS = "C0008", fmt.Sprintf("200.%d", vm.Head.Number)
-		o.ok(o.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte(vm.Head.Note)}))
+		o.ok(o.Outbox.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte(vm.Head.Note)}))
 		o.seen = append(o.seen, int(vm.Head.Number))
 	}
 }
@@ -148,7 +148,7 @@ func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o.ok(err)
 	o.step(time.Hour, 1) // Slack takes its time
 	vm.Message.Channel, vm.Message.TS = "C0008", "200.1"
-	o.ok(o.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte("1")}))
+	o.ok(o.Outbox.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte("1")}))
 	if s := o.heads(); s.State != store.OutboxShown || s.Step != 1 {
 		t.Errorf("it is %s, with head %d", s.State, s.Step)
 	}
@@ -162,7 +162,7 @@ func TestHeadIsDeleted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
 	o.post()
-	o.ok(o.MarkLost(o.ctx(), o.heads()))
+	o.ok(o.Outbox.MarkLost(o.ctx(), o.heads()))
 	o.step(time.Hour, 0)
 	o.post()
 	o.wants("nothing new", 1)
@@ -179,17 +179,17 @@ func TestHeadsCanNotBePosted(t *testing.T) {
 		t.Helper()
 		s := o.heads()
 		same(t, "to be posted", s.State, store.OutboxWanted)
-		o.ok(o.Unreachable(o.ctx(), s.ID, "not_in_channel", "C0008"))
+		o.ok(o.Outbox.Unreachable(o.ctx(), s.ID, "not_in_channel", "C0008"))
 	}
 	refuse()
 	o.step(time.Minute, 1)
 	same(t, "before the time is over", o.heads().State, store.OutboxUnreachable)
 	o.step(9*time.Minute, 0)
 	refuse()
-	o.ok(o.ChannelRestored(o.ctx(), "", "C0008"))
+	o.ok(o.Intake.ChannelRestored(o.ctx(), "", "C0008"))
 	o.post()
 	o.wants("let in", 2)
-	o.ok(o.ChannelRestored(o.ctx(), "", "C0009"))
+	o.ok(o.Intake.ChannelRestored(o.ctx(), "", "C0009"))
 	o.post()
 	o.wants("let in elsewhere", 2)
 }

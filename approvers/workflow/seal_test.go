@@ -49,7 +49,7 @@ func (h *harness) record(chain string, n int) {
 func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	h.t.Helper()
 	for {
-		n, err := h.Seal(h.ctx(), keys...)
+		n, err := h.History.Seal(h.ctx(), keys...)
 		h.ok(err)
 		if n == 0 {
 			return took
@@ -160,7 +160,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	h.wantSealed(5, one.Public, two.Public, three.Public)
 
 	h.record("a", 1)
-	if _, err := h.Seal(h.ctx(), newSealKey(t, "countersign-there")); !errors.Is(err, workflow.ErrSeal) {
+	if _, err := h.History.Seal(h.ctx(), newSealKey(t, "countersign-there")); !errors.Is(err, workflow.ErrSeal) {
 		t.Errorf("the key of another installation: %v", err)
 	}
 	same(t, "with its own key it goes on", h.sealAll(three), []int{1})
@@ -250,7 +250,7 @@ func TestSealRefuses(t *testing.T) {
 		h.record("a", 5)
 		h.ok(h.store.Close())
 		h.open(func(s store.Store) store.Store { by.Store = s; return by })
-		if n, err := h.Seal(h.ctx(), key); !errors.Is(err, workflow.ErrSeal) {
+		if n, err := h.History.Seal(h.ctx(), key); !errors.Is(err, workflow.ErrSeal) {
 			t.Errorf("%s: %d records were sealed (%v)", what, n, err)
 		}
 		h.wantSealed(5, key.Public)

@@ -57,7 +57,7 @@ func (h *harness) muster(ctx context.Context, t store.Timer) error {
 	if err != nil {
 		return err
 	}
-	return h.ResolveAvailability(ctx, t, roll, people)
+	return h.People.ResolveAvailability(ctx, t, roll, people)
 }
 
 func (h *harness) remind(ctx context.Context, t store.Timer) error {
@@ -65,7 +65,7 @@ func (h *harness) remind(ctx context.Context, t store.Timer) error {
 	if err != nil {
 		return err
 	}
-	return h.Remind(ctx, t, roll, people)
+	return h.People.Remind(ctx, t, roll, people)
 }
 
 func (h *harness) depart(ctx context.Context, t store.Timer) error {
@@ -75,7 +75,7 @@ func (h *harness) depart(ctx context.Context, t store.Timer) error {
 			roles = append(roles, role.Name)
 		}
 	}
-	return h.Depart(ctx, t, roles)
+	return h.People.Depart(ctx, t, roles)
 }
 
 // away has somebody say that they are away from now on, for so long.
@@ -85,7 +85,7 @@ func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...appr
 	if len(delegate) > 0 {
 		m.Delegate = &delegate[0]
 	}
-	a, err := h.SetAway(h.ctx(), m)
+	a, err := h.People.SetAway(h.ctx(), m)
 	h.ok(err)
 	return a
 }
@@ -94,7 +94,7 @@ func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...appr
 func (h *harness) command() string {
 	h.t.Helper()
 	id := h.id("command")
-	_, err := h.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
+	_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now(), Payload: []byte("{}")}, "")
 	h.ok(err)
 	return id
 }

@@ -14,7 +14,7 @@ var ErrStopped = errors.New("workflow: somebody stopped the turn")
 // Halt stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
 // requests and calls that have not begun are withdrawn, and running tools are interrupted. When every call has its
 // result, the turn stops. Messages that waited for it start the next turn.
-func (w *Workflow) Halt(ctx context.Context, c Click) error {
+func (w *Turns) Halt(ctx context.Context, c Click) error {
 	return w.click(ctx, "halt", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.askersTurn(c)
 		if denied != nil || err != nil {

@@ -16,7 +16,7 @@ func (h *harness) stop(who approvers.Identity, turn string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}
 	h.receive(c)
-	return h.Halt(h.ctx(), c)
+	return h.Turns.Halt(h.ctx(), c)
 }
 
 // say stops in words.
@@ -36,7 +36,7 @@ func TestStopWhileThinking(t *testing.T) {
 	b := h.begin(turn)
 	next := h.say(alice, "something else")
 	h.ok(h.stop(bob, turn))
-	if err := h.Answer(h.ctx(), turn, b.Turn.Step, "too late", 1); !errors.Is(err, workflow.ErrNotDue) {
+	if err := h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "too late", 1); !errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("an answer after the stop: %v", err)
 	}
 	tn := h.turn(turn)
@@ -87,8 +87,8 @@ func TestStopWhileRunning(t *testing.T) {
 		want       approvers.Outcome
 		state      approvers.ExecutionState
 	}{
-		{"it is through", "search_orders", func(h *harness, e string) { h.ok(h.Finish(h.ctx(), e, true, "found")) }, approvers.OutcomeExecuted, approvers.ExecutionSucceeded},
-		{"it can't tell", "update_address", func(h *harness, e string) { h.ok(h.MarkUnknown(h.ctx(), e)) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
+		{"it is through", "search_orders", func(h *harness, e string) { h.ok(h.Runs.Finish(h.ctx(), e, true, "found")) }, approvers.OutcomeExecuted, approvers.ExecutionSucceeded},
+		{"it can't tell", "update_address", func(h *harness, e string) { h.ok(h.Runs.MarkUnknown(h.ctx(), e)) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
 		{"the process stops, and it only reads", "search_orders", func(h *harness, e string) { h.reopen(); h.notRun(e) }, approvers.OutcomeError, approvers.ExecutionFailed},
 		{"the process stops, and it could run again", "update_address", func(h *harness, e string) { h.reopen(); h.notRun(e) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
 	} {
@@ -96,7 +96,7 @@ func TestStopWhileRunning(t *testing.T) {
 			h := newHarness(t)
 			turn := h.say(alice, "please").Turn
 			call := h.propose(turn, c.tool+` {}`)[0]
-			_, run, err := h.Claim(h.ctx(), call.Execution)
+			_, run, err := h.Runs.Claim(h.ctx(), call.Execution)
 			if h.ok(err); !run {
 				t.Fatal("it was not to be run")
 			}

@@ -25,7 +25,7 @@ const historyMessages = 400
 
 // Begin reads the input of a due model call. It returns ErrNotDue if the turn must not think any more, and ErrPaused
 // while everything is paused.
-func (w *Workflow) Begin(ctx context.Context, turn string) (Brief, error) {
+func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief
 	due, stopped := true, false
 	err := w.update(ctx, "begin", func(t *tx) error {
@@ -139,7 +139,7 @@ func inTurns(messages []store.Message) []store.Message {
 
 // onStep runs fn if the turn still thinks about the given step. While everything is paused it returns ErrPaused, and
 // the model's output is dropped.
-func (w *Workflow) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
+func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := w.update(ctx, what, func(t *tx) error {
 		if err := ifPaused(t); err != nil {
@@ -160,7 +160,7 @@ func (w *Workflow) onStep(ctx context.Context, what, turn string, step int, fn f
 
 // Answer ends a turn with the agent's answer. tokens is the cost of the model call. Messages that waited start the next
 // turn.
-func (w *Workflow) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
+func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
 	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		if err := t.spend(tn, tokens); err != nil {
 			return err
@@ -197,7 +197,7 @@ const longAnswer = 24_000
 func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
 
 // Stop ends a turn that can't continue, with a sentence for people.
-func (w *Workflow) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
+func (w *Turns) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
 	return w.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		return t.stop(tn, conv, problem, canRetry)
 	})
@@ -232,7 +232,7 @@ func (t *tx) end(turn approvers.Turn, conv store.Conversation) error {
 }
 
 // Postpone schedules another model call after a temporary failure.
-func (w *Workflow) Postpone(ctx context.Context, turn string, step int, until time.Time) error {
+func (w *Turns) Postpone(ctx context.Context, turn string, step int, until time.Time) error {
 	return w.onStep(ctx, "postpone", turn, step, func(t *tx, tn approvers.Turn, _ store.Conversation) error {
 		tn.Failures++
 		if err := t.PutTurn(tn); err != nil {
@@ -243,7 +243,7 @@ func (w *Workflow) Postpone(ctx context.Context, turn string, step int, until ti
 }
 
 // TryAgain resumes a stopped turn at the step where it stopped.
-func (w *Workflow) TryAgain(ctx context.Context, c Click) error {
+func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	return w.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.askersTurn(c)
 		if denied != nil || err != nil {

@@ -61,7 +61,7 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 // BeginPreview starts an attempt to make a request's tool preview. It returns false if there is nothing to make: the
 // request is decided, or the tool can't be called, and the card then says why. While everything is paused it returns
 // ErrPaused.
-func (w *Workflow) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
+func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
 		p, ok, err = t.beginPreview(request)
 		return err
@@ -160,7 +160,7 @@ func (t *tx) mayPreview(r approvers.Request, companion Tool) string {
 
 // EndPreview records the result of a tool preview. A result is ignored if the arguments have changed or the request was
 // decided since.
-func (w *Workflow) EndPreview(ctx context.Context, p PreviewCall, text, fault string) error {
+func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, text, fault string) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
 		if err != nil {
@@ -174,7 +174,7 @@ func (w *Workflow) EndPreview(ctx context.Context, p PreviewCall, text, fault st
 }
 
 // PutBackPreview schedules a tool preview again that a pause or the end of the process interrupted.
-func (w *Workflow) PutBackPreview(ctx context.Context, p PreviewCall) error {
+func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	return w.update(ctx, "put back preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
 		if err != nil || r.State != approvers.Pending || !r.ToolPreview.Making() || r.Digest != p.Digest {

@@ -27,7 +27,7 @@ func newPreviewHarness(t *testing.T) *harness {
 // preview makes a request's tool preview, as the agent does.
 func (h *harness) preview(request string) workflow.PreviewCall {
 	h.t.Helper()
-	p, ok, err := h.BeginPreview(h.ctx(), request)
+	p, ok, err := h.Runs.BeginPreview(h.ctx(), request)
 	h.ok(err)
 	if !ok {
 		h.t.Fatalf("there is nothing to preview: %+v", h.request(request).ToolPreview)
@@ -55,7 +55,7 @@ func TestPreviewByACompanion(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	before := h.surfacesOf(r.ID)[0].Revision
-	h.ok(h.EndPreview(h.ctx(), p, "49.90 of 120.00 was paid, nothing refunded", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, "49.90 of 120.00 was paid, nothing refunded", ""))
 	r = h.request(r.ID)
 	if f := r.ToolPreview; f.State != approvers.ToolPreviewReady || f.Text != "49.90 of 120.00 was paid, nothing refunded" || r.Preview != "Refund of 49.9" || f.Tries != 1 {
 		t.Errorf("%+v", f)
@@ -63,7 +63,7 @@ func TestPreviewByACompanion(t *testing.T) {
 	if h.surfacesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
 		t.Error("it is not drawn anew, or is to be made again")
 	}
-	h.ok(h.EndPreview(h.ctx(), p, "something else", "")) // it comes twice
+	h.ok(h.Runs.EndPreview(h.ctx(), p, "something else", "")) // it comes twice
 	h.approve(lead, r.ID)
 	h.run(r.Execution, "refunded")
 	h.wantKinds(r.ID, "proposed previewed decided approved executing executed returned")
@@ -90,16 +90,16 @@ func TestDryRun(t *testing.T) {
 	}
 	click := h.clickOn(fin1, approvers.Approve, r.ID)
 	click.Typed = true
-	_, err := h.Decide(h.ctx(), click)
+	_, err := h.Requests.Decide(h.ctx(), click)
 	wantDenied(t, err, approvers.DeniedPreview)
-	h.ok(h.EndPreview(h.ctx(), p, "", "cancel_account: it did not answer within 20s"))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, "", "cancel_account: it did not answer within 20s"))
 	if r = h.request(r.ID); r.ToolPreview.State != approvers.ToolPreviewFailed || !r.ToolPreview.Dry || string(r.Args) != `{ "user_id":"U-1" }` {
 		t.Errorf("%+v %s", r.ToolPreview, r.Args)
 	}
 	h.clock.pass(time.Second)
 	click = h.clickOn(fin1, approvers.Approve, r.ID)
 	click.Typed = true
-	if _, err := h.Decide(h.ctx(), click); err != nil {
+	if _, err := h.Requests.Decide(h.ctx(), click); err != nil {
 		t.Errorf("with a preview that failed: %v", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestPreviewOfTheToolItself(t *testing.T) {
 				return
 			}
 			p := h.preview(r.ID)
-			h.ok(h.EndPreview(h.ctx(), p, "5% off, which is $6", ""))
+			h.ok(h.Runs.EndPreview(h.ctx(), p, "5% off, which is $6", ""))
 			if r = h.request(r.ID); !p.Own || string(p.Args) != `{"percent":5}` || r.Preview != "5% off, which is $6" || h.call(r.Call).Preview != r.Preview {
 				t.Errorf("%+v, %q", p, r.Preview)
 			}
@@ -170,7 +170,7 @@ func TestPreviewThatCantBeMade(t *testing.T) {
 			h := newHarness(t)
 			h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) { c.change(h, p) }))
 			r := h.ask("issue_refund " + c.args)
-			_, ok, err := h.BeginPreview(h.ctx(), r.ID)
+			_, ok, err := h.Runs.BeginPreview(h.ctx(), r.ID)
 			h.ok(err)
 			if f := h.request(r.ID).ToolPreview; ok || f.State != approvers.ToolPreviewFailed || !strings.Contains(f.Fault, c.says) || len(h.timers(store.TimerPreview)) != 0 {
 				t.Errorf("%v: %+v", ok, f)
@@ -186,7 +186,7 @@ func TestPreviewOfAnEdit(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
 	late := h.preview(r.ID)
-	_, err := h.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":600}`))
+	_, err := h.Requests.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":600}`))
 	h.ok(err)
 	r = h.request(r.ID)
 	if !r.ToolPreview.Making() || r.ToolPreview.Digest != r.Digest || r.ToolPreview.Tries != 0 || r.State != approvers.Pending {
@@ -195,12 +195,12 @@ func TestPreviewOfAnEdit(t *testing.T) {
 	if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
 		t.Error("it is not begun at once")
 	}
-	h.ok(h.EndPreview(h.ctx(), late, "about the earlier ones", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), late, "about the earlier ones", ""))
 	if f := h.request(r.ID).ToolPreview; !f.Making() {
 		t.Errorf("%+v", f)
 	}
 	p := h.preview(r.ID)
-	h.ok(h.EndPreview(h.ctx(), p, "600 of 120 that was paid", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, "600 of 120 that was paid", ""))
 	if f := h.request(r.ID).ToolPreview; string(p.Args) != `{"amount":600}` || f.Text != "600 of 120 that was paid" {
 		t.Errorf("%s, %+v", p.Args, f)
 	}
@@ -218,12 +218,12 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	if facts, _ := h.lastFacts(r.ID, approvers.AuditDecided); facts["preview"] != "not there yet" {
 		t.Errorf("the record says %q", facts["preview"])
 	}
-	h.ok(h.EndPreview(h.ctx(), p, "too late", ""))
-	h.ok(h.PutBackPreview(h.ctx(), p))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, "too late", ""))
+	h.ok(h.Runs.PutBackPreview(h.ctx(), p))
 	if f := h.request(r.ID).ToolPreview; !f.Making() || len(h.timers(store.TimerPreview)) != 0 {
 		t.Errorf("%+v, %v", f, h.timers(store.TimerPreview))
 	}
-	if _, ok, err := h.BeginPreview(h.ctx(), r.ID); ok || err != nil {
+	if _, ok, err := h.Runs.BeginPreview(h.ctx(), r.ID); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
 	h.run(r.Execution, "refunded")
@@ -244,7 +244,7 @@ func TestPreviewAfterACrash(t *testing.T) {
 			t.Fatalf("after crash %d it is due at %s", try+1, due.Due)
 		}
 	}
-	_, ok, err := h.BeginPreview(h.ctx(), r.ID)
+	_, ok, err := h.Runs.BeginPreview(h.ctx(), r.ID)
 	h.ok(err)
 	if f := h.request(r.ID).ToolPreview; ok || f.State != approvers.ToolPreviewFailed || !strings.Contains(f.Fault, "begun 3 times") {
 		t.Errorf("%v, %+v", ok, f)
@@ -257,15 +257,15 @@ func TestPreviewWhilePaused(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
 	p := h.preview(r.ID)
-	h.ok(h.Pause(h.ctx(), approvers.Operator("root"), "an incident"))
-	h.ok(h.PutBackPreview(h.ctx(), p))
-	_, _, err := h.BeginPreview(h.ctx(), r.ID)
+	h.ok(h.Pauses.Pause(h.ctx(), approvers.Operator("root"), "an incident"))
+	h.ok(h.Runs.PutBackPreview(h.ctx(), p))
+	_, _, err := h.Runs.BeginPreview(h.ctx(), r.ID)
 	wantPaused(t, err)
 	if f := h.request(r.ID).ToolPreview; f.Tries != 0 || !f.Making() {
 		t.Errorf("%+v", f)
 	}
-	h.ok(h.Resume(h.ctx(), approvers.Operator("root"), ""))
-	h.ok(h.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
+	h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("root"), ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
 	if f := h.request(r.ID).ToolPreview; f.State != approvers.ToolPreviewReady {
 		t.Errorf("%+v", f)
 	}
@@ -280,7 +280,7 @@ func TestPreviewMasksSecrets(t *testing.T) {
 	if !contains(string(p.Args), "DE89 3704") {
 		t.Errorf("the companion gets %s", p.Args)
 	}
-	h.ok(h.EndPreview(h.ctx(), p, "To DE89 3704 of Ana", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, "To DE89 3704 of Ana", ""))
 	if f := h.request(r.ID).ToolPreview; f.Text != "To (masked) of Ana" {
 		t.Errorf("%q", f.Text)
 	}
@@ -294,7 +294,7 @@ func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
 	h.policy.Store(policy("policy-2"))
-	_, ok, err := h.BeginPreview(h.ctx(), r.ID)
+	_, ok, err := h.Runs.BeginPreview(h.ctx(), r.ID)
 	h.ok(err)
 	if f := h.request(r.ID).ToolPreview; ok || f != nil || len(h.timers(store.TimerPreview)) != 0 {
 		t.Errorf("%v, %+v", ok, f)
@@ -317,18 +317,18 @@ func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 func TestPreviewAgain(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
-	h.ok(h.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
 	h.approve(lead, r.ID)
-	if _, run, err := h.Claim(h.ctx(), r.Execution); !run || err != nil {
+	if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); !run || err != nil {
 		t.Fatal(run, err)
 	}
-	h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	click := workflow.Click{Inbox: h.id("Ev"), At: h.clock.Now(), Who: lead, Execution: r.Execution}
 	h.receive(click)
-	h.ok(h.RetryUnknown(h.ctx(), click))
+	h.ok(h.Runs.RetryUnknown(h.ctx(), click))
 	again := h.request(h.call(r.Call).Request)
 	if again.ID == r.ID || !again.ToolPreview.Making() || again.ToolPreview.Digest != again.Digest {
 		t.Errorf("%+v", again.ToolPreview)
 	}
-	h.ok(h.EndPreview(h.ctx(), h.preview(again.ID), "it is refunded already", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), "it is refunded already", ""))
 }

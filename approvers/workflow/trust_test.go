@@ -65,12 +65,12 @@ func TestAGrantIsOffered(t *testing.T) {
 	h.reject(lead, r.ID)
 	h.answer(r.Turn)
 
-	_, err := h.AcceptGrant(h.ctx(), h.clickGrant(lead, g.ID))
+	_, err := h.Grants.Accept(h.ctx(), h.clickGrant(lead, g.ID))
 	wantDenied(t, err, approvers.DeniedNotMember)
 	h.clock.pass(time.Hour)
-	_, err = h.AcceptGrant(h.ctx(), h.clickGrant(fin1, g.ID))
+	_, err = h.Grants.Accept(h.ctx(), h.clickGrant(fin1, g.ID))
 	h.ok(err)
-	_, err = h.DeclineGrant(h.ctx(), h.clickGrant(fin2, g.ID))
+	_, err = h.Grants.Decline(h.ctx(), h.clickGrant(fin2, g.ID))
 	wantDenied(t, err, approvers.DeniedResolved)
 	c := h.propose(h.sayIn("900.1", bob, "and one for me").Turn, `issue_refund {"amount":120,"currency":"USD"}`)[0]
 	h.run(c.Execution, "RF")
@@ -95,11 +95,11 @@ func TestAnOfferLapses(t *testing.T) {
 	h.clock.pass(approvers.OfferHolds - time.Minute)
 	click := h.clickGrant(fin1, g.ID)
 	h.clock.pass(2 * time.Minute)
-	h.ok(h.LapseGrant(h.ctx(), h.timers(store.TimerGrant)[g.ID]))
+	h.ok(h.Grants.Lapse(h.ctx(), h.timers(store.TimerGrant)[g.ID]))
 	if g := h.grant(g.ID); g.State != approvers.GrantOffered {
 		t.Fatalf("%s before the click was handled", g.State)
 	}
-	_, err := h.AcceptGrant(h.ctx(), click)
+	_, err := h.Grants.Accept(h.ctx(), click)
 	h.ok(err)
 	if g = h.grant(g.ID); g.State != approvers.GrantLive || g.Until != h.clock.Now().Add(time.Hour) {
 		t.Errorf("%s until %s", g.State, g.Until)
@@ -114,7 +114,7 @@ func TestAnOfferLapses(t *testing.T) {
 	if g = h.grant(g.ID); g.State != approvers.GrantExpired {
 		t.Errorf("%s after a day", g.State)
 	}
-	_, err = h.AcceptGrant(h.ctx(), h.clickGrant(fin1, g.ID))
+	_, err = h.Grants.Accept(h.ctx(), h.clickGrant(fin1, g.ID))
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
@@ -127,7 +127,7 @@ func TestOneOfferAtATime(t *testing.T) {
 	if n := len(h.grants()); n != 1 {
 		t.Errorf("%d offers", n)
 	}
-	_, err := h.DeclineGrant(h.ctx(), h.clickGrant(fin1, h.grants()[0].ID))
+	_, err := h.Grants.Decline(h.ctx(), h.clickGrant(fin1, h.grants()[0].ID))
 	h.ok(err)
 	for range 2 {
 		h.ran(20)
@@ -146,32 +146,32 @@ func TestWhatEndsTheRow(t *testing.T) {
 		"a rejection": {do: func(h *harness) { h.reject(lead, h.ask(oneRefund).ID) }},
 		"a change": {do: func(h *harness) {
 			r := h.ask(oneRefund)
-			_, err := h.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":10,"currency":"USD"}`))
+			_, err := h.Requests.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount":10,"currency":"USD"}`))
 			h.ok(err)
 			h.run(h.request(r.ID).Execution, "RF")
 		}},
 		"an approval taken back": {do: func(h *harness) {
 			r := h.ask(oneRefund)
 			h.approve(lead, r.ID)
-			_, err := h.Revoke(h.ctx(), h.clickOn(lead, "", r.ID))
+			_, err := h.Requests.Revoke(h.ctx(), h.clickOn(lead, "", r.ID))
 			h.ok(err)
 		}},
 		"a failure": {do: func(h *harness) {
 			r := h.ask(oneRefund)
 			h.approve(lead, r.ID)
-			_, _, err := h.Claim(h.ctx(), r.Execution)
+			_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
 			h.ok(err)
-			h.ok(h.Finish(h.ctx(), r.Execution, false, "no"))
+			h.ok(h.Runs.Finish(h.ctx(), r.Execution, false, "no"))
 		}},
 		"an unknown outcome, although it happened": {do: func(h *harness) {
 			r := h.ask(oneRefund)
 			h.approve(lead, r.ID)
-			_, _, err := h.Claim(h.ctx(), r.Execution)
+			_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
 			h.ok(err)
-			h.ok(h.MarkUnknown(h.ctx(), r.Execution))
+			h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 			click := h.clickOn(lead, "", r.ID)
 			click.Execution = r.Execution
-			h.ok(h.Report(h.ctx(), click, workflow.Happened))
+			h.ok(h.Runs.Report(h.ctx(), click, workflow.Happened))
 		}},
 		"silence does not":    {row: 2, do: func(h *harness) { h.ask(oneRefund); h.clock.pass(expiresAfter); h.due() }},
 		"withdrawal does not": {row: 2, do: func(h *harness) { h.withdraw(h.ask(oneRefund).ID) }},
@@ -217,9 +217,9 @@ func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 		t.Errorf("a row of %d; want the one that was approved", h.row())
 	}
 	c = h.next(oneRefund)
-	_, _, err := h.Claim(h.ctx(), c.Execution)
+	_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 	h.ok(err)
-	h.ok(h.Finish(h.ctx(), c.Execution, false, "no"))
+	h.ok(h.Runs.Finish(h.ctx(), c.Execution, false, "no"))
 	if h.row() != 0 {
 		t.Errorf("a row of %d after a failure", h.row())
 	}

@@ -33,7 +33,7 @@ func TestTurns(t *testing.T) {
 		for range 2 { // looking twice tells nobody twice
 			roll, err := h.Views.StageSnapshot(h.ctx(), r.ID)
 			h.ok(err)
-			h.ok(h.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, roll, present))
+			h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, roll, present))
 		}
 	}
 	muster(lead)
@@ -42,7 +42,7 @@ func TestTurns(t *testing.T) {
 	if told(lead)+told(fin1)+told(fin2) != 0 {
 		t.Fatal("somebody whose card came with their turn was told besides")
 	}
-	_, err := h.Decide(h.ctx(), h.edit(fin1, r.ID, `{"amount":800}`))
+	_, err := h.Requests.Decide(h.ctx(), h.edit(fin1, r.ID, `{"amount":800}`))
 	h.ok(err)
 	muster(lead)
 	if told(lead) != 1 || told(fin1)+told(fin2) != 0 {
@@ -68,6 +68,6 @@ func (h *harness) expandCards(request string) {
 		for _, m := range role.Members {
 			users = append(users, m.Value)
 		}
-		h.ok(h.Expand(h.ctx(), s.ID, users))
+		h.ok(h.Outbox.Expand(h.ctx(), s.ID, users))
 	}
 }

@@ -55,7 +55,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	h.clock.pass(4 * time.Second)
 	s := vm.Message
 	s.Channel, s.TS = "C", "ts"
-	h.ok(h.Delivered(h.ctx(), s, workflow.SentMessage{Body: []byte(`{"text":"Roswell"}`)}))
+	h.ok(h.Outbox.Delivered(h.ctx(), s, workflow.SentMessage{Body: []byte(`{"text":"Roswell"}`)}))
 	if got := h.surface(step.ID); got.State != store.OutboxRemoved || len(h.timers(store.ShowTimers...)) != 0 {
 		t.Errorf("the step is %s, and %d timers are left", got.State, len(h.timers(store.ShowTimers...)))
 	}
@@ -67,7 +67,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 		t.Errorf("events %+v", events)
 	}
 	h.invariants()
-	_, err = h.Erase(h.ctx(), h.callsOf(turn)[0].Execution, approvers.Operator("root"), "asked to")
+	_, err = h.History.Erase(h.ctx(), h.callsOf(turn)[0].Execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(turn); strings.Contains(left, "Roswell") {
 		t.Errorf("the store still has\n%s", left)

@@ -18,7 +18,7 @@ type Viewing struct {
 }
 
 // Viewed records that somebody was shown something, once for each person and each body, and names it by its hash.
-func (w *Workflow) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
+func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {
 		known, err := view.WasShown(t, v.Request, v.Who, rendering)

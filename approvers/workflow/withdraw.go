@@ -10,7 +10,7 @@ import (
 )
 
 // Withdraw withdraws a request for one of its requesters.
-func (w *Workflow) Withdraw(ctx context.Context, c Click) (approvers.Request, error) {
+func (w *Requests) Withdraw(ctx context.Context, c Click) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, "withdraw", c, func(t *tx) (*approvers.Denied, error) {
 		r, err := t.Request(c.Request)
@@ -32,7 +32,7 @@ func (w *Workflow) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 
 // WithdrawAll withdraws everything that a turn waits for, and gives the messages that wait behind it to the model. A
 // requester or the author of one of those messages can do it.
-func (w *Workflow) WithdrawAll(ctx context.Context, c Click) error {
+func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	return w.click(ctx, "go on", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)
 		if errors.Is(err, store.ErrNotFound) {
@@ -129,7 +129,7 @@ func (t *tx) withdrawCall(call store.Call, c Click, why string) (*approvers.Deni
 
 // WithdrawSome withdraws several requests of one step for one of its requesters. Requests that are over stay as they
 // are. If all are over, the denial is that of the last one.
-func (w *Workflow) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
+func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
 	var last approvers.Request
 	err := w.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {
 		last = approvers.Request{}

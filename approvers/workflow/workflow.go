@@ -104,11 +104,55 @@ type Config struct {
 	Crashes Crashes
 }
 
-// Workflow changes state. It is safe for concurrent use.
+// Workflow is every use case, in groups: what people may do with requests is in Requests, what becomes of runs in Runs.
+// Each method of a group that changes state is one transaction, or a series of them. It is safe for use by many
+// goroutines.
 type Workflow struct {
+	*core
+	Views     *view.Reader // reads, and changes nothing
+	Intake    *Intake
+	Requests  *Requests
+	Turns     *Turns
+	Runs      *Runs
+	Questions *Questions
+	Grants    *Grants
+	People    *People
+	Outbox    *Outbox
+	Homes     *Homes
+	Pauses    *Pauses
+	History   *History
+}
+
+// The groups of use cases.
+type (
+	// Intake receives deliveries and messages from Slack, and what Slack reports of channels.
+	Intake struct{ *core }
+	// Requests handles what people decide and say about requests, and deadlines.
+	Requests struct{ *core }
+	// Turns handles the conversations of people with the model.
+	Turns struct{ *core }
+	// Runs handles the calls of tools, and of tools that preview them.
+	Runs struct{ *core }
+	// Questions handles what the model and running tools ask people.
+	Questions struct{ *core }
+	// Grants handles grants, under which calls may run without approval for a while.
+	Grants struct{ *core }
+	// People handles who can be reached, and who is away.
+	People struct{ *core }
+	// Outbox handles the messages that Slack must show, and their delivery.
+	Outbox struct{ *core }
+	// Homes handles people's Home tabs.
+	Homes struct{ *core }
+	// Pauses pauses everything, and resumes it.
+	Pauses struct{ *core }
+	// History seals the history, and erases what may no longer be kept.
+	History struct{ *core }
+)
+
+// core is what all groups share.
+type core struct {
 	Config
-	Views        *view.Reader // reads, and changes nothing
-	owner        string       // names this process in executions and outbox messages
+	owner        string // names this process in executions and outbox messages
 	jobs         *jobs.Runner
 	halt         halt
 	elicitations elicitationsUnderWay
@@ -132,16 +176,19 @@ func New(c Config) *Workflow {
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
 	}
-	w := &Workflow{Config: c, owner: newID("proc", c.Now()), halt: halt{under: map[int]underWay{}}}
-	w.Views = view.New(c.Store, c.Policy, w.hash, w.now)
+	w := &core{Config: c, owner: newID("proc", c.Now()), halt: halt{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
-	return w
+	return &Workflow{
+		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
+		Intake: &Intake{w}, Requests: &Requests{w}, Turns: &Turns{w}, Runs: &Runs{w}, Questions: &Questions{w}, Grants: &Grants{w},
+		People: &People{w}, Outbox: &Outbox{w}, Homes: &Homes{w}, Pauses: &Pauses{w}, History: &History{w},
+	}
 }
 
 // tx is one transaction of the workflow: that of the store, with one time and one policy.
 type tx struct {
 	store.Tx
-	w      *Workflow
+	w      *core
 	now    time.Time
 	policy *approvers.Policy
 	wakes  map[store.TimerKind]bool // kinds that got a timer
@@ -169,7 +216,7 @@ func (t *tx) SetTimer(timer store.Timer) error {
 
 // transact runs fn in a transaction. After the commit it wakes the workers and waiting runs, and reports events and log
 // lines.
-func (w *Workflow) transact(ctx context.Context, what string, fn func(*tx) error) error {
+func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // that of the last run of the closure, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, stops: map[handled]bool{}, denials: map[denial]int{}}
@@ -214,7 +261,7 @@ func (t *tx) note(level slog.Level, text string, facts ...any) {
 }
 
 // now returns the time with the precision that every backend can store.
-func (w *Workflow) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
+func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
 // settle closes the inbox row of a delivery. An empty id means that the use case was not started by a delivery.
 func (t *tx) settle(inbox, note string) error {
@@ -236,7 +283,7 @@ func (t *tx) settle(inbox, note string) error {
 }
 
 // Receive stores a delivery before Slack is acknowledged. It returns false if the delivery is known already.
-func (w *Workflow) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
+func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
 	err = w.update(ctx, "receive", func(t *tx) error {
 		fresh = false
@@ -256,7 +303,7 @@ func (w *Workflow) Receive(ctx context.Context, row store.Inbox, lane string) (f
 }
 
 // Remember stores a delivery that was answered at once and changed nothing, so that a repetition is recognised.
-func (w *Workflow) Remember(ctx context.Context, row store.Inbox) error {
+func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.update(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -267,7 +314,7 @@ func (w *Workflow) Remember(ctx context.Context, row store.Inbox) error {
 }
 
 // Done closes a delivery that changes nothing. note gives the reason, if that is worth keeping.
-func (w *Workflow) Done(ctx context.Context, inbox, note string) error {
+func (w *Intake) Done(ctx context.Context, inbox, note string) error {
 	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
 }
 
@@ -297,7 +344,7 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 }
 
 // Forget deletes deliveries that were handled longer ago than after, and old counters.
-func (w *Workflow) Forget(ctx context.Context, after time.Duration) error {
+func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
 		func(t *tx) (int, error) { return t.PruneCounters(t.now.Add(-counterRetention), forgetBatch) },

@@ -70,7 +70,7 @@ func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
 	}
 	unseen, err := wf.Views.Unseen(ctx)
 	if err == nil {
-		err = wf.Restored(ctx, workflow.Restoration{Who: w.who, Taken: c.last, Loss: &workflow.Loss{
+		err = wf.History.Restored(ctx, workflow.Restoration{Who: w.who, Taken: c.last, Loss: &workflow.Loss{
 			Head: older.Number, Records: older.Head.Size, At: older.Head.At, Hash: hex.EncodeToString(older.Hash[:]), Reason: o.Reason,
 		}})
 	}

@@ -45,7 +45,7 @@ var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.C
 	if err != nil {
 		return err
 	}
-	done, err := wf.Erase(ctx, o.Chain, w.who, o.Reason)
+	done, err := wf.History.Erase(ctx, o.Chain, w.who, o.Reason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)

@@ -3,9 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
@@ -102,5 +111,344 @@ func TestAudit(t *testing.T) {
 	}
 	if err := audit.List(t.Context(), &out, db, audit.Filter{Chain: "req_none"}); cli.Code(historyError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
+	}
+}
+
+// The filters pick what they say, and each combination of them what all of them pick.
+func TestAuditFilter(t *testing.T) {
+	db := played(t, builtIn)
+	all, _, err := audit.Filter{}.Records(t.Context(), db)
+	if err != nil || len(all) < 20 {
+		t.Fatalf("%d records, %v", len(all), err)
+	}
+	refund := all[slices.IndexFunc(all, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == "issue_refund" })]
+	middle := all[len(all)/2].At
+	tests := map[string]struct {
+		filter audit.Filter
+		want   func(approvers.AuditRecord) bool
+	}{
+		"request": {audit.Filter{Chain: refund.Chain}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain }},
+		"tool":    {audit.Filter{Tool: "issue_refund"}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain }},
+		"actor":   {audit.Filter{Actor: "U0002"}, func(r approvers.AuditRecord) bool { return r.Actor == "T0001/U0002" }},
+		"whole":   {audit.Filter{Actor: "T0001/U0003"}, func(r approvers.AuditRecord) bool { return r.Actor == "T0001/U0003" }},
+		"bot":     {audit.Filter{Actor: "bot"}, func(r approvers.AuditRecord) bool { return r.Actor == "" }},
+		"kind": {audit.Filter{Kinds: []string{"decided", "executing"}}, func(r approvers.AuditRecord) bool {
+			return r.Kind == approvers.AuditDecided || r.Kind == approvers.AuditExecuting
+		}},
+		"since": {audit.Filter{Since: middle}, func(r approvers.AuditRecord) bool { return !r.At.Before(middle) }},
+		"until": {audit.Filter{Until: middle}, func(r approvers.AuditRecord) bool { return r.At.Before(middle) }},
+		"two":   {audit.Filter{Tool: "issue_refund", Kinds: []string{"decided"}}, func(r approvers.AuditRecord) bool { return r.Chain == refund.Chain && r.Kind == approvers.AuditDecided }},
+	}
+	for name, tt := range tests {
+		got, _, err := tt.filter.Records(t.Context(), db)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := slices.DeleteFunc(slices.Clone(all), func(r approvers.AuditRecord) bool { return !tt.want(r) })
+		if len(want) == 0 || len(want) == len(all) || !slices.EqualFunc(got, want, func(a, b approvers.AuditRecord) bool { return a.Hash == b.Hash }) {
+			t.Errorf("%s: %d records of %d, want %d", name, len(got), len(all), len(want))
+		}
+	}
+}
+
+func TestFilterFlags(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	got, err := filterFlags{since: "24h", until: "2026-11-21T11:00:00Z", kinds: []string{"decided"}}.read(now)
+	if err != nil || !got.Since.Equal(now.Add(-24*time.Hour)) || !got.Until.Equal(now.Add(-time.Hour)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, f := range map[string]filterFlags{
+		"kind": {kinds: []string{"decide"}}, "since": {since: "yesterday"}, "a negative time": {until: "-3h"}, "nothing between": {since: "1h", until: "2h"},
+	} {
+		if _, err := f.read(now); cli.Code(err) != cli.ExitUsage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Each format has every record, and gives back what went in; texts come only where they are asked for.
+func TestExport(t *testing.T) {
+	db := played(t, builtIn)
+	all, _, err := audit.Filter{}.Records(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	export := func(format string, payloads bool) string {
+		var b strings.Builder
+		if err := audit.Export(t.Context(), &b, db, audit.ExportOptions{Format: format, Payloads: payloads}); err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		return b.String()
+	}
+	for _, format := range audit.ExportFormats() {
+		if bare := export(format, false); strings.Contains(bare, "arrived broken") || strings.Contains(bare, "49.99") {
+			t.Errorf("%s shows what people wrote, unasked", format)
+		}
+		if full := export(format, true); !strings.Contains(full, "49.99") {
+			t.Errorf("%s lacks the texts that were asked for", format)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(export("jsonl", true)), "\n")
+	var read []approvers.AuditRecord
+	for _, line := range lines {
+		var x struct {
+			approvers.AuditRecord
+			Payload string `json:"payload"`
+			Salt    []byte `json:"payload_salt"`
+		}
+		if err := json.Unmarshal([]byte(line), &x); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		if p := (approvers.AuditPayload{Salt: x.Salt, Body: []byte(x.Payload)}); x.PayloadHash != "" && p.Hash() != x.PayloadHash {
+			t.Errorf("record %d of %s: its payload does not match its hash any more", x.Seq, x.Chain)
+		}
+		read = append(read, x.AuditRecord)
+	}
+	byChain := map[string][]approvers.AuditRecord{}
+	for _, r := range read {
+		byChain[r.Chain] = append(byChain[r.Chain], r)
+	}
+	for chain, records := range byChain {
+		if err := approvers.VerifyChain(records); err != nil {
+			t.Errorf("the exported chain %s does not verify: %v", chain, err)
+		}
+	}
+	table := export("csv", true)
+	if head, _, _ := strings.Cut(table, "\n"); !strings.HasSuffix(head, "\r") {
+		t.Errorf("RFC 4180 ends lines with CRLF; this is %q", head)
+	}
+	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
+	if err != nil || len(rows) != len(all)+1 {
+		t.Errorf("csv: %d rows for %d records, %v", len(rows), len(all), err)
+	}
+	cef := strings.Split(strings.TrimSpace(export("cef", true)), "\n")
+	shape := regexp.MustCompile(`^CEF:0\|Countersign\|countersign\|1\|[a-z]+\|[a-z]+\|\d+\|rt=\d+ externalId=\S+ `)
+	for _, line := range cef {
+		if !shape.MatchString(line) {
+			t.Errorf("not CEF: %.200s", line)
+		}
+	}
+	if len(lines) != len(all) || len(cef) != len(all) {
+		t.Errorf("%d lines of JSON and %d of CEF for %d records", len(lines), len(cef), len(all))
+	}
+}
+
+// evidenceFixture is a store with a history that was played, and the key that its heads are signed with.
+type evidenceFixture struct {
+	*testing.T
+	store.Store
+	key   string
+	chain string // the refund's
+	heads uint64
+}
+
+func newEvidenceFixture(t *testing.T) evidenceFixture {
+	t.Helper()
+	room := evidenceFixture{T: t, Store: played(t, builtIn)}
+	ran, _, err := audit.Filter{Tool: "issue_refund", Kinds: []string{"executing"}}.Records(t.Context(), room)
+	if err != nil || len(ran) != 1 {
+		t.Fatalf("%v, %v", ran, err)
+	}
+	room.chain = ran[0].Chain
+	err = room.View(t.Context(), func(r store.Reader) error {
+		first, err := r.Heads(0, 1)
+		if err != nil {
+			return err
+		}
+		head, err := approvers.ReadHead(first[0].Note)
+		if err != nil {
+			return err
+		}
+		last, err := r.LastHead()
+		room.key, room.heads = head.Key, last.Number
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return room
+}
+
+// page is what is written about the refund, from a store and with the keys that are trusted.
+func (room evidenceFixture) page(s store.Store, keys ...string) string {
+	room.Helper()
+	var b strings.Builder
+	faults, err := audit.WriteEvidence(room.Context(), &b, s, "", audit.EvidenceOptions{Requests: []string{room.chain}, Keys: keys, Own: true})
+	if err != nil || faults > 0 != strings.Contains(b.String(), "✗") {
+		room.Errorf("%d faults (%v), unlike the page", faults, err)
+	}
+	return html.UnescapeString(b.String())
+}
+
+func (room evidenceFixture) wants(what, page string, fault bool, texts ...string) {
+	room.Helper()
+	if strings.Contains(page, "✗") != fault {
+		room.Errorf("%s: the page finds a fault: %t", what, !fault)
+	}
+	for _, want := range texts {
+		if !strings.Contains(page, want) {
+			room.Errorf("%s: the page lacks %q", what, want)
+		}
+	}
+}
+
+// The page tells a real request's story; what was changed in the store is said on it.
+func TestEvidence(t *testing.T) {
+	room := newEvidenceFixture(t)
+	room.wants("as it was played", room.page(room, room.key), false,
+		"Refund of $49.99 for order ORD-123", "Asked by Sam (U0100)", "Teo (U0002) approved it as team-lead", "What ran is what was approved", "Teo (U0002) decided on this one")
+	changed := altered{Store: room, payload: func(p *approvers.AuditPayload) { p.Body = append(p.Body, '!') }}
+	room.wants("a changed text", room.page(changed, room.key), true, "texts were changed")
+	_, err := audit.WriteEvidence(t.Context(), &bytes.Buffer{}, room, "", audit.EvidenceOptions{Requests: []string{"req_none"}})
+	if cli.Code(historyError(err)) != cli.ExitNo {
+		t.Errorf("an unknown request: %v", err)
+	}
+}
+
+// The page says under which signed head the records stand, whose key signed it, and that each record was proved to be
+// there.
+func TestEvidenceSeal(t *testing.T) {
+	room := newEvidenceFixture(t)
+	var chain []approvers.AuditRecord
+	var head store.Head // the first that covers the last record, found the long way
+	err := room.View(t.Context(), func(r store.Reader) (err error) {
+		if chain, err = r.Audit(room.chain); err != nil {
+			return err
+		}
+		row, err := r.AuditRow(room.chain, uint64(len(chain)))
+		if err != nil {
+			return err
+		}
+		heads, err := r.Heads(0, 1000)
+		for i := len(heads) - 1; i >= 0 && heads[i].Size > row.Leaf; i-- {
+			head = heads[i]
+		}
+		return err
+	})
+	if err != nil || head.Number == 0 {
+		t.Fatal(head, err)
+	}
+	signed, err := approvers.ReadHead(head.Note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.wants("its own key", room.page(room, room.key), false, fmt.Sprintf("Signed head %d of %s covers every record, %d in all", head.Number, signed.At.Format("2006-01-02 15:04:05 UTC"), len(chain)),
+		signed.Root.String(), room.key, "signed by a key in the bot's own file")
+	room.wants("no key", room.page(room), false, "held against no key", "covers every record")
+	room.wants("another key", room.page(room, newKey(t, "countersign-other").Public), true, "is not signed by a key that is trusted")
+
+	// What is newer than the newest head is said to be.
+	err = room.Update(t.Context(), func(tx store.Tx) error {
+		return appendRecord(tx, room.chain, approvers.AuditRemarked, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.wants("a newer record", room.page(room, room.key), false, fmt.Sprintf("covers %d of the %d records", len(chain), len(chain)+1), "○")
+	room.chain = "req_new"
+	err = room.Update(t.Context(), func(tx store.Tx) error {
+		return appendRecord(tx, room.chain, approvers.AuditProposed, map[string]string{"tool": "x"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.wants("only newer records", room.page(room, room.key), false, fmt.Sprintf("No signed head covers the records yet: they are newer than head %d of", room.heads))
+}
+
+// Whatever somebody who lacks the key makes of the history is a fault on the page, although the chain itself is in
+// order.
+func TestEvidenceOfATamperedHistory(t *testing.T) {
+	room := newEvidenceFixture(t)
+	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked anew
+		var before approvers.AuditRecord
+		for i := range all {
+			if all[i].Kind == approvers.AuditDecided {
+				all[i].Actor = "T0001/U0003"
+			}
+			all[i] = all[i].Link(before)
+			before = all[i]
+		}
+	}
+	for name, c := range map[string]struct {
+		by   altered
+		want string
+	}{
+		"records made anew": {altered{chain: relinked}, "The proof fails that records"},
+		"another record of the history, made anew with its entry": {altered{journal: func(e *approvers.JournalEntry) {
+			if e.Leaf == 0 {
+				e.Sum[3]++
+			}
+		}}, "The proof fails that records"},
+		"entries that are missing": {altered{journal: func(e *approvers.JournalEntry) {
+			if e.Chain == room.chain {
+				e.Chain = "req_other"
+			}
+		}}, "are not in the journal"},
+		"a head of another size": {altered{head: func(h *store.Head) { h.Size += 1000 }}, "is not that one"},
+		"a head by another key":  {altered{head: func(h *store.Head) { h.Note = forged(t, h.Note) }}, "is not signed by a key that is trusted"},
+		"no head at all":         {altered{head: func(h *store.Head) { h.Note = "nothing" }}, "is not that one"},
+	} {
+		c.by.Store = room
+		page := room.page(c.by, room.key)
+		room.wants(name, page, true, c.want)
+		if !strings.Contains(page, "The chain is whole") || strings.Contains(page, "covers every record") {
+			t.Errorf("%s: the page does not speak of the chain, or says that it is sealed", name)
+		}
+	}
+}
+
+// forged is a head with the same text that another key signed.
+func forged(t *testing.T, signed string) string {
+	t.Helper()
+	head, err := approvers.ReadHead(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := head.Sign(newKey(t, head.Origin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return note
+}
+
+// newKey is a key of an installation that signed nothing yet.
+func newKey(t *testing.T, origin string) approvers.SealKey {
+	t.Helper()
+	text, err := approvers.NewSealKey(rand.Reader, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := approvers.ParseSealKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// headless is a store whose newest signed head is damaged.
+type headless struct{ store.Store }
+
+type headlessReader struct{ store.Reader }
+
+func (s headless) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error { return fn(headlessReader{r}) })
+}
+
+func (headlessReader) LastHead() (store.Head, error) {
+	return store.Head{}, &store.DamagedError{Damage: store.Damage{Bucket: "audit_heads", Key: "3", Why: "its checksum does not match"}}
+}
+
+// A signed head that is damaged is a fault on the page, which is written all the same.
+func TestEvidenceUnderADamagedHead(t *testing.T) {
+	room := newEvidenceFixture(t)
+	page := room.page(headless{room}, room.key)
+	room.wants("a damaged head", page, true, "What is needed to check the seal is damaged: audit_heads, row 3: its checksum does not match.", "The chain is whole")
+	if strings.Contains(page, "has no signed heads") {
+		t.Error("the page says that the store has no heads")
+	}
+	err := auditEvidenceTask.run(t.Context(), taskEnv{store: headless{room}, out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
+	if cli.Code(err) != cli.ExitNo {
+		t.Errorf("it ends with %v", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"countersign/internal/testkit"
-
 	"github.com/chromedp/chromedp"
+
+	"countersign/internal/testkit"
 )
 
 // browser is a person in front of the page, in headless Chromium.
@@ -225,4 +225,116 @@ func TestBrowser(t *testing.T) {
 	b.click("replies", "")
 	b.sees(inThread, "Finance Director changed the request")
 	b.shot("14-told")
+}
+
+// The shop says on the card what a refund would do, before anybody decides, and once more for changed arguments. What
+// it says is the shop's word: the sentence above it stays the policy's.
+func TestBrowserPreview(t *testing.T) {
+	h := openHouse(t, t.TempDir(), nil)
+	b := openBrowserTest(t, h.base)
+	b.become("U0100", "C0001")
+	b.write("composer", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "Refund of $20.00 for order ORD-131")
+	b.sees(inMessages, "What preview_refund says of it, in its own words:")
+	b.sees(inMessages, "could still be refunded.")
+	b.shot("preview-1-card")
+}
+
+// The brake in a real browser: the lead pauses everything while a call waits, everybody sees it, what is approved
+// meanwhile does not run, and it does when somebody else of those who may lets everything go on.
+func TestBrowserPause(t *testing.T) {
+	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+
+	b.become("U0100", "C0001")
+	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
+	b.click("replies", "")
+	b.sees(inThread, "Waits for Team Lead")
+
+	b.become("U0100", "C0001")
+	b.write("composer", "/countersign pause I don't like it")
+	b.sees("[data-testid=messages]", "Team Lead")
+	b.shot("pause-1-refused")
+
+	b.become("U0002", "U0BOT")
+	b.write("composer", "/countersign pause we look into wrong refunds")
+	b.click("button", "Pause everything")
+	b.do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
+	b.shot("pause-2-confirm")
+	b.press("confirm-accept")
+	b.sees("[data-testid=messages]", "Everything is paused")
+	b.shot("pause-3-paused")
+
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "we look into wrong refunds")
+	b.shot("pause-4-asker")
+
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "we look into wrong refunds")
+	b.click("button", "Approve")
+	b.press("confirm-accept")
+	b.sees(inMessages, "It starts when everything goes on")
+	b.shot("pause-5-approved-not-started")
+
+	b.become("U0003", "U0BOT")
+	b.sees(inMessages, "Everything is paused")
+	b.shot("pause-6-director")
+	b.click("button", "Resume")
+	b.press("confirm-accept")
+	b.sees(inMessages, "Everything goes on")
+	b.shot("pause-7-resumed")
+
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "I refunded $49.99")
+	b.shot("pause-8-answer")
+}
+
+// The shop's server asks, in the middle of an export that a director has allowed, which of the data are wanted. The
+// question is Sam's, who asked; what he leaves out is not exported.
+func TestBrowserElicits(t *testing.T) {
+	h := openHouse(t, t.TempDir(), nil)
+	b := openBrowserTest(t, h.base)
+	b.become("U0100", "C0001")
+	b.write("composer", "@Countersign export the data of customer USR-456")
+	b.click("replies", "")
+	b.sees(inThread, "Waits for Finance Director")
+	b.become("U0004", "U0BOT")
+	b.sees(inMessages, "export_customer_data")
+	b.approves("USR-456")
+	b.sees(inMessages, "Approved by")
+	b.become("U0100", "C0001")
+	b.click("replies", "")
+	b.sees(inThread, "Which of the data of USR-456 shall be exported?")
+	b.shot("elicit-01-question")
+	b.click("button", "Answer…")
+	b.until("the form opens", formOpen)
+	b.sees("[data-testid=modal][open]", "Payments")
+	b.shot("elicit-02-form")
+	b.chooses("payments", "No")
+	b.chooses("emails", "No")
+	b.shot("elicit-03-filled-in")
+	b.press("modal-submit")
+	b.until("the form closes", formClosed)
+	b.sees(inThread, "Exported the data of USR-456 (Jane Doe): profile, orders")
+	b.shot("elicit-04-answer")
+	ledger := h.shop.Ledger()
+	if len(ledger) != 1 || !strings.HasSuffix(ledger[0].Summary, ": profile, orders") {
+		t.Errorf("the shop's ledger is %+v", ledger)
+	}
+}
+
+// chooses picks an option of a list or of buttons in the form's field.
+func (b *browser) chooses(field, option string) {
+	b.Helper()
+	in := `[data-testid=modal][open] [data-testid=input][data-block-id*=` + field + `]`
+	b.until(field+" can be chosen", `(() => {
+		const box = document.querySelector("`+in+`");
+		const choice = [...(box?.querySelectorAll("option, label, [role=option], [role=radio]") ?? [])].find(e => e.innerText.trim() === "`+option+`");
+		if (!choice) return false;
+		if (choice.tagName === "OPTION") { choice.parentElement.value = choice.value; choice.parentElement.dispatchEvent(new Event("change", {bubbles: true})); } else choice.click();
+		return true;
+	})()`)
+	b.do("look", chromedp.WaitVisible(chromedp.CSS(in)))
 }

@@ -155,9 +155,9 @@ var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Contex
 		if c.Digest, err = wholeDigest(ctx, wf.Store, o); err != nil {
 			return err
 		}
-		r, err = wf.BreakGlass(ctx, c)
+		r, err = wf.Requests.BreakGlass(ctx, c)
 	} else {
-		r, err = wf.Overrule(ctx, c)
+		r, err = wf.Requests.Overrule(ctx, c)
 	}
 	if err != nil {
 		return notDecided(err, o.Request)

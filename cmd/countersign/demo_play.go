@@ -56,7 +56,7 @@ func (b *playedBot) Reload(ctx context.Context, path string) (problems []error, 
 	if err := b.setup.policies.become(path); err != nil {
 		return cli.Problems(err), nil
 	}
-	return nil, b.bot.workflow.Reevaluate(ctx)
+	return nil, b.bot.workflow.Requests.Reevaluate(ctx)
 }
 
 func (b *playedBot) Restart(ctx context.Context, down time.Duration) error {

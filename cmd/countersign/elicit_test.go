@@ -234,7 +234,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.ok(err)
 		}, "stopped this", "the agent was stopped", approvers.ElicitationCancelled},
 		"everything is paused": {form, func(b *bubble, _ string, _ workspaceclient.Message) {
-			b.ok(b.bot.workflow.Pause(b.ctx, "operator:x", ""))
+			b.ok(b.bot.workflow.Pauses.Pause(b.ctx, "operator:x", ""))
 		},
 			"", "everything was paused", approvers.ElicitationCancelled},
 		"the process stops": {form, func(b *bubble, _ string, _ workspaceclient.Message) { b.restart() },
@@ -267,7 +267,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 					return q.State == c.end && strings.Contains(workspaceclient.Text(m.Blocks), c.says) && !strings.Contains(string(m.Blocks), `"type":"button"`)
 				})
 				if c.told == "" {
-					b.ok(b.bot.workflow.Resume(b.ctx, "operator:x", ""))
+					b.ok(b.bot.workflow.Pauses.Resume(b.ctx, "operator:x", ""))
 				}
 				b.within(2*time.Minute, "all is done", b.idle)
 				b.books()
@@ -310,7 +310,7 @@ func TestManyAnswersAtOnce(t *testing.T) {
 					case 1:
 						_ = b.as("teo").Press(b.ctx, m, b.labelled(m, "Decline"))
 					case 2:
-						_ = b.bot.workflow.LapseElicitation(b.ctx, store.Timer{Kind: store.TimerElicit, Ref: q.ID})
+						_ = b.bot.workflow.Questions.Lapse(b.ctx, store.Timer{Kind: store.TimerElicit, Ref: q.ID})
 					case 3:
 						_ = b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…"))
 					}

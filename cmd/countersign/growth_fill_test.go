@@ -55,7 +55,7 @@ func newGrowing(t *testing.T, dir, policy string) *growing {
 		t.Fatal(err)
 	}
 	g.open()
-	if err := g.workflow.Reevaluate(t.Context()); err != nil { // notes the policy, so that serve finds it as it was
+	if err := g.workflow.Requests.Reevaluate(t.Context()); err != nil { // notes the policy, so that serve finds it as it was
 		t.Fatal(err)
 	}
 	g.waiting, g.finished = g.make("1.0", false), g.make("2.0", true)
@@ -88,12 +88,12 @@ func (g *growing) make(thread string, finished bool) original {
 			g.t.Fatal(err)
 		}
 	}
-	heard, err := wf.ReceiveMessage(ctx, workflow.IncomingMessage{
+	heard, err := wf.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
 		At: time.Now(), Team: "T0001", Thread: thread, TS: thread, Text: "refund ORD-123, it arrived broken", Start: true,
 		Who: approvers.Identity{ID: "T0001/U0100", Name: "Sam"}, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 	})
 	must(err)
-	must(wf.Propose(ctx, workflow.Proposal{
+	must(wf.Turns.Propose(ctx, workflow.Proposal{
 		Turn: heard.Turn, Authors: []approvers.PersonID{"T0001/U0100"},
 		Calls: []workflow.ModelCall{{ID: "c1", Tool: "issue_refund", Args: `{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"arrived broken"}`}},
 	}))
@@ -102,18 +102,18 @@ func (g *growing) make(thread string, finished bool) original {
 	must(err)
 	for _, s := range o.surfaces {
 		s.Channel, s.TS = "D"+thread, thread
-		must(wf.Delivered(ctx, s, workflow.SentMessage{Body: card, Shows: []store.Shown{{Request: o.request.ID, Digest: o.request.Digest, Whole: true}}}))
+		must(wf.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: card, Shows: []store.Shown{{Request: o.request.ID, Digest: o.request.Digest, Whole: true}}}))
 	}
 	if finished {
-		_, err := wf.Decide(ctx, g.approval(o.request))
+		_, err := wf.Requests.Decide(ctx, g.approval(o.request))
 		must(err)
-		_, run, err := wf.Claim(ctx, o.execution.ID)
+		_, run, err := wf.Runs.Claim(ctx, o.execution.ID)
 		must(err)
 		if !run {
 			g.t.Fatal("the refund was not to be run")
 		}
-		must(wf.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
-		must(wf.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))
+		must(wf.Runs.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
+		must(wf.Turns.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))
 	}
 	return g.read(heard.Turn)
 }

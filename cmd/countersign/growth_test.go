@@ -86,7 +86,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 			continue
 		}
 		began := time.Now()
-		if _, err := g.workflow.Decide(g.t.Context(), g.approval(r)); err != nil {
+		if _, err := g.workflow.Requests.Decide(g.t.Context(), g.approval(r)); err != nil {
 			g.t.Fatal(err)
 		}
 		took = append(took, float64(time.Since(began).Microseconds())/1000)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,4 +79,193 @@ func TestLostPosts(t *testing.T) {
 			b.Errorf("too little got lost")
 		}
 	})
+}
+
+// TestLostPostsWhileTheClockJumps sets the machine's clock while nobody knows of a card whether it was posted. It is
+// found again, whatever the clock said when it was made, when it was posted and when it is looked for.
+func TestLostPostsWhileTheClockJumps(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		for name, play := range map[string]func(*jumps){
+			"between two processes": func(j *jumps) {
+				j.next("chat.postMessage", callFatal, nil)
+				j.says("plain a")
+				j.another(func() { j.jump(by) })
+			},
+			"while one process lives": func(j *jumps) {
+				j.jump(by)
+				j.next("chat.postMessage", callFatal, nil)
+				j.says("plain a")
+				j.another(func() { j.jump(-by) })
+			},
+			"long before": func(j *jumps) {
+				j.jump(by)
+				j.next("chat.postMessage", callUnheard, nil)
+				j.says("plain a")
+			},
+			// Two cards are for one place. The answer to the first post is lost, and the whole place is looked at; the clock
+			// jumps; and then the answer to the second is lost.
+			"between a look and a post": func(j *jumps) {
+				j.next("chat.postMessage", callUnheard, func() {
+					j.next("chat.update", callFine, func() {
+						j.jump(by)
+						j.next("chat.postMessage", callUnheard, nil)
+					})
+				})
+				j.says("plain a")
+				j.says("plain b")
+			},
+		} {
+			t.Run(fmt.Sprint(name, " ", by), func(t *testing.T) {
+				inJumps(t, func(j *jumps) {
+					play(j)
+					j.eachOnce(2 * time.Hour)
+					looks := j.made(time.Time{}, func(c apiCall) bool { return c.channel == approvalsChannel && c.method == "conversations.history" })
+					for _, c := range looks {
+						oldest, _ := strconv.ParseInt(c.form.Get("oldest"), 10, 64)
+						if back := c.at.Sub(time.Unix(oldest, 0)); back > 5*time.Minute {
+							j.Errorf("it looked %s back", back)
+						}
+					}
+					if j.planned.Load() != 0 {
+						j.Errorf("not all that was planned has happened")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestLostPostsAtRandomClocks is TestLostPosts with a clock that jumps, up to an hour and a half to either side of
+// Slack's.
+//
+// COUNTERSIGN_POSTS says in how many conversations (15).
+func TestLostPostsAtRandomClocks(t *testing.T) {
+	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
+	inJumps(t, func(j *jumps) {
+		random, pace := testkit.Chance(seed, 3), testkit.Chance(seed, 4)
+		times, lost := 0, 0
+		j.becomes(func(c apiCall) callFate {
+			if c.method != "chat.postMessage" || c.surface == "" {
+				return callFine
+			}
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if random.IntN(6) == 0 {
+				times++
+				j.skew.Store(random.Int64N(int64(3*time.Hour)) - int64(90*time.Minute))
+			}
+			if fate := random.IntN(8); fate < 3 {
+				lost++
+				return []callFate{callUnheard, callUnheard, callFatal}[fate]
+			}
+			return callFine
+		})
+		for i := range n {
+			for _, text := range []string{"say %d", "tell %d", "plain c%d"} {
+				j.says(fmt.Sprintf(text, i))
+			}
+			j.pass(time.Duration(pace.IntN(2000)) * time.Millisecond)
+			j.alive()
+		}
+		messages := j.eachOnce(24 * time.Hour)
+		j.books()
+		j.Logf("conversations=%d messages=%d lost_or_killed=%d jumps=%d", 3*n, messages, lost, times)
+		if lost < n/4 || times < n/4 {
+			j.Errorf("too little got lost, or the clock stood")
+		}
+	})
+}
+
+// jumps is a bubble whose bot goes by a clock that can be set.
+type jumps struct {
+	*bubble
+	skew    atomic.Int64
+	planned atomic.Int64 // what is still to happen to calls
+}
+
+func inJumps(t *testing.T, fn func(*jumps)) {
+	t.Helper()
+	j := &jumps{}
+	inBubble(t, func(b *bubble) {
+		j.bubble = b
+		b.setup.now = func() time.Time { return time.Now().Add(time.Duration(j.skew.Load())) }
+	}, func(*bubble) { fn(j) })
+}
+
+// jump sets the bot's clock.
+func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
+
+// approvalsChannel is #support-approvals.
+const approvalsChannel = "C0002"
+
+// next says what becomes of the next call of a method for a card in #support-approvals, and what happens meanwhile. All
+// others go well.
+func (j *jumps) next(method string, fate callFate, meanwhile func()) {
+	j.planned.Add(1)
+	var done atomic.Bool
+	j.becomes(func(c apiCall) callFate {
+		if c.method != method || c.channel != approvalsChannel || !done.CompareAndSwap(false, true) {
+			return callFine
+		}
+		if meanwhile != nil {
+			meanwhile()
+		}
+		j.planned.Add(-1)
+		return fate
+	})
+}
+
+// another waits until the bot is killed, and has another process go on after something else has happened.
+func (j *jumps) another(first func()) {
+	<-j.death
+	j.ok(j.bot.end())
+	first()
+	j.start()
+}
+
+// alive reports whether the bot was not killed; otherwise another process goes on.
+func (j *jumps) alive() bool {
+	select {
+	case <-j.death:
+		j.restart()
+		return false
+	default:
+		return true
+	}
+}
+
+// eachOnce waits until everything is shown: each message is there once. It counts them.
+func (j *jumps) eachOnce(most time.Duration) (messages int) {
+	j.Helper()
+	for began := time.Now(); !j.alive() || !j.idle() || j.waiting(); j.pass(time.Second) {
+		if time.Since(began) > most {
+			j.Fatalf("not everything is shown after %s", most)
+		}
+	}
+	posted := map[string]int{}
+	for _, c := range j.made(time.Time{}, isPost) {
+		posted[fmt.Sprint(c.surface, " ", c.part)]++
+		messages++
+	}
+	for what, times := range posted {
+		if times != 1 {
+			j.Errorf("%s was posted %d times", what, times)
+		}
+	}
+	return messages
+}
+
+// waiting reports whether something is still to be shown, be it due by the bot's clock or not.
+func (j *jumps) waiting() (yes bool) {
+	j.view(func(r store.Reader) error {
+		for _, kind := range store.ShowTimers {
+			timers, err := r.Timers(kind, 1)
+			if err != nil {
+				return err
+			}
+			yes = yes || len(timers) > 0
+		}
+		return nil
+	})
+	return yes
 }

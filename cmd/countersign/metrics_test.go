@@ -191,7 +191,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.watchDisk(wf)
 	m.watchStall(db)
 	m.watchDamage(db)
-	m.watchSeal(db, audit.NewSealer(nil, []audit.HeadTarget{unreachableTarget{}}, wf, db, nil))
+	m.watchSeal(db, audit.NewSealer(nil, []audit.HeadTarget{unreachableTarget{}}, wf.History, db, nil))
 	m.watchTools(calledCatalog(t))
 	m.watchSlack(db, func(context.Context) error { return nil })
 	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})

@@ -43,7 +43,7 @@ var (
 		if err != nil {
 			return err
 		}
-		if err := wf.Pause(ctx, w.who, reason); err != nil {
+		if err := wf.Pauses.Pause(ctx, w.who, reason); err != nil {
 			return notPaused(ctx, wf, err, "it is paused already")
 		}
 		fmt.Fprintf(w.out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.who)
@@ -54,7 +54,7 @@ var (
 		if err != nil {
 			return err
 		}
-		if err := wf.Resume(ctx, w.who, reason); err != nil {
+		if err := wf.Pauses.Resume(ctx, w.who, reason); err != nil {
 			return notPaused(ctx, wf, err, "nothing is paused")
 		}
 		fmt.Fprintf(w.out, "Resumed as %s. Everything goes on.\n", w.who)

@@ -151,7 +151,7 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 	defer tick.Stop()
 	for behind := true; ; {
 		if behind {
-			err := wf.Reevaluate(ctx)
+			err := wf.Requests.Reevaluate(ctx)
 			if errors.Is(err, store.ErrCommitUnknown) {
 				return err
 			}

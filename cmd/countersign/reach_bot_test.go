@@ -18,7 +18,7 @@ func TestReachWithoutModel(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	away := h.bot.parts
 	away.agent = agent.New(agent.Config{
-		Workflow: h.bot.workflow, Results: h.bot.workflow.Views, Tools: h.setup.tools.Registry, Log: h.setup.log, Model: agent.Model{BaseURL: "http://127.0.0.1:1/v1", Key: "k", Name: "m"},
+		Turns: h.bot.workflow.Turns, Runs: h.bot.workflow.Runs, Questions: h.bot.workflow.Questions, Results: h.bot.workflow.Views, Tools: h.setup.tools.Registry, Log: h.setup.log, Model: agent.Model{BaseURL: "http://127.0.0.1:1/v1", Key: "k", Name: "m"},
 	})
 	log := slog.New(slog.DiscardHandler)
 	if err := reach(within(t), away, log); cli.Code(err) != cli.ExitFailed {

@@ -49,7 +49,7 @@ var reportTask = task[finding]{"report", false, func(ctx context.Context, w task
 	if err != nil {
 		return err
 	}
-	if err := wf.Report(ctx, workflow.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
+	if err := wf.Runs.Report(ctx, workflow.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
 		return notDecided(err, f.Execution)
 	}
 	fmt.Fprintf(w.out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.who)

@@ -78,7 +78,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		c.hash = hex.EncodeToString(sum.Sum(nil))
 		x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last}
 		if unseen, err = wf.Views.Unseen(ctx); err == nil {
-			err = wf.Restored(ctx, x)
+			err = wf.History.Restored(ctx, x)
 		}
 		if err != nil {
 			return cli.CouldNot("what is open in the backup can't be closed: %w", err)

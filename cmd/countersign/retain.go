@@ -25,7 +25,7 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Lo
 			return nil
 		case <-tick.C:
 		}
-		err := wf.Forget(ctx, remembered)
+		err := wf.Intake.Forget(ctx, remembered)
 		if err == nil && n%retainEvery == 0 {
 			err = retain(ctx, wf, m, log)
 		}
@@ -44,7 +44,7 @@ const retainEvery = 36
 
 // retain erases data beyond the policy's retention, and counts it.
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
-	done, err := wf.Retain(ctx)
+	done, err := wf.History.Retain(ctx)
 	if done.Conversations+done.Chains > 0 {
 		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "chains of the history", done.Chains, "records", done.Records)
 	}

@@ -48,7 +48,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 			before := erased
 			with = append(with, a.while(func() {
 				start := time.Now()
-				done, err := a.workflow.Retain(t.Context())
+				done, err := a.workflow.History.Retain(t.Context())
 				a.ok(err)
 				lasts = min(time.Since(start), 10*time.Second)
 				erased.Conversations, erased.Chains, erased.Records = erased.Conversations+done.Conversations, erased.Chains+done.Chains, erased.Records+done.Records
@@ -174,7 +174,7 @@ var (
 // one has a call come to an end in a thread. Of one that is to expire it returns the turn.
 func (a *archive) one(ctx context.Context, thread, ending string) (waits string, err error) {
 	n := fmt.Sprint(a.n.Add(1))
-	heard, err := a.workflow.ReceiveMessage(ctx, workflow.IncomingMessage{
+	heard, err := a.workflow.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
 		At: a.now(), Team: "T0001", Thread: thread, TS: "ts." + n, Text: strings.Repeat("please ", 50), Start: true, Who: asker,
 		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 	})
@@ -188,7 +188,7 @@ func (a *archive) one(ctx context.Context, thread, ending string) (waits string,
 	case "refused":
 		args = `{"m":1}`
 	}
-	err = a.workflow.Propose(ctx, workflow.Proposal{Turn: heard.Turn, Authors: []approvers.PersonID{asker.ID}, Calls: []workflow.ModelCall{{ID: "c" + n, Tool: tool, Args: args}}})
+	err = a.workflow.Turns.Propose(ctx, workflow.Proposal{Turn: heard.Turn, Authors: []approvers.PersonID{asker.ID}, Calls: []workflow.ModelCall{{ID: "c" + n, Tool: tool, Args: args}}})
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +198,7 @@ func (a *archive) one(ctx context.Context, thread, ending string) (waits string,
 	if ending == "expired" {
 		return heard.Turn, nil
 	}
-	return "", a.workflow.Answer(ctx, heard.Turn, 1, "That is settled.", 100)
+	return "", a.workflow.Turns.Answer(ctx, heard.Turn, 1, "That is settled.", 100)
 }
 
 // end decides on the call of a turn, and runs it.
@@ -226,7 +226,7 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 	for i, s := range cards {
 		s.Channel, s.TS = "D1", fmt.Sprint(r.ID, i)
 		card := fmt.Sprintf(`{"text":"Refund","blocks":%q}`, strings.Repeat("x", 2000))
-		if err := a.workflow.Delivered(ctx, s, workflow.SentMessage{Body: []byte(card), Shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}}); err != nil {
+		if err := a.workflow.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: []byte(card), Shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}}); err != nil {
 			return err
 		}
 	}
@@ -236,29 +236,29 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 		return nil
 	case "withdrawn":
 		click.Who = asker
-		_, err = a.workflow.Withdraw(ctx, click)
+		_, err = a.workflow.Requests.Withdraw(ctx, click)
 		return err
 	case "rejected":
 		click.Kind = approvers.Reject
-		_, err = a.workflow.Decide(ctx, click)
+		_, err = a.workflow.Requests.Decide(ctx, click)
 		return err
 	case "modified":
 		click.Kind, click.Args = approvers.Modify, json.RawMessage(`{"n":"another"}`)
 	}
 	execution := call.Execution
 	if ending != "automatic" {
-		if r, err = a.workflow.Decide(ctx, click); err != nil {
+		if r, err = a.workflow.Requests.Decide(ctx, click); err != nil {
 			return err
 		}
 		execution = r.Execution
 	}
-	if _, run, err := a.workflow.Claim(ctx, execution); err != nil || !run {
+	if _, run, err := a.workflow.Runs.Claim(ctx, execution); err != nil || !run {
 		return fmt.Errorf("it was not to be run: %w", err)
 	}
 	if ending == "unknown" {
-		return errors.Join(a.workflow.MarkUnknown(ctx, execution), a.workflow.Report(ctx, workflow.Click{At: a.now(), Who: boss, Execution: execution, Reason: "seen at the bank"}, workflow.Happened))
+		return errors.Join(a.workflow.Runs.MarkUnknown(ctx, execution), a.workflow.Runs.Report(ctx, workflow.Click{At: a.now(), Who: boss, Execution: execution, Reason: "seen at the bank"}, workflow.Happened))
 	}
-	return a.workflow.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
+	return a.workflow.Runs.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
 }
 
 // fill makes so many requests of all kinds that come to an end: half of them in a conversation each, half of them in
@@ -301,11 +301,11 @@ func (a *archive) fill(n int) {
 			break
 		}
 		for _, timer := range due {
-			a.ok(a.workflow.Expire(a.Context(), timer))
+			a.ok(a.workflow.Requests.Expire(a.Context(), timer))
 		}
 	}
 	for _, turn := range waiting {
-		a.ok(a.workflow.Answer(a.Context(), turn, 1, "Nobody answered.", 100))
+		a.ok(a.workflow.Turns.Answer(a.Context(), turn, 1, "Nobody answered.", 100))
 	}
 }
 
@@ -341,8 +341,8 @@ func (a *archive) while(work func()) (waits []time.Duration) {
 	})
 	goes(func(int) error {
 		time.Sleep(20 * time.Millisecond)
-		_, err := a.workflow.Seal(context.WithoutCancel(ctx), a.keys...)
-		return errors.Join(err, a.workflow.Forget(context.WithoutCancel(ctx), remembered))
+		_, err := a.workflow.History.Seal(context.WithoutCancel(ctx), a.keys...)
+		return errors.Join(err, a.workflow.Intake.Forget(context.WithoutCancel(ctx), remembered))
 	})
 	goes(func(int) error {
 		time.Sleep(50 * time.Millisecond)
@@ -360,7 +360,7 @@ func (a *archive) verifies() {
 	a.Helper()
 	for n := 1; n > 0; {
 		var err error
-		n, err = a.workflow.Seal(a.Context(), a.keys...)
+		n, err = a.workflow.History.Seal(a.Context(), a.keys...)
 		a.ok(err)
 	}
 	var said strings.Builder

@@ -75,7 +75,7 @@ func (s setup) assemble() parts {
 	}
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
-		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: wf, Views: wf.Views, Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
+		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
 		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
@@ -87,13 +87,13 @@ func (s setup) assemble() parts {
 	m.watchTools(s.tools)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
-		Workflow: wf, Results: wf.Views, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
+		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
 	if len(s.seal.keys) > 0 {
-		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf, s.store, s.log)
+		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf.History, s.store, s.log)
 		m.watchSeal(s.store, p.sealer)
 	}
 	return p
@@ -137,7 +137,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			letGo()
 		}
 	}()
-	if err := p.workflow.Recover(ctx); err != nil {
+	if err := p.workflow.Runs.Recover(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}

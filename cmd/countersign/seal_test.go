@@ -2,13 +2,23 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
 	"countersign/config"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
@@ -72,4 +82,149 @@ func readText(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// unreachableTarget is where no head can be brought.
+type unreachableTarget struct{}
+
+func (unreachableTarget) String() string                                    { return "somewhere" }
+func (unreachableTarget) Last(context.Context, store.Store) (uint64, error) { return 0, nil }
+func (unreachableTarget) Ship(context.Context, []store.Head) error          { return errors.New("unreachable") }
+
+// /readyz and /metrics tell of heads that can't be brought, and the bot stays ready.
+func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
+	db := emptyStore(t)
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+	sealer := audit.NewSealer([]approvers.SealKey{newKey(t, "countersign-test")}, []audit.HeadTarget{unreachableTarget{}}, wf.History, db, slog.New(slog.DiscardHandler))
+	for n := range 3 {
+		err := db.Update(t.Context(), func(tx store.Tx) error {
+			a := approvers.AuditRecord{Chain: fmt.Sprint("req_", n), At: time.Unix(1, 0), Kind: approvers.AuditProposed}
+			return tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealer.Finish(t.Context())
+	}
+	page := httptest.NewRecorder()
+	admin(sealProbes(sealer), newMetrics(db, nil).handler()).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if page.Code != 200 || !strings.Contains(page.Body.String(), "heads: somewhere: unreachable") || !strings.Contains(page.Body.String(), "seal: ok") {
+		t.Errorf("/readyz says %d\n%s", page.Code, page.Body)
+	}
+	m := newMetrics(db, nil)
+	m.watchSeal(db, sealer)
+	text := httptest.NewRecorder()
+	m.handler().ServeHTTP(text, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{"countersign_audit_unsealed 0", `countersign_audit_heads_waiting{to="somewhere"} 3`} {
+		if !strings.Contains(text.Body.String(), want) {
+			t.Errorf("/metrics lacks %s:\n%s", want, text.Body)
+		}
+	}
+}
+
+// The bot posts signed heads to a channel while people work. What an auditor copies out of it fits the store, and shows
+// that another was put in its place: an older one, or one that was made anew with the key itself.
+func TestHeadsInAChannel(t *testing.T) {
+	dir := t.TempDir()
+	h := openHouse(t, dir, func(s *setup) {
+		policies, err := newPolicies("demo.yaml", append(bytes.Clone(demoPolicy), "\naudit: {channel: \"#general\", every: 10m}\n"...), s.tools, s.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.policies = policies
+	})
+	sam, teo := h.watcher("sam"), h.watcher("teo")
+	heads := func() (all []workspaceclient.Message) {
+		t.Helper()
+		messages, err := teo.Messages(h.Context(), "#general", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			if strings.Contains(m.Text, "Audit head") {
+				all = append(all, m)
+			}
+		}
+		return all
+	}
+	wants := func(n int) { // and that it is recorded: the time until the next runs from there
+		t.Helper()
+		teo.wait("a head in the channel", func(ctx context.Context) (recorded bool, err error) {
+			err = h.store.View(ctx, func(r store.Reader) error {
+				all, err := r.OutboxMessagesOf("heads")
+				recorded = len(all) == 1 && all[0].State == store.OutboxShown && len(heads()) == n
+				return err
+			})
+			return recorded, err
+		})
+	}
+	sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
+	teo.sees("U0BOT", "", "Refund of $49.99")
+	wants(1)
+	early := filepath.Join(dir, "early.db")
+	h.copyStore(early)
+	for n := 2; n <= 3; n++ {
+		h.clock.set(h.clock.now().Add(11 * time.Minute))
+		sam.says("#support", "", "@Countersign where is ORD-123?")
+		wants(n)
+	}
+	now := filepath.Join(dir, "now.db")
+	h.copyStore(now)
+
+	copied := filepath.Join(dir, "copied.txt")
+	var text strings.Builder
+	for _, m := range heads() {
+		text.WriteString("Countersign  APP  12:00\n" + m.Text + "\n\n")
+	}
+	if err := os.WriteFile(copied, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	audit := &auditFixture{T: t, keys: h.seal.keys}
+	if found, said := audit.verifyAt(now, copied); found || !strings.Contains(said, "looked for 3 heads that are kept elsewhere") {
+		t.Errorf("nobody did anything:\n%s", said)
+	}
+	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "put back to what it was before") {
+		t.Errorf("the store was put back:\n%s", said)
+	}
+	remake(t, early, h.seal.keys)
+	if found, said := audit.verifyAt(early); found {
+		t.Errorf("what is made anew with the key looks right without the channel, or this test shows little:\n%s", said)
+	}
+	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "has another one") {
+		t.Errorf("the history was made anew:\n%s", said)
+	}
+}
+
+// copyStore copies the store while the bot works on it.
+func (h *demoHarness) copyStore(path string) {
+	h.Helper()
+	var b bytes.Buffer
+	_, err := h.store.Copy(h.Context(), &b)
+	if err == nil {
+		err = os.WriteFile(path, b.Bytes(), 0o600)
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// remake goes on with a store in another way than it did, as somebody does who has the key.
+func remake(t *testing.T, path string, keys []approvers.SealKey) {
+	t.Helper()
+	db, err := openStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+	for range 100 {
+		err = errors.Join(err, db.Update(t.Context(), func(tx store.Tx) error {
+			return appendRecord(tx, "req_other", approvers.AuditProposed, nil)
+		}))
+		for n := 1; n > 0 && err == nil; {
+			n, err = wf.History.Seal(t.Context(), keys...)
+		}
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
 }

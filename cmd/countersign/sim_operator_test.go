@@ -43,9 +43,9 @@ func (s *sim) operates() {
 		ctx, who := context.WithoutCancel(labels(p.ctx, "operator")), approvers.Operator("sim")
 		var err error
 		if pause {
-			err = p.workflow.Pause(ctx, who, "to have a look")
+			err = p.workflow.Pauses.Pause(ctx, who, "to have a look")
 		} else {
-			err = p.workflow.Resume(ctx, who, "all is well")
+			err = p.workflow.Pauses.Resume(ctx, who, "all is well")
 		}
 		s.operator.paused.Store(pause && err == nil)
 		s.operator.busy.Store(false)

@@ -13,11 +13,10 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
-
-	"countersign/approvers/workflow"
 )
 
 // flips are n bits flipped, each in another place: keys and values of every bucket, as evenly as there are rows.
@@ -283,7 +282,7 @@ func (s *auditFixture) whole(count *tried) {
 		wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
 		err = db.Update(s.Context(), func(tx store.Tx) error { return appendRecord(tx, "req_1", approvers.AuditApproved, nil) })
 		if err == nil {
-			_, err = wf.Seal(s.Context(), keys...)
+			_, err = wf.History.Seal(s.Context(), keys...)
 		}
 		if err != nil {
 			s.Fatal(err)

@@ -109,7 +109,7 @@ func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Work
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
 	err = change(db, wf)
 	for n := 1; n > 0 && err == nil; {
-		n, err = wf.Seal(s.Context(), s.keys...)
+		n, err = wf.History.Seal(s.Context(), s.keys...)
 	}
 	c := audit.NewHeadShipper(audit.HeadFile(config.AuditBeside(s.path).Heads), db, slog.New(slog.DiscardHandler))
 	c.Ship(s.Context())

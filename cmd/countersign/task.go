@@ -143,7 +143,7 @@ func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workfl
 	if err != nil {
 		return nil, err
 	}
-	if err := wf.MarkInterrupted(ctx); err != nil {
+	if err := wf.Runs.MarkInterrupted(ctx); err != nil {
 		return nil, cli.CouldNot("the bot stopped while a tool ran, and that can't be recorded: %w", err)
 	}
 	return wf, nil

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/internal/demo/workspaceclient"
 )
 
 // A run whose end nobody knows is put to those who approved it and to whoever asked; what a person reports reaches the
@@ -43,5 +47,74 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	})
 	if !strings.Contains(result, "a person reported") || !strings.Contains(result, `"status":"error"`) {
 		t.Errorf("the model was told %s", result)
+	}
+}
+
+// A bot that is a process of its own is killed in the middle of a tool that can't be run twice: before it acts, or
+// after. The next process runs nothing by itself, asks those who asked for it and those who approved it, and does with
+// each answer what it says. What was asked again is approved anew, and runs once more.
+func TestKilledInTheMiddleOfATool(t *testing.T) {
+	const told = "The bot stopped while act was running"
+	for n, c := range []struct {
+		name   string
+		order  string // act runs by itself, ask waits for the team lead
+		point  string
+		who    string // answers
+		button string
+		runs   int // in the end
+		seen   []string
+	}{
+		{"asked by the requester whether it happened", "act", toolActed, "sam", "It happened…", 1, []string{"Reported by <@U0100>: it happened"}},
+		{"asked by the approver whether it happened", "ask", toolCalled, "teo", "It did not", 0, []string{"Reported by <@U0002>: it did not happen"}},
+		{"left by the requester", "ask", toolActed, "sam", "Leave it, tell the agent", 1, []string{"The agent was told so"}},
+		{"asked again by the approver", "ask", toolCalled, "teo", "Ask again", 1, []string{"Asked again by <@U0002>", "Done."}},
+		{"asked again by the requester, of what ran by itself", "act", toolActed, "sam", "Ask again", 2, []string{"Asked again by <@U0100>", "Done."}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := openTrial(t, 1)
+			if n%2 == 1 {
+				k.offerWitnesses()
+			}
+			person := func(name string) watcher { return watcher{t, workspaceclient.Client{Base: k.conf.Base, User: name}} }
+			sam, ingrid := person("sam"), person("ingrid")
+			bot := k.start(t.Context(), doom{c.point, 1})
+			k.awaitUp(bot)
+			root := sam.says("#support", "", "@Countersign do "+c.order+" #1001")
+			if c.order == "ask" {
+				card := ingrid.sees("#support-approvals", "", "Waits for Team Lead")
+				approve, _ := workspaceclient.Button(card.Blocks, "Approve")
+				_ = ingrid.Press(t.Context(), card, approve) // the bot may be gone before it has said that it heard it
+			}
+			select {
+			case <-bot.gone:
+			case <-time.After(patience):
+				t.Error("the bot was not killed")
+			}
+			k.killed(bot)
+			bot = k.start(t.Context(), doom{})
+			k.awaitUp(bot)
+			sam.sees("#support", root, "Did this happen?", told, "It may or may not have happened.")
+			where, thread := "#support", root
+			if c.who == "teo" {
+				where, thread = "#support-approvals", ""
+			}
+			person(c.who).clicks(where, thread, c.button, "Did this happen?", told)
+			if c.button == "It happened…" {
+				person(c.who).fills("result", "line 1 of the file")
+			}
+			if c.button == "Ask again" {
+				ingrid.clicks("#support-approvals", "", "Approve", "This may have happened already.", "Asked again by")
+			}
+			sam.sees("#support", root, c.seen...)
+			sam.sees("#support", root, finished("1001"))
+			if err := bot.end(syscall.SIGTERM); err != nil {
+				t.Errorf("asked to stop, the bot ended with %v\n%s", err, k.tail())
+			}
+			seen, err := os.ReadFile(k.conf.Seen)
+			if runs := strings.Count(string(seen), toolAct+" "); err != nil || runs != c.runs {
+				t.Errorf("it ran %d times, want %d (%v)", runs, c.runs, err)
+			}
+		})
 	}
 }

@@ -103,8 +103,8 @@ var stateMutants = []mutant{
 	{
 		name: "a commit that failed is acknowledged",
 		edits: []edit{{"bot/receive.go",
-			"	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), e.lane())\n	return err\n",
-			"	_, err = b.Workflow.Receive(ctx, inboxRow(id, d), e.lane())\n	_ = err\n	return nil\n"}},
+			"	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())\n	return err\n",
+			"	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())\n	_ = err\n	return nil\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$", env: []string{"COUNTERSIGN_FAULTS=3"}}},
 	},
 	{

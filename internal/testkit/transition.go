@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-var transition = regexp.MustCompile(`^countersign/approvers/workflow\.\(\*Workflow\)\.([A-Z]\w*)$`)
+var transition = regexp.MustCompile(`^countersign/approvers/workflow\.\(\*[A-Z]\w*\)\.([A-Z]\w*)$`)
 
 // CallingTransition returns the name of the workflow's transition on the call stack, such as "Claim"; empty if there
 // is none. Test stores use it to name their transactions.

@@ -199,7 +199,7 @@ func (o *benchFixture) asked(n int) []string {
 	err := o.part(func(wf *workflow.Workflow) error {
 		crowd(o.B, 64, n, func(i int) error {
 			ts := fmt.Sprintf("1780000000.%06d", from+i)
-			heard, err := wf.ReceiveMessage(o.Context(), workflow.IncomingMessage{
+			heard, err := wf.Intake.ReceiveMessage(o.Context(), workflow.IncomingMessage{
 				At: time.Now(), Team: "T0001", Thread: ts, TS: ts, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 				Who: approvers.Identity{ID: "T0001/U0009", Name: "Robin"}, Text: "Please refund order ORD-123, it arrived damaged.", Start: true,
 			})
@@ -207,7 +207,7 @@ func (o *benchFixture) asked(n int) []string {
 				return err
 			}
 			turns[i] = heard.Turn
-			_, err = wf.Begin(o.Context(), heard.Turn)
+			_, err = wf.Turns.Begin(o.Context(), heard.Turn)
 			return err
 		})
 		return nil
@@ -228,7 +228,7 @@ func (o *benchFixture) job(turn string) error {
 }
 
 func (o *benchFixture) park(wf *workflow.Workflow, turn string) error {
-	return wf.Propose(o.Context(), workflow.Proposal{
+	return wf.Turns.Propose(o.Context(), workflow.Proposal{
 		Turn: turn, Calls: []workflow.ModelCall{{ID: "call_1", Tool: "issue_refund", Args: jobArgs}},
 		Authors: []approvers.PersonID{"T0001/U0009"}, Tokens: 500,
 	})
@@ -247,14 +247,14 @@ func (o *benchFixture) decideAndRun(wf *workflow.Workflow, turn string) error {
 	if err != nil {
 		return err
 	}
-	r, err = wf.Decide(o.Context(), workflow.Click{
+	r, err = wf.Requests.Decide(o.Context(), workflow.Click{
 		At: time.Now(), Who: approvers.Identity{ID: "T0001/U0002", Name: "Sam"}, Request: r.ID, Kind: approvers.Approve,
 		Digest: r.Digest, Whole: true, Rendering: r.Digest, Channel: "C0002", MessageTS: "1780000000.000100",
 	})
 	if err != nil {
 		return err
 	}
-	e, run, err := wf.Claim(o.Context(), r.Execution)
+	e, run, err := wf.Runs.Claim(o.Context(), r.Execution)
 	if err != nil || !run {
 		return errors.Join(err, fmt.Errorf("%s: run: %t", r.Execution, run))
 	}
@@ -263,7 +263,7 @@ func (o *benchFixture) decideAndRun(wf *workflow.Workflow, turn string) error {
 	if err != nil {
 		return err
 	}
-	return wf.Finish(o.Context(), e.ID, true, result)
+	return wf.Runs.Finish(o.Context(), e.ID, true, result)
 }
 
 func (o *benchFixture) check(s *Store, turn string) error {
