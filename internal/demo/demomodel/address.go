@@ -18,8 +18,7 @@ var (
 	houseNumber  = regexp.MustCompile(`\d`)
 )
 
-// findAddress returns the address in a clause that names one; empty when there
-// is none.
+// findAddress returns the address in a clause, or "".
 func findAddress(text string) string {
 	for _, after := range addressAfter {
 		for _, at := range after.FindAllStringIndex(text, -1) {
@@ -45,8 +44,7 @@ func tidyAddress(text string) string {
 	return strings.Trim(strings.Join(lines, ", "), " \t\"',;:.!?")
 }
 
-// plausible keeps out "her new place": an address has a house number, or a
-// comma between a street and a town.
+// plausible rejects phrases such as "her new place". An address has a house number, or a comma between street and town.
 func plausible(address string) bool {
 	if len(findOrders(address)) > 0 && len(strings.Fields(address)) == 1 || len(findEmails(address)) > 0 {
 		return false

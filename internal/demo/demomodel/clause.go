@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// clause is the part of a message that expresses one wish.
+// clause is the part of a message that expresses one request.
 type clause struct {
 	kind    string // see intent.go
 	mood    mood
@@ -22,7 +22,7 @@ var (
 	absorbing  = regexp.MustCompile(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
 )
 
-// clauses splits a message into clauses. Text without a wish belongs to the clause before it: a reason, the rest of
+// clauses splits a message into clauses. Text without a request belongs to the clause before it: a reason, the rest of
 // an address or of an e-mail's text.
 func clauses(text string) []clause {
 	var list []clause

@@ -10,7 +10,7 @@
 //   - A refused call is not repeated; suitable alternatives are offered instead.
 //
 // A message is processed in these steps: turn.go splits the history into turns, clean.go removes Slack's markup,
-// clause.go splits the message into clauses, intent.go finds the intent of each, and wish.go its details. The
-// handle_*.go files turn wishes into calls or questions with the help of memory.go. tell.go and refusal.go put
-// results into words. talk.go is small talk.
+// clause.go splits the message into clauses, intent.go finds the intent of each, and request.go its details. The
+// handle_*.go files turn requests into calls or questions with the help of memory.go. tell.go and refusal.go put results
+// into words. talk.go is small talk, and other_tools.go handles tools without rules, which people call by name.
 package demomodel

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// handle processes a wish as far as the turn allows: it queues a call, reports a finished one, or asks for missing
+// handle processes a request as far as the turn allows: it queues a call, reports a finished one, or asks for missing
 // details.
-func (d *desk) handle(w *wish) {
+func (d *responder) handle(w *request) {
 	switch {
 	case w.kind == "verbatim":
 		d.handleVerbatim(w)
@@ -47,14 +47,14 @@ func (d *desk) handle(w *wish) {
 	}
 }
 
-// infinitive says what the tools do.
+// infinitive describes each kind of request, for sentences such as "I won't …".
 var infinitive = map[string]string{
 	searchOrders: "look orders up", setAddress: "change the address", updateProfile: "change the profile", applyDiscount: "give a discount", issueRefund: "refund anything",
 	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",
 }
 
-// claim finds a call of this turn of this kind and with this argument. Each call serves one wish, except searches.
-func (d *desk) claim(kind, name, want string) int {
+// claim finds a call of this turn of this kind and with this argument. Each call serves one request, except searches.
+func (d *responder) claim(kind, name, want string) int {
 	for i, c := range d.t.done {
 		if d.claimed[i] || d.tools.kindOf(c.Name) != kind || !strings.EqualFold(value(c.args, name), want) {
 			continue
@@ -66,7 +66,7 @@ func (d *desk) claim(kind, name, want string) int {
 }
 
 // queue adds a call to this step, unless the same call was already made.
-func (d *desk) queue(call Call) {
+func (d *responder) queue(call Call) {
 	for _, c := range d.calls {
 		if c == call {
 			return
@@ -75,19 +75,19 @@ func (d *desk) queue(call Call) {
 	d.calls = append(d.calls, call)
 }
 
-// act queues a call for a wish and remembers the wish.
-func (d *desk) act(w *wish, call Call) {
+// act queues a call for a request and remembers the request.
+func (d *responder) act(w *request, call Call) {
 	d.queue(call)
 	d.remember(w)
 }
 
-func (d *desk) remember(w *wish) {
+func (d *responder) remember(w *request) {
 	kept := *w
 	d.m.wanted = &kept
 }
 
-// ask asks for a missing detail of a wish. Only the first question is asked.
-func (d *desk) ask(w *wish, what lack, question string) {
+// ask asks for a missing detail of a request. Only the first question is asked.
+func (d *responder) ask(w *request, what lack, question string) {
 	if d.open == nil {
 		kept := *w
 		kept.lacks = what
@@ -97,7 +97,7 @@ func (d *desk) ask(w *wish, what lack, question string) {
 }
 
 // handleAgain repeats the failed calls of the last turn.
-func (d *desk) handleAgain() {
+func (d *responder) handleAgain() {
 	failed := slices.DeleteFunc(slices.Clone(d.m.last), func(c done) bool { return c.result.status == "" })
 	if len(failed) == 0 {
 		d.told = append(d.told, "That went through the first time, so I don't do it again:")
@@ -132,7 +132,7 @@ func (d *desk) handleAgain() {
 }
 
 // handleRecap reports how the last calls ended.
-func (d *desk) handleRecap() {
+func (d *responder) handleRecap() {
 	last := d.m.acted
 	if len(last) == 0 {
 		last = d.m.last
@@ -146,7 +146,7 @@ func (d *desk) handleRecap() {
 	}
 }
 
-func (d *desk) handleCancelOrder(w *wish) {
+func (d *responder) handleCancelOrder(w *request) {
 	id := d.m.order
 	if len(w.orders) > 0 {
 		id = w.orders[0]
@@ -159,13 +159,13 @@ func (d *desk) handleCancelOrder(w *wish) {
 	note := "I have no tool to cancel an order."
 	if id != "" && d.tools.has(issueRefund) {
 		note = "I have no tool to cancel an order, but I can refund " + id + "."
-		d.offers = append(d.offers, offer{"refund " + id, wish{kind: issueRefund, orders: []string{id}, reason: "The customer wants to cancel the order"}})
+		d.offers = append(d.offers, offer{"refund " + id, request{kind: issueRefund, orders: []string{id}, reason: "The customer wants to cancel the order"}})
 	}
 	d.notes = append(d.notes, note)
 }
 
 // without reports a missing tool, and the alternatives.
-func (d *desk) without(kind string) string {
+func (d *responder) without(kind string) string {
 	var can []string
 	for _, k := range kinds {
 		if d.tools.has(k) {

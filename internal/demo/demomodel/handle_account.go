@@ -11,8 +11,8 @@ var (
 	everyone  = re(`\b(?:all|every|each)\b[^!?;\n]{0,20}\b(?:accounts?|customers?|users?|profiles?|everybody|everyone)\b`)
 )
 
-// handleAccounts processes a wish for each of its accounts.
-func (d *desk) handleAccounts(w *wish) {
+// handleAccounts processes a request for each of its accounts.
+func (d *responder) handleAccounts(w *request) {
 	ids, ok := d.accountsOf(w)
 	if !ok {
 		return
@@ -51,13 +51,13 @@ func (d *desk) handleAccounts(w *wish) {
 func listOf(words []string) string {
 	data, err := json.Marshal(words)
 	if err != nil {
-		panic("clerk: words that can't be written: " + err.Error()) // strings always can
+		panic("demomodel: words that can't be written: " + err.Error()) // strings always can
 	}
 	return string(data)
 }
 
-// accountsOf returns the accounts of a wish; ok is false if that first needs a call or an answer.
-func (d *desk) accountsOf(w *wish) (ids []string, ok bool) {
+// accountsOf returns the accounts of a request; ok is false if that first needs a call or an answer.
+func (d *responder) accountsOf(w *request) (ids []string, ok bool) {
 	if len(w.users) > 0 {
 		return w.users, true
 	}
@@ -97,7 +97,7 @@ func (d *desk) accountsOf(w *wish) (ids []string, ok bool) {
 }
 
 // accountIn returns the account of the found orders. If there is none, or more than one, it asks.
-func (d *desk) accountIn(w *wish, list []*order, none string) ([]string, bool) {
+func (d *responder) accountIn(w *request, list []*order, none string) ([]string, bool) {
 	var ids, choices []string
 	for _, o := range list {
 		if o.user != "" && !slices.Contains(ids, o.user) {

@@ -1,7 +1,7 @@
 package demomodel
 
 // handleEmail sends an e-mail to each recipient.
-func (d *desk) handleEmail(w *wish) {
+func (d *responder) handleEmail(w *request) {
 	to, ok := d.recipients(w)
 	if !ok {
 		return
@@ -21,7 +21,7 @@ func (d *desk) handleEmail(w *wish) {
 	}
 }
 
-func (d *desk) recipients(w *wish) (addresses []string, ok bool) {
+func (d *responder) recipients(w *request) (addresses []string, ok bool) {
 	if len(w.emails) > 0 {
 		return w.emails, true
 	}

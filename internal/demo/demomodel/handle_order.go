@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// handleOrders processes a wish for each of its orders.
-func (d *desk) handleOrders(w *wish) {
+// handleOrders processes a request for each of its orders.
+func (d *responder) handleOrders(w *request) {
 	ids, ok := d.ordersOf(w)
 	if !ok {
 		return
@@ -34,7 +34,7 @@ func (d *desk) handleOrders(w *wish) {
 
 // details returns an order, and looks it up if necessary; nil while that takes a call, or if the order does not
 // exist.
-func (d *desk) details(id string) *order {
+func (d *responder) details(id string) *order {
 	if o := d.m.orders[id]; o != nil {
 		return o
 	}
@@ -54,7 +54,7 @@ func (d *desk) details(id string) *order {
 }
 
 // noteOf returns the note that came with an empty search result.
-func (d *desk) noteOf(id string) string {
+func (d *responder) noteOf(id string) string {
 	for _, c := range d.t.done {
 		if strings.EqualFold(value(c.args, "order_id"), id) {
 			if note := c.result.object().text("note", "message"); note != "" {
@@ -65,7 +65,7 @@ func (d *desk) noteOf(id string) string {
 	return ""
 }
 
-func (d *desk) refund(w *wish, id string) {
+func (d *responder) refund(w *request, id string) {
 	amount, currency := 0, ""
 	if w.money != nil {
 		amount, currency = w.money.cents, w.money.currency
@@ -94,7 +94,7 @@ func (d *desk) refund(w *wish, id string) {
 		}
 		if amount > o.refundable && currency == o.currency {
 			d.notes = append(d.notes, fmt.Sprintf("%s is more than can be refunded for %s: %s is left.", show(amount, currency), id, show(o.refundable, currency)))
-			d.offers = append(d.offers, offer{"refund " + show(o.refundable, currency), wish{kind: issueRefund, orders: []string{id}, money: &money{o.refundable, currency}, reason: w.reason}})
+			d.offers = append(d.offers, offer{"refund " + show(o.refundable, currency), request{kind: issueRefund, orders: []string{id}, money: &money{o.refundable, currency}, reason: w.reason}})
 			return
 		}
 	}
@@ -117,7 +117,7 @@ func cannotRefund(o *order) string {
 	return ""
 }
 
-func (d *desk) discount(w *wish, id string) {
+func (d *responder) discount(w *request, id string) {
 	if w.percent == 0 && w.money != nil {
 		d.ask(w, lackPercent, "I can give a discount in percent only. How many percent off for "+id+"?")
 		return
@@ -129,7 +129,7 @@ func (d *desk) discount(w *wish, id string) {
 	d.act(w, d.tools.call(applyDiscount, textArg("order_id", id), arg{"percent", strconv.Itoa(w.percent)}, textArg("reason", w.reason)))
 }
 
-func (d *desk) payment(w *wish, id string) {
+func (d *responder) payment(w *request, id string) {
 	amount, currency := 0, ""
 	if w.money != nil {
 		amount, currency = w.money.cents, w.money.currency
@@ -158,7 +158,7 @@ func (d *desk) payment(w *wish, id string) {
 	d.act(w, d.tools.call(takePayment, textArg("order_id", id), arg{"amount", jsonNumber(amount)}, textArg("currency", currency), textArg("method", w.method)))
 }
 
-func (d *desk) ship(w *wish, id string) {
+func (d *responder) ship(w *request, id string) {
 	if w.address == "" {
 		d.ask(w, lackAddress, "Where shall "+id+" go? Give me the whole address: street and number, town.")
 		return

@@ -17,7 +17,7 @@ const (
 )
 
 // lookup finds orders by these arguments: in this turn's answers, or by a call.
-func (d *desk) lookup(args ...arg) ([]*order, found) {
+func (d *responder) lookup(args ...arg) ([]*order, found) {
 	if !d.tools.has(searchOrders) {
 		d.notes = append(d.notes, "I can't look orders up here, so please give me the order or account number.")
 		return nil, failed
@@ -39,7 +39,7 @@ func (d *desk) lookup(args ...arg) ([]*order, found) {
 	return nil, wait
 }
 
-func (d *desk) ordersIn(c done) []*order {
+func (d *responder) ordersIn(c done) []*order {
 	var list []*order
 	for _, o := range c.result.object().list("orders") {
 		if o := d.m.orders[o.text("order_id", "id")]; o != nil {
@@ -50,14 +50,14 @@ func (d *desk) ordersIn(c done) []*order {
 }
 
 // lookedUp reports whether this turn has a search with an argument.
-func (d *desk) lookedUp(by arg) bool {
+func (d *responder) lookedUp(by arg) bool {
 	return slices.ContainsFunc(d.t.done, func(c done) bool {
 		return d.tools.kindOf(c.Name) == searchOrders && textArg("", value(c.args, by.name)).value == by.value
 	})
 }
 
 // customer returns the look-up for a person's orders.
-func (d *desk) customer(w *wish) (arg, bool) {
+func (d *responder) customer(w *request) (arg, bool) {
 	switch {
 	case len(w.emails) > 0:
 		return textArg("customer_email", w.emails[0]), true
@@ -65,7 +65,7 @@ func (d *desk) customer(w *wish) (arg, bool) {
 		return textArg("user_id", w.users[0]), true
 	case w.name != "":
 		by := textArg("customer_name", w.name)
-		// A search by name in this turn must not count as a new wish because the name's e-mail address is known now.
+		// A search by name in this turn must not count as a new request because the name's e-mail address is known now.
 		if p := d.m.find(w.name); p != nil && p.email != "" && !d.lookedUp(by) {
 			return textArg("customer_email", p.email), true
 		}
@@ -80,7 +80,7 @@ var (
 )
 
 // handleSearch looks up orders and reports the result.
-func (d *desk) handleSearch(w *wish) {
+func (d *responder) handleSearch(w *request) {
 	if len(w.orders) > 0 {
 		for _, id := range w.orders {
 			d.search(w, textArg("order_id", id))
@@ -107,7 +107,7 @@ func (d *desk) handleSearch(w *wish) {
 }
 
 // searchKnown looks up what "it" or "the second one" means.
-func (d *desk) searchKnown(w *wish) {
+func (d *responder) searchKnown(w *request) {
 	list := d.m.listed()
 	chosen := w.pick.from(list, d.m.order)
 	for _, among := range [][]*order{list, d.m.all()} {
@@ -128,7 +128,7 @@ func (d *desk) searchKnown(w *wish) {
 	d.ask(w, lackSearch, "Which order, or whose? Give me an order number such as ORD-123, or the customer's e-mail address or name.")
 }
 
-func (d *desk) search(w *wish, args ...arg) {
+func (d *responder) search(w *request, args ...arg) {
 	if w.filter != "" && w.filter != unpaid {
 		args = append(args, textArg("status", w.filter))
 	}
@@ -166,7 +166,7 @@ func (d *desk) search(w *wish, args ...arg) {
 }
 
 // focus sets the meaning of "it" and "her" after a search.
-func (d *desk) focus(list []*order, args []arg) {
+func (d *responder) focus(list []*order, args []arg) {
 	switch {
 	case len(list) == 1:
 		d.m.look(list[0].id)

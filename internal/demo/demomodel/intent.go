@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The kinds of wishes: the shop's tools by name, and others that no tool covers.
+// The kinds of requests: the shop's tools by name, and others that no tool covers.
 const (
 	searchOrders  = "search_orders"
 	setAddress    = "update_shipping_address"
@@ -22,7 +22,7 @@ const (
 	recap       = "recap"
 )
 
-// mood is how a clause wants it.
+// mood is how a clause states its request.
 type mood int
 
 const (
@@ -90,15 +90,15 @@ var (
 	passing   = re(`\b(?:instead of|rather than|about|regarding|concerning|because of|due to|after|before|unless|until|if|once) (?:the |a |an |any |their |her |his |issuing |giving |we |i |you )?$`)
 )
 
-// intent returns the kind of wish of a segment; an empty kind: none.
+// intent returns the kind of request of a segment; an empty kind: none.
 func intent(segment string) (kind string, m mood) {
 	text := unmarked(strings.TrimSpace(segment))
-	request := fillers.ReplaceAllString(text, "")
-	kind, m = firstRule(request, explained.MatchString(request))
+	core := fillers.ReplaceAllString(text, "")
+	kind, m = firstRule(core, explained.MatchString(core))
 	switch {
-	case recalled.MatchString(request) && len(findOrders(request)) == 0:
+	case recalled.MatchString(core) && len(findOrders(core)) == 0:
 		return recap, wanted
-	case explained.MatchString(request) && !requestInDisguise.MatchString(text):
+	case explained.MatchString(core) && !requestInDisguise.MatchString(text):
 		if kind == searchOrders || kind == "" {
 			break
 		}
@@ -107,10 +107,10 @@ func intent(segment string) (kind string, m mood) {
 	if requestInDisguise.MatchString(text) && kind != "" {
 		return kind, m
 	}
-	if asking.MatchString(request) && about.MatchString(request) {
+	if asking.MatchString(core) && about.MatchString(core) {
 		return searchOrders, wanted
 	}
-	if kind == "" && bare(request) {
+	if kind == "" && bare(core) {
 		return searchOrders, wanted
 	}
 	return kind, m

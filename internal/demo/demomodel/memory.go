@@ -16,28 +16,27 @@ type memory struct {
 	user   string // the meaning of "her account"
 	email  string
 	name   string
-	last   []done // the calls of the last turn that made any
-	acted  []done // the same, without searches
-	wanted *wish  // the last wish that a call was made for
-	open   *wish  // a wish that still lacks something
+	last   []done   // the calls of the last turn that made any
+	acted  []done   // the same, without searches
+	wanted *request // the last request for which a call was made
+	open   *request // a request that still lacks a detail
 	offers []offer
 }
 
 type order struct {
-	id, user, name, email      string
-	state, address, tracking   string
-	currency                   string
-	total, paid, due           int
-	refunded, refundable       int
-	placed, delivered          string
-	accountState, discountText string
-	items                      []item
+	id, user, name, email    string
+	state, address, tracking string
+	currency                 string
+	total, paid, due         int
+	refunded, refundable     int
+	delivered                string
+	accountState             string
+	items                    []item
 }
 
 type item struct {
 	name     string
 	quantity string
-	price    string
 }
 
 type person struct{ id, name, email string }
@@ -88,7 +87,7 @@ func (m *memory) learnOrder(a object) {
 	o := &order{
 		id: a.text("order_id", "id"), user: a.text("user_id", "customer_id"), name: a.text("customer_name", "customer"), email: a.text("customer_email", "email"),
 		state: a.text("status", "state"), address: a.text("shipping_address", "address"), tracking: a.text("tracking", "tracking_number"), currency: a.text("currency"),
-		placed: a.text("placed_at", "created_at", "date"), delivered: a.text("delivered_at"), accountState: a.text("account_status"), discountText: a.text("discount_percent"),
+		delivered: a.text("delivered_at"), accountState: a.text("account_status"),
 	}
 	if o.id == "" {
 		return
@@ -102,7 +101,7 @@ func (m *memory) learnOrder(a object) {
 		o.refundable = o.total - o.refunded
 	}
 	for _, i := range a.list("items") {
-		o.items = append(o.items, item{name: i.text("name", "title", "sku"), quantity: i.text("quantity"), price: i.text("price")})
+		o.items = append(o.items, item{name: i.text("name", "title", "sku"), quantity: i.text("quantity")})
 	}
 	m.orders[o.id] = o
 	if o.user != "" {

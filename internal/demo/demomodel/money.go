@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// money is an amount as a person named it.
+// money is an amount in a person's message.
 type money struct {
 	cents    int
 	currency string // empty when not said
@@ -54,8 +54,7 @@ func currencyOf(word string) string {
 	return "GBP"
 }
 
-// findMoney returns the first amount in the text. A bare number counts when
-// bare is set: a text that asks for money means money.
+// findMoney returns the first amount in the text. If bare is set, a number without a currency counts too.
 func findMoney(text string, bare bool) *money {
 	if m := withCents.FindStringSubmatch(text); m != nil {
 		whole, places := spoken(m[2]), spoken(m[4])/100
@@ -106,10 +105,10 @@ func findFraction(text string) *fraction {
 	return nil
 }
 
-// share returns the part of an amount, halves rounded up.
+// share returns the fraction of an amount; halves are rounded up.
 func (f fraction) share(cents int) int { return (2*cents*f.of + f.in) / (2 * f.in) }
 
-// show writes an amount as people do.
+// show formats an amount for people.
 func show(cents int, currency string) string {
 	sign := ""
 	if cents < 0 {
@@ -127,7 +126,7 @@ func show(cents int, currency string) string {
 	return strings.TrimSpace(sign + number + " " + currency)
 }
 
-// jsonNumber writes an amount as a JSON number.
+// jsonNumber formats an amount as a JSON number.
 func jsonNumber(cents int) string {
 	if cents%100 == 0 {
 		return strconv.Itoa(cents / 100)

@@ -62,7 +62,7 @@ func (o object) texts(name string) []string {
 	return list
 }
 
-// cents reads an amount of money; ok is false when there is none.
+// cents reads an amount of money; ok is false if there is none.
 func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.text(names...)) }
 
 // result is a tool's result, or the outcome of a call that did not run.

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// pick chooses among several orders: "the second one", "the cheapest", "both",
-// "the teapot".
+// pick is a choice among several orders: "the second one", "the cheapest", "both", "the teapot".
 type pick struct {
 	way    string // ordinal, newest, oldest, cheapest, dearest, other, both, all, state; empty: none
 	places []int  // for ordinal, from 0; -1 is the last
@@ -101,7 +100,7 @@ func (p pick) from(list []*order, focus string) []*order {
 
 func byTotal(a, b *order) int { return a.total - b.total }
 
-// byItem finds the orders whose items the text names: "the teapot".
+// byItem returns the orders whose items the text names: "the teapot".
 func byItem(text string, list []*order) []*order {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
 	var found []*order
@@ -121,8 +120,7 @@ func byItem(text string, list []*order) []*order {
 	return found
 }
 
-// named counts the words of the item's name; a weak one counts only beside
-// another.
+// named counts the words of the item's name in a text. A weak word counts only together with another.
 func (i item) named(words []string) int {
 	n, strong := 0, false
 	for _, part := range strings.Fields(strings.ToLower(i.name)) {
@@ -138,5 +136,5 @@ func (i item) named(words []string) int {
 	return n
 }
 
-// weakWords name no item by themselves.
+// weakWords do not identify an item on their own.
 var weakWords = wordSet(`glass light desk office wall iron rain cast linen wireless standing`)

@@ -13,9 +13,8 @@ var (
 	languages    = map[string]string{"english": "en", "en": "en", "german": "de", "deutsch": "de", "de": "de", "french": "fr", "français": "fr", "fr": "fr", "spanish": "es", "español": "es", "es": "es"}
 )
 
-// readProfile takes out what shall change. An e-mail address that is a new
-// value no longer names the customer.
-func (w *wish) readProfile(text string) {
+// readProfile reads the requested changes. An e-mail address that is a new value does not identify the customer.
+func (w *request) readProfile(text string) {
 	set := func(name, value string) {
 		if value = strings.TrimSpace(value); value != "" {
 			w.profile = append(w.profile, field{name, value})

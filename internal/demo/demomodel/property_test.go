@@ -118,7 +118,7 @@ func offers(tools []demomodel.Tool, name string) bool {
 	return false
 }
 
-// FuzzReply: no text of a person or a tool may crash the clerk.
+// FuzzReply: no text of a person or a tool may crash the demo model.
 func FuzzReply(f *testing.F) {
 	for _, said := range utterances(f) {
 		f.Add(said, "yes", `{"found":1,"orders":[{"order_id":"ORD-1","total":5}]}`)

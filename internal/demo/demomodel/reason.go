@@ -16,8 +16,7 @@ var (
 	asides       = re(`(?:\b(?:please|thanks|thank you|thx|asap|now|today|too|as well|instead|then|ok|okay|cheers)\b[\s,.!]*)+$`)
 )
 
-// findReason returns why something is wanted, as a sentence; empty when nobody
-// said so.
+// findReason returns the reason of a request as a sentence, or "".
 func findReason(text, before string) string {
 	masked := text
 	if at := because.FindStringIndex(masked); at != nil {
@@ -53,7 +52,7 @@ func findReason(text, before string) string {
 	return ""
 }
 
-// withoutReason leaves the part of a clause in which amounts stand.
+// withoutReason returns the part of a clause before its reason. Amounts are read from that part only.
 func withoutReason(text string) string {
 	if at := because.FindStringIndex(text); at != nil {
 		return text[:at[0]]
@@ -61,11 +60,10 @@ func withoutReason(text string) string {
 	return text
 }
 
-// longestReason keeps within the tools' schemas.
+// longestReason is the limit of the tools' schemas.
 const longestReason = 280
 
-// tidy makes a sentence fragment fit for a form: no dangling marks, an upper
-// case letter first.
+// tidy turns a fragment of a sentence into text for a form: no dangling marks, and a capital letter first.
 func tidy(text string) string {
 	text = strings.Trim(strings.TrimSpace(text), " \t\n.,;:!?-–—()")
 	text = dangling.ReplaceAllString(text, "")

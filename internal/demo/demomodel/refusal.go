@@ -7,8 +7,8 @@ import (
 
 // offer is a suggested alternative: "yes" takes the first.
 type offer struct {
-	text string // completes "I can …"
-	wish wish
+	text    string // completes "I can …"
+	request request
 }
 
 func offerText(offers []offer) string {
@@ -25,8 +25,8 @@ func offerText(offers []offer) string {
 	return strings.Join(append(parts, "Which one shall it be?"), "\n")
 }
 
-// attempt names what a call was to do, from its arguments.
-func (d *desk) attempt(c done) string {
+// attempt describes a call by its arguments.
+func (d *responder) attempt(c done) string {
 	order, user := value(c.args, "order_id"), value(c.args, "user_id")
 	switch d.tools.kindOf(c.Name) {
 	case issueRefund:
@@ -64,7 +64,7 @@ var (
 )
 
 // refusal says why a call failed.
-func (d *desk) refusal(c done) string {
+func (d *responder) refusal(c done) string {
 	what, r := d.attempt(c), c.result
 	by, why := "", ""
 	if r.decidedBy != "" {
@@ -103,11 +103,11 @@ func (d *desk) refusal(c done) string {
 func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // alternatives offers alternatives to a failed call.
-func (d *desk) alternatives(c done) {
+func (d *responder) alternatives(c done) {
 	switch status := c.result.status; {
 	case status == "expired", status == "voided", c.result.reported:
 		if d.tools.names[c.Name] && len(d.offers) == 0 {
-			d.offers = append(d.offers, offer{"ask for it again", wish{kind: "again"}})
+			d.offers = append(d.offers, offer{"ask for it again", request{kind: "again"}})
 		}
 		return
 	case status == "withdrawn", status == "unknown":
@@ -127,41 +127,40 @@ func (d *desk) alternatives(c done) {
 		if c.args.text("method") != "invoice" && (c.result.status != "error" || byCard.MatchString(c.result.reason)) {
 			amount, _ := c.args.cents("amount")
 			d.offer(takePayment, "send an invoice instead of charging at once",
-				wish{orders: []string{order}, money: &money{amount, c.args.text("currency")}, method: "invoice"})
+				request{orders: []string{order}, money: &money{amount, c.args.text("currency")}, method: "invoice"})
 		}
 	case setAddress:
 		if o := d.m.orders[order]; o != nil && o.email != "" && c.result.status != "error" {
 			d.offer(sendEmail, "ask "+o.name+" by e-mail to confirm the address",
-				wish{emails: []string{o.email}, subject: "Your order " + order, body: "Please confirm the address for your order " + order + ": " + value(c.args, "address") + "."})
+				request{emails: []string{o.email}, subject: "Your order " + order, body: "Please confirm the address for your order " + order + ": " + value(c.args, "address") + "."})
 		}
 	case sendEmail:
-		w := wish{kind: sendEmail, emails: []string{value(c.args, "to")}}
+		w := request{kind: sendEmail, emails: []string{value(c.args, "to")}}
 		d.ask(&w, lackBody, "How shall I word it instead?")
 	case exportData:
-		d.offer(searchOrders, "show the orders of "+user+" here instead", wish{users: []string{user}})
+		d.offer(searchOrders, "show the orders of "+user+" here instead", request{users: []string{user}})
 	}
 }
 
-// offer offers a wish if the tool for it is there.
-func (d *desk) offer(kind, text string, w wish) {
+// offer offers a request if the tool for it is there.
+func (d *responder) offer(kind, text string, w request) {
 	if d.tools.has(kind) {
 		w.kind = kind
 		d.offers = append(d.offers, offer{text, w})
 	}
 }
 
-func (d *desk) offerDeactivation(user string) {
+func (d *responder) offerDeactivation(user string) {
 	if !d.tools.has(updateProfile) {
 		d.notes = append(d.notes, "I suggest deactivating the account instead: nobody can use it then, and it can be undone. I have no tool for that here.")
 		return
 	}
 	d.notes = append(d.notes, "I suggest deactivating the account instead: nobody can use it then, and it can be undone.")
-	d.offer(updateProfile, "deactivate "+user, wish{users: []string{user}, profile: []field{{"status", "deactivated"}}})
+	d.offer(updateProfile, "deactivate "+user, request{users: []string{user}, profile: []field{{"status", "deactivated"}}})
 }
 
-// offerLess offers a smaller refund, the amount that the reason names if it
-// names one, or a discount.
-func (d *desk) offerLess(c done, order string) {
+// offerLess offers a smaller refund (the amount in the reason, if there is one), or a discount.
+func (d *responder) offerLess(c done, order string) {
 	asked, _ := c.args.cents("amount")
 	currency := c.args.text("currency")
 	reason := value(c.args, "reason")
@@ -176,13 +175,13 @@ func (d *desk) offerLess(c done, order string) {
 	} else if c.result.status == "error" {
 		return // half of what the shop can't do is no better
 	}
-	d.offer(issueRefund, "refund less: "+show(less, currency)+" for "+order, wish{orders: []string{order}, money: &money{less, currency}, reason: reason})
+	d.offer(issueRefund, "refund less: "+show(less, currency)+" for "+order, request{orders: []string{order}, money: &money{less, currency}, reason: reason})
 	if c.result.status != "error" {
-		d.offer(applyDiscount, "give a discount of 15 % instead (a voucher if the order is paid)", wish{orders: []string{order}, percent: 15, reason: reason})
+		d.offer(applyDiscount, "give a discount of 15 % instead (a voucher if the order is paid)", request{orders: []string{order}, percent: 15, reason: reason})
 	}
 }
 
-func (d *desk) offerSmallerDiscount(c done, order string) {
+func (d *responder) offerSmallerDiscount(c done, order string) {
 	asked, _ := c.args.cents("percent")
 	less := asked / 100 / 2
 	if m := percentage.FindStringSubmatch(c.result.reason); m != nil {
@@ -193,5 +192,5 @@ func (d *desk) offerSmallerDiscount(c done, order string) {
 	if c.result.status == "error" || less < 1 {
 		return
 	}
-	d.offer(applyDiscount, fmt.Sprintf("give %d %% instead", less), wish{orders: []string{order}, percent: less, reason: value(c.args, "reason")})
+	d.offer(applyDiscount, fmt.Sprintf("give %d %% instead", less), request{orders: []string{order}, percent: less, reason: value(c.args, "reason")})
 }

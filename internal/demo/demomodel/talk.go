@@ -19,12 +19,12 @@ const examples = `For example:
 Risky requests wait until the right people have countersigned them. What I propose, they see on a card before anything happens.`
 
 const (
-	greeting = "Hello! " + self + " Say “help” for examples."
-	helpText = self + "\n" + examples
-	lost     = "I am the demo's scripted model and did not understand that. I know plain requests about orders, addresses, refunds, discounts, payments, e-mails, profiles and accounts, such as “Where is ORD-123?” or “Refund ORD-123, it arrived broken”. Say “help” for more."
+	greeting      = "Hello! " + self + " Say “help” for examples."
+	helpText      = self + "\n" + examples
+	notUnderstood = "I am the demo's scripted model and did not understand that. I know plain requests about orders, addresses, refunds, discounts, payments, e-mails, profiles and accounts, such as “Where is ORD-123?” or “Refund ORD-123, it arrived broken”. Say “help” for more."
 )
 
-// talkRules are checked before wishes.
+// talkRules are checked before requests.
 var talkRules = []struct {
 	words *regexp.Regexp
 	text  string
@@ -71,7 +71,7 @@ func smallTalk(text string) string {
 			return r.text
 		}
 	}
-	return lost
+	return notUnderstood
 }
 
 // explanations answer questions about what the tools do.
@@ -89,7 +89,7 @@ var explanations = map[string]string{
 
 var shouldI = re(`^(?:should|shall)\b`)
 
-func (d *desk) explanation(w *wish) string {
+func (d *responder) explanation(w *request) string {
 	text := explanations[w.kind]
 	if shouldI.MatchString(w.text) {
 		text = "That is yours to decide. " + text

@@ -8,7 +8,7 @@ import (
 )
 
 // report says how a call of this turn ended, and offers alternatives.
-func (d *desk) report(w *wish, i int) {
+func (d *responder) report(w *request, i int) {
 	c := d.t.done[i]
 	d.told = append(d.told, d.outcome(w, c))
 	if c.result.status != "" {
@@ -25,7 +25,7 @@ func (c done) asChanged() done {
 }
 
 // outcome puts a call's result into words.
-func (d *desk) outcome(w *wish, c done) string {
+func (d *responder) outcome(w *request, c done) string {
 	text, when := "", " before approving it"
 	if c.result.status != "" {
 		text, when = d.refusal(c.asChanged()), " first"
@@ -38,8 +38,8 @@ func (d *desk) outcome(w *wish, c done) string {
 	return text
 }
 
-// tell says what a tool did, from what it answered.
-func (d *desk) tell(w *wish, c done) string { //nolint:cyclop // one case for each tool
+// tell describes what a tool did, based on its result.
+func (d *responder) tell(w *request, c done) string { //nolint:cyclop // one case for each tool
 	a := c.result.object()
 	currency := a.text("currency")
 	amount, _ := a.cents("amount")

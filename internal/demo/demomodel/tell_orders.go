@@ -9,7 +9,7 @@ import (
 )
 
 // tellOrders answers a search.
-func (d *desk) tellOrders(w *wish, list []*order, args []arg) string {
+func (d *responder) tellOrders(w *request, list []*order, args []arg) string {
 	switch len(list) {
 	case 0:
 		return "I found no orders" + sought(w, args) + "." + d.whyNone(args)
@@ -35,7 +35,7 @@ func same(list []*order, of func(*order) string) bool {
 	return !slices.ContainsFunc(list, func(o *order) bool { return of(o) != of(list[0]) })
 }
 
-func sought(w *wish, args []arg) string {
+func sought(w *request, args []arg) string {
 	var parts []string
 	for _, a := range args {
 		switch a.name {
@@ -57,7 +57,7 @@ func sought(w *wish, args []arg) string {
 }
 
 // whyNone returns the note that came with an empty search result.
-func (d *desk) whyNone(args []arg) string {
+func (d *responder) whyNone(args []arg) string {
 	for _, c := range d.t.done {
 		for _, a := range args {
 			if note := c.result.object().text("note"); note != "" && textArg("", value(c.args, a.name)).value == a.value {
@@ -132,7 +132,7 @@ var (
 )
 
 // asked returns the question that a search answers.
-func asked(w *wish) string {
+func asked(w *request) string {
 	if w == nil {
 		return ""
 	}
@@ -140,7 +140,7 @@ func asked(w *wish) string {
 }
 
 // tellOrder describes one order, with the requested detail first.
-func (d *desk) tellOrder(w *wish, o *order) string {
+func (d *responder) tellOrder(w *request, o *order) string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	whose := ""

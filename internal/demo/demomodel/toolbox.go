@@ -69,7 +69,7 @@ type arg struct{ name, value string }
 func textArg(name, value string) arg {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic("clerk: a text that can't be written: " + err.Error()) // strings always can
+		panic("demomodel: a text that can't be written: " + err.Error()) // strings always can
 	}
 	return arg{name, string(data)}
 }

@@ -16,18 +16,18 @@ var (
 
 var optionNumbers = map[string]int{"first": 0, "1st": 0, "1": 0, "one": 0, "second": 1, "2nd": 1, "2": 1, "two": 1, "third": 2, "3rd": 2, "3": 2, "three": 2}
 
-// understand returns the wishes of the turn's message, or the small talk to answer with.
-func (d *desk) understand() (wishes []wish, talk string) { //nolint:cyclop // one case for each kind of phrase
+// understand returns the requests of the turn's message, or the small talk to answer with.
+func (d *responder) understand() (requests []request, talk string) { //nolint:cyclop // one case for each kind of phrase
 	said := d.t.said
 	if m := verbatim.FindStringSubmatch(said); m != nil && (strings.ContainsAny(m[1], "_.") || d.tools.names[m[1]]) {
-		return []wish{{kind: "verbatim", tool: m[1], verbatim: strings.TrimRight(m[2], " \n`"), text: said}}, ""
+		return []request{{kind: "verbatim", tool: m[1], verbatim: strings.TrimRight(m[2], " \n`"), text: said}}, ""
 	}
 	plainText := unmarked(said)
 	if w, ok := d.reaction(plainText); ok {
 		return w, ""
 	}
 	if no.MatchString(plainText) {
-		return nil, d.letGo()
+		return nil, d.drop()
 	}
 	if text := talkAbout(plainText); text != "" {
 		if text == helpText {
@@ -39,63 +39,63 @@ func (d *desk) understand() (wishes []wish, talk string) { //nolint:cyclop // on
 	if open := d.m.open; open != nil && (list[0].kind == "" || len(list) == 1 && list[0].kind == searchOrders && bare(fillers.ReplaceAllString(plainText, ""))) {
 		w := *open
 		if w.fill(plainText, said) {
-			return []wish{w}, ""
+			return []request{w}, ""
 		}
 	}
 	for _, c := range list {
 		if c.kind != "" {
-			wishes = append(wishes, newWish(c))
+			requests = append(requests, newRequest(c))
 		}
 	}
-	if again := d.repeated(plainText, wishes); again != nil {
+	if again := d.repeated(plainText, requests); again != nil {
 		return again, ""
 	}
-	if w := d.amended(plainText); w != nil && len(wishes) == 0 {
-		return []wish{*w}, ""
+	if w := d.amended(plainText); w != nil && len(requests) == 0 {
+		return []request{*w}, ""
 	}
-	if len(wishes) > 0 {
-		return wishes, ""
+	if len(requests) > 0 {
+		return requests, ""
 	}
 	// An order is mentioned without a request: look it up.
-	var w wish
+	var w request
 	if w.readNames(plainText); len(w.orders)+len(w.emails)+len(w.users) > 0 {
 		w.kind, w.text, w.pick = searchOrders, plainText, pick{}
-		return []wish{w}, ""
+		return []request{w}, ""
 	}
 	// "The second one?" after a list asks for its details.
 	if p := findPick(plainText); len(d.m.listing) > 0 && (p.way != "" || len(byItem(plainText, d.m.listed())) > 0) {
-		return []wish{{kind: searchOrders, text: plainText, pick: p}}, ""
+		return []request{{kind: searchOrders, text: plainText, pick: p}}, ""
 	}
 	if name := strings.Trim(plainText, " .?!"); d.m.find(name) != nil {
-		return []wish{{kind: searchOrders, text: plainText, name: name}}, ""
+		return []request{{kind: searchOrders, text: plainText, name: name}}, ""
 	}
 	talk = smallTalk(plainText)
-	if talk == lost {
+	if talk == notUnderstood {
 		talk += d.others()
 	}
 	return nil, talk
 }
 
 // reaction interprets a message as an answer to an offer or a report.
-func (d *desk) reaction(text string) ([]wish, bool) {
+func (d *responder) reaction(text string) ([]request, bool) {
 	if tryAgain.MatchString(text) && len(d.m.last) > 0 {
-		return []wish{{kind: "again", text: text}}, true
+		return []request{{kind: "again", text: text}}, true
 	}
 	if len(d.m.offers) == 0 {
 		return nil, false
 	}
 	if yes.MatchString(text) {
-		return []wish{d.m.offers[0].wish}, true
+		return []request{d.m.offers[0].request}, true
 	}
 	if m := optionNo.FindStringSubmatch(text); m != nil {
 		if n := optionNumbers[strings.ToLower(m[1])]; n < len(d.m.offers) {
-			return []wish{d.m.offers[n].wish}, true
+			return []request{d.m.offers[n].request}, true
 		}
 	}
 	return nil, false
 }
 
-func (d *desk) letGo() string {
+func (d *responder) drop() string {
 	switch {
 	case d.m.open != nil:
 		return "All right, I leave that. What else can I do?"
@@ -105,31 +105,31 @@ func (d *desk) letGo() string {
 	return "All right. Nothing is under way from my side; tell me when you need something."
 }
 
-// repeated reads "and ORD-124 too" as the last wish with another object.
-func (d *desk) repeated(text string, wishes []wish) []wish {
+// repeated interprets "and ORD-124 too" as the last request with another object.
+func (d *responder) repeated(text string, requests []request) []request {
 	if d.m.wanted == nil || !sameAgain.MatchString(text) {
 		return nil
 	}
-	if len(wishes) > 1 || len(wishes) == 1 && (wishes[0].kind != searchOrders || !bare(sameAgain.ReplaceAllString(fillers.ReplaceAllString(text, ""), ""))) {
+	if len(requests) > 1 || len(requests) == 1 && (requests[0].kind != searchOrders || !bare(sameAgain.ReplaceAllString(fillers.ReplaceAllString(text, ""), ""))) {
 		return nil
 	}
 	w := *d.m.wanted
-	var fresh wish
+	var fresh request
 	fresh.readNames(text)
 	if len(fresh.orders)+len(fresh.users)+len(fresh.emails) == 0 && fresh.name == "" && fresh.pick.way == "" {
 		return nil
 	}
 	w.orders, w.users, w.emails, w.name, w.pick, w.pronoun = fresh.orders, fresh.users, fresh.emails, fresh.name, fresh.pick, false
 	w.text = text
-	return []wish{w}
+	return []request{w}
 }
 
 var onlyName = re(`^(?:it's |for |customer )?(\p{L}+(?: \p{L}+)?)[.!]?$`)
 
 var onlyAmount = re(`^(?:(?:then|only|just|make it|make that|try|ok|okay|do|what about|how about|with|let's say)[\s,]+)*[$€£]?\s?\d[\d.,]*\s?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])?(?:[\s,]+(?:then|instead|please|only|off))*[\s.!?]*$|^(?:(?:then|only|just|make it|ok|okay)[\s,]+)*half(?: of it)?(?:[\s,]+(?:then|instead|please))*[\s.!?]*$`)
 
-// amended reads "make it $20" as the last wish with another amount, if the last one failed.
-func (d *desk) amended(text string) *wish {
+// amended interprets "make it $20" as the last request with another amount, if the last one failed.
+func (d *responder) amended(text string) *request {
 	if d.m.wanted == nil || !onlyAmount.MatchString(text) || !slices.ContainsFunc(d.m.last, func(c done) bool { return c.result.status != "" }) {
 		return nil
 	}
@@ -151,9 +151,9 @@ func (d *desk) amended(text string) *wish {
 	return &w
 }
 
-// fill completes a wish with the answer to a question; false if the answer does not contain the detail.
-func (w *wish) fill(text, said string) bool { //nolint:cyclop // one case for each kind of phrase
-	var more wish
+// fill completes a request with the answer to a question. It returns false if the answer does not contain the detail.
+func (w *request) fill(text, said string) bool { //nolint:cyclop // one case for each kind of phrase
+	var more request
 	more.readNames(text)
 	// "How many percent?" "I meant ORD-132."
 	if w.lacks != lackSearch && w.lacks != lackTo && bare(fillers.ReplaceAllString(text, "")) && (len(more.orders) > 0 || w.lacks == lackBody) {

@@ -7,8 +7,8 @@ import (
 
 var allThose = re(`\b(?:them|those|these)\b`)
 
-// ordersOf returns the orders of a wish; ok is false if that first needs a call or an answer.
-func (d *desk) ordersOf(w *wish) (ids []string, ok bool) {
+// ordersOf returns the orders of a request; ok is false if that first needs a call or an answer.
+func (d *responder) ordersOf(w *request) (ids []string, ok bool) {
 	if len(w.orders) > 0 {
 		return w.orders, true
 	}
@@ -53,7 +53,7 @@ func (d *desk) ordersOf(w *wish) (ids []string, ok bool) {
 
 // chosen returns the orders that the text names by their items: one, or several joined by "and" ("the teapot and the
 // headphones"). Otherwise it asks which.
-func (d *desk) chosen(w *wish, list []*order) ([]string, bool) {
+func (d *responder) chosen(w *request, list []*order) ([]string, bool) {
 	if len(list) == 1 || strings.Contains(w.text, " and ") {
 		return idsOf(list), true
 	}
@@ -69,8 +69,8 @@ var (
 		unpaid delivered shipped late broken damaged trouble inconvenience delay scratch damage missing wrong card bank invoice next company usual`)
 )
 
-// thingIn returns the goods named in a wish; empty if there are none.
-func thingIn(w *wish) string {
+// thingIn returns the goods named in a request; empty if there are none.
+func thingIn(w *request) string {
 	for _, m := range goods.FindAllStringSubmatch(withoutReason(w.text), -1) {
 		words := strings.Fields(m[1])
 		if !slices.ContainsFunc(words, func(word string) bool { return generic[word] }) {
@@ -83,13 +83,13 @@ func thingIn(w *wish) string {
 	return ""
 }
 
-func withEmail(w *wish, email string) *wish {
+func withEmail(w *request, email string) *request {
 	w.emails = []string{email}
 	return w
 }
 
-// choose selects the orders of a wish from a list, or asks which ones.
-func (d *desk) choose(w *wish, list []*order) ([]string, bool) {
+// choose selects the orders of a request from a list, or asks which ones.
+func (d *responder) choose(w *request, list []*order) ([]string, bool) {
 	if len(list) == 0 {
 		d.notes = append(d.notes, "I found no orders for "+d.whom(w)+", so I did nothing.")
 		return nil, false
@@ -113,7 +113,7 @@ func (d *desk) choose(w *wish, list []*order) ([]string, bool) {
 	return nil, false
 }
 
-func (d *desk) whom(w *wish) string {
+func (d *responder) whom(w *request) string {
 	switch {
 	case len(w.emails) > 0:
 		return w.emails[0]

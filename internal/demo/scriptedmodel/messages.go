@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// message is a message as it comes.
+// message is a message as received.
 type message struct {
 	Role       string            `json:"role"`
 	Content    json.RawMessage   `json:"content"`
@@ -97,14 +97,13 @@ func parseMessage(data json.RawMessage, at string) (Message, *apiError) {
 	text, given, fault := parseContent(m, at)
 	result.Content = text
 	if fault == nil && !given && len(result.ToolCalls) == 0 && m.Refusal == nil {
-		// The real service takes an empty string from a user; others don't,
-		// and nobody means to send one.
+		// The real service accepts an empty string from a user. Others don't, and nobody sends one on purpose.
 		fault = invalid(at+".content", "", "Invalid value for 'content': expected a string that is not empty, got an empty or no value.")
 	}
 	return result, fault
 }
 
-// parseContent joins the text of a message; given is false when there is none.
+// parseContent joins the text of a message; given is false if there is none.
 func parseContent(m message, at string) (text string, given bool, fault *apiError) {
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		return "", false, nil

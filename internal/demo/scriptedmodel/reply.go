@@ -37,8 +37,8 @@ func (f ResponderFunc) Respond(ctx context.Context, request Request) (Reply, err
 	return f(ctx, request)
 }
 
-// finished returns the reply with call ids and a finish reason. The calls are
-// copied: a script's replies stay as they were written.
+// finished returns the reply with call ids and a finish reason. It copies the calls, so that a script's replies don't
+// change.
 func (r Reply) finished() Reply {
 	calls := make([]Call, len(r.Calls))
 	for i, call := range r.Calls {

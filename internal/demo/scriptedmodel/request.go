@@ -19,7 +19,7 @@ type Request struct {
 	Raw               json.RawMessage // the body as it came
 }
 
-// Message is one message of the history. Content that came in parts is joined.
+// Message is one message of the history. Content sent in parts is joined.
 type Message struct {
 	Role       string
 	Name       string
@@ -28,15 +28,15 @@ type Message struct {
 	ToolCallID string
 }
 
-// Call is one tool call. Arguments is the text as the model wrote it, which
-// need not be JSON. A call in a Reply without an ID gets a random one.
+// Call is one tool call. Arguments is the model's text, which need not be JSON. A call in a Reply without an ID gets a
+// random one.
 type Call struct {
 	ID        string
 	Name      string
 	Arguments string
 }
 
-// NewCall makes a call with args written as JSON. It panics when they can't be.
+// NewCall returns a call with args encoded as JSON. It panics if they can't be encoded.
 func NewCall(name string, args any) Call {
 	data, err := json.Marshal(args)
 	if err != nil {
@@ -52,7 +52,7 @@ type Tool struct {
 	Parameters  json.RawMessage
 }
 
-// Offers tells whether the request offers a tool of that name.
+// Offers reports whether the request offers a tool with this name.
 func (r Request) Offers(name string) bool {
 	for _, tool := range r.Tools {
 		if tool.Name == name {

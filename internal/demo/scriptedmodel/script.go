@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Script answers with exact replies, each used once, in order. It is safe for
-// concurrent use.
+// Script answers with exact replies. Each is used once, in order. It is safe for concurrent use.
 type Script struct {
 	mu      sync.Mutex
 	replies []Reply

@@ -77,8 +77,7 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
-// Requests returns the valid completion requests so far, oldest first. It needs
-// Config.Record.
+// Requests returns the valid completion requests so far, oldest first. It requires Config.Record.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +182,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	a.whole(w)
 }
 
-// read takes the request in, up to the checks that need the configuration.
+// read reads the request and makes all checks except those that depend on the configuration.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, *apiError) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestBody))
 	if err != nil {

@@ -92,7 +92,7 @@ func send(w http.ResponseWriter, event any) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// events are the chunks of the stream in order.
+// events returns the chunks of the stream in order.
 func (a answer) events() []chunk {
 	empty := ""
 	first := delta{Role: "assistant", Content: &empty}

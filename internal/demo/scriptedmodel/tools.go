@@ -64,8 +64,7 @@ func parseTools(raw []json.RawMessage) ([]Tool, *apiError) {
 	return tools, nil
 }
 
-// checkParameters says what is wrong with a tool's schema; nothing when it is
-// fine.
+// checkParameters returns what is wrong with a tool's schema, or "".
 func checkParameters(data json.RawMessage) string {
 	var schema any
 	if err := json.Unmarshal(data, &schema); err != nil {
@@ -135,7 +134,7 @@ func typesOf(object map[string]any, at string) (kinds []string, problem string) 
 	return kinds, ""
 }
 
-// checkWithin goes down into the schemas that the schema contains.
+// checkWithin checks the schemas inside a schema.
 func checkWithin(object map[string]any, at string, depth int) string {
 	for _, word := range []string{"properties", "$defs", "definitions", "patternProperties"} {
 		value, given := object[word]

@@ -9,12 +9,9 @@ import (
 	"sync"
 )
 
-// Transport returns a RoundTripper that reaches the service without a network,
-// for tests within testing/synctest, where a real listener would stop the
-// clock. Answers stream as they do over the wire.
-//
-// The goroutine that serves a request ends when its answer is whole, when the
-// client closes the body, or when the request's context ends.
+// Transport returns a RoundTripper that reaches the service without a network, for tests with testing/synctest, where a
+// real listener would stop the clock. Answers stream as they do over a network. The goroutine that serves a request
+// ends when the answer is complete, when the client closes the body, or when the request's context ends.
 func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
@@ -80,5 +77,5 @@ func (w *pipeWriter) Write(data []byte) (int, error) {
 	return w.body.Write(data)
 }
 
-// Flush has nothing to do: every write goes straight through.
+// Flush does nothing: writes are not buffered.
 func (w *pipeWriter) Flush() {}

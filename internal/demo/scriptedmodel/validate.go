@@ -55,8 +55,8 @@ var (
 	toolName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// decodeStrictly reads one JSON value and turns Go's errors into the service's.
-// param is the path of the value; empty for the whole body.
+// decodeStrictly reads one JSON value and converts Go's errors to the service's. param is the path of the value; empty
+// for the whole body.
 func decodeStrictly(data []byte, into any, param string) *apiError {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -105,8 +105,8 @@ func kindOf(kind string) string {
 	return "a string"
 }
 
-// parse checks the body and reads it into a Request. The model is checked by
-// the caller, between the parameters and the length.
+// parse checks the body and converts it to a Request. The caller checks the model after the parameters and before the
+// length.
 func parse(data []byte) (Request, *apiError) {
 	var b body
 	if fault := decodeStrictly(data, &b, ""); fault != nil {

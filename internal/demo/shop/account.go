@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// AddressArgs name an order and where it shall go.
+// AddressArgs are an order and its new address.
 type AddressArgs struct {
 	OrderID string `json:"order_id"`
 	Address string `json:"address"`
 }
 
-// AddressResult shows the old address beside the new one.
+// AddressResult has the old and the new address.
 type AddressResult struct {
 	OrderID  string `json:"order_id"`
 	UserID   string `json:"user_id"`
@@ -24,9 +24,8 @@ type AddressResult struct {
 	Message  string `json:"message"`
 }
 
-// UpdateShippingAddress changes where an order goes. A parcel on its way can't
-// be redirected; for one that has arrived, the address is used for a
-// replacement or a return.
+// UpdateShippingAddress changes the address of an order. A parcel in transit can't be redirected; after delivery, the
+// new address is used for a replacement or a return.
 func (s *Shop) UpdateShippingAddress(ctx context.Context, key string, a AddressArgs) (AddressResult, error) {
 	return once(ctx, s, key, "update_shipping_address", a, func(c *change) (AddressResult, error) {
 		o, err := c.order(a.OrderID)
@@ -53,7 +52,7 @@ func (s *Shop) UpdateShippingAddress(ctx context.Context, key string, a AddressA
 	})
 }
 
-// ProfileArgs change the given fields and leave the rest.
+// ProfileArgs are the fields to change; the others stay.
 type ProfileArgs struct {
 	UserID   string `json:"user_id"`
 	Name     string `json:"name,omitempty"`
@@ -63,7 +62,7 @@ type ProfileArgs struct {
 	Status   string `json:"status,omitempty"` // active or deactivated
 }
 
-// ProfileResult is the profile as it is now.
+// ProfileResult is the new profile.
 type ProfileResult struct {
 	UserID   string   `json:"user_id"`
 	Name     string   `json:"name"`
@@ -135,13 +134,13 @@ func (s *State) checkProfile(customer *Customer, a ProfileArgs) error {
 	return nil
 }
 
-// CloseArgs name the account that shall be cancelled or deleted.
+// CloseArgs are the account to cancel or delete.
 type CloseArgs struct {
 	UserID string `json:"user_id"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// CloseResult says what became of the account.
+// CloseResult is the new state of the account.
 type CloseResult struct {
 	UserID     string    `json:"user_id"`
 	Name       string    `json:"name,omitempty"` // left out once it is deleted

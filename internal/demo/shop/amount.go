@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Amount is a sum of money in the smallest unit of its currency (cents). In
-// JSON it is a plain decimal number with two places, such as 49.90.
+// Amount is a sum of money in the smallest unit of its currency (cents). In JSON it is a plain decimal number with two
+// places, such as 49.90.
 type Amount int64
 
-// plainDecimal keeps out exponents: 1e300 is a valid JSON number and no price.
+// plainDecimal excludes exponents: 1e300 is a valid JSON number but not a price.
 var plainDecimal = regexp.MustCompile(`^(-?)([0-9]{1,9})(?:\.([0-9]{1,20}))?$`)
 
-// ParseAmount reads a decimal number with at most two places that are not zero.
+// ParseAmount reads a decimal number with at most two nonzero places.
 func ParseAmount(text string) (Amount, error) {
 	m := plainDecimal.FindStringSubmatch(text)
 	if m == nil {
@@ -45,7 +45,7 @@ func (a Amount) String() string {
 // MarshalJSON writes the amount as a number.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalJSON reads a number; a quoted one is refused, as the schemas say.
+// UnmarshalJSON reads a number. As in the schemas, a quoted number is an error.
 func (a *Amount) UnmarshalJSON(data []byte) error {
 	parsed, err := ParseAmount(string(data))
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// In writes the amount with its currency, as people do: $49.99, €20.00.
+// In formats the amount with its currency for people: $49.99, €20.00.
 func (a Amount) In(currency string) string {
 	symbols := map[string]string{"USD": "$", "EUR": "€", "GBP": "£"}
 	symbol, ok := symbols[currency]
@@ -68,5 +68,5 @@ func (a Amount) In(currency string) string {
 	return symbol + a.String()
 }
 
-// percent returns p percent of the amount, halves rounded up.
+// percent returns p percent of the amount; halves are rounded up.
 func (a Amount) percent(p int) Amount { return (a*Amount(p) + 50) / 100 }

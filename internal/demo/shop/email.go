@@ -13,7 +13,7 @@ type EmailArgs struct {
 	Body    string `json:"body"`
 }
 
-// EmailResult says that the message left.
+// EmailResult confirms that the message was sent.
 type EmailResult struct {
 	EmailID string `json:"email_id"`
 	To      string `json:"to"`
@@ -21,7 +21,7 @@ type EmailResult struct {
 	Message string `json:"message"`
 }
 
-// SendEmail sends a message (in this shop: puts it into the log of sent ones).
+// SendEmail sends a message. This shop only adds it to the log of sent messages.
 func (s *Shop) SendEmail(ctx context.Context, key string, a EmailArgs) (EmailResult, error) {
 	return once(ctx, s, key, "send_email", a, func(c *change) (EmailResult, error) {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ExportArgs name the account whose data shall be handed out.
+// ExportArgs are the account whose data is exported, and the sections.
 type ExportArgs struct {
 	UserID   string   `json:"user_id"`
 	Sections []string `json:"sections,omitempty"` // all when empty
@@ -15,7 +15,7 @@ type ExportArgs struct {
 	chosen []string // the requester's choice if Sections is empty; not compared for the key
 }
 
-// ExportResult is the data itself.
+// ExportResult is the exported data.
 type ExportResult struct {
 	ExportID string      `json:"export_id"`
 	UserID   string      `json:"user_id"`

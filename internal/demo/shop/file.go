@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// format is the version of the file. A newer one is refused, not guessed at.
+// format is the version of the file. A file with another version is an error.
 const format = 1
 
-// load reads the file; found is false when there is none.
+// load reads the file; found is false if there is none.
 func load(path string) (state State, found bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +47,7 @@ func load(path string) (state State, found bool, err error) {
 	return state, true, nil
 }
 
-// save replaces the file: a crash leaves the old one or the new one, whole.
+// save replaces the file atomically: after a crash it is the old one or the new one.
 func save(path string, data []byte) error {
 	// A fixed name: this overwrites the file left by a killed process.
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

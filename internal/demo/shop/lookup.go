@@ -8,7 +8,7 @@ import (
 
 func number(prefix string, n int) string { return fmt.Sprintf("%s-%d", prefix, 1000+n) }
 
-// customer finds an account by id; nil when there is none.
+// customer returns an account by id, or nil.
 func (s *State) customer(id string) *Customer {
 	i := slices.IndexFunc(s.Customers, func(c Customer) bool { return strings.EqualFold(c.ID, id) })
 	if i < 0 {
@@ -17,7 +17,7 @@ func (s *State) customer(id string) *Customer {
 	return &s.Customers[i]
 }
 
-// order finds an order, or says which ones there are.
+// order returns an order. The error lists the existing ones.
 func (s *State) order(id string) (*Order, error) {
 	id = strings.TrimSpace(id)
 	i := slices.IndexFunc(s.Orders, func(o Order) bool { return strings.EqualFold(o.ID, id) })
@@ -28,7 +28,7 @@ func (s *State) order(id string) (*Order, error) {
 	return nil, problem(ErrNotFound, "There is no order %s. Order numbers go from %s to %s; a search by customer e-mail or name finds them.", shown(id), first, last)
 }
 
-// account finds a customer whose account still exists.
+// account returns a customer whose account still exists.
 func (s *State) account(id string) (*Customer, error) {
 	id = strings.TrimSpace(id)
 	c := s.customer(id)
@@ -44,7 +44,7 @@ func (s *State) account(id string) (*Customer, error) {
 	return c, nil
 }
 
-// openOrders are the customer's orders that have not arrived.
+// openOrders returns the customer's orders that have not arrived.
 func (s *State) openOrders(customer string) []string {
 	open := []string{}
 	for _, o := range s.Orders {
@@ -55,7 +55,7 @@ func (s *State) openOrders(customer string) []string {
 	return open
 }
 
-// shown keeps a long or empty value readable within a sentence.
+// shown makes a long or empty value readable within a sentence.
 func shown(value string) string {
 	if value == "" {
 		return `""`

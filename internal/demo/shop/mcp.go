@@ -59,7 +59,7 @@ func (s *Shop) mcpServer() *mcp.Server {
 	return server
 }
 
-// annotations are what the shop says of a tool's nature. A second call in MCP's sense has the same arguments and no
+// annotations returns what the shop declares about a tool. A repeated call in MCP's sense has the same arguments and no
 // key.
 func (t Tool) annotations() *mcp.ToolAnnotations {
 	destroys, open := t.Destroys, t.Outside
@@ -70,7 +70,7 @@ func (t Tool) annotations() *mcp.ToolAnnotations {
 	return a
 }
 
-// keyOf is the call's idempotency key, empty where it has none.
+// keyOf returns the call's idempotency key, or "".
 func keyOf(req *mcp.CallToolRequest) string {
 	key, _ := req.Params.Meta[MetaKey].(string)
 	return key
@@ -163,12 +163,12 @@ func chosen(reply *mcp.ElicitResult) ([]string, error) {
 	return sections, nil
 }
 
-// progress tells the client how far a call is, if it wants to know.
+// progress reports the call's progress to the client, if it wants that.
 func progress(ctx context.Context, req *mcp.CallToolRequest, total float64) func(done float64, text string) {
 	token := req.Params.GetProgressToken()
 	return func(done float64, text string) {
 		if token != nil {
-			// A client that is gone is found out by the answer.
+			// If the client is gone, sending the answer fails too.
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: text})
 		}
 	}

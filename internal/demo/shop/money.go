@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Ways to take a payment.
+// The payment methods.
 const (
 	CardOnFile   = "card_on_file"
 	BankTransfer = "bank_transfer"
 	Invoice      = "invoice"
 )
 
-// RefundArgs ask for money to be given back to the original payment method.
+// RefundArgs are the arguments of a refund to the original payment method.
 type RefundArgs struct {
 	OrderID  string `json:"order_id"`
 	Amount   Amount `json:"amount"`
@@ -22,7 +22,7 @@ type RefundArgs struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// RefundResult says what was given back and what is left.
+// RefundResult is the refunded amount and what is left.
 type RefundResult struct {
 	RefundID   string `json:"refund_id"`
 	OrderID    string `json:"order_id"`
@@ -34,7 +34,7 @@ type RefundResult struct {
 	Message    string `json:"message"`
 }
 
-// IssueRefund gives back at most what was paid and not yet given back.
+// IssueRefund refunds at most what was paid and is not yet refunded.
 func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (RefundResult, error) {
 	return once(ctx, s, key, "issue_refund", a, func(c *change) (RefundResult, error) {
 		o, err := c.mayRefund(a)
@@ -50,7 +50,7 @@ func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (Refun
 	})
 }
 
-// mayRefund finds the order of a refund, or says why the refund is not possible. It changes nothing.
+// mayRefund returns the order of a refund, or why the refund is impossible. It changes nothing.
 func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 	o, err := s.order(a.OrderID)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, 
 	})
 }
 
-// PaymentArgs ask for money to be taken for an order.
+// PaymentArgs are the arguments of a payment for an order.
 type PaymentArgs struct {
 	OrderID  string `json:"order_id"`
 	Amount   Amount `json:"amount"`
@@ -110,7 +110,7 @@ type PaymentArgs struct {
 	Method   string `json:"method,omitempty"`
 }
 
-// PaymentResult says what was taken and what is still due.
+// PaymentResult is the amount taken and the amount still due.
 type PaymentResult struct {
 	PaymentID string `json:"payment_id"`
 	OrderID   string `json:"order_id"`
@@ -161,14 +161,14 @@ func (s *Shop) ProcessPayment(ctx context.Context, key string, a PaymentArgs) (P
 	})
 }
 
-// DiscountArgs ask for a percentage off.
+// DiscountArgs are the arguments of a discount in percent.
 type DiscountArgs struct {
 	OrderID string `json:"order_id"`
 	Percent int    `json:"percent"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// DiscountResult says what became cheaper: this order, or the next one.
+// DiscountResult is the discount on this order, or the voucher for the next one.
 type DiscountResult struct {
 	Code      string `json:"code"`
 	OrderID   string `json:"order_id"`
@@ -181,11 +181,11 @@ type DiscountResult struct {
 	Message   string `json:"message"`
 }
 
-// mostPercent is what the shop gives away at most on one order.
+// mostPercent is the largest discount on one order.
 const mostPercent = 50
 
-// ApplyDiscount lowers an unpaid order's price. For an order that is paid it
-// leaves the price alone and writes a voucher for the customer's next order.
+// ApplyDiscount lowers the price of an unpaid order. For a paid order it issues a voucher for the customer's next
+// order.
 func (s *Shop) ApplyDiscount(ctx context.Context, key string, a DiscountArgs) (DiscountResult, error) {
 	return once(ctx, s, key, "apply_discount", a, func(c *change) (DiscountResult, error) {
 		o, err := c.order(a.OrderID)

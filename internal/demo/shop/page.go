@@ -22,9 +22,8 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 }).ParseFS(pageFiles, "page/page.html"))
 
-// Handler serves the page that shows the shop at its root, state.json, and the tools to MCP clients
-// at mcp. Its links are relative: mount it with http.StripPrefix under a path that ends
-// with a slash.
+// Handler serves the shop's page at its root, state.json, and the tools for MCP clients at mcp. Its links are relative:
+// mount it with http.StripPrefix under a path that ends with a slash.
 func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
@@ -52,8 +51,7 @@ func (s *Shop) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // the reader went away: nothing to tell it
 }
 
-// serveState gives everything but the keys' stored answers, which may hold
-// personal data that was erased since.
+// serveState serves the state without the keys' stored answers, which may contain personal data that has been erased.
 func (s *Shop) serveState(w http.ResponseWriter, _ *http.Request) {
 	state := s.State()
 	data, err := json.MarshalIndent(struct {
@@ -85,11 +83,11 @@ func head(w http.ResponseWriter, kind string) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	// Everything on the page was written by customers or a model.
+	// Customers or a model wrote everything on the page.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'")
 }
 
-// shelf is what the page shows.
+// shelf is the data of the page.
 type shelf struct {
 	Revision int
 	At       time.Time
@@ -142,7 +140,7 @@ func shelves(state State, now time.Time) shelf {
 	return page
 }
 
-// standing says how an order stands with the money, and in which tone.
+// standing describes the payment of an order, and its tone on the page.
 func standing(o Order) (text, tone string) {
 	switch {
 	case o.Progress == CalledOff:

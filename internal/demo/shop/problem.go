@@ -5,27 +5,26 @@ import (
 	"fmt"
 )
 
-// What can be wrong with a call. Test with errors.Is; the error's text is one
-// sentence for people and for the model.
+// The kinds of errors of a call. Test with errors.Is. The error's text is one sentence for people and for the model.
 var (
 	ErrInvalid  = errors.New("invalid arguments")
 	ErrNotFound = errors.New("not found")
 	ErrRefused  = errors.New("refused by a rule of the shop")
 )
 
-// What can be wrong with a key.
+// The kinds of errors of a key.
 var (
 	ErrNoKey     = errors.New("no idempotency key")
 	ErrKeyReused = errors.New("idempotency key used for something else")
 )
 
-// What can be wrong with the file.
+// The kinds of errors of the file.
 var (
 	ErrForeignFile = errors.New("not a file of this shop")
 	ErrNotSaved    = errors.New("the change could not be saved and did not happen")
 )
 
-// Problem is an error of a known kind with a sentence of its own.
+// Problem is an error of one of these kinds with its own sentence.
 type Problem struct {
 	Kind     error
 	Sentence string
@@ -33,7 +32,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Sentence }
 
-// Unwrap lets errors.Is see the kind.
+// Unwrap returns the kind, for errors.Is.
 func (p *Problem) Unwrap() error { return p.Kind }
 
 func problem(kind error, format string, args ...any) error {

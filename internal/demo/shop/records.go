@@ -23,7 +23,7 @@ type State struct {
 // Standing is the state of a customer's account.
 type Standing string
 
-// Deactivated accounts can come back; cancelled and deleted ones can't.
+// Deactivated accounts can be reactivated; cancelled and deleted ones can't.
 const (
 	Active      Standing = "active"
 	Deactivated Standing = "deactivated"
@@ -44,14 +44,14 @@ type Customer struct {
 	Card     Card      `json:"card"`
 }
 
-// Card is what a payment is taken from.
+// Card is a customer's card on file.
 type Card struct {
 	Brand   string    `json:"brand"`
 	Last4   string    `json:"last4"`
 	Expires time.Time `json:"expires"`
 }
 
-// Progress says how far an order got.
+// Progress is the progress of an order.
 type Progress string
 
 // An order can be changed most easily while it is processing.
@@ -62,7 +62,7 @@ const (
 	CalledOff  Progress = "cancelled"
 )
 
-// Order is what somebody bought.
+// Order is an order of a customer.
 type Order struct {
 	ID        string    `json:"order_id"`
 	Customer  string    `json:"user_id"`
@@ -97,7 +97,7 @@ type Item struct {
 	Price    Amount `json:"price"` // for one
 }
 
-// Payment is money taken.
+// Payment is a payment by the customer.
 type Payment struct {
 	ID       string    `json:"payment_id"`
 	Order    string    `json:"order_id"`
@@ -107,7 +107,7 @@ type Payment struct {
 	At       time.Time `json:"at"`
 }
 
-// Refund is money given back.
+// Refund is a refund to the customer.
 type Refund struct {
 	ID       string    `json:"refund_id"`
 	Order    string    `json:"order_id"`
@@ -117,8 +117,7 @@ type Refund struct {
 	At       time.Time `json:"at"`
 }
 
-// Discount is a price lowered, or a voucher for the customer's next order when
-// the order itself is paid.
+// Discount is a lower price of an unpaid order, or a voucher for the next order if the order is paid.
 type Discount struct {
 	Code     string    `json:"code"`
 	Order    string    `json:"order_id"`
@@ -129,7 +128,7 @@ type Discount struct {
 	At       time.Time `json:"at"`
 }
 
-// Email is a message that left the shop.
+// Email is a sent message.
 type Email struct {
 	ID      string    `json:"email_id"`
 	To      string    `json:"to"`
@@ -138,7 +137,7 @@ type Email struct {
 	At      time.Time `json:"at"`
 }
 
-// Export is a copy of a customer's data that was handed out.
+// Export is a copy of a customer's data that was exported.
 type Export struct {
 	ID       string    `json:"export_id"`
 	Customer string    `json:"user_id"`

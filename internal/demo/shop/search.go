@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// SearchArgs narrow the search; all that are given must match.
+// SearchArgs are the criteria of a search. An order must match all that are given.
 type SearchArgs struct {
 	Query         string `json:"query,omitempty"` // each word must be found in the order or its customer
 	OrderID       string `json:"order_id,omitempty"`
@@ -26,7 +26,7 @@ type SearchResult struct {
 	Note   string      `json:"note,omitempty"`
 }
 
-// OrderView is an order with what a support colleague asks about it.
+// OrderView is an order as support staff sees it.
 type OrderView struct {
 	OrderID         string     `json:"order_id"`
 	UserID          string     `json:"user_id"`
@@ -48,7 +48,7 @@ type OrderView struct {
 	Tracking        string     `json:"tracking,omitempty"`
 }
 
-// mostOrders bounds an answer: a model's context is not a database.
+// mostOrders limits the length of an answer, because a model's context is limited.
 const mostOrders = 20
 
 // SearchOrders finds orders. It changes nothing.
@@ -110,7 +110,7 @@ func (a SearchArgs) hasWords(o *Order, c *Customer) bool {
 	return true
 }
 
-// whyNone says what about the search matched nothing.
+// whyNone says which criterion matched nothing.
 func (s *State) whyNone(a SearchArgs) string {
 	if a.OrderID != "" {
 		if _, err := s.order(a.OrderID); err != nil {

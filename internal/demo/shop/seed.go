@@ -2,8 +2,7 @@ package shop
 
 import "time"
 
-// seed stocks a shop as of now: the stories below keep their distance to the
-// day on which the shop was opened.
+// seed returns a new shop as of now. All dates of its orders are relative to this day.
 func seed(now time.Time) State {
 	days := func(n int) time.Time { return now.AddDate(0, 0, n).Truncate(time.Minute) }
 	card := func(brand, last4 string, months int) Card {
@@ -15,7 +14,7 @@ func seed(now time.Time) State {
 			{ID: "USR-456", Name: "Jane Doe", Email: "jane@example.com", Phone: "+1 555 0100", Language: "en", Address: "742 Evergreen Terrace, Springfield", Standing: Active, Since: days(-1100), Card: card("Visa", "4242", 20)},
 			{ID: "USR-457", Name: "Bob Miller", Email: "bob@example.com", Phone: "+1 555 0111", Language: "en", Address: "9 Harbor Road, Portland", Standing: Active, Since: days(-410), Card: card("Mastercard", "4444", 7)},
 			{ID: "USR-458", Name: "Amélie Laurent", Email: "amelie@example.org", Phone: "+33 1 99 00 12 34", Language: "fr", Address: "3 rue des Lilas, 69003 Lyon", Standing: Active, Since: days(-95), Card: card("Visa", "1881", 31)},
-			// His card has expired: a payment from it is refused.
+			// His card has expired: a payment with it fails.
 			{ID: "USR-459", Name: "Carlos Ruiz", Email: "carlos@example.net", Phone: "+1 555 0144", Language: "es", Address: "58 Mission Street, San Antonio", Standing: Active, Since: days(-700), Card: card("Visa", "0077", -2)},
 			{ID: "USR-460", Name: "Priya Shah", Email: "priya@example.com", Phone: "+44 20 7946 0321", Language: "en", Address: "14 Canal Walk, Leeds", Standing: Deactivated, Since: days(-1500), Card: card("Amex", "0005", 14)},
 			{ID: "USR-461", Name: "Tom Becker", Email: "tom@example.net", Phone: "+49 30 901820", Language: "de", Address: "Lindenweg 7, 10115 Berlin", Standing: Active, Since: days(-33), Card: card("Mastercard", "5100", 25)},
@@ -37,7 +36,7 @@ func seed(now time.Time) State {
 		},
 		Runs: map[string]Run{},
 	}
-	// Bought on account or with a card that failed: to be paid still.
+	// Bought on account or with a card that failed: still unpaid.
 	unpaid := map[string]bool{"ORD-126": true, "ORD-130": true, "ORD-132": true}
 	for i := range state.Orders {
 		o := &state.Orders[i]

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Shop is safe for concurrent use, also by several processes that have the same file.
+// Shop is safe for concurrent use, also by several processes with the same file.
 type Shop struct {
 	path string // empty: in memory only
 	now  func() time.Time
@@ -22,15 +22,14 @@ type Shop struct {
 	file  os.FileInfo // as it was when saved was read from it or written to it; nil: nothing is known of it
 }
 
-// New returns a freshly stocked shop that lives in memory.
+// New returns a new shop in memory.
 func New(now func() time.Time) *Shop {
 	s := &Shop{now: now}
 	s.adopt(seed(now().UTC()))
 	return s
 }
 
-// Open returns the shop in the file at path, stocking it when there is none
-// yet. An empty path is the same as New.
+// Open returns the shop in the file at path. It creates the file if there is none. An empty path is the same as New.
 func Open(path string, now func() time.Time) (*Shop, error) {
 	if path == "" {
 		return New(now), nil
@@ -62,7 +61,7 @@ func Open(path string, now func() time.Time) (*Shop, error) {
 	return s, nil
 }
 
-// State returns a copy of everything.
+// State returns a copy of the state.
 func (s *Shop) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()

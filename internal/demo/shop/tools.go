@@ -11,7 +11,7 @@ import (
 	strict "github.com/go-json-experiment/json"
 )
 
-// What a tool does, and so what may be done after a crash in the middle of it.
+// The effect of a tool, which determines what is allowed after a crash in the middle of a call.
 const (
 	EffectRead        = "read"        // changes nothing: may simply be run again
 	EffectIdempotent  = "idempotent"  // the same key never acts twice: may be run again with that key
@@ -37,7 +37,7 @@ type Tool struct {
 //go:embed schemas.json
 var schemasJSON []byte
 
-// Tools lists the shop's tools.
+// Tools returns the shop's tools.
 func (s *Shop) Tools() []Tool {
 	return []Tool{
 		tool(Tool{Name: "search_orders", Title: "Find orders", Effect: EffectRead, Settles: true, Description: "Find orders by order number, customer e-mail, customer name, account number or status, newest first. Shows items, amounts, what is refundable, the address and tracking. Changes nothing."},

@@ -10,7 +10,7 @@ import { dropToast, toast } from './panes/toast.js';
 import { concerned, Unread } from './unread.js';
 
 export class App {
-  // draw is called whenever something may look different.
+  // draw is called when the page may have to be redrawn.
   constructor({ draw }) {
     this.draw = draw;
     this.route = parseRoute('');
@@ -46,7 +46,7 @@ export class App {
     this.threadProblem = '';
   }
 
-  // persons are those whom one can be here: no bots, no deactivated accounts.
+  // persons are the people that the user of the page can be: no bots, no deactivated accounts.
   persons() {
     return this.people.everyone.filter((user) => !user.is_bot && !user.deleted);
   }
@@ -59,12 +59,12 @@ export class App {
     return this.route.place === 'home';
   }
 
-  // doorOf is where a click on a person leads: to what waits for them, else where they were last.
+  // doorOf returns the target of a click on a person: the place with something unread, else the last place.
   doorOf(user) {
     return routeTo({ user, ...(this.unread.door(user) ?? { place: this.lastPlaces.get(user) ?? '' }) });
   }
 
-  // go follows the address. narrow is whether the list of channels is a screen of its own.
+  // go opens an address. narrow: the list of channels is a screen of its own.
   async go(hash, { narrow }) {
     const before = this.route;
     const wanted = parseRoute(hash);
@@ -106,8 +106,8 @@ export class App {
     this.people = new Directory({ people: everyone, bot, groups, channels, me, team: this.team });
   }
 
-  // refresh reads parts of the state again: people, channels, others, messages, thread, views, home.
-  // Calls that come while one is under way are joined.
+  // refresh reads parts of the state again: people, channels, others, messages, thread, views, home. Calls during a
+  // refresh are merged.
   refresh(...parts) {
     for (const part of parts) this.dirty.add(part);
     this.queued ??= this.working.then(() => {
@@ -123,7 +123,7 @@ export class App {
   async load(parts) {
     const { route } = this;
     const { user, place, thread } = route;
-    // Answers that come after the person has gone elsewhere are dropped.
+    // Ignore answers that arrive after the person has opened another place.
     const read = async (part, ask, take, failed = () => {}) => {
       if (!parts.has(part)) return;
       try {
@@ -185,7 +185,7 @@ export class App {
     }));
   }
 
-  // nudge tells that somebody else is waited for: in the demo the next step is often that person's.
+  // nudge shows that something waits for another person: in the demo, the next step is often theirs.
   nudge(user, channel) {
     if (quietUntil(user, now())) return;
     const title = titleOf(user);
@@ -197,7 +197,7 @@ export class App {
     });
   }
 
-  // hearReply looks who is to be told of a reply in a thread. In a DM every message counts already.
+  // hearReply counts a reply in a thread for the people whom it concerns. In a DM every message counts already.
   async hearReply({ channel, thread_ts: thread, ts }) {
     const { route } = this;
     const answer = await api.messages(route.user, channel, { thread }).catch(() => null);
@@ -205,7 +205,7 @@ export class App {
     for (const id of concerned(answer.messages, ts)) {
       const user = this.people.user(id);
       const me = id === this.route.user;
-      // Whoever has the channel before them sees the reply, or the count that it raises.
+      // A person who looks at the channel sees the reply, or the new count.
       const seen = me && channel === this.channel?.id && document.visibilityState === 'visible';
       if (!user || user.is_bot || user.deleted || seen) continue;
       this.unread.reply(id, { place: channel, thread, ts });
@@ -228,7 +228,7 @@ export class App {
     await this.refresh('messages', 'thread', 'channels');
   }
 
-  // act sends a click or a choice, after what was typed beside it. where names the message or the view.
+  // act sends a click or a choice, after the unsent input of the form. where is the message or the view.
   async act(where, block, element, value, { form, blocks }) {
     const { user } = this.route;
     const action = (one) => ({ ...where, action_id: one.element.action_id, block_id: one.block.block_id, value: one.value });
@@ -243,7 +243,7 @@ export class App {
     }
   }
 
-  // look for quiet times that have begun or ended: nothing tells of that.
+  // Look for quiet times that have begun or ended: no event says so.
   tick() {
     const quiet = this.people.everyone.filter((user) => quietUntil(user, now())).map((user) => user.id).join();
     if (quiet === this.quiet) return;
@@ -256,7 +256,7 @@ export class App {
     return this.attempt(api.snooze(this.route.user, until), 'people');
   }
 
-  // These have no place of their own where an error could stand.
+  // These have no place for an error message.
   async attempt(work, ...parts) {
     try {
       await work;
@@ -270,7 +270,7 @@ export class App {
     return this.attempt(api.react(this.route.user, reaction), 'messages', 'thread');
   }
 
-  // stop is Slack's own button: what the app does in a thread ends.
+  // stop is Slack's own button: it ends the app's work in a thread.
   stop(channel, thread) {
     return this.attempt(api.stop(this.route.user, { channel, thread_ts: thread }), 'messages', 'thread');
   }

@@ -1,4 +1,4 @@
-// Who and what the ids in messages stand for, seen by one person.
+// What the ids in messages mean, as one person sees it.
 
 import { routeTo } from './route.js';
 
@@ -41,12 +41,12 @@ export class Directory {
     return titleOf(this.user(id));
   }
 
-  // linkTo is the address of a channel, or of the DM with a user.
+  // linkTo returns the address of a channel, or of the DM with a user.
   linkTo(id) {
     return routeTo({ user: this.me?.id ?? '', place: id });
   }
 
-  // channelName is how a channel is spoken of: #support, or the other person's name.
+  // channelName returns the displayed name: #support, or the other person's name.
   channelName(channel) {
     if (!channel) return '';
     if (channel.is_im) return this.user(channel.user) ? this.name(channel.user) : channel.name;
@@ -67,7 +67,7 @@ export function titleOf(user) {
   return user?.profile?.title ?? '';
 }
 
-// kindOf names what sets a person apart for an approval: guests, strangers, deactivated accounts.
+// kindOf returns what excludes a person from approvals: guest, external, deactivated.
 export function kindOf(user) {
   if (!user) return '';
   if (user.deleted) return 'deactivated';

@@ -17,7 +17,7 @@ const byName = new Map(table.split(/[|\n]/).filter(Boolean).map((entry) => entry
 
 const skinTones = { 2: '🏻', 3: '🏼', 4: '🏽', 5: '🏾', 6: '🏿' };
 
-// emojiFor answers undefined for a name that isn't known. tone is Slack's skin tone, 2 to 6.
+// emojiFor returns undefined for an unknown name. tone is Slack's skin tone, 2 to 6.
 export function emojiFor(name, tone) {
   const base = byName.get(name);
   if (!base || !tone) return base;

@@ -1,11 +1,11 @@
-// The live feed. What an event says is only what to read again; the page never keeps state from it.
+// The live feed. An event only says what to read again; the page never takes state from it.
 
-// A browser opens no more than six connections to one address. Tabs that nobody looks at give theirs back after a while,
-// so that somebody who opens a tab for each person isn't stuck with the seventh.
+// A browser opens at most six connections to one address. Hidden tabs therefore close theirs after a while, so that one
+// tab for each of seven people works.
 const patience = 20_000;
 
 export class Events {
-  // onEvent gets each event; onBack is called when the line was away and is there again; onState tells whether it is there.
+  // onEvent gets each event; onBack is called after a reconnection; onState gets whether the feed is connected.
   constructor(handlers) {
     this.handlers = handlers;
     this.open();
@@ -14,7 +14,7 @@ export class Events {
       if (document.visibilityState === 'hidden') this.leaving = setTimeout(() => this.close(), patience);
       else if (!this.source) this.open();
     });
-    // A page that was left may be kept for the Back button, with its connection.
+    // The browser may keep a page that was left for the Back button, including its connection.
     addEventListener('pagehide', () => this.close());
     addEventListener('pageshow', (event) => {
       if (event.persisted && !this.source) this.open();

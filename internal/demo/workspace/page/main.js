@@ -40,7 +40,7 @@ function draw() {
   document.title = title();
 }
 
-// isReady is whether everything that the address names has been read.
+// isReady returns whether everything that the address names has been read.
 function isReady() {
   const { route } = app;
   if (app.problem) return true;
@@ -64,7 +64,7 @@ function setHint(open) {
   byId('sidebar').querySelector(open ? '.welcome' : '[data-testid="show-hint"]')?.scrollIntoView?.({ block: 'nearest' });
 }
 
-// offer puts a text from the introduction into the message field of the channel that is open, or of the first one.
+// offer puts a text from the introduction into the message field of the open channel, or of the first one.
 async function offer(text) {
   const { route, people } = app;
   if (!route.place || app.atHome) {
@@ -81,7 +81,7 @@ async function follow() {
   await app.go(location.hash, { narrow: narrow.matches });
   const { route } = app;
   rememberPerson(route.user);
-  // On a phone the focus would bring the keyboard up and hide half of what was opened.
+  // On a phone the focus would open the keyboard, which hides half of the screen.
   if (narrow.matches) return;
   if (route.message) return;
   if (route.thread && route.thread !== before.thread) panes.thread.focus();
@@ -89,7 +89,7 @@ async function follow() {
   else if (route.place !== before.place || route.user !== before.user) panes.place.focus();
 }
 
-// returnFrom puts the focus on the message whose thread was closed.
+// returnFrom focuses the message whose thread was closed.
 function returnFrom(thread) {
   const message = byId('place').querySelector(`.message[data-ts="${CSS.escape(thread)}"]`);
   if (message) message.focus({ preventScroll: true });
@@ -113,7 +113,7 @@ function onEvent(event) {
   }
   if (event.type === 'message' && event.thread_ts && event.thread_ts !== event.ts) app.hearReply(event);
   if (ofOnePerson.has(event.type) && event.user && event.user !== app.people.me?.id) return;
-  // A message elsewhere changes the list of channels only.
+  // A message in another channel changes the list of channels only.
   const elsewhere = event.channel && app.channel && event.channel !== app.channel.id;
   app.refresh(...parts.filter((part) => !(elsewhere && (part === 'messages' || part === 'thread'))));
 }
@@ -130,14 +130,14 @@ byId('skip').addEventListener('click', () => panes.place.focus());
 addEventListener('hashchange', follow);
 narrow.addEventListener('change', follow);
 document.addEventListener('visibilitychange', () => {
-  // What came while nobody looked is read now.
+  // Read what has changed while the tab was hidden.
   if (document.visibilityState === 'visible') app.refresh('messages', 'thread', 'channels');
 });
 setInterval(() => {
   turnStatuses();
   app.tick();
 }, 1000);
-// Nothing tells when the app comes: while it isn't there the page asks.
+// No event says that the app has connected: the page asks again until it has.
 setInterval(() => app.connected || document.visibilityState === 'hidden' || app.refresh('people'), 3000);
 
 document.addEventListener('keydown', (event) => {

@@ -1,17 +1,17 @@
-// Who doesn't want to be disturbed: the sign beside their name, and the menu by which one pauses one's own notifications.
+// Quiet times: the sign beside a name, and the menu for pausing one's own notifications.
 
 import { h } from './widgets/dom.js';
 import { icon } from './widgets/icons.js';
 import { createMenu } from './widgets/menu.js';
 import { clock, dayTitle, fromZone, inZone, now } from './time.js';
 
-// quietUntil is when somebody's quiet time ends, in seconds since 1970, or 0 when they can be disturbed.
+// quietUntil returns the end of the current quiet time in seconds since 1970, or 0.
 export function quietUntil(user, at) {
   const { dnd_enabled: enabled, next_dnd_start_ts: start, next_dnd_end_ts: end } = user?.dnd ?? {};
   return enabled && start <= at && at < end ? end : 0;
 }
 
-// inQuiet says until when, in the words of who reads it; it is empty when somebody can be disturbed.
+// inQuiet returns until when a person is quiet, in the reader's time zone, or "".
 export function inQuiet(user, tz, at = now()) {
   const until = quietUntil(user, at);
   if (!until) return '';
@@ -20,13 +20,13 @@ export function inQuiet(user, tz, at = now()) {
   return `Notifications paused until ${when}${clock(until, tz)}`;
 }
 
-// drawQuiet is the sign, or null.
+// drawQuiet returns the sign, or null.
 export function drawQuiet(user, people) {
   const text = inQuiet(user, people.tz);
   return text ? h('span', { class: 'quiet', role: 'img', 'aria-label': text, title: text, 'data-testid': 'quiet', 'data-user': user.id }, icon('quiet', 14)) : null;
 }
 
-// pauses are how long one can pause one's notifications: {text, until}. A day begins at nine in one's own time zone.
+// pauses returns the possible pauses: {text, until}. A day begins at nine in the person's time zone.
 export function pauses(at, tz) {
   const morning = (days) => {
     const { year, month, day } = inZone(at, tz);
@@ -42,7 +42,7 @@ export function pauses(at, tz) {
   return out.map((one) => ({ ...one, until: Math.round(one.until) }));
 }
 
-// createPause draws the button that opens the menu; choose gets when the pause ends, 0 for now.
+// createPause draws the menu's button. choose gets the end of the pause; 0: now.
 export function createPause(me, tz, choose) {
   const paused = inQuiet(me, tz);
   const items = () => [

@@ -1,4 +1,4 @@
-// What this browser remembers between visits. Without storage (a private window) it just forgets.
+// What this browser keeps between visits. Without storage (a private window) nothing is kept.
 
 function read(key) {
   try {

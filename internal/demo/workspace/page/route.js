@@ -17,7 +17,7 @@ export function routeTo({ user, place = '', thread = '', message = '' }) {
   return '#/' + parts.map(encodeURIComponent).join('/');
 }
 
-// fromPermalink reads a message's link, /archives/CHANNEL/p1700000000000100?thread_ts=…, of this workspace.
+// fromPermalink parses a message's link of this workspace, /archives/CHANNEL/p1700000000000100?thread_ts=….
 export function fromPermalink(address, origin) {
   const url = URL.canParse(address, origin) ? new URL(address, origin) : null;
   if (!url || url.origin !== origin) return null;

@@ -1,4 +1,4 @@
-// Light or dark: what the system prefers, until the person chooses.
+// Light or dark: the system's preference, until the person chooses.
 
 import { rememberedTheme, rememberTheme } from './remember.js';
 

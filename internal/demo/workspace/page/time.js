@@ -1,6 +1,6 @@
-// Times as the selected person sees them: in their own time zone, in Slack's wording.
+// Times in the selected person's time zone, in Slack's wording.
 
-// The workspace's clock may be ahead of this machine's, as when a scenario lets days pass.
+// The workspace's clock may be ahead of this machine's, for example in a scenario that lasts days.
 let ahead = 0;
 
 // now is the workspace's time in seconds since 1970.
@@ -8,7 +8,7 @@ export function now() {
   return Date.now() / 1000 + ahead;
 }
 
-// hearTime takes the time that an answer of the workspace bears. Dates have whole seconds, and answers take a while.
+// hearTime reads the time of an answer of the workspace. Dates have whole seconds, and answers take a while.
 export function hearTime(date) {
   const heard = Date.parse(date ?? '') / 1000;
   const difference = heard - Date.now() / 1000;
@@ -41,14 +41,14 @@ function formatter(tz) {
     try {
       parts.set(tz, new Intl.DateTimeFormat('en-US', { ...options, timeZone: tz || 'UTC' }));
     } catch {
-      // A time zone that this browser doesn't know: UTC is at least the same for everybody.
+      // A time zone that this browser doesn't know: use UTC.
       parts.set(tz, new Intl.DateTimeFormat('en-US', { ...options, timeZone: 'UTC' }));
     }
   }
   return parts.get(tz);
 }
 
-// fromZone is the way back: the seconds since 1970 of a wall clock reading in a time zone.
+// fromZone is the inverse: it returns the seconds since 1970 of a local time in a time zone.
 export function fromZone({ year, month, day, hour, minute }, tz) {
   const wanted = Date.UTC(year, month - 1, day, hour, minute) / 1000;
   let guess = wanted;
@@ -73,7 +73,7 @@ function dayNumber(z) {
   return Math.round(Date.UTC(z.year, z.month - 1, z.day) / 86400000);
 }
 
-// relativeDay is yesterday, today, tomorrow or nothing.
+// relativeDay returns yesterday, today, tomorrow or "".
 function relativeDay(z, now, tz) {
   return { '-1': 'yesterday', 0: 'today', 1: 'tomorrow' }[dayNumber(z) - dayNumber(inZone(now, tz))];
 }
@@ -83,19 +83,19 @@ export function clock(seconds, tz) {
   return `${z.hour % 12 || 12}:${two(z.minute)} ${z.hour < 12 ? 'AM' : 'PM'}`;
 }
 
-// shortClock is what stands beside a grouped message: no room for AM and PM.
+// shortClock returns the time beside a grouped message, without AM and PM.
 export function shortClock(seconds, tz) {
   const z = inZone(seconds, tz);
   return `${z.hour % 12 || 12}:${two(z.minute)}`;
 }
 
-// dayKey is equal for two moments on the same day.
+// dayKey returns the same value for all times of a day.
 export function dayKey(seconds, tz) {
   const z = inZone(seconds, tz);
   return `${z.year}-${two(z.month)}-${two(z.day)}`;
 }
 
-// dayTitle is the text of a day separator.
+// dayTitle returns the text of a day separator.
 export function dayTitle(seconds, now, tz) {
   const z = inZone(seconds, tz);
   const relative = relativeDay(z, now, tz);
@@ -124,7 +124,7 @@ function capital(s) {
   return s.charAt(0).toUpperCase() + s.slice(1);
 }
 
-// formatDate fills the tokens of Slack's <!date^…> in. opening is whether the date begins a line.
+// formatDate replaces the tokens of Slack's <!date^…>. opening: the date begins a line.
 export function formatDate(seconds, format, now, tz, opening) {
   const z = inZone(seconds, tz);
   const weekday = weekdays[(dayNumber(z) + 4) % 7];
@@ -151,6 +151,6 @@ export function formatDate(seconds, format, now, tz, opening) {
     ago: ago(seconds, now),
   };
   const text = format.replace(/\{(\w+)\}/g, (whole, name) => tokens[name] ?? whole);
-  // "today" begins a sentence with a capital and stands inside one without.
+  // "today" has a capital at the beginning of a sentence only.
   return opening && /^\{/.test(format) ? capital(text) : text;
 }

@@ -1,6 +1,6 @@
-// What waits for everybody: the badges of the rail, and the nudge "the Team Lead has a new message".
+// What each person has not read: the badges of the rail, and the note "the Team Lead has a new message".
 
-// badgeOf is the number beside a channel: mentions, and in a DM everything, replies in threads included.
+// badgeOf returns the number beside a channel: mentions, or in a DM all messages, including replies in threads.
 export function badgeOf(channel) {
   const mentions = channel.mention_count ?? 0;
   return channel.is_im || channel.is_mpim ? Math.max(channel.unread_count ?? 0, mentions) : mentions;
@@ -9,11 +9,11 @@ export function badgeOf(channel) {
 export class Unread {
   constructor() {
     this.byUser = new Map();
-    // Replies in threads that a person takes part in: Slack tells them, whether or not they are mentioned.
+    // Replies in threads that a person takes part in: Slack shows these even without a mention.
     this.threads = new Map();
   }
 
-  // set takes a person's channels and answers the channels in which something new waits, the latest first.
+  // set stores a person's channels. It returns the channels with something new, the latest first.
   set(user, channels) {
     const before = this.byUser.get(user);
     const counts = new Map();
@@ -27,7 +27,7 @@ export class Unread {
       .sort((a, b) => Number(b.channel.latest_ts ?? 0) - Number(a.channel.latest_ts ?? 0));
   }
 
-  // reply notes a reply that a person hasn't seen.
+  // reply stores a reply that a person has not seen.
   reply(user, { place, thread, ts }) {
     if (!this.threads.has(user)) this.threads.set(user, new Map());
     const threads = this.threads.get(user);
@@ -46,7 +46,7 @@ export class Unread {
     return sum;
   }
 
-  // door is where the latest unread thing waits for a person: {place, thread}, or undefined.
+  // door returns the place of the latest unread message: {place, thread}, or undefined.
   door(user) {
     const channels = [...(this.byUser.get(user)?.values() ?? [])].map(({ channel }) => ({ place: channel.id, thread: '', ts: channel.latest_ts }));
     const all = [...channels, ...(this.threads.get(user)?.values() ?? [])].sort((a, b) => Number(b.ts ?? 0) - Number(a.ts ?? 0));
@@ -54,8 +54,8 @@ export class Unread {
   }
 }
 
-// concerned lists who is to be told of a reply: those who wrote in the thread before, except its author, and except
-// whom it mentions, since a mention is counted by itself.
+// concerned returns the people whom a reply concerns: those who wrote in the thread before, except its author and
+// except those whom it mentions. A mention is counted separately.
 export function concerned(messages, ts) {
   const reply = messages.find((message) => message.ts === ts);
   if (!reply) return [];

@@ -10,7 +10,7 @@ import { safeUrl } from './inline.js';
 import { renderMarkdown, renderRichText, renderText } from './richtext.js';
 import { drawTableBlock } from './tables.js';
 
-// drawBlocks draws a list of blocks on a surface (action.js says what that is).
+// drawBlocks draws a list of blocks on a surface (see action.js).
 export function drawBlocks(blocks, surface) {
   return (blocks ?? []).filter(Boolean).map((block, index) => {
     const draw = drawers[block.type] ?? drawUnknown;
@@ -19,7 +19,7 @@ export function drawBlocks(blocks, surface) {
   });
 }
 
-// errorPlace is where the failure of an action is told, beside the control that caused it.
+// errorPlace returns the place for an action's error, beside its control.
 function errorPlace(block, surface) {
   if (block.type === 'input') return null;
   const problem = surface.problem?.(block);
@@ -67,7 +67,7 @@ function drawImage(block, surface) {
   return h('figure', { class: 'figure' }, block.title ? h('figcaption', null, renderText(block.title, surface.people)) : null, picture(block, 'picture'));
 }
 
-// picture falls back to its alternative text where the image can't be fetched.
+// picture shows the alternative text if the image can't be loaded.
 function picture(element, className) {
   const src = safeUrl(element.image_url ?? element.slack_file?.url ?? '') ?? localUrl(element.image_url ?? element.slack_file?.url);
   const alt = element.alt_text ?? '';

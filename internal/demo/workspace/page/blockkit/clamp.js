@@ -1,4 +1,4 @@
-// Long texts are folded, with a button that says so in words. What was unfolded stays unfolded when the message is drawn anew.
+// Long texts are folded, with a button to unfold them. An unfolded text stays so when the message is redrawn.
 
 import { h } from '../widgets/dom.js';
 
@@ -6,13 +6,13 @@ const unfolded = new Set();
 const maxLines = 30;
 const maxCharacters = 2400;
 
-// longText is whether a text deserves folding.
+// longText returns whether a text is long enough to fold.
 export function longText(text) {
   const source = String(text ?? '');
   return source.length > maxCharacters || source.split('\n').length > maxLines;
 }
 
-// clamp folds an element. key tells one text from another.
+// clamp folds an element. key identifies the text.
 export function clamp(key, element, long) {
   if (!long) return element;
   const box = h('div', { class: 'clamp' }, element);

@@ -1,9 +1,9 @@
-// The question that an element's confirm object asks before the action is sent.
+// The dialog for an element's confirm object, before the action is sent.
 
 import { h, uid } from '../widgets/dom.js';
 import { renderText } from './richtext.js';
 
-// askConfirm answers whether the person said yes. Escape and a click outside are a no.
+// askConfirm returns whether the person confirmed. Escape and a click outside mean no.
 export function askConfirm(confirm, people) {
   if (!confirm) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -27,7 +27,7 @@ export function askConfirm(confirm, people) {
     });
     document.body.append(dialog);
     dialog.showModal();
-    // What can't be undone isn't under the Enter key by habit.
+    // The Enter key must not trigger something that can't be undone.
     (danger ? deny : accept).focus();
   });
 }

@@ -10,8 +10,8 @@ import { renderText } from './richtext.js';
 import { fromPermalink, routeTo } from '../route.js';
 import { drawSelect } from './selects.js';
 
-// drawElement draws one element of a block on a surface (action.js says what that is).
-// labelling ties an input to its label, hint and error.
+// drawElement draws one element of a block on a surface (see action.js). labelling connects an input with its label,
+// hint and error.
 export function drawElement(element, block, surface, labelling = {}) {
   if (!element) return null;
   switch (element.type) {

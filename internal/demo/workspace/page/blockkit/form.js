@@ -1,8 +1,8 @@
-// What a person has chosen or typed in a view and not sent yet. It outlives the view's redrawing: when the app
-// updates the view, a field with the same block_id and action_id keeps what was typed, as in Slack.
+// The unsent values of a view. They survive a redraw: when the app updates the view, a field with the same block_id and
+// action_id keeps its value, as in Slack.
 
 export class Form {
-  // mended hears of a block whose problem may be gone.
+  // mended gets the id of a block whose value has changed, so that its error can be removed.
   constructor(mended = () => {}) {
     this.mended = mended;
     this.values = new Map();
@@ -11,7 +11,7 @@ export class Form {
     this.sent = new Map();
   }
 
-  // value answers what stands in an element: the person's own entry, or the app's initial one.
+  // value returns the current value of an element: the person's, or the app's initial one.
   value(block, element) {
     const key = fieldKey(block, element);
     return this.values.has(key) ? this.values.get(key) : initialValue(element);
@@ -22,12 +22,12 @@ export class Form {
     if (this.errors.delete(block.block_id)) this.mended(block.block_id);
   }
 
-  // collect gathers every field of a view as the API takes it: {block_id: {action_id: string or list}}.
+  // collect returns all fields of a view as the API expects them: {block_id: {action_id: string or list}}.
   collect(blocks) {
     const out = {};
     for (const { block, element } of fields(blocks)) {
       let value = this.value(block, element);
-      // What was emptied is sent as such; what was never set is left out.
+      // An emptied field is sent as empty; a field that was never set is left out.
       if (value === null && this.values.has(fieldKey(block, element))) value = '';
       if (value === null || value === undefined) continue;
       out[block.block_id] ??= {};
@@ -36,8 +36,8 @@ export class Form {
     return out;
   }
 
-  // unsent lists what was entered in input blocks since the workspace was told last. An app that hears of a click
-  // is shown the state of all inputs with it, so they go ahead of the click.
+  // unsent returns the values of input blocks that the workspace does not have yet. A click comes with the state of all
+  // inputs, so these are sent before it.
   unsent(blocks) {
     const out = [];
     for (const { block, element } of fields(blocks)) {
@@ -51,7 +51,7 @@ export class Form {
     return out;
   }
 
-  // check finds what Slack refuses before it asks the app. It answers whether the form may be sent.
+  // check makes the checks that Slack makes before it asks the app. It returns whether the form may be sent.
   check(blocks) {
     this.errors.clear();
     for (const { block, element } of fields(blocks)) {
@@ -67,7 +67,7 @@ function fieldKey(block, element) {
   return `${block.block_id ?? ''}\u0000${element.action_id ?? ''}`;
 }
 
-// fields lists the elements of a view that hold a value.
+// fields returns the elements of a view that have a value.
 export function fields(blocks) {
   const out = [];
   for (const block of blocks ?? []) {

@@ -6,7 +6,7 @@ import { initialValue } from './form.js';
 import { renderText } from './richtext.js';
 import { fromZone, inZone } from '../time.js';
 
-// drawInput answers null for an element that is no input.
+// drawInput returns null for an element that is not an input.
 export function drawInput(element, block, surface, labelling) {
   switch (element.type) {
     case 'plain_text_input': return drawText(element, block, surface, labelling, { multiline: element.multiline });
@@ -40,7 +40,7 @@ function drawText(element, block, surface, labelling, { multiline = false, ...pr
   const triggers = element.dispatch_action_config?.trigger_actions_on ?? ['on_enter_pressed'];
   const tell = () => changed(surface, block, element, field.value, field);
   const left = h('span', { class: 'field-count', 'aria-live': 'polite' });
-  // Slack counts down when the end comes near.
+  // Slack shows the remaining characters near the limit.
   const showLeft = () => {
     const rest = (element.max_length ?? Infinity) - [...field.value].length;
     left.textContent = rest <= 50 ? String(rest) : '';
@@ -77,7 +77,7 @@ function drawPicker(element, block, surface, labelling, type) {
   return field;
 }
 
-// drawMoment shows a moment on the clock of the person's own time zone and sends seconds since 1970.
+// drawMoment shows a date and time in the person's time zone and sends seconds since 1970.
 function drawMoment(element, block, surface, labelling) {
   const { tz } = surface.people;
   const seconds = Number(current(element, block, surface));

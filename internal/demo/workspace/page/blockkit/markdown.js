@@ -69,7 +69,7 @@ function startsBlock(line) {
   return fenceLine.test(line) || headingLine.test(line) || ruleLine.test(line) || quoteLine.test(line) || itemLine.test(line);
 }
 
-// parseList reads one list; lines indented under an item are that item's own blocks.
+// parseList reads one list. Lines indented under an item are the item's own blocks.
 function parseList(lines, from, blocks) {
   const first = itemLine.exec(lines[from]);
   const indent = first[1].length;
@@ -126,7 +126,7 @@ function inlineLines(lines) {
   return lines.flatMap((line, i) => (i ? [{ type: 'br' }] : []).concat(parseMarkdownInline(line)));
 }
 
-// Tried in order at each position. What none of them takes is text.
+// Tried in order at each position. The rest is text.
 const rules = [
   [/\\([\\`*_{}[\]()#+\-.!|~<>])/y, (m) => ({ type: 'text', text: m[1] })],
   [/(`+)(.+?)\1(?!`)/y, (m) => ({ type: 'code', children: [{ type: 'text', text: plain(m[2].trim() || m[2]) }] })],

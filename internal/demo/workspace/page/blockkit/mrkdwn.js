@@ -6,7 +6,7 @@
 
 import { emojiFor } from '../emoji.js';
 
-// parseMrkdwn reads a whole mrkdwn text. verbatim leaves bare addresses alone.
+// parseMrkdwn parses a mrkdwn text. verbatim: bare addresses do not become links.
 export function parseMrkdwn(source, { verbatim = false } = {}) {
   const blocks = [];
   const text = String(source ?? '').replace(/\r\n?/g, '\n');
@@ -61,8 +61,8 @@ function isWord(char) {
   return char !== undefined && wordChar.test(char);
 }
 
-// parseInline reads one line. Marks open before a word and close after one, as in Slack:
-// 2*3*4 and snake_case_name stay as they are.
+// parseInline parses one line. As in Slack, marks open before a word and close after one: 2*3*4 and snake_case_name
+// stay as they are.
 export function parseInline(text, verbatim = false) {
   const out = [];
   let literal = '';
@@ -104,14 +104,14 @@ export function parseInline(text, verbatim = false) {
   return out;
 }
 
-// closing finds where the mark at index ends, or answers -1.
+// closing returns the end of the mark at index, or -1.
 function closing(text, index) {
   const mark = text[index];
   if (isWord(text[index - 1]) || text[index - 1] === mark) return -1;
   const next = text[index + 1];
   if (next === undefined || /\s/.test(next) || next === mark) return -1;
   for (let j = index + 1; j < text.length; j += 1) {
-    // What stands in code or in a link is no mark.
+    // Marks in code and in links don't count.
     const skip = (text[j] === '`' && at(codeHere, text, j)) || (text[j] === '<' && at(angleHere, text, j));
     if (skip) j += skip[0].length - 1;
     else if (text[j] === mark && !/\s/.test(text[j - 1]) && !isWord(text[j + 1]) && text[j + 1] !== mark) return j;
@@ -119,7 +119,7 @@ function closing(text, index) {
   return -1;
 }
 
-// Slack keeps links inside code alive, but shows nothing else there as more than text.
+// In code, Slack keeps links and shows everything else as text.
 function codeChildren(source) {
   const out = [];
   let from = 0;
@@ -134,7 +134,7 @@ function codeChildren(source) {
   return out;
 }
 
-// angle reads what stands between < and >. What means nothing to Slack answers null and is shown as typed.
+// angle parses the text between < and >. It returns null for anything that Slack would show as typed.
 function angle(inner) {
   const bar = inner.indexOf('|');
   const target = bar < 0 ? inner : inner.slice(0, bar);
@@ -155,7 +155,7 @@ function angle(inner) {
 
 const entities = { '&amp;': '&', '&lt;': '<', '&gt;': '>' };
 
-// plain takes Slack's three escapes back, once.
+// plain reverses Slack's three escapes, once.
 export function plain(text) {
   return text.replace(/&(?:amp|lt|gt);/g, (entity) => entities[entity]);
 }

@@ -1,4 +1,4 @@
-// rich_text blocks, mrkdwn texts and markdown blocks to elements: everything that is more than one line of text.
+// Draws rich_text blocks, mrkdwn texts and markdown blocks: texts of more than one line.
 
 import { h } from '../widgets/dom.js';
 import { withEmoji } from '../emoji.js';
@@ -6,7 +6,7 @@ import { isJumbo, renderInline } from './inline.js';
 import { parseMarkdown } from './markdown.js';
 import { parseMrkdwn } from './mrkdwn.js';
 
-// renderText draws a text object: plain_text stays plain, mrkdwn is parsed.
+// renderText draws a text object: plain_text as it is, mrkdwn parsed.
 export function renderText(object, people) {
   if (!object) return [];
   if (object.type === 'plain_text') {
@@ -50,7 +50,7 @@ function richList(element, people) {
   return h(element.style === 'ordered' ? 'ol' : 'ul', props, items);
 }
 
-// richInline maps rich_text's elements to the inline nodes of mrkdwn.js and draws them.
+// richInline converts rich_text elements to the inline nodes of mrkdwn.js and draws them.
 function richInline(elements, people) {
   return renderInline((elements ?? []).flatMap(richNode), people);
 }
@@ -73,7 +73,7 @@ function richNode(element) {
 }
 
 function emojiNode(element) {
-  // unicode holds the code points for emoji that have no known name here.
+  // unicode has the code points of emoji whose names are unknown here.
   const points = String(element.unicode ?? '').split('-').map((part) => Number.parseInt(part, 16));
   const known = withEmoji(`:${element.name}:`) !== `:${element.name}:`;
   if (!known && points.every((point) => point > 0 && point <= 0x10ffff)) return [{ type: 'text', text: String.fromCodePoint(...points) }];

@@ -1,11 +1,11 @@
-// One combobox for every select menu of Block Kit: one or several choices, typed filter, options fetched from the app.
+// The combobox for all select menus of Block Kit: one or several choices, a typed filter, options from the app.
 
 import { h, uid } from '../widgets/dom.js';
 import { follow, place } from '../widgets/floating.js';
 import { icon } from '../widgets/icons.js';
 
-// createSelect draws a select. find(text) answers (a promise of) options {value, text, description, group, face};
-// textOf names a value that was chosen earlier; onchange gets the list of chosen values.
+// createSelect draws a select. find(text) returns (a promise of) options {value, text, description, group, face};
+// textOf returns the text of an earlier choice; onchange gets the list of chosen values.
 export function createSelect({ label, placeholder, multiple = false, max = 0, chosen, find, minQuery = 0, textOf, onchange, attributes = {}, clearable = false, describedBy }) {
   let values = [...chosen];
   let options = [];
@@ -30,7 +30,7 @@ export function createSelect({ label, placeholder, multiple = false, max = 0, ch
   const box = h('div', { class: multiple ? 'select select-multiple' : 'select', onclick: (event) => (event.target === box ? input.focus() : null) },
     chips, input, clear, icon('down', 16), list);
 
-  // Without this a click in the list would take the focus from the input and close it.
+  // Otherwise a click in the list would take the focus from the input and close the list.
   list.addEventListener('mousedown', (event) => event.preventDefault());
 
   function drawChosen() {

@@ -1,4 +1,4 @@
-// Select menus: from Block Kit's element to the combobox of select.js.
+// Select menus: Block Kit's elements as the combobox of select.js.
 
 import { changed, markers, plainOf } from './action.js';
 import { initialValue } from './form.js';
@@ -15,7 +15,7 @@ const sources = {
   conversations_select: conversationOptions, multi_conversations_select: conversationOptions,
 };
 
-// drawSelect answers null for an element that is no select.
+// drawSelect returns null for an element that is not a select.
 export function drawSelect(element, block, surface, labelling) {
   const source = sources[element.type];
   if (!source) return null;
@@ -29,7 +29,7 @@ export function drawSelect(element, block, surface, labelling) {
     for (const option of options) labels.set(option.value, option.text);
     return options;
   };
-  // Options that need no question are named at once.
+  // The texts of options in the element itself are known at once.
   if (source !== externalOptions) for (const option of source(element, block, surface, '')) labels.set(option.value, option.text);
 
   return createSelect({

@@ -1,4 +1,4 @@
-// Files that a person adds to what they write.
+// The files of a message that is being written.
 
 import { h } from '../widgets/dom.js';
 import { icon } from '../widgets/icons.js';
@@ -6,7 +6,7 @@ import { icon } from '../widgets/icons.js';
 const most = 2_500_000; // bytes of all files together: what one request may hold
 
 export class Attachments {
-  // changed is called when there are other files than before, failed with a sentence when one can't be added.
+  // changed is called when the files have changed; failed gets a sentence when a file can't be added.
   constructor({ changed, failed, key }) {
     this.changed = changed;
     this.failed = failed;
@@ -33,13 +33,13 @@ export class Attachments {
     this.changed();
   }
 
-  // encoded is what the workspace is sent.
+  // encoded returns the files as the workspace expects them.
   encoded() {
     return Promise.all(this.files.map(async (file) => ({ name: file.name, base64: toBase64(new Uint8Array(await file.arrayBuffer())) })));
   }
 }
 
-export function toBase64(bytes) {
+function toBase64(bytes) {
   let text = '';
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
   return btoa(text);

@@ -1,4 +1,4 @@
-// What the composer proposes while one types: people after @, channels after #, commands after /, emoji after :.
+// The composer's completions: people after @, channels after #, commands after /, emoji after :.
 
 import { avatar } from '../widgets/avatar.js';
 import { fullNameOf, titleOf } from '../directory.js';
@@ -65,13 +65,13 @@ export function createCompletion(field, people, { commands }) {
     field.removeAttribute('aria-activedescendant');
   }
 
-  // onKey answers whether the key was for the list.
+  // onKey returns whether it has handled the key.
   function onKey(event) {
     if (!found) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const chosen = event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey);
     if (chosen && found.options[active].insert.trim() === field.value.slice(found.from, field.selectionStart)) {
-      // Typed out in full: Enter sends it.
+      // A complete name: Enter sends the message.
       close();
       return false;
     }
@@ -87,7 +87,7 @@ export function createCompletion(field, people, { commands }) {
   return { element: list, update, close, onKey };
 }
 
-// proposals answers {from, options} for the text before the caret, or null.
+// proposals returns {from, options} for the text before the caret, or null.
 export function proposals(before, people, commands) {
   const command = /^\/\S*$/.exec(before);
   if (command) {
@@ -109,7 +109,7 @@ function begins(word, ...names) {
 
 function mentionOptions(word, people) {
   const users = people.everyone.filter((user) => !user.deleted && begins(word, people.name(user.id), fullNameOf(user), user.name))
-    // The bot first: it is whom one talks to here.
+    // The bot first: most messages here are for it.
     .sort((a, b) => Number(b.is_bot) - Number(a.is_bot))
     .map((user) => ({ insert: `@${people.name(user.id)} `, text: people.name(user.id), description: user.is_bot ? 'App' : titleOf(user), face: avatar(user, 'tiny') }));
   const groups = people.groups.filter((group) => begins(word, group.handle, group.name))

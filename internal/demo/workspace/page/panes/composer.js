@@ -1,4 +1,4 @@
-// Where messages and slash commands are written.
+// The field for messages and slash commands.
 
 import { inWords } from '../api.js';
 import { Attachments } from './attach.js';
@@ -9,7 +9,7 @@ import { readOrder } from './order.js';
 import { createMenu } from '../widgets/menu.js';
 
 export class Composer {
-  // send gets {text, files} or {command, text} and answers a promise.
+  // send gets {text, files} or {command, text} and returns a promise.
   constructor(app, { label, inThread, send }) {
     this.app = app;
     this.inThread = inThread;
@@ -33,7 +33,7 @@ export class Composer {
     this.element.append(this.completion.element);
   }
 
-  // show says where the composer writes to; each place keeps its own draft.
+  // show sets the channel or thread. Each keeps its own draft.
   show({ place, placeholder }) {
     this.field.placeholder = placeholder;
     this.drawShortcuts();
@@ -62,7 +62,7 @@ export class Composer {
     this.changed();
   }
 
-  // offer puts a proposed text into the field, ready to be sent.
+  // offer puts a proposed text into the field.
   offer(text) {
     this.setText(text);
     this.field.focus();
@@ -120,7 +120,7 @@ export class Composer {
     try {
       await this.send(encoded ? { ...order, files: encoded } : order);
     } catch (error) {
-      // What was typed comes back, wherever the person has gone meanwhile.
+      // Restore the typed text, even if the person is elsewhere now.
       if (this.place === place && !this.field.value) {
         this.setText(text);
         this.attachments.set(files);

@@ -1,11 +1,11 @@
-// The introduction for a newcomer. Its words come from the workspace's seed (GET /people, "hint": {title, lines, user, channel});
-// code in them can be tried at once. user and channel say where a newcomer begins.
+// The introduction for new users. Its text comes from the workspace's seed (GET /people, "hint": {title, lines, user,
+// channel}); code in it can be tried with a click. user and channel are where a new user begins.
 
 import { h } from '../widgets/dom.js';
 import { icon } from '../widgets/icons.js';
 import { renderMrkdwn } from '../blockkit/richtext.js';
 
-// drawHint draws the panel; offer gets the text of a code that was clicked.
+// drawHint draws the panel. offer gets the clicked code.
 export function drawHint(hint, people, { close, offer }) {
   const panel = h('section', { class: 'welcome', 'data-testid': 'hint', 'aria-label': hint.title },
     h('div', { class: 'welcome-head' }, h('h2', null, hint.title), h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Close the introduction', 'data-testid': 'hint-close', 'data-key': 'hint-close', onclick: close }, icon('close', 18))),

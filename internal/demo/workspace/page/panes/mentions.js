@@ -1,8 +1,8 @@
-// From the names that people type to the ids that Slack's messages carry.
+// Converts typed names to the ids of Slack's messages.
 
 const code = /```[\s\S]*?```|`[^`\n]+`/g;
 
-// encodeMentions writes ids for the names that are known, outside of code. The workspace escapes the rest, as Slack's clients do.
+// encodeMentions replaces known names outside of code by ids. The workspace escapes the rest, as Slack's clients do.
 export function encodeMentions(text, people) {
   const names = nameTable(people);
   let out = '';

@@ -13,7 +13,7 @@ import { drawQuiet } from '../quiet.js';
 import { renderMrkdwn } from '../blockkit/richtext.js';
 import { ago, clock, fullTime, now, shortClock } from '../time.js';
 
-// authorOf answers a user-like value for whoever wrote a message.
+// authorOf returns the author of a message, in the form of a user.
 function authorOf(message, people) {
   const user = people.user(message.user) ?? (message.bot_id && people.bot?.profile ? people.bot : null);
   if (message.username) return { ...user, id: message.user ?? message.bot_id ?? message.username, is_bot: true, real_name: message.username, profile: { display_name: message.username, real_name: message.username } };
@@ -27,7 +27,7 @@ export function authorName(message, people) {
 
 const notices = new Set(['channel_join', 'channel_leave', 'channel_topic', 'channel_purpose', 'channel_name', 'group_join', 'group_leave', 'bot_add', 'bot_remove']);
 
-// continues is whether a message stands under the name of the one before it.
+// continues returns whether a message is shown under the name of the one before it.
 export function continues(message, previous) {
   return Boolean(previous) && !message.subtype && !previous.subtype && message.user === previous.user && message.bot_id === previous.bot_id
     && message.username === previous.username && Boolean(message.is_ephemeral) === Boolean(previous.is_ephemeral) && !previous.reply_count
@@ -64,7 +64,7 @@ export function drawMessage(message, context) {
 
 const quick = ['white_check_mark', 'eyes', '+1', 'tada', 'heart', 'joy', 'thinking_face', 'pray', 'raised_hands', 'hourglass', 'warning', 'x'];
 
-// drawTools draws what can be done with a message.
+// drawTools draws the buttons of a message.
 function drawTools(message, name, context) {
   const { shortcuts } = context;
   return h('div', { class: 'message-tools' },
@@ -154,7 +154,7 @@ function drawReplies(message, context) {
     message.latest_reply ? h('span', { class: 'muted' }, `Last reply ${ago(Number(message.latest_reply), now())}`) : null);
 }
 
-// drawStatus is what the assistant says it is doing: "Countersign is thinking…".
+// drawStatus draws the assistant's status: "Countersign is thinking…".
 export function drawStatus(status, people) {
   const name = people.name(people.bot?.id ?? '');
   const lines = status.loading_messages?.length ? status.loading_messages : [`${name} ${status.text}`];
@@ -162,12 +162,12 @@ export function drawStatus(status, people) {
   return h('div', { class: 'status', role: 'status', 'data-testid': 'status', 'data-lines': lines.length > 1 ? JSON.stringify(lines) : null }, h('span', { class: 'status-dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i')), text);
 }
 
-// stopButton is Slack's own, beside what is being streamed.
+// stopButton is Slack's own button beside a streamed message.
 function stopButton(stop) {
   return h('button', { type: 'button', class: 'button button-quiet stop', 'data-testid': 'stop', onclick: stop }, 'Stop');
 }
 
-// turnStatuses shows the next of several loading messages; called every few seconds.
+// turnStatuses shows the next of several loading messages. It is called every few seconds.
 export function turnStatuses() {
   for (const status of document.querySelectorAll('.status[data-lines]')) {
     const lines = JSON.parse(status.dataset.lines);

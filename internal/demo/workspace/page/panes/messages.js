@@ -9,7 +9,7 @@ import { routeTo } from '../route.js';
 import { dayKey, dayTitle, now } from '../time.js';
 
 export class MessageList {
-  // app is the page's App; inThread says which of the two lists this is.
+  // app is the page's App; inThread: this is the list of a thread.
   constructor(app, { inThread, label }) {
     this.app = app;
     this.inThread = inThread;
@@ -17,18 +17,18 @@ export class MessageList {
     this.element = h('div', { class: 'scroller' }, this.list);
     this.keyed = new KeyedList(this.list);
     this.problems = new Map();
-    // What was chosen in a message's menus, which the message itself doesn't know.
+    // The choices in messages' menus, which the messages themselves don't have.
     this.forms = new Map();
     this.place = '';
     this.list.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('scroll', () => this.measure(), { passive: true });
-    // A list that stands at its end stays there when pictures load or the composer grows.
+    // A list that shows its end keeps showing it when pictures load or the composer grows.
     new ResizeObserver(() => this.stay()).observe(this.list);
     new ResizeObserver(() => this.stay()).observe(this.element);
   }
 
-  // end is where the list rests: at its bottom, or where a last message that is taller than the screen begins, so
-  // that its headline is what one sees first.
+  // end returns the position at which the list rests: its bottom, or the beginning of a last message that is taller
+  // than the screen, so that its headline is visible.
   end() {
     const { element, list } = this;
     const bottom = Math.max(0, element.scrollHeight - element.clientHeight);
@@ -38,7 +38,7 @@ export class MessageList {
     return { bottom, rest: Math.min(bottom, Math.max(0, Math.floor(top) - 4)) };
   }
 
-  // measure notes where the person is: at the end, and in there below the beginning of a tall last message.
+  // measure stores the scroll position: at the end or not, and below the beginning of a tall last message or not.
   measure() {
     const { bottom, rest } = this.end();
     const here = this.element.scrollTop;
@@ -51,14 +51,14 @@ export class MessageList {
     this.element.scrollTop = this.end().rest;
   }
 
-  // stay keeps a list at its end; whoever has read on to the bottom of a tall message stays at the bottom.
+  // stay keeps a list at its end. A person who has read to the bottom of a tall message stays there.
   stay() {
     if (!this.atEnd) return;
     if (this.below) this.element.scrollTop = this.element.scrollHeight;
     else this.toEnd();
   }
 
-  // show brings the list up to date. newSince is the ts after which messages are new to the person, '' for none.
+  // show updates the list. newSince is the ts after which messages are new to the person; '': none.
   show({ place, channel, messages, status, newSince = '', intro = null, wanted = '' }) {
     const entered = place !== this.place;
     if (entered) {
@@ -81,7 +81,7 @@ export class MessageList {
     }
   }
 
-  // brings tells whether there is a new message among what was added.
+  // brings returns whether the added elements contain a new message.
   brings(added) {
     return this.current.messages.some((message) => added.includes(keyOf(message)));
   }
@@ -90,7 +90,7 @@ export class MessageList {
     if (this.current) this.keyed.update(this.items());
   }
 
-  // find brings the message that a link names into sight.
+  // find scrolls to the message of a link.
   find(ts) {
     const message = this.list.querySelector(`.message[data-ts="${CSS.escape(ts)}"]`);
     if (!message) return;
@@ -136,7 +136,7 @@ export class MessageList {
         previous = null;
         items.push({ key: 'new', signature: newSince, make: () => h('div', { class: 'new-line', role: 'separator', 'aria-label': 'New messages' }, h('span', null, 'New')) });
       }
-      // In a DM a thread's status stands under the message that it answers.
+      // In a DM the status of a thread is shown under the message that it answers.
       const own = this.inThread ? null : status?.[message.ts] ?? null;
       const grouped = !parent && continues(message, previous);
       items.push({
@@ -196,7 +196,7 @@ export class MessageList {
     return (message.blocks ?? []).map((block) => this.problems.get(problemKey(message, block)) ?? '').join('');
   }
 
-  // rove leaves one message reachable with Tab; the arrow keys go on from there.
+  // rove makes one message reachable with Tab; the arrow keys move from there.
   rove() {
     const all = this.articles();
     const stay = all.find((article) => article.tabIndex === 0 && article.isConnected);

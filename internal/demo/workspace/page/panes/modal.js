@@ -1,4 +1,4 @@
-// The person's stack of modals: the top one is shown.
+// The person's stack of modals. The top one is shown.
 
 import { inWords } from '../api.js';
 import { plainOf } from '../blockkit/action.js';
@@ -26,7 +26,7 @@ export class Modals {
     return this.views?.[this.views.length - 1];
   }
 
-  // show brings the dialog in line with the person's stack.
+  // show updates the dialog to the person's stack.
   show(views) {
     this.views = views;
     for (const id of this.forms.keys()) if (!views.some((view) => view.id === id)) this.forms.delete(id);
@@ -39,7 +39,7 @@ export class Modals {
     }
     const signature = JSON.stringify([view.id, view.hash, view.blocks, view.title, view.submit, view.close, view.errors]);
     const same = signature === this.signature && this.dialog.open;
-    // Somebody's new name can wait until a list that is open has been used.
+    // An open list is not redrawn, even if a person's name has changed.
     if (same && (this.names === this.app.namesVersion || this.dialog.querySelector(':popover-open'))) return;
     this.names = this.app.namesVersion;
     const other = this.shown !== view.id;
@@ -58,7 +58,7 @@ export class Modals {
     for (const [block, text] of Object.entries(errors ?? {})) form.errors.set(block, text);
   }
 
-  // mended takes away what was said about a field once it has been changed.
+  // mended removes a field's error after a change.
   mended(block) {
     const input = this.dialog.querySelector(`.input-invalid[data-block-id="${CSS.escape(block)}"]`);
     if (!input) return;
@@ -72,7 +72,7 @@ export class Modals {
     const form = this.forms.get(view.id);
     const restore = rememberFocus(dialog);
     const scroll = dialog.querySelector('.modal-body')?.scrollTop ?? 0;
-    // A loading view has nothing to focus: the fields that follow it get the focus when they come.
+    // A loading view has nothing to focus; its successor's fields get the focus.
     const waiting = document.activeElement?.classList.contains('modal-title');
     const submit = view.submit ? h('button', { type: 'submit', class: 'button button-primary', 'data-testid': 'modal-submit', disabled: this.sending }, renderText(view.submit, this.app.people)) : null;
     const content = h('form', { class: 'modal-form', novalidate: true, onsubmit: (event) => { event.preventDefault(); this.submit(); } },
@@ -96,7 +96,7 @@ export class Modals {
     }
   }
 
-  // enter puts the focus on the first field, as Slack does, or on the title where there is none.
+  // enter focuses the first field, as Slack does, or the title.
   enter() {
     const { dialog } = this;
     const marked = this.view.blocks?.flatMap((block) => [block.element, block.accessory, ...(block.elements ?? [])]).find((element) => element?.focus_on_load);
@@ -163,7 +163,7 @@ export class Modals {
     control?.focus({ preventScroll: true });
   }
 
-  // close closes the top view, or with all the whole stack.
+  // close closes the top view; all: the whole stack.
   async close(all) {
     const { view } = this;
     if (!view) return;

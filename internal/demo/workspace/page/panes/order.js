@@ -1,8 +1,8 @@
-// What was written: a message, or a slash command.
+// Reads what was typed: a message, or a slash command.
 
 import { encodeMentions } from './mentions.js';
 
-// readOrder answers {text}, {command, text}, or {problem} with what is to be done about it. A slash after a space is a message's.
+// readOrder returns {text}, {command, text}, or {problem} with a hint. After a space, a slash is part of a message.
 export function readOrder(text, { commands, people, inThread }) {
   const match = /^(\/\S+)\s*([\s\S]*)$/.exec(text.trimEnd());
   if (!match) return { text: encodeMentions(text.trim(), people) };
@@ -13,6 +13,6 @@ export function readOrder(text, { commands, people, inThread }) {
     const known = commands.map((one) => one.command).join(', ');
     return { problem: `No app here knows ${name}. ${known ? `These work: ${known}. ` : ''}To send it as a message, put a space before the slash.` };
   }
-  // Names with spaces in them are found here; a command that takes its text as it was typed keeps them.
+  // Names with spaces are found here. A command without should_escape keeps its text as typed.
   return { command: name, text: command.should_escape ? encodeMentions(rest, people) : rest };
 }

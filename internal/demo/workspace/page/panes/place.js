@@ -63,7 +63,7 @@ export class Place {
       h('button', { type: 'button', class: 'button button-primary', 'data-testid': 'join', onclick: () => this.app.join(channel.id) }, 'Join the channel'));
   }
 
-  // In a DM the bot's status stands above the composer, unless its thread is open beside it.
+  // In a DM the bot's status is above the composer, unless its thread is open.
   drawStatus(channel) {
     const { app } = this;
     const latest = channel.is_im ? Object.entries(app.status).filter(([ts]) => ts !== app.route.thread).pop() : null;

@@ -1,4 +1,4 @@
-// "You are": the strip of people through whose eyes the workspace can be seen, with a badge by whoever is waited for.
+// "You are": the people as whom one can use the workspace, each with a badge for unread messages.
 
 import { avatar } from '../widgets/avatar.js';
 import { fullNameOf, kindOf, nameOf, titleOf } from '../directory.js';
@@ -14,13 +14,13 @@ export function drawRail(container, app) {
     new ResizeObserver(() => hintMore(container)).observe(container);
   }
   hintMore(container);
-  // Whom one has become is in sight, also where the strip is longer than the screen.
+  // Scroll to the current person, even if the strip is longer than the screen.
   if (container.dataset.user === app.people.me?.id) return;
   container.dataset.user = app.people.me?.id ?? '';
   container.querySelector('.person-me')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 }
 
-// hintMore marks a strip that goes on below the screen, so that the last people are found.
+// hintMore marks a strip that continues below the screen.
 function hintMore(container) {
   container.toggleAttribute('data-more', container.scrollHeight - container.scrollTop - container.clientHeight > 12);
 }

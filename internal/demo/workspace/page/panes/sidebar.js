@@ -28,7 +28,7 @@ export function drawSidebar(container, app) {
     app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Introduction', title: 'Introduction', 'aria-expanded': String(Boolean(app.hintOpen)), onclick: () => (app.hintOpen ? app.closeHint() : app.showHint()) }, icon('help', 18)) : null);
 }
 
-// What has not changed stays as it is: so a menu can be read, and the introduction comes in only once.
+// Unchanged elements stay, so that an open menu is not closed and the introduction appears only once.
 const drawn = new WeakMap();
 
 function isDrawn(element, ...state) {
@@ -66,7 +66,7 @@ function entry(channel, app) {
   return line(channel, people.channelName(channel), sign, app, channel.id, app.place()?.id === channel.id || app.route.place === channel.id, other ? drawQuiet(other, people) : null);
 }
 
-// The app's DM stands in the list even before the first word is said there.
+// The list has the app's DM even before its first message.
 function botEntry(app) {
   const { bot, me } = app.people;
   const dm = app.people.channels.find((channel) => channel.is_im && channel.user === bot.id);

@@ -1,4 +1,4 @@
-// The pane at the right: one thread.
+// The pane on the right: one thread.
 
 import { Composer } from './composer.js';
 import { h, replace } from '../widgets/dom.js';
@@ -46,7 +46,7 @@ export class Thread {
     this.composer.show({ place, placeholder: 'Reply…' });
   }
 
-  // The app may propose what to say next (assistant.threads.setSuggestedPrompts).
+  // The app may suggest prompts (assistant.threads.setSuggestedPrompts).
   drawPrompts() {
     const { prompts, title } = this.app.proposals;
     const signature = JSON.stringify([prompts, title]);

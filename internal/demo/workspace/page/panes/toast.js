@@ -1,11 +1,11 @@
-// Short notes at the edge of the page that go away by themselves.
+// Short notes at the edge of the page that disappear after a while.
 
 import { h, say } from '../widgets/dom.js';
 import { icon } from '../widgets/icons.js';
 
 const seconds = 6;
 
-// toast shows a note; a second one with the same key takes the first one's place.
+// toast shows a note. A second note with the same key replaces the first.
 export function toast({ key, face, text, detail, action, href }) {
   dropToast(key);
   const holder = document.getElementById('toasts');
@@ -18,7 +18,7 @@ export function toast({ key, face, text, detail, action, href }) {
     href ? h('a', { class: 'button', href, onclick: close }, action) : null,
     h('button', { type: 'button', class: 'button button-icon', 'aria-label': 'Dismiss', onclick: close }, icon('close', 16)));
   let timer = 0;
-  // Whoever reads it or reaches it by keyboard has the time to do so.
+  // A note stays while the pointer or the keyboard focus is on it.
   const wait = () => {
     clearTimeout(timer);
     if (!note.matches(':hover, :focus-within')) timer = setTimeout(close, seconds * 1000);

@@ -1,4 +1,4 @@
-// Pictures of people, made from their names: initials on a colour that stays the same everywhere.
+// Pictures of people: initials on a colour that is the same everywhere.
 
 import { fullNameOf, nameOf } from '../directory.js';
 import { h } from './dom.js';
@@ -20,7 +20,7 @@ function mark(user) {
   return [...(nameOf(user) || '?')][0].toUpperCase();
 }
 
-// learnColours gives the people of a workspace different colours, as long as there are enough of them.
+// learnColours assigns different colours to the people of a workspace, as long as there are enough.
 export function learnColours(users) {
   learned = new Map(users.filter((user) => !user.is_bot).map((user, index) => [user.id, index % colours]));
 }

@@ -1,5 +1,5 @@
-// The only way this page makes elements. Text always becomes a text node:
-// nothing that a person, a model or an app wrote is ever parsed as HTML.
+// The only module that makes elements. Text always becomes a text node: nothing that a person, a model or an app wrote
+// is ever parsed as HTML.
 
 const properties = new Set(['value', 'checked', 'disabled', 'indeterminate', 'open', 'selected', 'readOnly']);
 
@@ -26,8 +26,8 @@ export function append(el, ...children) {
   return el;
 }
 
-// replace swaps an element's children and keeps the focus on the control that had it,
-// recognised by its data-key, data-action-id or data-testid.
+// replace replaces an element's children and keeps the focus on the same control, identified by its data-key,
+// data-action-id or data-testid.
 export function replace(container, ...children) {
   const restore = rememberFocus(container);
   container.replaceChildren();
@@ -35,8 +35,8 @@ export function replace(container, ...children) {
   restore();
 }
 
-// rememberFocus returns a function that puts the focus back after the inside of container was made anew,
-// or after container was exchanged for another element.
+// rememberFocus returns a function that restores the focus after the content of container, or container itself, was
+// replaced.
 export function rememberFocus(container) {
   const active = document.activeElement;
   if (!active || active === container || !container.contains(active)) return () => {};
@@ -57,13 +57,13 @@ function focusSelector(el) {
 
 let counter = 0;
 
-// uid makes an id for aria-labelledby, aria-controls and the like.
+// uid returns an id for aria-labelledby, aria-controls and the like.
 export function uid(prefix) {
   counter += 1;
   return `${prefix}-${counter}`;
 }
 
-// say reads a sentence to screen readers.
+// say announces a sentence to screen readers.
 export function say(text) {
   const live = document.getElementById('live');
   if (live) live.textContent = text;

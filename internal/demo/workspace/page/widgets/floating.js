@@ -1,6 +1,6 @@
-// Lists and menus that lie over everything else, modals included (the browser's popover layer).
+// Lists and menus above everything else, including modals (the browser's popover layer).
 
-// place puts a popover below its anchor, or above it where there is more room.
+// place puts a popover below its anchor, or above it if there is more room.
 export function place(popover, anchor, { matchWidth = false, alignEnd = false } = {}) {
   const box = anchor.getBoundingClientRect();
   const gap = 4;
@@ -21,7 +21,7 @@ export function place(popover, anchor, { matchWidth = false, alignEnd = false } 
   }
 }
 
-// follow keeps a popover at its anchor while the page moves under it; it answers how to stop.
+// follow keeps a popover at its anchor while the page scrolls. It returns a function that stops this.
 export function follow(popover, anchor, options) {
   place(popover, anchor, options);
   const moved = (event) => {

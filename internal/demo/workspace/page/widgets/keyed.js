@@ -1,5 +1,5 @@
-// A list of elements that is brought up to date in place: what hasn't changed keeps its element,
-// and with it the focus, the selection and what is unfolded or opened in it.
+// A list of elements that is updated in place: an unchanged element stays, and with it the focus, the selection and
+// what is unfolded or open in it.
 
 import { rememberFocus } from './dom.js';
 
@@ -9,7 +9,7 @@ export class KeyedList {
     this.shown = new Map();
   }
 
-  // update takes {key, signature, make} in order and answers the keys that were not there before.
+  // update takes {key, signature, make} in order and returns the new keys.
   update(items) {
     const before = this.shown;
     this.shown = new Map();
@@ -44,8 +44,8 @@ function exchange(old, made) {
   const inside = old.contains(document.activeElement);
   old.replaceWith(made);
   restore(made);
-  // What had the focus may be gone (the buttons of a card that was decided): then the message takes it,
-  // so that the keyboard isn't thrown back to the top.
+  // If the focused element is gone (such as the buttons of a decided card), the message gets the focus, so that it does
+  // not go back to the top of the page.
   if (inside && !made.contains(document.activeElement)) made.querySelector('[tabindex]')?.focus({ preventScroll: true });
   return made;
 }

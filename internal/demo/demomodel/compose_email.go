@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// readLetter extracts subject and text of an e-mail from a wish, and returns the rest, which holds the recipient.
-func (w *wish) readLetter(text string) (rest string) {
+// readEmail extracts subject and text of an e-mail from a request, and returns the rest, which holds the recipient.
+func (w *request) readEmail(text string) (rest string) {
 	rest = text
 	if m := subjectIs.FindStringSubmatchIndex(rest); m != nil {
 		for _, g := range []int{2, 4} {
@@ -52,10 +52,10 @@ func (w *wish) readLetter(text string) (rest string) {
 		w.body = sentenceOf("please " + rest[m[2]:m[3]])
 		return rest[:m[0]]
 	}
-	request := fillers.ReplaceAllString(rest, "")
-	if m := thatTells.FindStringSubmatchIndex(request); m != nil {
-		w.body = sentenceOf(request[m[2]:m[3]])
-		return request[:m[2]]
+	core := fillers.ReplaceAllString(rest, "")
+	if m := thatTells.FindStringSubmatchIndex(core); m != nil {
+		w.body = sentenceOf(core[m[2]:m[3]])
+		return core[:m[2]]
 	}
 	if m := apologyFor.FindStringSubmatchIndex(rest); m != nil {
 		w.body = "We are sorry."
@@ -106,7 +106,7 @@ func toReader(text string) string {
 const longestSubject = 60
 
 // subjectOf returns a subject line for an e-mail.
-func subjectOf(w *wish) string {
+func subjectOf(w *request) string {
 	if w.subject != "" {
 		return cut(capital(w.subject), longestSubject)
 	}

@@ -16,7 +16,7 @@ var files = []demomodel.Tool{
 	{Name: "ask_people"},
 }
 
-// A tool that the clerk has no rules for is called when somebody writes the call out, however they write its name and
+// A tool that the demo model has no rules for is called when somebody writes the call out, however they write its name and
 // its arguments.
 func TestCallsWrittenOut(t *testing.T) {
 	for said, want := range map[string]string{

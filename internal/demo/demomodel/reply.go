@@ -15,15 +15,14 @@ type Message struct {
 	CallID  string // of a tool's result
 }
 
-// Call is a tool call, made or to be made. Arguments is JSON unless a model
-// wrote something else.
+// Call is a tool call, made or to be made. Arguments is JSON unless a model wrote something else.
 type Call struct {
 	ID        string
 	Name      string
 	Arguments string
 }
 
-// Tool is what may be called.
+// Tool is a tool that may be called.
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage
@@ -43,9 +42,9 @@ func Reply(history []Message, tools []Tool) Answer {
 	}
 	m := newMemory()
 	offered := newToolbox(tools)
-	var d *desk
+	var d *responder
 	for i := range turns {
-		d = &desk{tools: offered, m: m, t: &turns[i], claimed: make([]bool, len(turns[i].done))}
+		d = &responder{tools: offered, m: m, t: &turns[i], claimed: make([]bool, len(turns[i].done))}
 		d.work()
 	}
 	if len(d.calls) > 0 {
@@ -54,24 +53,24 @@ func Reply(history []Message, tools []Tool) Answer {
 	return Answer{Text: d.compose()}
 }
 
-// desk is the work on one turn.
-type desk struct {
+// responder works on one turn.
+type responder struct {
 	tools   toolbox
 	m       *memory
 	t       *turn
-	claimed []bool // of t.done: used by a wish
+	claimed []bool // of t.done: used by a request
 
 	calls     []Call   // to make now
-	told      []string // about results, in the order of the wishes
+	told      []string // about results, in the order of the requests
 	notes     []string // about calls that were not or can't be made
 	questions []string
 	offers    []offer
 	searching bool // a search of this message has not been answered yet
-	open      *wish
+	open      *request
 }
 
-// work understands the turn and updates the memory for later turns.
-func (d *desk) work() {
+// work interprets the turn's message, prepares calls or an answer, and updates the memory for later turns.
+func (d *responder) work() {
 	// Learn searches first: other calls of the same step wait for approvals, so their results may be newer.
 	for _, searches := range []bool{true, false} {
 		for _, c := range d.t.done {
@@ -80,12 +79,12 @@ func (d *desk) work() {
 			}
 		}
 	}
-	wishes, talk := d.understand()
-	for i := range wishes {
-		d.handle(&wishes[i])
+	requests, talk := d.understand()
+	for i := range requests {
+		d.handle(&requests[i])
 	}
 	for i := range d.t.done {
-		if !d.claimed[i] && len(wishes) == 0 {
+		if !d.claimed[i] && len(requests) == 0 {
 			d.report(nil, i)
 		}
 	}
@@ -102,14 +101,14 @@ func (d *desk) work() {
 }
 
 // compose builds the answer.
-func (d *desk) compose() string {
+func (d *responder) compose() string {
 	parts := append(append([]string{}, d.told...), d.notes...)
 	if text := offerText(d.offers); text != "" {
 		parts = append(parts, text)
 	}
 	parts = append(parts, d.questions...)
 	if len(parts) == 0 {
-		return lost
+		return notUnderstood
 	}
 	return strings.Join(parts, "\n")
 }

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// unsaid are tools that are not listed to people: those offered to every agent, and the preview of the shop's
-// refunds.
-var unsaid = []string{"ask_people", "about_the_asker", "preview_refund"}
+// unlisted are tools that are not listed to people: those that every agent has, and the preview of the shop's refunds.
+var unlisted = []string{"ask_people", "about_the_asker", "preview_refund"}
 
-// strange returns the tools without rules, by name. They are called only if a person writes the call out.
-func (b toolbox) strange() []Tool {
+// others returns the tools without rules, by name. They are called only if a person writes the call out.
+func (b toolbox) withoutRules() []Tool {
 	var out []Tool
 	for _, t := range b.offered {
-		if b.kindOf(t.Name) == "" && !slices.Contains(unsaid, t.Name) {
+		if b.kindOf(t.Name) == "" && !slices.Contains(unlisted, t.Name) {
 			out = append(out, t)
 		}
 	}
@@ -23,7 +22,7 @@ func (b toolbox) strange() []Tool {
 	return out
 }
 
-// meant finds the tool that a person names: by its offered name, by its name in the policy (files.read_file for
+// meant returns the tool that a person names: by its offered name, by its name in the policy (files.read_file for
 // files_read_file), or by the end of its name, if that is unique.
 func (b toolbox) meant(name string) (string, bool) {
 	if b.names[name] {
@@ -118,7 +117,7 @@ func (in inputs) value(name, word string) string {
 }
 
 // handleVerbatim makes a written-out call.
-func (d *desk) handleVerbatim(w *wish) {
+func (d *responder) handleVerbatim(w *request) {
 	name, ok := d.tools.meant(w.tool)
 	if !ok {
 		d.notes = append(d.notes, fmt.Sprintf("No tool named %s is offered to me here.%s", w.tool, d.others()))
@@ -146,18 +145,18 @@ func (d *desk) handleVerbatim(w *wish) {
 const mostNamed = 12
 
 // others says which other tools there are and how to call them; empty if there are none.
-func (d *desk) others() string {
-	strange := d.tools.strange()
-	if len(strange) == 0 {
+func (d *responder) others() string {
+	others := d.tools.withoutRules()
+	if len(others) == 0 {
 		return ""
 	}
 	var names []string
-	for _, t := range strange[:min(len(strange), mostNamed)] {
+	for _, t := range others[:min(len(others), mostNamed)] {
 		names = append(names, t.Name)
 	}
 	more := ""
-	if n := len(strange) - mostNamed; n > 0 {
+	if n := len(others) - mostNamed; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf(" I know no rules for %s%s, but call them when you write it out: “%s”.", strings.Join(names, ", "), more, d.tools.example(strange[0].Name))
+	return fmt.Sprintf(" I know no rules for %s%s, but call them when you write it out: “%s”.", strings.Join(names, ", "), more, d.tools.example(others[0].Name))
 }

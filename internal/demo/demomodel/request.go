@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// wish is a clause with its extracted details.
-type wish struct {
+// request is a clause with its extracted details.
+type request struct {
 	kind string
 	mood mood
 	text string // of the clause
@@ -43,10 +43,10 @@ type wish struct {
 // field is one property of a profile and its new value.
 type field struct{ name, value string }
 
-// lack is a missing detail that a wish requires.
+// lack is a detail that a request still needs.
 type lack string
 
-// The details that can be asked for.
+// The details that the demo model asks for.
 const (
 	nothing     lack = ""
 	lackOrder   lack = "order"
@@ -72,12 +72,12 @@ var (
 // withoutAddress matches the "to" left over after removing an address.
 var withoutAddress = re(`\bto\s*$`)
 
-// newWish extracts the details of a clause.
-func newWish(c clause) wish {
-	w := wish{kind: c.kind, mood: c.mood, text: c.text}
+// newRequest extracts the details of a clause.
+func newRequest(c clause) request {
+	w := request{kind: c.kind, mood: c.mood, text: c.text}
 	text := unmarked(c.text)
 	if c.kind == sendEmail {
-		text = w.readLetter(c.text)
+		text = w.readEmail(c.text)
 		if question.MatchString(c.text) && !strings.Contains(c.text, `"`) {
 			w.body = strings.TrimSuffix(w.body, "?") // "can you tell her that …?" asks us, not her
 			w.body = sentenceOf(w.body)
@@ -121,7 +121,7 @@ func newWish(c clause) wish {
 	return w
 }
 
-func (w *wish) readNames(text string) {
+func (w *request) readNames(text string) {
 	w.orders, w.users, w.emails = findOrders(text), findUsers(text), findEmails(text)
 	if len(w.users)+len(w.emails) == 0 {
 		w.name = findName(text)
@@ -130,7 +130,7 @@ func (w *wish) readNames(text string) {
 	w.pronoun = pronouns.MatchString(text)
 }
 
-func (w *wish) readAmount(text string) {
+func (w *request) readAmount(text string) {
 	head := withoutReason(withoutNames(text))
 	w.share = findFraction(head)
 	if w.share == nil {
@@ -138,7 +138,7 @@ func (w *wish) readAmount(text string) {
 	}
 }
 
-func (w *wish) readPercent(text string) {
+func (w *request) readPercent(text string) {
 	if m := percentage.FindStringSubmatch(text); m != nil {
 		w.percent, _ = strconv.Atoi(m[1])
 		return
@@ -196,7 +196,7 @@ var (
 // unpaid is a filter that the shop's search does not have. It is applied to the results.
 const unpaid = "unpaid"
 
-func (w *wish) readSearch(text string) {
+func (w *request) readSearch(text string) {
 	if !plural.MatchString(text) || len(w.orders) > 0 {
 		return
 	}
