@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// TestGarbageNames: a delivery that names people, places or messages as Slack never does is acknowledged, set aside at
-// once with a line in the log, and leaves nothing else.
+// TestGarbageNames: a delivery with malformed names of people, channels or messages is acknowledged, set aside at once
+// with a line in the log, and leaves nothing else.
 func TestGarbageNames(t *testing.T) {
 	h := newHarness(t)
 	const mention = `{"event_id":"Ev%d","team_id":"T0001","event":{"type":"app_mention","user":%q,"channel":%q,"channel_type":"channel","ts":%q,"thread_ts":%q,"text":"<@U0999> hello"}}`
