@@ -138,7 +138,7 @@ func TestThreadNotFound(t *testing.T) {
 	h.says("sam", "#support", "@bot hello")
 	h.finds("sam", "U0BOT", "", "results:")
 	h.quiet()
-	if h.told() != 0 || !strings.Contains(h.log.String(), "Slack refused this for good") {
+	if h.told() != 0 || !strings.Contains(h.log.String(), "Slack refused a message permanently") {
 		t.Error("the operator was not told of the thread, or was told of a channel")
 	}
 }

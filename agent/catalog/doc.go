@@ -18,6 +18,6 @@
 // [Report.Write] does, which a command calls. It does not run tools; package agent does. Errors carry no exit codes:
 // [yamldoc.Problems] are faults of the policy, [LockError] of the lock file.
 //
-// Files, in reading order: catalog.go (connections), calls.go (counters), offline.go (what is known without contacting a
-// server), lock.go, policy.go, drift.go (log and /readyz), report.go (the state of all tools, for commands).
+// Files, in reading order: catalog.go (connections), calls.go (counters), offline.go (what is known without contacting
+// a server), lock.go, policy.go, drift.go (log and /readyz), report.go (the state of all tools, for commands).
 package catalog
