@@ -64,14 +64,14 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 			log.Info("tool ran", "ok", done.ok, "result_bytes", len(done.result), "took", a.Now().Sub(e.StartedAt))
 			return a.record(ctx, e.ID, done)
 		case paused(ctx) && e.Effect != approvers.Unprotected:
-			log.Warn("a pause interrupted a tool; it is run again when everything goes on", "error", err)
+			log.Warn("a pause interrupted a tool; it is run again after the pause", "error", err)
 			return a.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 		case paused(ctx), stopped(ctx):
 		case ctx.Err() != nil:
-			log.Warn("the process stops while a tool is running; its outcome is looked into at the next start", "error", err)
+			log.Warn("the process stops while a tool is running; the next start determines the outcome", "error", err)
 			return ctx.Err()
 		}
-		log.Warn("the outcome of a run is not known", "try", e.Tries, "error", err)
+		log.Warn("the outcome of a run is unknown", "try", e.Tries, "error", err)
 		if e.Effect == approvers.Unprotected || stopped(ctx) {
 			return a.record(ctx, e.ID, finished{lost: true})
 		}
@@ -205,7 +205,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	case got := <-answers:
 		return got.text, bags.take(), ended(inner, got.err)
 	case <-late.C:
-		log.Error("the tool does not return although its context has ended; it goes on without being watched")
+		log.Error("the tool does not return although its context has ended; it continues unsupervised")
 		return "", nil, context.Cause(inner)
 	}
 }

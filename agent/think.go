@@ -96,7 +96,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 		if less.tokens >= q.tokens {
 			return q, r, err
 		}
-		a.Log.Warn("the conversation is too long for the model; less of it is given", "conversation", b.Conversation.ID, "model", name, "budget", budget)
+		a.Log.Warn("the conversation is too long for the model; a shorter part is sent", "conversation", b.Conversation.ID, "model", name, "budget", budget)
 		q = less
 	}
 }

@@ -97,8 +97,8 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 	return ""
 }
 
-// viewedChannelNote returns, for the model, the channel that a message was written beside. Slack sends it with the message or
-// earlier.
+// viewedChannelNote returns, for the model, the channel that a message was written beside. Slack sends it with the
+// message or earlier.
 func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {

@@ -34,7 +34,7 @@ func TestStop(t *testing.T) {
 			step := h.finds("sam", "#support", root, "Withdrawn by")
 			h.finds("teo", "#support-approvals", "", "Withdrawn by")
 			if step.has(render.ActStop) || !stopped.has(render.ActTryAgain) {
-				t.Error("what ended can still be stopped, or can't be tried again")
+				t.Error("a stopped turn can still be stopped, or can't be retried")
 			}
 			h.quiet()
 			if n := len(h.runs()); n > 0 {

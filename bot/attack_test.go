@@ -210,7 +210,7 @@ func TestAttacks(t *testing.T) {
 				s.restored()
 				if got, was := s.fate(target.Ref), s.before[target.Ref]; got != was {
 					accepted++
-					t.Errorf("it did something: %s, was %s", got, was)
+					t.Errorf("the state changed: %s, was %s", got, was)
 				}
 				clear(s.before)
 			}()
@@ -237,5 +237,5 @@ func TestAttacks(t *testing.T) {
 	if len(names) < 50 || accepted > 0 {
 		t.Errorf("%d attacks, %d accepted", len(names), accepted)
 	}
-	t.Logf("attacks=%d accepted=%d: %d recorded with what they were on, %d forms kept open with the fault, %d that named nothing", tried, accepted, recorded, keptOpen, tried-recorded-keptOpen)
+	t.Logf("attacks=%d accepted=%d: %d recorded with their targets, %d forms kept open with an error, %d without a target", tried, accepted, recorded, keptOpen, tried-recorded-keptOpen)
 }

@@ -24,7 +24,7 @@ func (h *harness) answered(user, channel string, words ...string) posted {
 	h.t.Helper()
 	p := h.finds(user, channel, "", words...)
 	if !p.Ephemeral {
-		h.t.Errorf("everybody is told: %s", p.Text)
+		h.t.Errorf("the reply is visible to everybody: %s", p.Text)
 	}
 	return p
 }
@@ -48,7 +48,7 @@ func testAway(t *testing.T, h *harness) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("ingrid", "U0BOT", "", "Refund for order ORD-123", "You stand in for <@U0002>, who is away")
 	if public := h.finds("ada", "#support-approvals", "", "Waits for Team Lead"); strings.Contains(public.Text, "Team Lead: <@U0002>") {
-		t.Errorf("somebody away is called: %s", public.Text)
+		t.Errorf("an absent person is mentioned: %s", public.Text)
 	}
 	h.clicks("ingrid", "U0BOT", card, render.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)", "It ran")
@@ -130,7 +130,7 @@ func TestReminder(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	told := h.finds("teo", "U0BOT", "", "Still waits for you: Refund for order ORD-123", "Asked by <@U0100>", "If nobody decides by")
 	if strings.Contains(told.raw, `"type":"button"`) {
-		t.Errorf("it can be decided from a reminder: %s", told.raw)
+		t.Errorf("the reminder has decision buttons: %s", told.raw)
 	}
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Reminded once.")
 	h.until("the reminder leads to the card", func() bool {

@@ -154,13 +154,13 @@ func TestBundleApart(t *testing.T) {
 	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Tool: issue_refund")
 	h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
 	if !own.has(render.ActAsk) || !own.has(render.ActHandOn) {
-		t.Error("its own card lacks what there is beside deciding")
+		t.Error("its own card has no buttons beside the decisions")
 	}
 	teo = h.finds("teo", "U0BOT", "", "2 of 3 calls wait")
 	h.clicksOn("teo", "U0BOT", teo, render.ActApprove, 0)
 	teo = h.finds("teo", "U0BOT", "", "2 of 3 calls wait", "You have agreed")
 	if n := strings.Count(teo.raw, `"action_id":"approve"`); n != 1 {
-		t.Errorf("%d calls can be approved by who has agreed to one of two", n)
+		t.Errorf("%d calls can be approved by a person who has agreed to one of two", n)
 	}
 	ada := h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "1 of 2 agreed")
 	h.clicks("ada", "U0BOT", ada, render.ActApproveAll)
@@ -172,7 +172,7 @@ func TestBundleApart(t *testing.T) {
 
 // The policy's caps prevent a flood: two cards are open; the others wait in the queue, are counted in one message, and
 // later appear with a typed value. The message is removed when the queue is empty.
-func TestLineInSlack(t *testing.T) {
+func TestCardQueueInSlack(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })
 	var roots []string
 	for i := range 5 {
@@ -187,7 +187,7 @@ func TestLineInSlack(t *testing.T) {
 	h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-0"), render.ActApprove)
 	next := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "asks you to type the value of amount", "had to wait in line")
 	if again := h.finds("teo", "#support-approvals", "", "2 more requests wait behind these"); again.TS != line.TS {
-		t.Error("the line has another message now")
+		t.Error("the card queue's message was replaced")
 	}
 	h.until("sam is not told any more that it waits in line", func() bool {
 		return !strings.Contains(fmt.Sprint(h.sees("sam", "#support", roots[2])), "waits in line")
@@ -195,7 +195,7 @@ func TestLineInSlack(t *testing.T) {
 	h.clicks("teo", "#support-approvals", next, render.ActTyped)
 	form := h.opened("teo", render.ActTyped)
 	if out := h.submits("teo", form, map[string]any{render.FieldTyped: "13"}); out["error"] != "view_errors" {
-		t.Fatalf("another value was taken: %v", out)
+		t.Fatalf("another value was accepted: %v", out)
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldTyped: "12.0"}); out["ok"] != true {
 		t.Fatalf("%v", out)
@@ -216,7 +216,7 @@ func TestLineInSlack(t *testing.T) {
 }
 
 // If Slack does not let the queue's message be deleted, the message says that the queue is empty.
-func TestLineThatStays(t *testing.T) {
+func TestCardQueueMessageStays(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver, h.policy.Defaults.ExpiresAfter = 1, 400*time.Millisecond })
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Error: "cant_delete_message", Method: "chat.delete", Times: 1}); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestStepUpEverywhere(t *testing.T) {
 		return form["submit"] != nil
 	})
 	if out := h.submits("teo", form, map[string]any{render.FieldTyped: "34"}); out["error"] != "view_errors" {
-		t.Fatalf("another value was taken: %v", out)
+		t.Fatalf("another value was accepted: %v", out)
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldTyped: "33"}); out["ok"] != true {
 		t.Fatalf("%v", out)

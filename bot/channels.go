@@ -112,8 +112,8 @@ func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
 }
 
-// lookUpCardChannels looks up the channels in which the policy posts cards, so that the first critical card does not wait for
-// a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
+// lookUpCardChannels looks up the channels in which the policy posts cards, so that the first critical card does not
+// wait for a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
 func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
 	for _, r := range b.Views.Policy().Approvers {

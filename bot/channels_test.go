@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// does has a person do something in a channel: remove, invite, archive, …
+// does makes a person act in a channel: remove, invite, archive, …
 func (h *harness) does(user, what, channel string, users ...string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/"+what, map[string]any{"channel": channel, "users": users}); out["ok"] != true {
@@ -19,13 +19,13 @@ func (h *harness) does(user, what, channel string, users ...string) {
 	}
 }
 
-// told counts what the operator was told of channels.
+// told counts the notices about channels in the operator's log.
 func (h *harness) told() int {
 	return strings.Count(h.log.String(), `level=ERROR msg="the bot can't write in a channel any more`)
 }
 
-// The bot is removed from the channel of the cards: what is open there comes to each approver, and works there. Invited
-// again, it posts there again, and what stands there from before shows how it ended.
+// If the bot is removed from the cards' channel, open cards go to each approver by direct message and work there. After
+// it is invited again, new cards are posted in the channel, and the old ones show how they ended.
 func TestRemovedFromTheCardsChannel(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -53,8 +53,8 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 }
 
-// The conversation's channel is archived while the call waits: what is said comes to whoever asked, by direct message,
-// with the button to take it back.
+// If the conversation's channel is archived while a call waits, the requester gets its messages by direct message, with
+// the button to withdraw the call.
 func TestArchivedConversation(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -67,7 +67,7 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// Nothing told the bot that it lost a channel: it finds out at its next post there, and moves what else is open.
+// Without an event the bot notices the loss of a channel at its next post there, and moves the other open messages.
 func TestLostChannelUnheard(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -91,8 +91,8 @@ func TestLostChannelUnheard(t *testing.T) {
 	}
 }
 
-// Nobody told the bot that the thread went with its only message, and Slack posts what was meant for it to the whole
-// channel: that is taken back, and comes to whoever asked by direct message, as does what follows.
+// If a thread's only message was deleted without an event, Slack posts the reply to the whole channel. The bot deletes
+// it, and sends it and later messages to the requester by direct message.
 func TestStrayAnswer(t *testing.T) {
 	t.Run("at once", func(t *testing.T) { strayAnswer(t, nil) })
 	t.Run("when Slack can't do it at first", func(t *testing.T) {
@@ -129,7 +129,7 @@ func strayAnswer(t *testing.T, fault *workspace.Fault) {
 	}
 }
 
-// Slack knows no thread any more for an answer: it comes to whoever asked, by direct message.
+// If Slack no longer knows the thread of an answer, the requester gets the answer by direct message.
 func TestThreadNotFound(t *testing.T) {
 	h := newHarness(t)
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postMessage", Error: "thread_not_found"}); err != nil {
@@ -138,13 +138,13 @@ func TestThreadNotFound(t *testing.T) {
 	h.says("sam", "#support", "@bot hello")
 	h.finds("sam", "U0BOT", "", "results:")
 	h.quiet()
-	if h.told() != 0 || !strings.Contains(h.log.String(), "Slack refused this for good") {
-		t.Error("the operator was not told, or of a channel")
+	if h.told() != 0 || !strings.Contains(h.log.String(), "Slack refused a message permanently") {
+		t.Error("the operator was not told of the thread, or was told of a channel")
 	}
 }
 
-// stands counts the messages in the approvals channel that have the words.
-func (h *harness) stands(words string) (n int) {
+// countsCards counts the messages in the approvals channel that contain the words.
+func (h *harness) countsCards(words string) (n int) {
 	h.t.Helper()
 	for _, p := range h.sees("ada", "#support-approvals", "") {
 		if strings.Contains(p.Text, words) {
@@ -154,9 +154,8 @@ func (h *harness) stands(words string) (n int) {
 	return n
 }
 
-// A channel that comes to be shared with another organisation loses its cards at once: they go to each person by direct
-// message, and are decided there. What comes later goes there from the start. Once it is shared no more, cards stand in
-// it again.
+// When a channel becomes shared with another organisation, its cards move at once to direct messages and are decided
+// there. Later cards go there from the start. When the channel is no longer shared, cards are posted in it again.
 func TestCardsLeaveSharedChannel(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -166,7 +165,7 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 	if err := h.slack.ShareChannel("C0002", true); err != nil {
 		t.Fatal(err)
 	}
-	h.until("no card stands in the shared channel", func() bool { return h.stands("ORD-123") == 0 })
+	h.until("no card is in the shared channel", func() bool { return h.countsCards("ORD-123") == 0 })
 	dm := h.finds("teo", "U0BOT", "", "ORD-123", "Waits for Team Lead")
 	h.delivers("late", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, m.String()})
 	h.until("a click on what was taken away is refused", func() bool { return len(h.denials(m.Ref)) == 1 })
@@ -175,8 +174,8 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 	}
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-9","amount":5}`)
 	h.finds("teo", "U0BOT", "", "ORD-9", "Waits for Team Lead")
-	if n := h.stands("ORD-9"); n != 0 {
-		t.Errorf("%d cards stand in the shared channel", n)
+	if n := h.countsCards("ORD-9"); n != 0 {
+		t.Errorf("%d cards are in the shared channel", n)
 	}
 	h.quiet()
 	h.clicks("teo", "U0BOT", dm, render.ActApprove)
@@ -191,8 +190,7 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "ORD-77", "Waits for Team Lead")
 }
 
-// The bot finds out by itself that a channel is shared, where Slack tells of it late or never; and the policy may let
-// cards stand in such a channel.
+// The bot notices without an event that a channel is shared. The policy may allow cards in such a channel.
 func TestSharedChannelThatNobodyToldOf(t *testing.T) {
 	for name, allowed := range map[string][]string{"not named": nil, "by name": {"#supplier-desk"}, "by id": {"C0004"}} {
 		h := newHarness(t, func(h *harness) {
@@ -206,13 +204,13 @@ func TestSharedChannelThatNobodyToldOf(t *testing.T) {
 		h.finds("teo", "U0BOT", "", "ORD-123", "Waits for Team Lead")
 		for _, p := range h.sees("ada", "#supplier-desk", "") {
 			if strings.Contains(p.raw, "ORD-123") {
-				t.Errorf("%s: a card stands among strangers: %s", name, p.Text)
+				t.Errorf("%s: a card is visible to another organisation: %s", name, p.Text)
 			}
 		}
 	}
 }
 
-// A policy that names the channel while it is shared counts at once, for new cards.
+// A policy that starts to name a shared channel takes effect at once for new cards.
 func TestSharedChannelIsNamedLater(t *testing.T) {
 	h := newHarness(t)
 	if err := h.slack.ShareChannel("C0002", true); err != nil {
@@ -220,8 +218,8 @@ func TestSharedChannelIsNamedLater(t *testing.T) {
 	}
 	h.says("sam", "#support", refundCall)
 	h.finds("teo", "U0BOT", "", "ORD-123")
-	if h.stands("ORD-123") != 0 {
-		t.Error("a card stands in the shared channel")
+	if h.countsCards("ORD-123") != 0 {
+		t.Error("a card is in the shared channel")
 	}
 	h.quiet()
 	p := bottest.Policy()

@@ -128,7 +128,7 @@ func TestForgedClicks(t *testing.T) {
 			})
 			place := map[bool]string{true: "#support", false: "#support-approvals"}[forged.channel == "C0001"]
 			if all := h.sees("teo", place, ""); !strings.Contains(all[len(all)-1].Text, c.words) {
-				t.Errorf("he is told %q", all[len(all)-1].Text)
+				t.Errorf("the person is told %q", all[len(all)-1].Text)
 			}
 			for request, n := range before {
 				now := h.denials(request)[n:]
@@ -201,7 +201,7 @@ func TestForgedForms(t *testing.T) {
 		}
 		h.until(name+": he is told", func() bool { return len(h.sees("teo", "U0BOT", "")) > seen })
 		if all := h.sees("teo", "U0BOT", ""); !strings.Contains(all[len(all)-1].Text, c.words) {
-			t.Errorf("%s: he is told %q", name, all[len(all)-1].Text)
+			t.Errorf("%s: the person is told %q", name, all[len(all)-1].Text)
 		}
 	}
 	if r, err = h.workflow.Views.Request(context.Background(), m.Ref); err != nil || r.State != approvers.Pending || len(r.Decisions) != 0 {
@@ -212,9 +212,9 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// Slack may show a drawing that the bot never came to record: it was stopped in between, and the state was another when
-// it drew again. A click on that decides nothing, as nobody can say what was shown; but it is no forgery. The person is
-// told so, the message is drawn anew, and the next click counts.
+// Slack may show a version that the bot never recorded: it was stopped in between, and the state had changed when it
+// drew the message again. A click on that version decides nothing, because it is unknown what was shown, but it is not
+// a forgery. The person is told so, the message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -244,7 +244,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unrecorded.Post = shown.Post // the recorded one has no button for the request any more: it is decided
+	unrecorded.Post = shown.Post // the recorded version has no button for the decided request
 	h.delivers("once it is decided", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
 	h.until("it is recorded", func() bool { return len(h.denials(m.Ref)) == 2 })
 	for _, d := range h.denials(m.Ref) {
@@ -256,13 +256,13 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		now, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && now.Posts > s.Posts
 	})
-	unrecorded.Ref = "req_none" // what the outbox message never was about is still a forgery
+	unrecorded.Ref = "req_none" // a subject that the outbox message never had is still a forgery
 	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "nothing that I put there")
 }
 
-// From high risk on Slack is asked at each click. Below that an answer of the last minute suffices, unless the policy
-// has changed or arguments are edited.
+// From high risk on, each click asks Slack. Below that an answer from the last minute is enough, unless the policy has
+// changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
 	s := newAttackHarness(t)
 	var asked atomic.Int32

@@ -23,11 +23,11 @@ func TestModify(t *testing.T) {
 	form := h.opened("teo", render.ActModify)
 	out := h.submits("teo", form, map[string]any{})
 	if out["error"] != "view_errors" || !strings.Contains(fmt.Sprint(out["errors"]), "Nothing was changed") {
-		t.Fatalf("a form without a change was taken: %v", out)
+		t.Fatalf("a form without a change was accepted: %v", out)
 	}
 	out = h.submits("teo", form, map[string]any{"arg.lines": "[{]"})
 	if errs := fmt.Sprint(out["errors"]); !strings.Contains(errs, "arg.lines") || !strings.Contains(errs, "not valid JSON") {
-		t.Fatalf("broken JSON was taken: %v", out)
+		t.Fatalf("broken JSON was accepted: %v", out)
 	}
 	if out := h.submits("teo", form, map[string]any{"arg.amount": "39.99", "arg.currency": "1", "arg.lines": `[{"sku": "A"}]`, render.FieldReason: "without shipping"}); out["ok"] != true {
 		t.Fatalf("%v", out)
@@ -198,7 +198,7 @@ func TestCriticalStages(t *testing.T) {
 		h.clicks(user, channel, p, render.ActTyped)
 		form := h.opened(user, render.ActTyped)
 		if out := h.submits(user, form, map[string]any{render.FieldTyped: "C-78"}); out["error"] != "view_errors" {
-			t.Fatalf("another value was taken: %v", out)
+			t.Fatalf("another value was accepted: %v", out)
 		}
 		if out := h.submits(user, form, map[string]any{render.FieldTyped: " C-77 "}); out["ok"] != true {
 			t.Fatalf("%v", out)
@@ -211,7 +211,7 @@ func TestCriticalStages(t *testing.T) {
 	ingrid := h.finds("ingrid", "U0BOT", "", "Stage 2 of 2", "0 of 2 agreed")
 	approve("ingrid", "U0BOT", ingrid)
 	if ingrid = h.finds("ingrid", "U0BOT", "", "1 of 2 agreed", "You have agreed"); ingrid.has(render.ActTyped) {
-		t.Error("who has agreed can agree again")
+		t.Error("a person who has agreed can agree again")
 	}
 	kenji := h.finds("kenji", "U0BOT", "", "1 of 2 agreed")
 	approve("kenji", "U0BOT", kenji)
@@ -230,7 +230,7 @@ func TestLongArguments(t *testing.T) {
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-123","amount":1,"reason":"`+body+`"}`)
 	card := h.finds("teo", "#support-approvals", "", "Cut here")
 	if card.has(render.ActApprove) || !card.has(render.ActArguments) {
-		t.Fatal("the card can be approved without having been read")
+		t.Fatal("the card can be approved without reading the arguments")
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActArguments)
 	form := h.opened("teo", render.ActArguments)
@@ -271,7 +271,7 @@ func TestExpiry(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	p := h.finds("teo", "#support-approvals", "", "Expired")
 	if strings.Contains(p.raw, `"button"`) {
-		t.Error("an expired card has buttons")
+		t.Error("the card of an expired request has buttons")
 	}
 	h.finds("sam", "#support", root, "Expired")
 	h.finds("sam", "#support", root, "results: expired")

@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	out := h.submits("teo", form, map[string]any{render.FieldReason: "too late"})
 	if text := fmt.Sprint(out); !strings.Contains(text, "This was not sent. The disk on which I write everything down is full") {
-		t.Errorf("a form that was sent says %s", text)
+		t.Errorf("the submitted form says %s", text)
 	}
 	refused("a form", out)
 	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", form["id"]), map[string]any{"all": true})
@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a command is answered with %s", text)
 	}
 	if runs := h.runs(); len(runs) != 0 {
-		t.Errorf("with a full disk this ran: %q", runs)
+		t.Errorf("this ran while the disk was full: %q", runs)
 	}
 
 	disk.full.Store(false)
@@ -81,6 +81,6 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("sam was told %d times that nothing is taken in", told)
+		t.Errorf("sam was told %d times that the disk is full", told)
 	}
 }

@@ -261,10 +261,10 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 		return errNoUse
 	case slackapi.IsNotSent(err):
 		w.b.noStreams.set(w.b.Now())
-		w.b.Log.Info("Slack refuses streams here; what the agent writes is shown by changing a message", "cause", code)
+		w.b.Log.Info("Slack refuses streams here; drafts are shown by editing a message", "cause", code)
 		return nil
 	default:
-		w.b.Log.Debug("nobody knows whether a stream began; the answer will tell", "error", err)
+		w.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)
 		return errNoUse
 	}
 	w.b.unconfirmed.underWay(w.s.ID)

@@ -39,7 +39,7 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 		_, _, err = b.api.PostMessageContext(ctx, dm, ephemeralOptions(p, b.known(r.user))...)
 	}
 	if err != nil {
-		b.Log.Warn("a person could not be told something", "user", r.user, "error", err)
+		b.Log.Warn("a person could not be notified", "user", r.user, "error", err)
 	}
 }
 

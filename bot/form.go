@@ -272,8 +272,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments, once the last page is shown. Only then can they approve from
-// the modal.
+// recordAllSeen records that a person has seen all arguments, once the last page is shown. Only then can they approve
+// from the modal.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil

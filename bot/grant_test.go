@@ -50,7 +50,7 @@ func TestAllowMore(t *testing.T) {
 	h.clicks("teo", "U0BOT", own, render.ActRevoke)
 	over := h.finds("sam", "#support", root, "Taken back by <@U0002>", "1 call ran under it")
 	if over.has(render.ActRevoke) {
-		t.Error("what is over has a button")
+		t.Error("an ended grant has a button")
 	}
 	if got := h.runs(); len(got) != 2 {
 		t.Errorf("ran %q", got)
@@ -73,7 +73,7 @@ func TestAllowMoreFaults(t *testing.T) {
 		"arg.amount":     {"arg.amount": "19.99"},
 	} {
 		if out := h.submits("teo", form, values); out["ok"] == true {
-			t.Errorf("%s %v was taken: %v", field, values, out)
+			t.Errorf("%s %v was accepted: %v", field, values, out)
 		}
 	}
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")

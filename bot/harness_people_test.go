@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// call uses the people's API.
+// call calls the workspace's API for people.
 func (h *harness) call(method, path string, body any) map[string]any {
 	h.t.Helper()
 	raw, err := json.Marshal(body)
@@ -54,7 +54,7 @@ func (h *harness) saysIn(user, channel, text, thread string) string {
 	return ts
 }
 
-// sees is what a person sees in a channel or thread, as text, with buttons as [words](action).
+// sees returns what a person sees in a channel or thread, as text, with buttons as [label](action).
 func (h *harness) sees(user, channel, thread string) []posted {
 	h.t.Helper()
 	path := "/people/" + user + "/channels/" + strings.ReplaceAll(channel, "#", "%23") + "/messages"
@@ -109,7 +109,7 @@ func (h *harness) finds(user, channel, thread string, words ...string) posted {
 	return found
 }
 
-// clicks presses a button, and wants the click acknowledged.
+// clicks presses a button, and expects the click to be acknowledged.
 func (h *harness) clicks(user, channel string, p posted, action string) {
 	h.t.Helper()
 	out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": channel, "ts": p.TS, "action_id": action})
@@ -139,7 +139,7 @@ func (h *harness) submits(user string, modal map[string]any, values map[string]a
 	return h.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, modal["id"]), map[string]any{"values": values})
 }
 
-// quiet waits until all is done that was due.
+// quiet waits until nothing is due any more.
 func (h *harness) quiet() {
 	h.t.Helper()
 	h.until("all is quiet", func() bool {

@@ -31,32 +31,32 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is a workspace with people in it, and the bot with the real workflow and a real store. Only the agent is a
-// stand-in: it asks for the calls that a message spells out ("call TOOL {…}"), and answers with their results.
+// harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub: it
+// requests the calls that a message contains ("call TOOL {…}"), and answers with their results.
 type harness struct {
 	t        testing.TB
 	slack    *workspace.Server
 	url      string
 	path     string
 	policy   *approvers.Policy
-	inForce  atomic.Pointer[approvers.Policy] // the same, for the bot
+	inForce  atomic.Pointer[approvers.Policy] // as the bot sees it
 	tools    testTools
 	store    store.Store
 	workflow *workflow.Workflow
 	bot      *Bot
 	log      *logBuffer
 	stop     func()
-	address  string // where it takes requests over HTTP
+	address  string // of its HTTP listener
 	receipts transport.ReceiptClock
 	mu       sync.Mutex
 	ran      []string // executions that were run, with their arguments
 	hold     chan struct{}
 	pause    chan struct{} // the agent thinks until it is closed
-	answer   string        // what the agent answers instead of the results
-	asks     string        // the arguments of the refund that it asks for when it is told to ask
+	answer   string        // replaces the results in the agent's answer
+	asks     string        // arguments of the refund that the agent requests when told to
 	http     *http.Client
 	ackWait  time.Duration                 // how long Slack waits for an acknowledgement
-	wrap     func(store.Store) store.Store // what stands before the store, if anything
+	wrap     func(store.Store) store.Store // wraps the store; may be nil
 	limited  bool                          // the bot keeps Slack's rate limits
 	overHTTP bool                          // Slack delivers over HTTP, and not through sockets
 	once     bool                          // closures of transactions run once, as in production
@@ -109,8 +109,8 @@ func newHarness(t testing.TB, adjust ...func(*harness)) *harness {
 	return h
 }
 
-// inBothWays runs a journey through Socket Mode and over HTTP. COUNTERSIGN_TRANSPORT=http runs every test of the
-// package over HTTP.
+// inBothWays runs a test through Socket Mode and over HTTP. COUNTERSIGN_TRANSPORT=http runs every test of the package
+// over HTTP.
 func inBothWays(t *testing.T, journey func(*testing.T, *harness), adjust ...func(*harness)) {
 	t.Helper()
 	for name, overHTTP := range map[string]bool{"socket": false, "http": true} {
@@ -120,13 +120,13 @@ func inBothWays(t *testing.T, journey func(*testing.T, *harness), adjust ...func
 	}
 }
 
-// setPolicy has another policy be in force, while the bot runs.
+// setPolicy replaces the policy while the bot runs.
 func (h *harness) setPolicy(p *approvers.Policy) {
 	h.policy = p
 	h.inForce.Store(p)
 }
 
-// start starts the bot on the store as it is, and waits until it is connected.
+// start starts the bot on the current store, and waits until it is connected.
 func (h *harness) start() {
 	h.t.Helper()
 	h.until("no sockets of an earlier run", func() bool { return h.slack.Sockets() == 0 })
@@ -189,7 +189,7 @@ func (h *harness) start() {
 	}
 }
 
-// think is the stand-in for the agent.
+// think is the stub of the agent.
 func (h *harness) think(ctx context.Context, t store.Timer) error {
 	b, err := h.workflow.Turns.Begin(ctx, t.Ref)
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *harness) think(ctx context.Context, t store.Timer) error {
 	return h.workflow.Turns.Propose(ctx, p)
 }
 
-// run claims and "runs" an execution.
+// run claims an execution and pretends to run it.
 func (h *harness) run(ctx context.Context, t store.Timer) error {
 	e, run, err := h.workflow.Runs.Claim(ctx, t.Ref)
 	if err != nil || !run {
@@ -247,7 +247,7 @@ func (h *harness) runs() []string {
 	return append([]string(nil), h.ran...)
 }
 
-// until waits for something that is about to become true.
+// until waits for a condition.
 func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -257,7 +257,7 @@ func (h *harness) until(what string, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-give:
-			h.t.Fatalf("it never came to this: %s", what)
+			h.t.Fatalf("timed out: %s", what)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func unhandled(t testing.TB, h *harness) []store.Timer {
 	return due
 }
 
-// lose makes every running execution's deadline due, as if a long time had passed since the process stopped.
+// lose makes the deadlines of all running executions due, as after a long stop of the process.
 func (h *harness) lose() {
 	h.t.Helper()
 	s, err := bolt.Open(h.path, bolt.Options{})

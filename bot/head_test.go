@@ -10,7 +10,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// sealing has a harness's heads posted to a channel.
+// sealing makes a harness post its audit heads to a channel.
 func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 	t.Helper()
 	h = newHarness(t, func(h *harness) { h.policy.Audit = approvers.AuditPost{Channel: channel, Every: time.Minute} })
@@ -32,7 +32,7 @@ func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 	}
 }
 
-// The answer to the post of a head is lost: it is found again, and not posted twice.
+// If the response to the post of a head is lost, the message is found again and not posted twice.
 func TestHeadIsPostedOnce(t *testing.T) {
 	h, seal := sealing(t, "#support-approvals")
 	h.says("sam", "#support", refundCall)
@@ -58,8 +58,8 @@ func TestHeadIsPostedOnce(t *testing.T) {
 	}
 }
 
-// A channel that does not exist, or that the bot is not in: the operator is told once, and the head comes as soon as
-// the bot is let in.
+// If the channel does not exist, or the bot is not a member, the operator is told once. The head is posted as soon as
+// the bot is a member.
 func TestHeadsChannelIsClosed(t *testing.T) {
 	for _, channel := range []string{"#finance", "#no-such-channel"} {
 		t.Run(channel, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestHeadsChannelIsClosed(t *testing.T) {
 	}
 }
 
-// The bot is removed from the heads' channel: the operator is told at once, although nothing is to be posted there now.
+// If the bot is removed from the heads' channel, the operator is told at once, although no head is due.
 func TestRemovedFromTheHeadsChannel(t *testing.T) {
 	h, seal := sealing(t, "#supplier-desk")
 	h.says("sam", "#support", refundCall)

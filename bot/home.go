@@ -154,8 +154,8 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	return render.Paginate(list, page, size), nil
 }
 
-// recordItemSeen records what a Home tab showed of a request, when a person acts on it. A Home tab is redrawn too often to
-// record everything that it shows.
+// recordItemSeen records what a Home tab showed of a request, when a person acts on it. A Home tab is redrawn too often
+// to record everything that it shows.
 func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

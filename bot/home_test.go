@@ -14,15 +14,15 @@ import (
 	"countersign/store"
 )
 
-// looks opens a person's Home tab and waits until it shows some words, and does not show others, which begin with a
-// "-".
+// looks opens a person's Home tab and waits until it shows the given texts. A text that begins with "-" must not be
+// there.
 func (h *harness) looks(user string, words ...string) posted {
 	h.t.Helper()
 	h.call("GET", "/people/"+user+"/home", nil)
 	return h.atHome(user, words...)
 }
 
-// atHome is looks without opening it anew.
+// atHome is like looks, but does not open the tab again.
 func (h *harness) atHome(user string, words ...string) posted {
 	h.t.Helper()
 	var raw string
@@ -48,7 +48,7 @@ func (h *harness) atHome(user string, words ...string) posted {
 	return posted{raw: raw}
 }
 
-// clicksHome presses a button on somebody's Home tab; where is the beginning of its block's id.
+// clicksHome presses a button on a person's Home tab. where is the beginning of its block's id.
 func (h *harness) clicksHome(user, where, action string) {
 	h.t.Helper()
 	modal, _ := h.call("GET", "/people/"+user+"/home?quiet=true", nil)["view"].(map[string]any)
@@ -66,8 +66,8 @@ func (h *harness) clicksHome(user, where, action string) {
 	h.t.Fatalf("%s has no button %s at %q", user, action, where)
 }
 
-// What waits for somebody stands on their Home tab, and can be decided from there: in the form that shows all
-// arguments. What was shown is recorded with the decision, and the Home tab follows.
+// A Home tab lists the requests that wait for a person, and they can be decided from there, in the form that shows all
+// arguments. What was shown is recorded with the decision, and the Home tab is updated.
 func TestHomeApproves(t *testing.T) {
 	h := newHarness(t)
 	h.looks("teo", "Nothing waits for you", "You are here")
@@ -76,7 +76,7 @@ func TestHomeApproves(t *testing.T) {
 	r := h.asked("C0002", card)
 	shown := h.atHome("teo", "Waits for you: 1", "Refund for order ORD-123", "amount: 49.990", `"Open"`)
 	if strings.Contains(shown.raw, `"action_id":"approve"`) {
-		t.Error("it can be approved without looking at it")
+		t.Error("it can be approved without opening the arguments")
 	}
 	h.looks("sam", "You asked for: 1", "Refund for order ORD-123")
 	h.looks("ingrid", "Nothing waits for you")
@@ -92,7 +92,8 @@ func TestHomeApproves(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
-// wantShown holds each decision about a request against what was recorded before it as shown, with the same digest.
+// wantShown checks that each decision about a request refers to a rendering that was recorded as shown before it, with
+// the same digest.
 func (h *harness) wantShown(request string) {
 	h.t.Helper()
 	err := h.store.View(context.Background(), func(r store.Reader) error {
@@ -105,7 +106,7 @@ func (h *harness) wantShown(request string) {
 			case approvers.AuditDecided:
 				decided++
 				if shown[a.Facts["rendering"]] != a.Facts["shown"] {
-					h.t.Errorf("%s decided on the rendering %s, which is not recorded as shown: %v", a.Actor, a.Facts["rendering"], shown)
+					h.t.Errorf("%s decided on rendering %s, which is not recorded as shown: %v", a.Actor, a.Facts["rendering"], shown)
 				}
 			}
 		}
@@ -119,7 +120,7 @@ func (h *harness) wantShown(request string) {
 	}
 }
 
-// Rejecting and changing from a Home tab is the same as from a card; those who may not are refused there as well.
+// Rejecting and modifying work from a Home tab as from a card, and are refused for the same people.
 func TestHomeRejects(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -144,7 +145,7 @@ func TestHomeRejects(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
-// without is a policy whose roles have one member less.
+// without returns a policy whose roles lack one member.
 func without(p *approvers.Policy, user string) *approvers.Policy {
 	out := *p
 	out.Approvers = nil
@@ -161,7 +162,7 @@ func without(p *approvers.Policy, user string) *approvers.Policy {
 	return &out
 }
 
-// A button of one person's Home tab does nothing for anybody else, nor where it never stood.
+// A button of one person's Home tab has no effect for another person, or on another message.
 func TestHomeIsOnePersons(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -185,7 +186,7 @@ func TestHomeIsOnePersons(t *testing.T) {
 	}
 }
 
-// Somebody says on their Home tab that they are away, and who stands in, and that they are back.
+// A person records an absence with a stand-in on their Home tab, and ends it there.
 func TestHomeAway(t *testing.T) {
 	h := newHarness(t)
 	h.looks("teo", "You are here")
@@ -209,7 +210,7 @@ func TestHomeAway(t *testing.T) {
 	h.atHome("ingrid", "-You stand in for")
 }
 
-// Whoever gave a grant takes it back on their Home tab.
+// A person revokes their own grant on their Home tab.
 func TestHomeGrants(t *testing.T) {
 	h := newHarness(t, granting)
 	h.allowsMore(map[string]any{render.FieldUses: "2", render.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
@@ -219,7 +220,7 @@ func TestHomeGrants(t *testing.T) {
 	h.atHome("teo", "-May run without asking")
 }
 
-// What nobody has looked at for a while has no buttons, until somebody looks again.
+// A Home tab that has not been opened for a while has no buttons, until it is opened again.
 func TestHomeRests(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -241,7 +242,7 @@ func TestHomeRests(t *testing.T) {
 	h.atHome("teo", "Waits for you: 1", render.ActReject)
 }
 
-// A Home tab is fast with a thousand rows, and so is each of its pages.
+// A Home tab with a thousand rows is drawn fast, and so is each of its pages.
 func TestHomeWithThousand(t *testing.T) {
 	const waiting = 1000
 	h := newHarness(t, func(h *harness) { h.once = true })
@@ -265,7 +266,7 @@ func TestHomeWithThousand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.looks("teo", "Waits for you: 1000", "Page 1 of 125") // who and what Slack knows is asked once
+	h.looks("teo", "Waits for you: 1000", "Page 1 of 125") // fills the caches of Slack's answers
 	var best time.Duration
 	for page := 2; page < 7; page++ {
 		began := time.Now()

@@ -11,7 +11,7 @@ import (
 
 const refundCall = `@bot call issue_refund {"order_id":"ORD-123","amount":49.990,"currency":"USD"}`
 
-// A mention becomes a card at the approver; Approve runs the exact bytes, and every outbox message follows.
+// A mention leads to a card for the approver. Approve runs the exact bytes, and every outbox message is updated.
 func TestApprove(t *testing.T) { inBothWays(t, testApprove) }
 
 func testApprove(t *testing.T, h *harness) {
@@ -36,7 +36,7 @@ func testApprove(t *testing.T, h *harness) {
 	}
 }
 
-// Reject… asks for a reason, which reaches the asker's thread and the agent.
+// Reject… asks for a reason, which the requester's thread and the agent get.
 func TestReject(t *testing.T) { inBothWays(t, testReject) }
 
 func testReject(t *testing.T, h *harness) {
@@ -46,7 +46,7 @@ func testReject(t *testing.T, h *harness) {
 	form := h.opened("teo", render.ActReject)
 	out := h.submits("teo", form, map[string]any{render.FieldReason: "   "})
 	if out["error"] != "view_errors" {
-		t.Fatalf("a blank reason was taken: %v", out)
+		t.Fatalf("a blank reason was accepted: %v", out)
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
 		t.Fatalf("%v", out)

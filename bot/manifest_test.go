@@ -22,8 +22,9 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// calls are the Web API methods behind the client's functions that the bot uses, each with the scopes that it takes, by
-// Slack's reference pages. What depends on the kind of channel takes the scope of each kind that the bot is in.
+// calls maps the client's functions that the bot uses to Web API methods and their scopes, according to Slack's
+// reference pages. A method whose scope depends on the kind of channel has one scope for each kind that the bot may be
+// in.
 var calls = map[string]struct {
 	method string
 	scopes []string
@@ -60,17 +61,17 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// features need a scope without any call: Slack gives them to those who declare both.
+// features maps names in the code to the scopes that their features need without a call.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
-// The app asks for what the code calls and hears, and for nothing else.
+// The app requests exactly the scopes that the code's calls and events need.
 func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	used, named := source(t)
 	needed := map[string]bool{}
 	for f := range used {
 		c, ok := calls[f]
 		if !ok {
-			t.Errorf("the code calls %s: say here which method of the Web API that is, and which scopes it takes", f)
+			t.Errorf("the code calls %s: add its method of the Web API and its scopes to this list", f)
 		}
 		for _, s := range c.scopes {
 			needed[s] = true
@@ -78,7 +79,7 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 	for f := range calls {
 		if !used[f] {
-			t.Errorf("nothing calls %s any more: take it from this list", f)
+			t.Errorf("nothing calls %s any more: remove it from this list", f)
 		}
 	}
 	for _, scope := range features {
@@ -108,21 +109,21 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 		name := string(event)
 		switch {
 		case named[name] && !heard[name] && !beside[name]:
-			t.Errorf("the code knows the event %s, and nobody subscribes to it", name)
+			t.Errorf("the code handles the event %s, but the app does not subscribe to it", name)
 		case heard[name] && !named[name]:
-			t.Errorf("the app subscribes to %s, and the code does not know it", name)
+			t.Errorf("the app subscribes to %s, but the code does not handle it", name)
 		}
 	}
 }
 
-// beside are events that come beside another one that says the same. Other apps of Slack's send them; this one does not
-// subscribe to them.
+// beside lists events that Slack sends in addition to another one with the same meaning. Other Slack apps get them;
+// this one does not subscribe to them.
 var beside = map[string]bool{
 	"user_profile_changed": true, // with user_change
-	"member_left_channel":  true, // the bot itself hears channel_left and group_left
+	"member_left_channel":  true, // the bot itself gets channel_left and group_left
 }
 
-// notCalls are the parts of slackapi.Client that call no method of the Web API themselves.
+// notCalls lists the functions of slackapi.Client that call no method of the Web API themselves.
 var notCalls = map[string]bool{"Available": true, "Worth": true, "Watch": true, "UpdatesScarce": true, "Client": true}
 
 // sources returns the files of this package and of the packages below it.
@@ -138,7 +139,7 @@ func sources(t *testing.T) (paths []string) {
 	return paths
 }
 
-// source reads which of the client's functions the code uses, and every string in it.
+// source returns the client's functions that the code uses, and every string literal in it.
 func source(t *testing.T) (used, named map[string]bool) {
 	t.Helper()
 	used, named = map[string]bool{}, map[string]bool{}
@@ -172,8 +173,8 @@ func source(t *testing.T) (used, named map[string]bool) {
 	return used, named
 }
 
-// The workspace that everything is tried in grants what the manifest asks for, and sends what it subscribes to: what is
-// missing there fails there.
+// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Anything missing fails
+// there.
 func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
 	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App
 	if diff := cmp.Diff(m.OAuth.Scopes.Bot, app.Scopes); diff != "" {
@@ -198,7 +199,7 @@ func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
 	}
 }
 
-// manifestSchema holds Slack's own rules for manifests.
+// manifestSchema returns Slack's own schema of manifests.
 func manifestSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -245,7 +246,7 @@ func TestManifestIsValid(t *testing.T) {
 	}
 	for _, name := range []string{"", strings.Repeat("x", MaxAppName+1)} {
 		if _, err := Manifest(ManifestOptions{Name: name}); err == nil {
-			t.Errorf("the name %q was taken, and Slack does not take it", name)
+			t.Errorf("the name %q was accepted, but Slack refuses it", name)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// standing is what Slack or the policy says of an approver just when they act, and what becomes of it.
+// standing is what Slack or the policy says about an approver at the time of the action, and the expected result.
 type standing struct {
 	name   string
 	code   approvers.Code // empty: they may
@@ -24,7 +24,7 @@ type standing struct {
 	strike func(*matrix) // changes what is so, after everything was shown to them
 }
 
-// matrix is one approver who acts on a call of each risk, in every way that there is.
+// matrix is one approver who acts on a call of each risk, in every possible way.
 type matrix struct {
 	*attackHarness
 	identities, refused, allowed int
@@ -64,14 +64,14 @@ func newMatrix(t *testing.T, adjust ...func(*attackHarness)) *matrix {
 	return &matrix{attackHarness: s}
 }
 
-// put has somebody ask for a call, and waits until it stands everywhere.
+// put makes a person request a call, and waits until it is shown everywhere.
 func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	m.t.Helper()
 	button := map[bool]string{true: render.ActTyped, false: render.ActApprove}[risk == approvers.Critical]
 	card := m.asks(asker, "do_"+risk.String()+` {"order_id":"ORDER"}`, button)
 	out := map[string]target{"the card": card, "a form": card}
 	m.call("GET", "/people/teo/home", nil)
-	m.until("it stands everywhere", func() bool {
+	m.until("it is shown everywhere", func() bool {
 		err := m.store.View(context.Background(), func(r store.Reader) error {
 			messages, err := r.OutboxMessagesOf(card.Ref)
 			if err != nil {
@@ -96,7 +96,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	return out
 }
 
-// at is a request on an outbox message, by one of its buttons there.
+// at is a request on an outbox message, identified by one of its buttons.
 func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button string) target {
 	t := target{order: card.order, channel: c.Channel, ts: c.TS}
 	shown, err := r.Rendering(c.ID, c.Posts)
@@ -109,7 +109,7 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	return t
 }
 
-// acts has Teo act on a request: approve it, or reject it where only a form does it.
+// acts makes Teo act on a request: approve it, or reject it where only a form does that.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
 	why := map[string]string{render.FieldReason: "no"}
@@ -137,7 +137,7 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// try has Teo act as they stand in every way on a call of each risk, and holds what came of it against what should.
+// try makes Teo, with the given standing, act in every way on a call of each risk, and checks the results.
 func (m *matrix) try(is standing) {
 	m.identities++
 	m.t.Helper()
@@ -182,14 +182,15 @@ func (m *matrix) try(is standing) {
 	}
 }
 
-// ends has a call withdrawn by whoever asked for it.
+// ends makes the requester withdraw a call.
 func (m *matrix) ends(t target, asker string) {
 	if asker == "sam" {
 		m.withdraws(t)
 	}
 }
 
-// may has Teo act as they stand in every way on a call of each risk of its own, and wants each taken.
+// may makes Teo, with the given standing, act in every way on a separate call of each risk, and expects each action to
+// succeed.
 func (m *matrix) may(is standing) {
 	m.identities++
 	m.t.Helper()
@@ -213,12 +214,12 @@ func (m *matrix) may(is standing) {
 	}
 }
 
-// known has Slack tell that a person changed, and answer so from then on.
+// known makes Slack report that a person changed, and answer accordingly from then on.
 func known(change func(u, profile map[string]any)) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", person(change)) }
 }
 
-// silent has Slack answer something else when it is asked about people.
+// silent changes Slack's answers about people.
 func silent(answer string) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", func(url.Values) string { return answer }) }
 }
@@ -232,7 +233,7 @@ func (m *matrix) answersOn(method string, with func(url.Values) string) {
 	}
 }
 
-// changed is user_change, as Slack sends it.
+// changed is the event user_change in Slack's format.
 func (m *matrix) changed() {
 	m.n++
 	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})
@@ -259,8 +260,8 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 	}
 }
 
-// The identity matrix: whoever may not decide is refused at the click with their own reason, in
-// every way of acting and at every risk; whoever may is not.
+// The identity matrix: a person who may not decide is refused at the click with the matching reason, in every way of
+// acting and at every risk. A person who may decide is not refused.
 func TestIdentityMatrix(t *testing.T) {
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"
 	nobody := "Slack could not tell who clicked"
@@ -330,7 +331,7 @@ func TestIdentityMatrix(t *testing.T) {
 	t.Logf("identities=%d ways=%d risks=%d: refused=%d accepted=0, each with its own reason; allowed=%d", m.identities+grid.identities, len(ways), len(risks), m.refused+grid.refused, m.allowed+grid.allowed)
 }
 
-// byAddress has the policy know Teo by his e-mail address only.
+// byAddress makes the policy name Teo by his e-mail address only.
 func byAddress(m *matrix) {
 	under(func(p *approvers.Policy) {
 		for i := len(p.Approvers) - 2; i < len(p.Approvers); i++ {

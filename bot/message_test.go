@@ -35,7 +35,7 @@ func TestReadableText(t *testing.T) {
 	}
 }
 
-// What people type is read as they typed it: Slack escapes it, and only its own markup is changed.
+// A message is read as it was typed: Slack escapes it, and only Slack's own markup is changed.
 func FuzzReadableText(f *testing.F) {
 	for _, s := range []string{"<@UBOT> hi", "<<a|b>|c>", "<!date^", "&lt;@UBOT&gt;", "<|>", "a & b"} {
 		f.Add(s)
@@ -56,7 +56,7 @@ func TestStartsAnew(t *testing.T) {
 	}
 }
 
-// edits changes a person's own message.
+// edits makes a person edit their own message.
 func (h *harness) edits(user, channel, ts, text string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/edit", map[string]any{"channel": channel, "ts": ts, "text": strings.ReplaceAll(text, "@bot", "<@U0BOT>")}); out["ok"] != true {
@@ -64,7 +64,7 @@ func (h *harness) edits(user, channel, ts, text string) {
 	}
 }
 
-// deletes takes a message away: one's own, or anybody's for an admin.
+// deletes makes a person delete their own message, or an admin any message.
 func (h *harness) deletes(user, channel, ts string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/delete", map[string]any{"channel": channel, "ts": ts}); out["ok"] != true {
@@ -72,7 +72,7 @@ func (h *harness) deletes(user, channel, ts string) {
 	}
 }
 
-// unseen waits until a person sees no message of the bot with these words any more.
+// unseen waits until a person no longer sees a message of the bot that contains these words.
 func (h *harness) unseen(user, channel, thread, words string) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%s does not see %q in %s any more", user, words, channel), func() bool {
@@ -85,8 +85,8 @@ func (h *harness) unseen(user, channel, thread, words string) {
 	})
 }
 
-// The asker edits what the agent has read: the card says so, the asker is told and takes it back there. A preview is no
-// edit.
+// If the requester edits a message that the agent has read, the card says so, and the requester is told and can
+// withdraw the call there. A link preview is not an edit.
 func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
 
 func testEditedSince(t *testing.T, h *harness) {
@@ -106,15 +106,16 @@ func testEditedSince(t *testing.T, h *harness) {
 	h.unseen("sam", "#support", root, "changes nothing by itself")
 	h.finds("sam", "#support", root, "results: withdrawn")
 	if n := strings.Count(card.Text, "since"); n != 1 {
-		t.Errorf("the card says %d times what happened since:\n%s", n, card.Text)
+		t.Errorf("the card mentions the edit %d times:\n%s", n, card.Text)
 	}
 	h.quiet()
 	if n := len(botMessages(h, "sam", "#support", root)); n != 2 {
-		t.Errorf("%d messages in the thread; an edited mention was answered too", n)
+		t.Errorf("%d messages in the thread: an edited mention was answered, too", n)
 	}
 }
 
-// An admin deletes the asker's message: the call waits on, the card says so, and the asker is told how to take it back.
+// If an admin deletes the requester's message, the call still waits, the card says so, and the requester is told how to
+// withdraw it.
 func TestDeletedSince(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -129,7 +130,7 @@ func TestDeletedSince(t *testing.T) {
 	h.unseen("sam", "#support", root, "was deleted")
 }
 
-// What waits behind a call reads as it was edited, and goes with its notice when it is deleted.
+// A queued message is updated when it is edited, and removed with its notice when it is deleted.
 func TestQueuedMessageIsReworded(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -163,8 +164,8 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 	})
 }
 
-// The asker's only message is deleted while the agent thinks: there is no thread any more, so the answer comes by
-// direct message, and nothing is said to the whole channel.
+// If the requester's only message is deleted while the agent thinks, the thread is gone. The answer comes by direct
+// message, and nothing is posted to the whole channel.
 func TestDeletedRoot(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
 	root := h.says("sam", "#support", "@bot hello")
@@ -190,7 +191,7 @@ func TestDeletedRoot(t *testing.T) {
 	}
 }
 
-// What Slack sends of messages that others changed or deleted among themselves is not even remembered.
+// Events about messages that other people changed or deleted among themselves are not stored.
 func TestWhatOthersDoAmongThemselves(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", "@bot hello") // the bot knows itself

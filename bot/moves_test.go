@@ -16,7 +16,7 @@ func TestAskAndAnswer(t *testing.T) {
 	h.clicks("teo", "#support-approvals", card, render.ActAsk)
 	form := h.opened("teo", render.ActAsk)
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "   "}); out["ok"] == true {
-		t.Error("a question without words was taken")
+		t.Error("a question without words was accepted")
 	}
 	h.submits("teo", form, map[string]any{render.FieldReason: "why <!channel> so much?"})
 	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: your answer")
@@ -45,11 +45,11 @@ func TestHandOnThroughSlack(t *testing.T) {
 	form := h.opened("teo", render.ActHandOn)
 	for who, why := range map[string]string{"U0001": "may not decide this in place of Team Lead", "U0100": "may not decide", "U0900": "may not decide"} {
 		if out := fmt.Sprint(h.submits("teo", form, map[string]any{render.FieldColleague: who})["errors"]); !strings.Contains(out, why) {
-			t.Errorf("%s: beside the field it says %q", who, out)
+			t.Errorf("%s: the error beside the field is %q", who, out)
 		}
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldColleague: "U0003"}); out["ok"] != true {
-		t.Fatalf("a colleague who may was refused: %v", out)
+		t.Fatalf("an eligible colleague was refused: %v", out)
 	}
 	handed := h.finds("ingrid", "countersign", "", "<@U0002> handed this on to you", "as Finance Director")
 	h.finds("ada", "#support-approvals", "", "Team Lead or <@U0003>")
@@ -72,13 +72,13 @@ func TestTakeBackAndComment(t *testing.T) {
 	h.clicks("ingrid", "countersign", mine, render.ActApprove)
 	agreed := h.finds("ingrid", "countersign", "", "You have agreed")
 	if agreed.has(render.ActApprove) || !agreed.has(render.ActTakeBack) || !agreed.has(render.ActComment) {
-		t.Error("the copy of somebody who has agreed offers something else than to comment and to take it back")
+		t.Error("the copy of a person who has agreed offers more than Comment and Take back")
 	}
 	h.clicks("ingrid", "countersign", agreed, render.ActTakeBack)
 	h.submits("ingrid", h.opened("ingrid", render.ActTakeBack), map[string]any{render.FieldReason: "the wrong order"})
 	h.finds("sam", "#support", root, "Approval taken back by <@U0003> (Finance Director)", "the wrong order")
 	if over := h.finds("teo", "#support-approvals", "", "Approval taken back"); strings.Contains(over.raw, `"type":"button"`) {
-		t.Error("a button is left on what was taken back")
+		t.Error("a request whose approval was taken back still has a button")
 	}
 	if runs := h.runs(); len(runs) != 0 {
 		t.Errorf("it ran: %v", runs)
@@ -94,8 +94,8 @@ func toolIndex(p *approvers.Policy, name string) int {
 	panic(name)
 }
 
-// A stage for a user group is asked of the group's members who hold one of its roles, by direct message; the group is
-// looked at again at the click.
+// A stage for a user group asks the group's members who hold one of its roles, by direct message. The membership is
+// checked again at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Group: "support", Quorum: 1}}
@@ -127,7 +127,7 @@ func TestCallsOfSeveralRoles(t *testing.T) {
 	})
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	if card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead or Finance Director: <@U0002>."); strings.Contains(card.Text, "<@U0003>") {
-		t.Errorf("the channel's card calls those who have it by direct message:\n%s", card.Text)
+		t.Errorf("the channel's card mentions people who have it by direct message:\n%s", card.Text)
 	}
 	h.finds("ingrid", "countersign", "", "Waits for Team Lead or Finance Director.")
 }

@@ -14,7 +14,7 @@ import (
 // leadsPause lets the people of Team Lead pause everything.
 func leadsPause(h *harness) { h.policy.PausedBy = []string{"team-lead"} }
 
-// pausedBy has the bot start anew with other roles whose people may pause everything.
+// pausedBy restarts the bot with other roles whose members may pause everything.
 func (h *harness) pausedBy(roles ...string) {
 	h.t.Helper()
 	h.quiet()
@@ -23,7 +23,7 @@ func (h *harness) pausedBy(roles ...string) {
 	h.start()
 }
 
-// isPaused waits until everything is paused, or is not.
+// isPaused waits until everything is paused, or until it is not.
 func (h *harness) isPaused(want bool) settings.Pause {
 	h.t.Helper()
 	var p settings.Pause
@@ -35,8 +35,7 @@ func (h *harness) isPaused(want bool) settings.Pause {
 	return p
 }
 
-// From /countersign pause over what it would stop, the click, what everybody sees meanwhile, to the button that ends
-// it.
+// A whole pause: /countersign pause says what it would stop, the click pauses, everybody sees it, and a button ends it.
 func TestPauseInSlack(t *testing.T) {
 	h := newHarness(t, leadsPause)
 	root := h.says("sam", "#support", refundCall)
@@ -87,8 +86,8 @@ func TestPauseInSlack(t *testing.T) {
 	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> let everything go on")
 }
 
-// What people see whom the policy does not name: a sentence that says who can, and no button. A button that was theirs
-// grants nothing any more once the policy or Slack says otherwise.
+// People whom the policy does not name see who can pause, and no button. An earlier button has no effect once the
+// policy or Slack no longer gives its owner the permission.
 func TestPauseRefused(t *testing.T) {
 	h := newHarness(t, leadsPause)
 	for user, want := range map[string]string{
@@ -134,7 +133,7 @@ func TestPauseRefused(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "<@U0002> ended the pause: it was a drill")
 }
 
-// Of two who pause at once one is first, and the other is told who.
+// If two people pause at once, one is first, and the other is told who.
 func TestTwoPauseAtOnce(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.PausedBy = []string{"team-lead", "finance-director"} })
 	for _, user := range []string{"teo", "ingrid"} {

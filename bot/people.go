@@ -75,9 +75,9 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// cardMentions returns the people and groups that a waiting card in a channel mentions: the members of the stage's roles that
-// read their cards there. A message without a mention would go unnoticed. A person who is away or can't be looked up is
-// skipped, because the card itself is more important.
+// cardMentions returns the people and groups that a waiting card in a channel mentions: the members of the stage's
+// roles that read their cards there. A message without a mention would go unnoticed. A person who is away or can't be
+// looked up is skipped, because the card itself is more important.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, "channel:")
 	r, waits := render.MentioningRequest(s)

@@ -7,8 +7,8 @@ import (
 	"countersign/bot/render"
 )
 
-// A card in a channel mentions the members of its role as the policy names them, so that they notice it. A member who
-// asked is left out, and a decided card calls nobody any more.
+// A card in a channel mentions the members of its role as the policy names them. A member who requested the call is
+// omitted, and a decided card mentions nobody.
 func TestCardCallsItsRole(t *testing.T) {
 	h := newHarness(t)
 	h.says("priya", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)

@@ -91,7 +91,7 @@ func (b *Bot) takeBack(ctx context.Context, channel, ts string) error {
 	case code == "", slackapi.IsServerFailure(code):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("what was said in a thread that is gone is in the channel now", "channel", channel, "error", err)
+		b.Log.Warn("a thread is gone, so its message is in the channel", "channel", channel, "error", err)
 	}
 	return fmt.Errorf("chat.postMessage: %w", errNoThread)
 }
@@ -215,7 +215,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 		return false, err
 	}
 	b.noFiles.set(b.Now())
-	b.Log.Warn("Slack takes no files from the app, so long answers are posted in many messages, and what tools bring back is only named; does it have the scope files:write?", "cause", code)
+	b.Log.Warn("Slack takes no files from the app, so long answers are posted in many messages, and files of tools are only named; does it have the scope files:write?", "cause", code)
 	return false, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// replaceHarness is a Slack that counts the calls by path, and may refuse response_urls.
+// replaceHarness is a stub of Slack that counts calls by path, and may refuse response_urls.
 type replaceHarness struct {
 	mu      sync.Mutex
 	calls   map[string]int
@@ -53,8 +53,8 @@ func (h *replaceHarness) made(path string) int {
 	return h.calls[path]
 }
 
-// Where changes are scarce, a decided card is changed by the address of the click on it, as often and as long as Slack
-// takes that; otherwise, and where Slack refuses, by chat.update.
+// When updates are scarce, a decided card is updated through the response_url of its click, as often and as long as
+// Slack allows. Otherwise, and if Slack refuses, it is updated with chat.update.
 func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}

@@ -80,7 +80,7 @@ func (p *Progress) work() {
 		}
 		wait = max(wait, slackapi.RetryDelay(err))
 		if err != nil {
-			p.b.Log.Debug("how far a run is can't be shown for now", "execution", p.execution, "error", err)
+			p.b.Log.Debug("the progress of a run can't be shown now", "execution", p.execution, "error", err)
 		}
 	}
 }

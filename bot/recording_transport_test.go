@@ -11,22 +11,21 @@ import (
 	"sync"
 )
 
-// recordingTransport stands between the bot and the workspace: it keeps what the bot sends, and answers in Slack's
-// place where a test says so.
+// recordingTransport records the bot's calls to the workspace, and answers in Slack's place if a test sets an answer.
 type recordingTransport struct {
 	mu      sync.Mutex
 	sent    []sent
 	answers map[string]func(url.Values) string // by method; an empty answer is left to the workspace, and noAnswer breaks the connection
 }
 
-// sent is one call of the Web API that the bot made.
+// sent is one recorded call of the Web API.
 type sent struct {
 	method string
 	form   url.Values
 	body   string // as it was sent, decoded
 }
 
-// noAnswer is the answer of a Slack that can't be reached.
+// noAnswer makes Slack unreachable.
 const noAnswer = "down"
 
 func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -63,7 +62,7 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// answering has the wiretap answer a method; nil: no more.
+// answering sets the answer to a method; nil removes it.
 func (t *recordingTransport) answering(method string, with func(url.Values) string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +78,8 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// told reports whether the bot said the words to a person since so many calls: for them alone in a channel, by direct
-// message, or in a form.
+// told reports whether the bot has told a person the words since call number since: in a channel visibly for them
+// alone, by direct message, or in a form.
 func (t *recordingTransport) told(since int, user, words string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +102,7 @@ func (t *recordingTransport) told(since int, user, words string) bool {
 	return false
 }
 
-// person is what users.info answers of somebody.
+// person returns the response of users.info for a person.
 func person(change func(u, profile map[string]any)) func(url.Values) string {
 	return func(form url.Values) string {
 		profile := map[string]any{"real_name": "Teo Marchetti", "email": "teo@example.com"}
@@ -117,7 +116,7 @@ func person(change func(u, profile map[string]any)) func(url.Values) string {
 	}
 }
 
-// times counts how often the bot has said the words to somebody since so many calls.
+// times counts how often the bot has told a person the words since call number since.
 func (t *recordingTransport) times(since int, words string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ func botMessages(h *harness, user, channel, thread string) (out []posted) {
 	return out
 }
 
-// The answer to a post is lost: the message is found again by its metadata, and not posted twice.
+// If the response to a post is lost, the message is found again by its metadata and not posted twice.
 func TestLostPost(t *testing.T) {
 	h := newHarness(t)
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage", Times: 2}); err != nil {
@@ -40,7 +40,7 @@ func TestLostPost(t *testing.T) {
 	}
 }
 
-// The process goes away and comes back: what waited still waits, and its card still works.
+// After a restart waiting requests still wait, and their cards still work.
 func TestRestart(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -75,7 +75,7 @@ func undelivered(t *testing.T, h *harness) []store.Timer {
 	return due
 }
 
-// A channel that the bot is not in: the card goes to each approver instead.
+// If the bot is not a member of the cards' channel, the card goes to each approver instead.
 func TestUnreachableChannel(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Cards = "#finance" })
 	root := h.says("sam", "#support", refundCall)
@@ -87,7 +87,7 @@ func TestUnreachableChannel(t *testing.T) {
 	}
 }
 
-// A deactivated approver gets no card, and the others do.
+// A deactivated approver gets no card; the others do.
 func TestRoleExpandsToPeople(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[2].Members = append(h.policy.Approvers[2].Members,
@@ -101,7 +101,7 @@ func TestRoleExpandsToPeople(t *testing.T) {
 	}
 }
 
-// The process stops while a tool runs: people are asked what happened, and their report goes to the agent.
+// If the process stops while a tool runs, people are asked for the outcome, and their report goes to the agent.
 func TestUnknownOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		action string
@@ -130,7 +130,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// Slack does not let the card be changed any more: a new one takes its place, and no live button is left behind.
+// If Slack no longer lets the bot edit a card, a new one replaces it, and no live button remains.
 func TestUneditableCard(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -150,7 +150,7 @@ func TestUneditableCard(t *testing.T) {
 	}
 }
 
-// Ephemeral messages that Slack refuses go out as direct ones.
+// An ephemeral message that Slack refuses is sent as a direct message.
 func TestToldByDirectMessage(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -162,7 +162,7 @@ func TestToldByDirectMessage(t *testing.T) {
 	h.finds("ada", "U0BOT", "", "you are not a member of that role")
 }
 
-// The loading view could not be opened: the person is told to click again, and can.
+// If the loading view could not be opened, the person is told to click again, and a second click works.
 func TestFormNotOpened(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -176,7 +176,7 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
-// A token that Slack refuses ends Run with a sentence that says which, and where to find the right one.
+// A token that Slack refuses ends Run with an error that names the token and where to find the right one.
 func TestRefusedTokens(t *testing.T) {
 	h := newHarness(t)
 	for _, c := range []struct{ bot, app, want string }{

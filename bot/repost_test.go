@@ -17,13 +17,13 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// twoLeads is a refund that two people of the Team Leads have to allow.
+// twoLeads makes a refund require two people of Team Lead.
 func twoLeads(h *harness) {
 	h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
 	h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 }
 
-// erases has an admin delete a message of the bot, and waits until the bot knows.
+// erases makes an admin delete a message of the bot, and waits until the bot knows.
 func (h *harness) erases(channel string, p posted) {
 	h.t.Helper()
 	h.deletes("ingrid", channel, p.TS)
@@ -33,8 +33,8 @@ func (h *harness) erases(channel string, p posted) {
 	})
 }
 
-// An admin deletes a card: a change of the state alone does not bring it back, a word in the asker's thread does, and
-// the new one works.
+// A deleted card is not reposted when only the state changes. A message in the requester's thread reposts it, and the
+// new card works.
 func TestDeletedCard(t *testing.T) {
 	h := newHarness(t, twoLeads)
 	root := h.says("sam", "#support", refundCall)
@@ -45,7 +45,7 @@ func TestDeletedCard(t *testing.T) {
 	h.finds("sam", "#support", root, "changes nothing by itself")
 	h.quiet()
 	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 0 {
-		t.Fatalf("%d cards; nobody has asked for it", n)
+		t.Fatalf("%d cards, although nothing asked for a new one", n)
 	}
 	h.saysIn("sam", "#support", "hello?", root)
 	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited since")
@@ -59,16 +59,16 @@ func TestDeletedCard(t *testing.T) {
 	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 1 || anew.TS == card.TS {
 		t.Errorf("%d cards", n)
 	}
-	h.erases("C0002", anew) // it is decided: it stays away
+	h.erases("C0002", anew) // the request is decided, so the card is not reposted
 	h.saysIn("sam", "#support", "thanks", root)
 	h.finds("sam", "#support", root, "results: ")
 	h.quiet()
 	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 0 {
-		t.Errorf("%d cards of what is decided", n)
+		t.Errorf("%d cards of a decided request", n)
 	}
 }
 
-// A card with a thread is deleted: a word under what is left of it brings it back, and lets the thread be.
+// If a card with a thread is deleted, a message in the remaining thread reposts the card, and the thread stays.
 func TestDeletedCardWithAThread(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
@@ -82,8 +82,8 @@ func TestDeletedCardWithAThread(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Retention takes messages away without a word. Whoever asks what waits for them gets the card again, and so does
-// whoever asked for it.
+// Retention deletes messages without an event. A person who lists what waits for them gets the card again, and so does
+// the requester.
 func TestWaiting(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -98,7 +98,7 @@ func TestWaiting(t *testing.T) {
 	h.answered("ada", "#support", "Nothing waits for you")
 	h.quiet()
 	if a, b := botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root); len(a) != 1 || len(b) != 1 {
-		t.Fatalf("%d cards, %d messages in the thread, although none was gone", len(a), len(b))
+		t.Fatalf("%d cards, %d messages in the thread, although none was deleted", len(a), len(b))
 	}
 	for channel, ts := range map[string]string{"C0002": card.TS, "C0001": step.TS} {
 		if err := h.slack.Expire(channel, ts); err != nil {
@@ -121,7 +121,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// refuser answers for Slack where it has an answer.
+// refuser answers in Slack's place if it has an answer.
 type refuser struct {
 	mu     sync.Mutex
 	answer func(method, body string) string // Slack's error code; empty: Slack answers itself
@@ -157,8 +157,8 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A post whose answer is lost is found again after a card was replaced too: by the round that it was posted in. A card
-// that can be neither changed nor deleted is not taken for the one that replaces it.
+// A post whose response is lost is found again after a card was replaced, too, by the round in which it was posted. A
+// card that can be neither edited nor deleted is not mistaken for its replacement.
 func TestLostPostOfAReplacedCard(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, twoLeads, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -193,8 +193,8 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A card that can't be changed any more, and whose deletion fails for a while, does not stay beside the one that
-// replaces it: its buttons would outlive the request.
+// A card that can't be edited any more, and whose deletion fails for a while, is deleted in the end: its buttons would
+// outlive the request.
 func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, twoLeads, func(h *harness) { h.http = &http.Client{Transport: slack} })

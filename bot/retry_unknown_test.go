@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// lost has a refund that Sam asks for in a channel and Teo approves run while the process stops, so that nobody knows
-// how it ended. It returns the thread's root and what Teo is asked.
+// lost makes the process stop while a refund runs that Sam requested in a channel and Teo approved, so that its outcome
+// is unknown. It returns the thread's root and the question to Teo.
 func (h *harness) lost(channel string) (root string, asked posted) {
 	h.t.Helper()
 	h.hold = make(chan struct{})
@@ -28,8 +28,8 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may or may not have happened")
 }
 
-// Whoever asked for it and those who may approve it can say what became of a run, and ask again. Everybody else is told
-// who can, whatever they click.
+// The requester and the approvers can report the outcome of a run, and request it again. Everybody else is told who
+// can, whatever they click.
 func TestWhoMaySayWhatHappened(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
 	root, _ := h.lost("#supplier-desk")
@@ -65,7 +65,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	h.finds("sam", "#supplier-desk", root, "results: error")
 }
 
-// unknowns lists the calls about which people are asked.
+// unknowns lists the calls whose outcome people are asked for.
 func (h *harness) unknowns() (refs []string) {
 	h.t.Helper()
 	err := h.store.View(h.t.Context(), func(r store.Reader) error {
@@ -82,8 +82,8 @@ func (h *harness) unknowns() (refs []string) {
 	return refs
 }
 
-// Asked again by whoever asked for it, it waits anew for those who approve it; the card says that it may have happened
-// before. Only once at a time.
+// A call that its requester requests again waits for its approvers again, and the card says that it may have happened
+// before. This is possible once at a time.
 func TestAskAgainInSlack(t *testing.T) {
 	h := newHarness(t)
 	root, asked := h.lost("#support")
@@ -92,7 +92,7 @@ func TestAskAgainInSlack(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.", "Asked again by <@U0100>", "See the earlier run")
 	h.finds("sam", "#support", root, "Waits for Team Lead", "Asked again by <@U0100>: nobody knows whether an earlier run happened")
 	if again := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "It waits for Team Lead", "See the card"); again.TS != asked.TS || again.has(render.ActAskAgain) {
-		t.Errorf("it can be asked again twice at a time: %s", again.raw)
+		t.Errorf("it can be requested again twice at once: %s", again.raw)
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed", "it may have happened besides")
@@ -101,14 +101,14 @@ func TestAskAgainInSlack(t *testing.T) {
 	}
 	left := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "Approved by <@U0002>")
 	if left.has(render.ActAskAgain) || left.has(render.ActLeave) || !left.has(render.ActDidNot) {
-		t.Errorf("what can be said of the earlier run: %s", left.raw)
+		t.Errorf("the earlier run can still be reported on: %s", left.raw)
 	}
 	h.clicks("teo", "#support-approvals", left, render.ActDidNot)
 	h.finds("teo", "#support-approvals", "", "It ran", "An earlier run of this call ended unknown", "<@U0002> reported since: it did not happen")
 }
 
-// Found out to have happened after all: the new request ends, nothing runs a second time, and the agent is told what
-// was found.
+// If a run turns out to have happened, the new request ends, nothing runs a second time, and the agent is told the
+// outcome.
 func TestAskAgainAndItHadHappened(t *testing.T) {
 	h := newHarness(t)
 	root, asked := h.lost("#support")
@@ -126,7 +126,7 @@ func TestAskAgainAndItHadHappened(t *testing.T) {
 	}
 }
 
-// Once the agent was told that nobody knows, nothing is asked again for that call.
+// After the agent was told that the outcome is unknown, the call can't be requested again.
 func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
 	h := newHarness(t)
 	root, asked := h.lost("#support")
@@ -134,6 +134,6 @@ func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
 	h.finds("sam", "#support", root, "results: unknown")
 	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that nobody knows", "ask the agent anew in the thread")
 	if told.has(render.ActAskAgain) || told.has(render.ActLeave) {
-		t.Errorf("what can't be done any more is offered: %s", told.raw)
+		t.Errorf("a button without effect is offered: %s", told.raw)
 	}
 }

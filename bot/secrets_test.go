@@ -10,7 +10,7 @@ import (
 	"countersign/bot/render"
 )
 
-// secrets are what must be seen nowhere.
+// secrets are values that must not be visible anywhere.
 var secrets = []string{"4111 1111", "0815-4711", "hunter2"}
 
 func keepingSecrets(h *harness) {
@@ -23,15 +23,15 @@ func keepingSecrets(h *harness) {
 	h.policy.Approvers[1].CanApprove = append(h.policy.Approvers[1].CanApprove, "charge_card")
 }
 
-// A secret is seen by nobody but by whoever may decide and asks for it: not on the card, in the thread, in forms, on
-// Home tabs, in answers or in the log. What runs has it, and its digest is over it.
+// A secret is shown only to a person who may decide and reveals it: not on the card, in the thread, in forms, on Home
+// tabs, in answers or in the log. The run gets it, and the digest covers it.
 func TestSecretsStayMasked(t *testing.T) {
 	h := newHarness(t, keepingSecrets)
 	root := h.says("sam", "#support", "@bot please\ncall charge_card "+bottest.SecretArgs)
 	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values masked here: card.number, pin, note.")
 	r := h.asked("C0002", card)
 	if r.Digest != approvers.Digest(r.Execution, r.Tool, r.ToolHash, []byte(bottest.SecretArgs)) {
-		t.Error("the digest is not over the exact bytes")
+		t.Error("the digest does not cover the exact bytes")
 	}
 	h.finds("sam", "#support", root, "Waits for", "Team Lead")
 	h.looks("teo", "Waits for you: 1", "ends in 4242")
@@ -68,7 +68,7 @@ func TestSecretsStayMasked(t *testing.T) {
 	shown := fmt.Sprint(form("teo", render.ActReveal))
 	for _, s := range secrets {
 		if !strings.Contains(shown, s) {
-			t.Errorf("what is revealed lacks %s: %s", s, shown)
+			t.Errorf("the revealed values lack %s: %s", s, shown)
 		}
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)

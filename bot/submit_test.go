@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// A step with more calls than its message lists: those that are not listed can be taken back too.
+// If a step has more calls than its message lists, the others can be withdrawn, too.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	var lines []string

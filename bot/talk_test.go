@@ -28,8 +28,7 @@ func testDirectMessage(t *testing.T, h *harness) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 }
 
-// Replies in a thread go on with its conversation without a mention; in other threads and channels the bot stays
-// silent.
+// Replies in a thread continue its conversation without a mention. In other threads and channels the bot stays silent.
 func TestThreads(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", "just talking to colleagues")
@@ -52,7 +51,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// Messages that come while a call waits are held back; their sender is told, and can go on without the call.
+// Messages that arrive while a call waits are queued. Their sender is told, and can continue without the call.
 func TestQueuedMessage(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
@@ -70,7 +69,7 @@ func TestQueuedMessage(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 }
 
-// Somebody who may not ask is told why, in words; nothing is asked of the model.
+// A person who may not ask the agent is told why, and the model is not called.
 func TestDeniedAskers(t *testing.T) {
 	h := newHarness(t)
 	h.says("gus", "#support", "@bot hello")
@@ -86,7 +85,7 @@ func TestDeniedAskers(t *testing.T) {
 	}
 }
 
-// While the agent thinks, the thread says so.
+// While the agent thinks, the thread's status says so.
 func TestThinkingStatus(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
 	root := h.says("sam", "#support", "@bot hello")
@@ -100,7 +99,7 @@ func TestThinkingStatus(t *testing.T) {
 	h.until("it is done", func() bool { return !strings.Contains(status(), "is thinking") })
 }
 
-// A long answer arrives whole, in several messages.
+// A long answer arrives complete, in several messages.
 func TestLongAnswer(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.answer = strings.Repeat("All of this has to arrive.\n\n", 700) + "The end." })
 	root := h.says("sam", "#support", "@bot tell me everything")
@@ -114,7 +113,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// What Slack delivers twice, or late, or through another socket changes nothing; what it could not deliver comes again.
+// Deliveries that arrive twice, late, or through another socket change nothing. A delivery that failed is repeated.
 func TestDeliveries(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.overHTTP = false })
 	for _, f := range []workspace.Fault{
@@ -163,7 +162,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// Slack's own rate limits slow the bot down and lose nothing.
+// Slack's rate limits slow the bot down, and nothing is lost.
 func TestRateLimits(t *testing.T) {
 	h := newHarness(t)
 	for _, method := range []string{"chat.postMessage", "users.info", "chat.update"} {

@@ -12,8 +12,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// What was found in a place says nothing of a post that was under way meanwhile, or of messages from before the time
-// since which it was looked for them.
+// The result of a search does not cover posts that were under way during it, or messages from before its lower time
+// limit.
 func TestKnownPosts(t *testing.T) {
 	const place = "C1"
 	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
@@ -58,7 +58,7 @@ func TestKnownPosts(t *testing.T) {
 	}
 }
 
-// holder holds the answers to posts back until it is released, or the call is given up.
+// holder delays the responses to posts until it is released, or the call is cancelled.
 type holder struct {
 	first   sync.Once
 	posted  chan struct{}
@@ -79,8 +79,8 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// The bot is stopped while Slack answers a post: what was begun is ended and recorded, so that the next process need
-// not look for the message, and a click on it meanwhile counts.
+// If the bot is stopped while Slack answers a post, the post is completed and recorded. The next process need not
+// search for the message, and a click on it in between counts.
 func TestStoppedWhilePosting(t *testing.T) {
 	slack := &holder{posted: make(chan struct{}), release: make(chan struct{})}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -119,7 +119,7 @@ func TestStoppedWhilePosting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if posts == 0 {
-		t.Error("what Slack had taken when the bot was stopped is not recorded")
+		t.Error("a post that Slack accepted while the bot was stopping is not recorded")
 	}
 	h.start()
 }

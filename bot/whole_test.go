@@ -13,10 +13,10 @@ import (
 	"countersign/store"
 )
 
-// hugeLines is how many lines the hugest arguments have here.
+// hugeLines is the number of lines of the longest arguments in these tests.
 const hugeLines = 2450
 
-// turns presses a button of somebody's form and waits until it shows other words.
+// turns presses a button in a person's form, and waits until it shows other text.
 func (h *harness) turns(user, action string, words ...string) map[string]any {
 	h.t.Helper()
 	modal := h.opened(user, render.ActArguments)
@@ -36,8 +36,8 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 	return modal
 }
 
-// Arguments that take more than 100,000 characters to show are read page by page, whole, and can be approved on the
-// last page alone, by whoever was shown it. What was shown is kept.
+// Arguments with more than 100,000 displayed characters are read completely, page by page, and can be approved on the
+// last page only, by the person who was shown it. What was shown is stored.
 func TestHugeArguments(t *testing.T) {
 	h := newHarness(t)
 	var body strings.Builder
@@ -54,7 +54,7 @@ func TestHugeArguments(t *testing.T) {
 	r := h.proposes(args)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Cut here")
 	if card.has(render.ActApprove) {
-		t.Error("it can be approved from a card that does not show it whole")
+		t.Error("it can be approved from a card that does not show all of it")
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActArguments)
 	modal := h.opened("teo", render.ActArguments)
@@ -87,7 +87,8 @@ func TestHugeArguments(t *testing.T) {
 	}
 }
 
-// proposes has the model ask for a refund with such arguments, which are too long for a message, in Sam's conversation.
+// proposes makes the model request a refund with these arguments, which are too long for a message, in Sam's
+// conversation.
 func (h *harness) proposes(args string) approvers.Request {
 	h.t.Helper()
 	h.mu.Lock()
@@ -108,8 +109,7 @@ func (h *harness) proposes(args string) approvers.Request {
 	return r
 }
 
-// forgesWhole sends the form as if its last page were before Teo, which he has not turned to: nothing is decided by
-// that.
+// forgesWhole submits the form as if Teo had reached its last page. Nothing is decided.
 func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	h.t.Helper()
 	token, _ := modal["private_metadata"].(string)
@@ -130,7 +130,7 @@ func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	}
 }
 
-// saidIn is the first text of a view that begins with some words.
+// saidIn returns the first text of a view that begins with the words.
 func saidIn(modal map[string]any, begin string) (found string) {
 	bottest.WalkBlocks(modal["blocks"], func(b map[string]any) {
 		if text, _ := b["text"].(string); found == "" && strings.HasPrefix(strings.TrimSpace(text), begin) {
@@ -140,7 +140,7 @@ func saidIn(modal map[string]any, begin string) (found string) {
 	return found
 }
 
-// shownIn is the exact text that a view shows, in order.
+// shownIn returns the exact text that a view shows, in order.
 func shownIn(modal map[string]any) string {
 	var b strings.Builder
 	blocks, _ := modal["blocks"].([]any)

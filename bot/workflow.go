@@ -99,8 +99,8 @@ type Grants interface {
 
 // People handles availability. The bot looks people up, and the workflow decides what follows.
 type People interface {
-	ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error
-	Remind(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error
+	ResolveAvailability(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
+	Remind(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error

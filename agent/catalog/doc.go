@@ -9,14 +9,15 @@
 //   - A policy or a lock file that can't be used changes nothing. The previous one stays in force.
 //   - A source that is named unchanged by the next policy keeps its connection.
 //   - A tool of an external source is blocked while its definition differs from its pin, from the moment in which the
-//     source offers the new definition. [Catalog.Policy] never lags behind a tool that was read before.
+//     source offers the new definition; the policy may say that it counts as unknown instead. [Catalog.Policy] never
+//     lags behind a tool that was read before.
 //   - The pinned tools of a source are known while the source is unreachable. An unreachable source delays the start
 //     only for a short time.
 //
 // It does not read the policy file or decide when to read it again, and it never writes the lock file by itself: only
 // [Report.Write] does, which a command calls. It does not run tools; package agent does. Errors carry no exit codes:
-// [config/yamldoc.Problems] are faults of the policy, [LockError] of the lock file.
+// [yamldoc.Problems] are faults of the policy, [LockError] of the lock file.
 //
-// Files, in reading order: catalog.go (connections), offline.go (what is known without contacting a server), lock.go,
-// policy.go, drift.go (log and /readyz), report.go (the state of all tools, for commands).
+// Files, in reading order: catalog.go (connections), calls.go (counters), offline.go (what is known without contacting
+// a server), lock.go, policy.go, drift.go (log and /readyz), report.go (the state of all tools, for commands).
 package catalog

@@ -28,7 +28,7 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 	defer ses.tap.forget(key)
 	declined := &sdk.ElicitResult{Action: string(agent.ReplyDeclined)}
 	if f == nil || f.ask == nil {
-		ses.server.log.Warn("a question of an MCP server was declined", "why", "it belongs to no run, or it can't be told to which")
+		ses.server.log.Warn("a question of an MCP server was declined", "why", "it belongs to no run, or to an unknown one")
 		return declined, nil
 	}
 	form := agent.Form{From: "the server " + ses.server.Name, Text: r.Params.Message, Schema: q.schema, URL: r.Params.URL}

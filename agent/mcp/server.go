@@ -126,7 +126,7 @@ func (s *server) link(ctx context.Context) error {
 		switch err := s.relist(ctx, ses, false); {
 		case err == nil:
 		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // never interrupt a call in progress
-			s.log.Debug("an MCP server did not send its list beside a call; it is asked again", "error", err)
+			s.log.Debug("an MCP server did not send its list during a call; it is asked again", "error", err)
 		default:
 			return err
 		}

@@ -354,7 +354,7 @@ func (t *tap) drop(why string) {
 
 func (t *tap) count(why string) {
 	if t.dropped++; t.dropped <= 5 || t.dropped%10_000 == 0 {
-		t.log.Warn("a message of an MCP server was not taken", "why", why, "so_far", t.dropped)
+		t.log.Warn("a message of an MCP server was ignored", "why", why, "so_far", t.dropped)
 	}
 }
 

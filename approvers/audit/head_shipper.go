@@ -89,9 +89,9 @@ func (c *HeadShipper) Ship(ctx context.Context) {
 	}
 	switch {
 	case err != nil && c.err == nil:
-		c.log.Error("signed heads of the history can't be brought; it is tried again", "to", c.Target.String(), "cause", err)
+		c.log.Error("signed heads of the history can't be shipped; this is tried again", "to", c.Target.String(), "cause", err)
 	case err == nil && c.err != nil:
-		c.log.Info("signed heads of the history are brought again", "to", c.Target.String())
+		c.log.Info("signed heads of the history are shipped again", "to", c.Target.String())
 	}
 	c.err = err
 }

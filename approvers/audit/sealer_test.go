@@ -298,7 +298,7 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 	if err := sealer.HeadsShipped(t.Context()); err == nil || !strings.Contains(err.Error(), "somewhere: unreachable") {
 		t.Errorf("the state is %v", err)
 	}
-	if n := strings.Count(s.logged.String(), "can't be brought"); n != 1 {
+	if n := strings.Count(s.logged.String(), "can't be shipped"); n != 1 {
 		t.Errorf("it was said %d times:\n%s", n, s.logged)
 	}
 	if n, err := c.Waiting(t.Context()); n != 3 || err != nil {

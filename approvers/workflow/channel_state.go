@@ -85,7 +85,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 			return err
 		}
 		if slices.ContainsFunc(append(named, channel), t.policy.Names) {
-			t.note(slog.LevelWarn, "a channel is shared with another organisation, so no card stands there; what waits goes to each person by direct message. "+
+			t.note(slog.LevelWarn, "a channel is shared with another organisation, so it shows no cards; they go to each person by direct message. "+
 				"If cards may stand there, name it in shared_channels of the policy", "channel", channel)
 		}
 		if err := t.channels.changeChannelState(channel, func(p *channelState) {
@@ -109,7 +109,7 @@ func (t channelsTx) channelLost(name, cause string, matters bool) error {
 		return err
 	}
 	if matters {
-		t.note(slog.LevelError, "the bot can't write in a channel any more; what waits there for people goes to each of them by direct message. Invite it there again, or change the policy",
+		t.note(slog.LevelError, "the bot can't write in a channel any more; the cards there go to each person by direct message. Invite it there again, or change the policy",
 			"channel", name, "cause", cause)
 	}
 	if !p.Lost {

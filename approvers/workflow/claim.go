@@ -64,7 +64,7 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	if e.Request != "" {
 		allowed, err = t.consume(*e)
 	} else if begun, known := t.begun(*e); begun {
-		t.note(slog.LevelError, "a stored run says that it was not begun, and its history says that it was; it is not begun again", "tool", e.Tool, "execution", e.ID)
+		t.note(slog.LevelError, "a run is stored as not begun, but its history says that it was begun; it is not begun again", "tool", e.Tool, "execution", e.ID)
 		e.State = approvers.ExecutionExecuting
 		return t.recover(e)
 	} else if !known {
@@ -94,7 +94,7 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 func (t runsTx) start(e *approvers.Execution, move func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	started, err := move(*e, t.w.owner, t.now)
 	if errors.Is(err, approvers.ErrDigest) {
-		t.note(slog.LevelError, "the stored arguments of a call do not match what was signed; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
+		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
 		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now
 		return false, t.finished(*e)
 	}

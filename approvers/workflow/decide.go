@@ -44,7 +44,7 @@ func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
 		return cur, nil, err
 	}
 	if why != "" {
-		t.note(slog.LevelError, "a stored request does not match its history; it is voided, and nothing of it runs", "request", r.ID, "tool", r.Tool, "why", why)
+		t.note(slog.LevelError, "a stored request does not match its history; it is voided and does not run", "request", r.ID, "tool", r.Tool, "why", why)
 		return t.void(cur, "its record does not match its history, so nothing was run: "+why)
 	}
 	if why := t.unlike(r.Tool, r.ToolHash); why != "" {

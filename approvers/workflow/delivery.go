@@ -247,7 +247,7 @@ func (w *Outbox) Unreachable(ctx context.Context, surface, cause, lost string) e
 		if lost != "" {
 			return errors.Join(t.channels.channelLost(lost, cause, true), t.channels.moveAway(lost, s, cause))
 		}
-		t.note(slog.LevelError, "Slack refused this for good; mend it there or in the policy", "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		t.note(slog.LevelError, "Slack refused a message permanently; correct the cause in Slack or in the policy", "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
 		return t.channels.giveUp(s, cause)
 	})
 }

@@ -52,9 +52,9 @@ func (w *core) noteMoved(err error) {
 	switch gone := errors.Is(err, store.ErrMoved); {
 	case gone && f.since.IsZero():
 		f.since = w.now()
-		w.Log.Error("the store's file is not in its place: nothing is acknowledged, decided or run until it is", "error", err)
+		w.Log.Error("the store's file is not at its path: nothing is acknowledged, decided or run until it is back", "error", err)
 	case err == nil && !f.since.IsZero():
-		w.Log.Info("the store's file is in its place again, and everything goes on", "away since", f.since)
+		w.Log.Info("the store's file is at its path again, and the bot continues", "away since", f.since)
 		f.since = time.Time{}
 		w.jobs.Wake()
 	}

@@ -53,7 +53,7 @@ func TestMovedStore(t *testing.T) {
 		}}})
 		m.gone.Store(true)
 		w.pass(time.Second)
-		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "is not in its place") {
+		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "is not at its path") {
 			t.Errorf("after a second the log says\n%s", log.String())
 		}
 		working := w.Workflow
@@ -73,7 +73,7 @@ func TestMovedStore(t *testing.T) {
 		m.gone.Store(false)
 		w.pass(time.Second)
 		w.wantTurn(turn, "answered")
-		if asked != 1 || !strings.Contains(log.String(), "in its place again") {
+		if asked != 1 || !strings.Contains(log.String(), "at its path again") {
 			t.Errorf("when it was back the model was asked %d times, and the log says\n%s", asked, log.String())
 		}
 	})

@@ -1,7 +1,7 @@
 package workflow
 
-// parts are the groups of what a transaction can do, one for each concern. Each is the transaction itself with the methods
-// of its concern: t.outbox.changed(s), t.timers.updateTimers(r, events).
+// parts are the groups of what a transaction can do, one for each concern. Each is the transaction itself with the
+// methods of its concern: t.outbox.changed(s), t.timers.updateTimers(r, events).
 type parts struct {
 	outbox    outboxTx    // the messages that Slack must show
 	cards     cardsTx     // the cards of requests: where they are shown, bundles, and the queues of people

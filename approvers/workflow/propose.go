@@ -295,7 +295,7 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 		return r, err
 	}
 	if r.State == approvers.Refused {
-		t.note(slog.LevelError, "nobody can approve this call, so it was refused: mend the policy",
+		t.note(slog.LevelError, "nobody can approve this call, so it was refused: correct the policy",
 			"tool", r.Tool, "request", r.ID, "why", r.Reason)
 	}
 	return r, t.apply(r, events)

@@ -55,7 +55,7 @@ func (t repostsTx) markLost(s store.OutboxMessage) error {
 	if err != nil {
 		return err
 	}
-	t.note(slog.LevelWarn, "Slack does not show this any more", "message", string(s.Kind), "to", s.To, "request", s.Request, "relevant", life.relevant)
+	t.note(slog.LevelWarn, "a message was deleted in Slack", "message", string(s.Kind), "to", s.To, "request", s.Request, "relevant", life.relevant)
 	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}

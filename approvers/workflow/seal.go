@@ -113,7 +113,7 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 		return s, now, fmt.Errorf("%w (the key is that of %s, and the heads are of %s)", ErrSeal, origin, head.Origin)
 	}
 	if err := json.Unmarshal(s.Value, &now); err != nil || !now.made(head, last.Note) {
-		t.w.Log.Warn("what the next head is made from is not in order; it is made anew from the journal", "head", last.Number)
+		t.w.Log.Warn("the state for the next head is damaged; it is rebuilt from the journal", "head", last.Number)
 		if now, err = resealed(t, last.Size); err != nil {
 			return s, now, err
 		}

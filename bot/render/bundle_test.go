@@ -94,7 +94,7 @@ func TestBundles(t *testing.T) {
 				shows = append(shows, one.Request+map[bool]string{true: "+"}[one.Whole])
 			}
 			if got := strings.Join(shows, " "); got != c.shows {
-				t.Errorf("puts up %q, want %q", got, c.shows)
+				t.Errorf("shows %q, want %q", got, c.shows)
 			}
 			raw := string(encode(t, d))
 			if got := strings.Contains(raw, `"action_id":"`+ActApproveAll+`"`); got != c.all {
@@ -130,7 +130,7 @@ func TestNotAllInOne(t *testing.T) {
 			s.Calls[2].Request.Preview = strings.Repeat("z", 190)
 		}
 		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, ActRejectAll) || !strings.Contains(raw, "each is approved for itself") {
-			t.Errorf("%s: they can be approved together, or it is not said why they can't", name)
+			t.Errorf("%s: they can be approved together, or the reason why not is missing", name)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestLargestBundle(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestCardQueue(t *testing.T) {
 	base := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	base.Message.Kind, base.Message.Ref = store.OutboxCardQueue, "channel:#support-approvals 1"
 	base.Request, base.Execution, base.Call = nil, nil, nil
@@ -187,12 +187,12 @@ func TestLines(t *testing.T) {
 	big.Preview, big.Facts.AskerName, big.Facts.Asker = strings.Repeat("𝕏", 5000), strings.Repeat("𝕏", 500), "operator:x"
 	largest.CardQueue = &view.CardQueue{Waiting: 1_000_000, Open: 10_000, First: []approvers.Request{big, big, big}}
 	drawn(t, largest)
-	for name, s := range map[string]view.Model{"line_one": one, "line": many, "line_over": over} {
+	for name, s := range map[string]view.Model{"card_queue_one": one, "card_queue": many, "card_queue_over": over} {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
 			bottest.Golden(t, name, d.Messages[0])
 			if d.Expired != (s.CardQueue == nil) {
-				t.Errorf("to be taken away: %v", d.Expired)
+				t.Errorf("to be deleted: %v", d.Expired)
 			}
 		})
 	}

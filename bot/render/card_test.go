@@ -22,7 +22,7 @@ func drawn(t *testing.T, s view.Model) Rendered {
 		t.Fatal(err)
 	}
 	if len(body) == 0 {
-		t.Fatal("nothing to keep")
+		t.Fatal("the body is empty")
 	}
 	for _, m := range d.Messages {
 		withinLimits(t, m)
@@ -125,12 +125,12 @@ func TestLongCardCannotBeApprovedDirectly(t *testing.T) {
 	long := bottest.Request(`{"body":"` + strings.Repeat("x", MaxCardArgs) + `"}`)
 	raw := string(encode(t, drawn(t, bottest.ViewModel(long))))
 	if strings.Contains(raw, `"action_id":"approve"`) || !strings.Contains(raw, `"action_id":"arguments"`) {
-		t.Error("a card that does not show the arguments whole must offer to open them, and nothing to approve them")
+		t.Error("a card that cuts the arguments must offer to open them, and no Approve")
 	}
 }
 
 // A button's value depends on the content of its version.
-func TestMarksDifferWithContent(t *testing.T) {
+func TestTokensDifferWithContent(t *testing.T) {
 	a, b := bottest.ViewModel(bottest.Request(bottest.RefundArgs)), bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	b.Request.Facts.Quote = "something else"
 	if renderedToken(t, a) == renderedToken(t, b) {

@@ -68,7 +68,7 @@ func TestLargestForm(t *testing.T) {
 	schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + "}}"
 	viewWithin(t, ModifyForm(r, testToken(r), bottest.Tool("issue_refund", schema, approvers.Unprotected)))
 	if f := fieldsOf(json.RawMessage(schema), r.Args, nil); !slices.ContainsFunc(f, func(f field) bool { return f.kind == fieldLocked }) || f[len(f)-1].kind == fieldLocked {
-		t.Error("the longest arguments have to stay as they are, and no more of them than that")
+		t.Error("exactly the longest arguments must be locked")
 	}
 	var options []string
 	for i := range slackapi.MaxOptions {
@@ -88,7 +88,7 @@ func TestLargestForm(t *testing.T) {
 		kinds[f.kind]++
 	}
 	if kinds[fieldJSON] == 0 || kinds[fieldChoice] == 0 {
-		t.Errorf("menus that don't fit have to become texts, and no more of them than that: %v", kinds)
+		t.Errorf("exactly the menus that don't fit must become text inputs: %v", kinds)
 	}
 }
 
@@ -191,17 +191,17 @@ func TestEditWhole(t *testing.T) {
 	tool := bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)
 	shown := escapedJSON(r.Args)
 	if _, faults := EditArgs(r, tool, filledIn(map[string]string{FieldRaw: shown})); faults[FieldRaw] == "" {
-		t.Error("an unchanged text was taken as a change")
+		t.Error("an unchanged text was accepted as a change")
 	}
 	got, faults := EditArgs(r, tool, filledIn(map[string]string{FieldRaw: ` {"a":"y","b":1} `}))
 	if len(faults) > 0 || string(got) != `{"a":"y","b":1}` {
 		t.Errorf("%s, %v", got, faults)
 	}
 	if _, faults := EditArgs(r, tool, filledIn(map[string]string{FieldRaw: `{"a":`})); faults[FieldRaw] == "" {
-		t.Error("broken JSON was taken")
+		t.Error("broken JSON was accepted")
 	}
 	if _, faults := EditArgs(r, tool, filledIn(map[string]string{FieldRaw: `[1]`})); faults[FieldRaw] == "" {
-		t.Error("a list was taken")
+		t.Error("a list was accepted")
 	}
 }
 
@@ -244,7 +244,7 @@ func TestTypedValue(t *testing.T) {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 		if TypedError(r, " "+want) != "" || TypedError(r, want+"1") == "" || TypedError(r, "") == "" {
-			t.Errorf("%s: what is typed is not held against it", args)
+			t.Errorf("%s: the typed value is not compared with it", args)
 		}
 	}
 	for typed, ok := range map[string]bool{"49.99": true, "49.9900": true, "49,99": false, "49.98": false, "49.99 USD": false} {

@@ -77,7 +77,7 @@ func TestGrants(t *testing.T) {
 			m := drawn(t, s).Messages[0]
 			bottest.Golden(t, name, m)
 			if live := strings.HasPrefix(m.Text, "🎟️") && !s.Grant.State.Open(); live && strings.Contains(bottest.MustJSON(t, m.Blocks), `"actions"`) {
-				t.Error("what is over has buttons")
+				t.Error("an ended grant has buttons")
 			}
 		})
 	}

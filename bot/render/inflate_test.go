@@ -165,7 +165,7 @@ func TestInflation(t *testing.T) {
 			t.Fatal("the state itself was changed, or the policy copied")
 		}
 		if !json.Valid(other.Request.Args) {
-			t.Fatalf("arguments that nobody could have sent: %q", other.Request.Args)
+			t.Fatalf("impossible arguments: %q", other.Request.Args)
 		}
 	}
 	if len(seen) < 20 || !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), func(n int) bool { return n > 3000 }) {

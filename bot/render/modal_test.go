@@ -24,10 +24,10 @@ func TestFaultsFitIntoAnAcknowledgement(t *testing.T) {
 				t.Fatalf("%d faults of %.10q make %d bytes", fields, text, len(raw))
 			}
 			if left := fields - len(told); left > 0 != strings.Contains(string(raw), fmt.Sprintf("(More is to be mended: %s.)", Plural(left, "further field"))) {
-				t.Fatalf("%d of %d faults are left out, and that is not said: %.300s", left, fields, raw)
+				t.Fatalf("%d of %d errors are omitted without a note: %.300s", left, fields, raw)
 			}
 			if fields > 0 && len(told) == 0 {
-				t.Fatal("nothing is told")
+				t.Fatal("no errors are left")
 			}
 		}
 	}

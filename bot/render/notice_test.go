@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-func TestTurnSurfaces(t *testing.T) {
+func TestTurnNotices(t *testing.T) {
 	pending := bottest.Request(bottest.RefundArgs)
 	base := bottest.ViewModel(pending)
 	base.Message.Ref = "turn_1"
@@ -140,12 +140,12 @@ func TestOperatorsMovesOnCards(t *testing.T) {
 	taken := broken(approvers.Revoked)
 	taken.ClosedBy, taken.ClosedName, taken.ClosedRole, taken.Reason = ingrid, "Ingrid", "finance-director", "not that customer"
 	for name, s := range map[string]view.Model{
-		"card_glass":           bottest.ViewModel(broken(approvers.Approved)),
-		"card_overruled":       bottest.ViewModel(stopped),
-		"card_glass_revoked":   bottest.ViewModel(taken),
-		"notice_glass":         as(copyFor(broken(approvers.Approved), ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
-		"notice_glass_began":   as(copyFor(broken(approvers.Consumed), ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
-		"notice_glass_revoked": as(copyFor(taken, ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
+		"card_break_glass":           bottest.ViewModel(broken(approvers.Approved)),
+		"card_overruled":             bottest.ViewModel(stopped),
+		"card_break_glass_revoked":   bottest.ViewModel(taken),
+		"notice_break_glass":         as(copyFor(broken(approvers.Approved), ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
+		"notice_break_glass_began":   as(copyFor(broken(approvers.Consumed), ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
+		"notice_break_glass_revoked": as(copyFor(taken, ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })
 	}

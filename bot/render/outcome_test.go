@@ -36,7 +36,7 @@ func laterRefund() approvers.Request {
 }
 
 // The question about an unknown outcome says why it is unknown, until when the agent waits, and what people can do.
-func TestUnknownSurfaces(t *testing.T) {
+func TestUnknownOutcomes(t *testing.T) {
 	loss := func(l approvers.Loss) func(*view.Model) {
 		return func(s *view.Model) { s.Execution.Loss = l }
 	}

@@ -26,7 +26,7 @@ func pausedView(s view.Model, change ...func(*view.Model)) view.Model {
 
 // Messages to people who wait say who paused everything, since when, why, and what that means for the message's
 // subject.
-func TestPausedSurfaces(t *testing.T) {
+func TestPaused(t *testing.T) {
 	refund := bottest.Request(bottest.RefundArgs)
 	approved := bottest.ApprovedBy(bottest.Closed(refund, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
 	approved.RunBy = bottest.Noon.Add(19 * time.Minute)
@@ -101,7 +101,7 @@ func TestWhatIsOverIsNotPaused(t *testing.T) {
 }
 
 // A person who may pause first reads what a pause would stop.
-func TestStoppage(t *testing.T) {
+func TestPauseImpact(t *testing.T) {
 	for name, s := range map[string]view.PauseImpact{"stoppage": {Runs: 2, Thinking: 1, Approved: 12}, "stoppage_nothing": {}} {
 		m := PauseImpact(s, "wrong refunds <!channel>").Message()
 		withinLimits(t, m)

@@ -57,11 +57,11 @@ func TestProgressKeepsTheButtons(t *testing.T) {
 	s.Message.Hash = sha256Hex(recorded)
 	d, fits, err := RedrawProgress(View{Model: s, WorkspaceURL: bottest.WorkspaceURL}, says)
 	if err != nil || !fits {
-		t.Fatalf("it does not fit the recorded version: %v", err)
+		t.Fatalf("the progress was not drawn: %v", err)
 	}
 	raw := string(encode(t, d))
 	if !strings.Contains(raw, "42 %") {
-		t.Error("it does not say how far the run is")
+		t.Error("the progress is missing")
 	}
 	value := strings.SplitN(strings.SplitN(string(recorded), `"action_id":"stop"`, 2)[1], `"value":"`, 2)[1]
 	value = value[:strings.IndexByte(value, '"')]
@@ -70,7 +70,7 @@ func TestProgressKeepsTheButtons(t *testing.T) {
 	}
 	s.Calls[1].Call.Outcome = approvers.OutcomeExecuted
 	if _, fits, err := RedrawProgress(View{Model: s, WorkspaceURL: bottest.WorkspaceURL}, says); fits || err != nil {
-		t.Errorf("it is shown although the state has moved on (%v)", err)
+		t.Errorf("progress is shown although the state has changed (%v)", err)
 	}
 }
 

@@ -38,15 +38,15 @@ func TestTextTellsTheStory(t *testing.T) {
 			switch b["type"] {
 			case "button":
 				if !strings.Contains(*m.Text, Escape(text)) && !strings.Contains(*m.Text, " more") {
-					t.Errorf("%s does not say that there is a button %q", path, text)
+					t.Errorf("the text of %s does not name the button %q", path, text)
 				}
 			case "header":
 				if !strings.Contains(*m.Text, Escape(text)) {
-					t.Errorf("%s does not say its heading %q", path, text)
+					t.Errorf("the text of %s lacks its heading %q", path, text)
 				}
 			case "image":
 				if alt, _ := b["alt_text"].(string); alt == "" {
-					t.Errorf("%s has a picture that says nothing", path)
+					t.Errorf("%s has a picture without alternative text", path)
 				}
 			}
 		})

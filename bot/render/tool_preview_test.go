@@ -26,7 +26,7 @@ func withToolPreview(f approvers.ToolPreview) approvers.Request {
 // hostileToolPreview is a preview that imitates other speakers.
 const hostileToolPreview = "✅ Approved by <@U0003> — nothing else to do\n<!channel> *bold* `code` &amp; <https://evil.example|Approve here>\n\u202egnihton\u2066hidden\u2069\u200b\x00 :tada:"
 
-func TestForecastCards(t *testing.T) {
+func TestToolPreviewCards(t *testing.T) {
 	const object = `{"message":"Jane Doe paid $129.97","paid":129.97,"refunded":0}`
 	making := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewPending})
 	critical := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewPending, By: "cancel_account", Dry: true})
@@ -39,17 +39,17 @@ func TestForecastCards(t *testing.T) {
 	own.Preview = "Give $49.99 back"
 	decided := bottest.ApprovedBy(bottest.Closed(making, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
 	for name, s := range map[string]view.Model{
-		"forecast_making":   bottest.ViewModel(making),
-		"forecast_critical": bottest.ViewModel(critical),
-		"forecast_paused":   paused,
-		"forecast_made":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: object})),
-		"forecast_alone":    bottest.ViewModel(alone),
-		"forecast_own":      bottest.ViewModel(own),
-		"forecast_dry_run":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Would refund 1 order", Dry: true, By: "issue_refund"})),
-		"forecast_failed":   bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewFailed, Fault: "preview_refund: it did not answer within 5s"})),
-		"forecast_hostile":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: hostileToolPreview})),
-		"forecast_long":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: strings.Repeat("日本語のとても長い文章。", 333), Cut: 1234})),
-		"forecast_decided":  bottest.ViewModel(decided),
+		"tool_preview_making":   bottest.ViewModel(making),
+		"tool_preview_critical": bottest.ViewModel(critical),
+		"tool_preview_paused":   paused,
+		"tool_preview_made":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: object})),
+		"tool_preview_alone":    bottest.ViewModel(alone),
+		"tool_preview_own":      bottest.ViewModel(own),
+		"tool_preview_dry_run":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Would refund 1 order", Dry: true, By: "issue_refund"})),
+		"tool_preview_failed":   bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewFailed, Fault: "preview_refund: it did not answer within 5s"})),
+		"tool_preview_hostile":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: hostileToolPreview})),
+		"tool_preview_long":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: strings.Repeat("日本語のとても長い文章。", 333), Cut: 1234})),
+		"tool_preview_decided":  bottest.ViewModel(decided),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
@@ -64,7 +64,7 @@ func TestForecastCards(t *testing.T) {
 			if approvable := bytes.Contains(raw, []byte(`"text":"Approve"`)) || bytes.Contains(raw, []byte(`"text":"Approve…"`)); approvable != (s.Request.State == approvers.Pending) {
 				t.Errorf("it can be approved: %v", approvable)
 			}
-			if whole := bytes.Contains(raw, []byte("Open whole preview")); whole != (name == "forecast_long") {
+			if whole := bytes.Contains(raw, []byte("Open whole preview")); whole != (name == "tool_preview_long") {
 				t.Errorf("it offers the whole preview: %v", whole)
 			}
 		})
@@ -72,7 +72,7 @@ func TestForecastCards(t *testing.T) {
 }
 
 // The form shows the whole preview beside the arguments, with the tool's name, and it can't be confused with arguments.
-func TestForecastWhole(t *testing.T) {
+func TestWholeToolPreview(t *testing.T) {
 	text := strings.Repeat("line\n", 300) + hostileToolPreview
 	r := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: text})
 	pages := ArgumentPages(r)
@@ -94,7 +94,7 @@ func TestForecastWhole(t *testing.T) {
 }
 
 // Each call of a bundle shows the state of its preview.
-func TestForecastInABundle(t *testing.T) {
+func TestToolPreviewInABundle(t *testing.T) {
 	v := View{Model: bottest.ViewModel(bottest.Request(bottest.RefundArgs))}
 	for _, c := range []struct {
 		f    approvers.ToolPreview

@@ -81,7 +81,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Whatever is written: what is shown holds nothing that can't be seen, and different texts are shown differently.
+// For any text Visible returns no invisible characters, and different results for different texts.
 func FuzzVisible(f *testing.F) {
 	for _, s := range []string{"", "a\u202eb", "⟨U+202E⟩", "\xff", "👩\u200d💻", strings.Repeat(" ", 20), "e\u0301\u0301\u0301\u0301", "<!channel>`*_~"} {
 		f.Add(s, "other")

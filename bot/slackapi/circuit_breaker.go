@@ -88,7 +88,7 @@ func (c *circuitBreaker) answered() {
 	c.failures, c.down, c.cause = 0, false, nil
 	c.mu.Unlock()
 	if wasDown {
-		c.log.Info("Slack answers again; what waited for it is shown now", "after", time.Since(since).Round(time.Second))
+		c.log.Info("Slack answers again; waiting messages are sent now", "after", time.Since(since).Round(time.Second))
 		c.back()
 	}
 }
@@ -108,7 +108,7 @@ func (c *circuitBreaker) failed(cause error) {
 	}
 	c.mu.Unlock()
 	if lost {
-		c.log.Error("Slack does not answer; what it has to show waits until it does, and deadlines hold meanwhile", "error", cause)
+		c.log.Error("Slack does not answer; messages wait until it does, and deadlines hold meanwhile", "error", cause)
 	}
 }
 

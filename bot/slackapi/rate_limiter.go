@@ -62,7 +62,7 @@ const (
 )
 
 // errNoTurn says that a call was not made because its turn has not come yet.
-var errNoTurn = errors.New("Slack takes no more of these for now")
+var errNoTurn = errors.New("Slack's rate limit for this call is reached")
 
 // patience is how long a call may wait for its turn without being put off.
 const patience = time.Second

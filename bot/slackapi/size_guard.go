@@ -23,7 +23,7 @@ type sizeGuard struct {
 }
 
 // errTooLarge says that a call was not sent because Slack would refuse it. It is wrapped together with Slack's refusal.
-var errTooLarge = errors.New("this is more than Slack takes")
+var errTooLarge = errors.New("this exceeds Slack's limits")
 
 // RoundTrip makes a call whose sizes Slack accepts.
 func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -35,7 +35,7 @@ func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body.Close()
 	}
 	first := misfits[0]
-	f.log.Error("something that is to be shown is more than Slack takes, so it was not sent; this is a fault of the bot, please report it",
+	f.log.Error("a message exceeds Slack's limits and was not sent; this is a fault of the bot, please report it",
 		"method", MethodOf(req), "at", first.At, "reason", first.Reason)
 	return nil, fmt.Errorf("%w: %s %s (%w)", errTooLarge, first.At, first.Reason, slack.SlackErrorResponse{Err: first.Code})
 }

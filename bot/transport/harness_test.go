@@ -28,11 +28,10 @@ func (r *recorder) Receive(_ context.Context, d Delivery) (any, error) {
 	r.mu.Lock()
 	r.came = append(r.came, d)
 	r.mu.Unlock()
-	payload := string(d.Payload)
-	if hold := r.hold[payload]; hold != nil {
+	if hold := r.hold[string(d.Payload)]; hold != nil {
 		<-hold
 	}
-	return r.says[payload], r.fail[payload]
+	return r.says[string(d.Payload)], r.fail[string(d.Payload)]
 }
 
 // deliveries returns what has come so far.

@@ -50,7 +50,7 @@ func openCrashes(path string, log *slog.Logger) *crashes {
 	c.read(raw)
 	for w := range c.underWay {
 		c.count(w, c.died[w]+1)
-		log.Warn("the process before ended while it was at this", "kind", w.kind, "ref", w.ref, "times", c.died[w])
+		log.Warn("the previous process died during this work", "kind", w.kind, "ref", w.ref, "times", c.died[w])
 	}
 	clear(c.underWay)
 	if err := c.rewrite(); err != nil {
@@ -203,7 +203,7 @@ func (c *crashes) rewrite() error {
 
 // complain logs once that recording failed, and stops it, so that it does not add to a full disk.
 func (c *crashes) complain(err error) {
-	c.log.Warn("what the bot is at can't be noted beside the store; a turn that ends the process is not stopped by itself until the next start", "file", c.path, "error", err)
+	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {
 		_ = c.file.Close() // nothing more is written to it
 		c.file = nil

@@ -36,11 +36,11 @@ func hold(ctx context.Context, env config.Env, policies *policies, db *bolt.Stor
 		if older == nil || err != nil {
 			return l, err
 		}
-		log.Error("the store is older than its signed heads, and the bot does not begin", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
+		log.Error("the store is older than its signed heads, so the bot does not start", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
 		if err := holdOnce(ctx, older, env, policies, db, l, log); err != nil || ctx.Err() != nil {
 			return l, err
 		}
-		log.Info("the loss was accepted, and the bot begins", "head", older.Number)
+		log.Info("the loss was accepted, and the bot starts", "head", older.Number)
 		if l, err = l.again(); err != nil {
 			return l, err
 		}

@@ -93,7 +93,7 @@ func TestStoreMoved(t *testing.T) {
 			} else {
 				m.copies(report, rescued)
 			}
-			if n := m.said(`msg="the store's file is not in its place`); n != 1 {
+			if n := m.said(`msg="the store's file is not at its path`); n != 1 {
 				t.Errorf("the log says it %d times", n)
 			}
 			m.env = append(m.env, "COUNTERSIGN_STORE=bolt:"+rescued)

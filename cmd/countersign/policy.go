@@ -156,7 +156,7 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 				return err
 			}
 			if err != nil && ctx.Err() == nil {
-				ps.log.Error("what waits could not be held against the policy in force; it is tried again", "error", err)
+				ps.log.Error("open requests could not be checked against the policy in force; this is tried again", "error", err)
 			}
 			behind = err != nil
 		}
@@ -228,7 +228,7 @@ func (ps *policies) stays(asked bool) {
 func (ps *policies) refuse(found string, why error) {
 	ps.refused = found
 	ps.failure.Store(&refusal{at: time.Now(), why: why})
-	ps.log.Error("the policy file changed and was refused; the policy before it stays in force", "file", ps.path, "in force", ps.tools.Policy().File())
+	ps.log.Error("the policy file changed and was refused; the previous policy stays in force", "file", ps.path, "in force", ps.tools.Policy().File())
 	for _, problem := range cli.Problems(why) {
 		ps.log.Error("policy: " + problem.Error())
 	}
@@ -257,5 +257,5 @@ func (ps *policies) state(context.Context) error {
 	if n := len(problems) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Errorf("the file was refused at %s, and the policy before it is in force: %w%s", failure.at.UTC().Format(time.RFC3339), problems[0], more)
+	return fmt.Errorf("the file was refused at %s, and the previous policy is in force: %w%s", failure.at.UTC().Format(time.RFC3339), problems[0], more)
 }

@@ -234,8 +234,8 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
 }}
 
-// storedFixtures returns a fixture for each call in the history, with the plan of that time. Calls with damaged rows are
-// left out: the error is then an *audit.Unread, returned with the fixtures of all others.
+// storedFixtures returns a fixture for each call in the history, with the plan of that time. Calls with damaged rows
+// are left out: the error is then an *audit.Unread, returned with the fixtures of all others.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // by call: one over its automatic limit was proposed again, to people
 	var left audit.Unread

@@ -30,7 +30,7 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Lo
 			err = retain(ctx, wf, m, log)
 		}
 		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
-			log.Error("what is old can't be forgotten, because a part of the store can't be read", "error", err)
+			log.Error("old records can't be deleted, because a part of the store can't be read", "error", err)
 			continue
 		}
 		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time

@@ -219,7 +219,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if waited := p.agent.Wait(late); waited != nil {
-		s.log.Warn("a tool was still running when the process ended; its outcome is looked into at the next start")
+		s.log.Warn("a tool was still running when the process ended; the next start determines the outcome")
 	}
 	if p.sealer != nil {
 		p.sealer.Finish(late)

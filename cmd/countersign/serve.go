@@ -174,6 +174,6 @@ func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if !waiting {
 		return cli.CouldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
 	}
-	log.Error("the model can't be used now; what waits for a decision goes on, and answers come once it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
+	log.Error("the model can't be used now; requests can be decided, and answers come when it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
 	return nil
 }

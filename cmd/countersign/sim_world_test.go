@@ -119,7 +119,7 @@ func (s *sim) logged(line string) {
 	if strings.Contains(line, "panicked") && !strings.Contains(line, "the tool panic") {
 		s.violate("the bot said: %s", line)
 	}
-	if strings.Contains(line, "do not match what was signed") {
+	if strings.Contains(line, "of a call do not match their digest") {
 		s.violate("the bot said: %s", line)
 	}
 }

@@ -155,7 +155,7 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 		log.Warn("the store is not compacted, as that takes too long for a start. While the bot is stopped, countersign store compact does it", "limit", c.long.String())
 	case errors.Is(err, errNotWorth), errors.Is(err, context.Canceled), errors.Is(err, store.ErrLocked), errors.Is(err, fs.ErrNotExist):
 	default:
-		log.Warn("the store could not be compacted; it is as it was", "cause", err)
+		log.Warn("the store could not be compacted; it is unchanged", "cause", err)
 	}
 }
 

@@ -43,7 +43,7 @@ func stall(s store.Store) error {
 // takesWrites returns an error while the store can't accept writes.
 func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
 	if since := wf.Full(); !since.IsZero() {
-		return fmt.Errorf("the disk has been full since %s: free some space; nothing needs to be started again", since.Format(time.RFC3339))
+		return fmt.Errorf("the disk has been full since %s: free some space; no restart is needed", since.Format(time.RFC3339))
 	}
 	if err := stall(wf.Store); err != nil {
 		return err
@@ -112,10 +112,10 @@ func watchDamage(s store.Store, log *slog.Logger) {
 	}
 	in.OnDamage(func(x store.Damage) {
 		if x.Mended {
-			log.Warn("the store was damaged, and was mended", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
+			log.Warn("the store was damaged, and was repaired", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
 			return
 		}
-		log.Error("the store is damaged: whatever needs this fails, and everything else goes on. docs/operate.md says what to do", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
+		log.Error("the store is damaged: everything that needs this row fails, and everything else continues. docs/operate.md says what to do", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
 	})
 }
 
@@ -162,7 +162,7 @@ func unmended(s store.Store) func(context.Context) error {
 		if len(mended) == 0 {
 			return nil
 		}
-		return fmt.Errorf("the store was damaged, and was mended: %s. Look at the disk below it", theFirst(mended))
+		return fmt.Errorf("the store was damaged, and was repaired: %s. Look at the disk below it", theFirst(mended))
 	}
 }
 

@@ -24,8 +24,8 @@ var manyMethods = map[string]struct {
 	"store/storetest.memory":         {75, "implements the contract of the store"},
 }
 
-// TestMethods counts the methods of each type: those that are declared for it, and those that an interface lists itself.
-// Methods of embedded types belong to these.
+// TestMethods counts the methods of each type: those that are declared for it, and those that an interface lists
+// itself. Methods of embedded types belong to these.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range read(t) {

@@ -59,7 +59,7 @@ func (r *Runner) NoteFull(err error) {
 		return
 	}
 	d.logged = now
-	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some; nothing needs to be started again", "since", d.since, "error", err)
+	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some; no restart is needed", "since", d.since, "error", err)
 }
 
 // probeDisk tries to write when a probe is due.
@@ -88,7 +88,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	since := d.since
 	d.since, d.logged, d.freed = time.Time{}, time.Time{}, now
 	d.mu.Unlock()
-	r.Log.Info("there is space on the disk again, and everything goes on", "full since", since)
+	r.Log.Info("there is space on the disk again, and the bot continues", "full since", since)
 	r.Wake()
 	return nil
 }

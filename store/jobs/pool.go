@@ -171,7 +171,7 @@ func hopeless(t store.Timer, cause error) bool {
 // giveUp removes a timer that can't be handled, and logs it. Its subject waits for a person and does not continue by
 // itself.
 func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
-	p.runner.Log.Error("this can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	p.runner.Log.Error("a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	p.hold(t, false)
 	return p.runner.GiveUp(ctx, t)
 }
@@ -180,7 +180,7 @@ func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) err
 func (p *workerPool) mend(ctx context.Context, t store.Timer) {
 	err := p.runner.Update(ctx, "mend a timer", func(tx store.Tx, _ time.Time) error { return tx.SetTimer(t) })
 	if err != nil && ctx.Err() == nil {
-		p.runner.Log.Error("a damaged timer could not be written anew", "kind", string(t.Kind), "ref", t.Ref, "error", err)
+		p.runner.Log.Error("a damaged timer could not be rewritten", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 	}
 }
 

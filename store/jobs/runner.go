@@ -172,7 +172,7 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 			r.torn.said = map[store.TimerKind]time.Time{}
 		}
 		r.torn.said[kind] = now
-		r.Log.Error("what is due can't be read from the store, so it rests; start again, which mends what can be mended", "kind", string(kind), "error", err)
+		r.Log.Error("due timers can't be read from the store, so they wait; restart the bot, which repairs the store as far as possible", "kind", string(kind), "error", err)
 	}
 }
 

@@ -176,7 +176,7 @@ func (p *player) say(ctx context.Context, who, where, text string) error {
 		return err
 	}
 	if len(messages) == 0 {
-		return fmt.Errorf("the message is not to be seen in %s", t.channel)
+		return fmt.Errorf("the message does not appear in %s", t.channel)
 	}
 	if where != "a DM" {
 		t.root = ts
@@ -218,7 +218,7 @@ func (p *player) settle(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for everything that follows from it: %w", ctx.Err())
+			return fmt.Errorf("waited in vain for the consequences: %w", ctx.Err())
 		case <-p.demo.Ended():
 			if p.demo.Interrupted() {
 				continue

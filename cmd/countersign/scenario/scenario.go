@@ -118,7 +118,7 @@ func (s *Scenario) add(n int, text string) error {
 	}
 	begun := func(sc scene) bool { return sc.where != "" && sc.where != nowhere }
 	if sc.where == "" && !slices.ContainsFunc(s.scene, begun) {
-		return fmt.Errorf("the first line has to say where it is said, as in \"Sam in #support: …\"")
+		return fmt.Errorf("the first line must name the place, as in \"Sam in #support: …\"")
 	}
 	sc.line, sc.text = n, text
 	s.scene = append(s.scene, sc)

@@ -11,7 +11,7 @@ import (
 func TestScenarioErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "# only words\n", "nobody does anything"},
-		{"no place", "Sam: hello\n", "has to say where"},
+		{"no place", "Sam: hello\n", "must name the place"},
 		{"expectation first", "  hello\n", "before anybody did anything"},
 		{"no reason", "Sam in #support: hi\nTeo rejects issue_refund\n", "say it in full: \"Teo rejects issue_refund: too much\""},
 		{"no change", "Sam in #support: hi\nTeo modifies issue_refund: less\n", "name the field"},
