@@ -14,7 +14,8 @@
 //     and not doubled.
 //
 // The packages below it: transport receives deliveries and acknowledges them, slackapi calls the Web API, render draws
-// messages and forms, directory answers who somebody is and where something is posted. bottest has fixtures for tests.
+// messages and forms, directory answers who somebody is and where something is posted, and installation asks how the
+// app is set up. bottest has fixtures for tests.
 //
 // The way of a delivery: transport brings it, receive.go stores it, handle.go picks it up, and message.go, click.go,
 // form.go, submit.go and command.go act on it. The way of an outbox message: show.go draws it, post.go and draft.go

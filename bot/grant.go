@@ -34,35 +34,8 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, deniedGrant(d, g, s.Policy))
+	b.replyEphemeral(ctx, r, render.DeniedGrant(d, g, s.Policy))
 	return nil
-}
-
-// deniedGrant tells a person why their click on a grant changed nothing.
-func deniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *render.RichText {
-	switch d.Code {
-	case approvers.DeniedNotMember:
-		if g.State == approvers.GrantOffered {
-			return render.Say("Nothing was changed: this is offered to ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(", and you are not a member of that role.")
-		}
-		return render.Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(" can take this back.")
-	case approvers.DeniedResolved:
-		out := render.Say("Too late: ")
-		switch {
-		case g.State == approvers.GrantLive:
-			return out.Person(g.By, g.Name).Say(" accepted this ").At(g.At, render.DayTime).Say(". Your click changed nothing.")
-		case d.By != "":
-			return out.Person(d.By, g.ClosedName).Say(" ended this ").At(d.At, render.DayTime).Say(". Your click changed nothing.")
-		}
-		return out.Say("this has ended by itself. Your click changed nothing.")
-	case approvers.DeniedNotFound:
-		return render.Say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
-	case approvers.DeniedTool:
-		return render.Say("Nothing was changed: ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(" may not allow this tool any more, by the policy's list.")
-	case approvers.DeniedCeiling:
-		return render.Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, which is above what ").Strong(render.Name(render.RoleTitle(p, d.Role))).Say(" may allow.")
-	}
-	return render.Denied(d, nil, p)
 }
 
 // submitAllowance approves a call and grants further ones.

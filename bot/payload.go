@@ -2,14 +2,18 @@ package bot
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"countersign/bot/transport"
 	"countersign/store"
 )
 
@@ -237,4 +241,137 @@ func (i interaction) id(raw []byte) string {
 
 func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
+}
+
+// Slack's names of people, channels and messages are checked for their form before they are stored or used in calls.
+// Otherwise a malformed thread would become a conversation in which Slack refuses every answer, and the bot would keep
+// trying.
+
+var (
+	idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	tsShape = regexp.MustCompile(`^[0-9]{1,16}(\.[0-9]{1,16})?$`)
+)
+
+// nameOfSlack is one name in a delivery, with its expected form.
+type nameOfSlack struct {
+	field, value string
+	shape        *regexp.Regexp
+}
+
+// shaped returns an error for the first malformed name. Empty names are ignored.
+func shaped(names ...nameOfSlack) error {
+	for _, n := range names {
+		if n.value != "" && !n.shape.MatchString(n.value) {
+			return fmt.Errorf("%w: its %s %q is not what Slack names one", errPayload, n.field, cutTo(n.value, 40))
+		}
+	}
+	return nil
+}
+
+// cutTo returns the beginning of an external text, for the log.
+func cutTo(text string, n int) string {
+	if len(text) > n {
+		text = text[:n] + "…"
+	}
+	return strings.ToValidUTF8(text, "�")
+}
+
+// shaped returns an error if a name in an event is malformed.
+func (e envelope) shaped() error {
+	ev := e.Event
+	return shaped(
+		nameOfSlack{"user", ev.userID(), idShape}, nameOfSlack{"channel", ev.channelID(), idShape}, nameOfSlack{"ts", ev.TS, tsShape},
+		nameOfSlack{"thread_ts", ev.ThreadTS, tsShape}, nameOfSlack{"event_ts", ev.At, tsShape}, nameOfSlack{"edited.ts", ev.Edited.TS, tsShape},
+		nameOfSlack{"deleted_ts", ev.DeletedTS, tsShape}, nameOfSlack{"assistant_thread.user_id", ev.Assistant.User, idShape},
+		nameOfSlack{"assistant_thread.channel_id", ev.Assistant.Channel, idShape}, nameOfSlack{"assistant_thread.thread_ts", ev.Assistant.Thread, tsShape},
+	)
+}
+
+// shaped returns an error if a name in an interaction is malformed.
+func (i interaction) shaped() error {
+	return shaped(
+		nameOfSlack{"user", i.User.ID, idShape}, nameOfSlack{"channel", i.Channel.ID, idShape}, nameOfSlack{"container.channel_id", i.Container.Channel, idShape},
+		nameOfSlack{"container.message_ts", i.Container.Message, tsShape}, nameOfSlack{"message.ts", i.Posted.TS, tsShape},
+		nameOfSlack{"message.thread_ts", i.Posted.ThreadTS, tsShape}, nameOfSlack{"view", i.View.ID, idShape},
+	)
+}
+
+// shaped returns an error if a name in a slash command is malformed.
+func (c command) shaped() error {
+	return shaped(nameOfSlack{"user_id", c.User, idShape}, nameOfSlack{"channel_id", c.Channel, idShape})
+}
+
+// Lane returns the lane of a delivery: deliveries of one lane are received and handled in order. It is empty if the
+// delivery can't be read.
+func (b *Bot) Lane(d transport.Delivery) string {
+	switch d.Kind {
+	case store.InboxEvent:
+		if e, err := readEnvelope(d.Payload); err == nil {
+			return e.lane()
+		}
+	case store.InboxInteraction:
+		if i, err := readInteraction(d.Payload); err == nil {
+			return i.lane()
+		}
+	case store.InboxCommand:
+		if c, err := readCommand(d.Payload); err == nil {
+			return c.lane()
+		}
+	}
+	return ""
+}
+
+// lane keeps the messages of one thread in order.
+func (e envelope) lane() string {
+	if e.Event.homeOpened() {
+		return personLane(e.Event.userID())
+	}
+	return "thread:" + e.Event.channelID() + "/" + e.Event.thread()
+}
+
+func (i interaction) lane() string { return personLane(i.User.ID) }
+
+func (c command) lane() string { return personLane(c.User) }
+
+// personLane keeps a person's clicks and commands in order.
+func personLane(user string) string { return "person:" + user }
+
+// origin is the app that a delivery is for, and the workspaces and enterprises that it is from. A message in a channel
+// shared by two organisations names both.
+type origin struct {
+	app         string
+	teams       []string
+	enterprises []string
+}
+
+func (e envelope) origin() origin {
+	o := origin{app: e.App, teams: []string{e.Team, e.ContextTeam}, enterprises: []string{e.Enterprise, e.ContextEnterprise}}
+	for _, a := range e.Authorizations {
+		o.teams, o.enterprises = append(o.teams, a.Team), append(o.enterprises, a.Enterprise)
+	}
+	return o
+}
+
+func (i interaction) origin() origin {
+	return origin{app: i.App, teams: []string{i.Team.ID}, enterprises: []string{i.Enterprise.ID}}
+}
+
+func (c command) origin() origin {
+	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
+}
+
+// here checks that a delivery is for the bot's own app, from its own workspace or enterprise. Slack omits the workspace
+// if the app is installed for a whole enterprise.
+func (b *Bot) here(ctx context.Context, o origin) error {
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	if o.app != "" && me.App != "" && o.app != me.App {
+		return errWorkspace
+	}
+	if slices.Contains(o.teams, me.Team) || me.Enterprise != "" && slices.Contains(o.enterprises, me.Enterprise) {
+		return nil
+	}
+	return errWorkspace
 }

@@ -207,6 +207,33 @@ func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 	return Denied(d, s.Request, s.Policy)
 }
 
+// DeniedGrant tells a person why their click on a grant changed nothing.
+func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *RichText {
+	switch d.Code {
+	case approvers.DeniedNotMember:
+		if g.State == approvers.GrantOffered {
+			return Say("Nothing was changed: this is offered to ").Strong(Name(RoleTitle(p, d.Role))).Say(", and you are not a member of that role.")
+		}
+		return Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(Name(RoleTitle(p, d.Role))).Say(" can take this back.")
+	case approvers.DeniedResolved:
+		out := Say("Too late: ")
+		switch {
+		case g.State == approvers.GrantLive:
+			return out.Person(g.By, g.Name).Say(" accepted this ").At(g.At, DayTime).Say(". Your click changed nothing.")
+		case d.By != "":
+			return out.Person(d.By, g.ClosedName).Say(" ended this ").At(d.At, DayTime).Say(". Your click changed nothing.")
+		}
+		return out.Say("this has ended by itself. Your click changed nothing.")
+	case approvers.DeniedNotFound:
+		return Say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
+	case approvers.DeniedTool:
+		return Say("Nothing was changed: ").Strong(Name(RoleTitle(p, d.Role))).Say(" may not allow this tool any more, by the policy's list.")
+	case approvers.DeniedCeiling:
+		return Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, which is above what ").Strong(Name(RoleTitle(p, d.Role))).Say(" may allow.")
+	}
+	return Denied(d, nil, p)
+}
+
 // DeniedLeave says why an absence was not recorded.
 func DeniedLeave(d *approvers.Denied) *RichText {
 	if d.Code == approvers.DeniedDates {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/bot"
+	"countersign/bot/installation"
 	"countersign/cmd/countersign/cli"
 )
 
@@ -48,7 +48,7 @@ func channelsIn(p *approvers.Policy) []policyChannel {
 }
 
 // channels checks whether the bot can write in the channels of the policy.
-func (d *Doctor) channels(ctx context.Context, e *bot.Examiner, p *approvers.Policy, in bot.Installation) {
+func (d *Doctor) channels(ctx context.Context, e *installation.Examiner, p *approvers.Policy, in installation.App) {
 	d.begin("Channels")
 	named := channelsIn(p)
 	if len(named) == 0 {
@@ -57,11 +57,11 @@ func (d *Doctor) channels(ctx context.Context, e *bot.Examiner, p *approvers.Pol
 	}
 	all, err := e.Channels(ctx)
 	if err != nil {
-		d.unanswered(err, "the bot token", "look at "+settingsPage(in.App, "oauth"))
+		d.unanswered(err, "the bot token", "look at "+settingsPage(in.ID, "oauth"))
 		return
 	}
 	for _, n := range named {
-		i := slices.IndexFunc(all, func(c bot.Channel) bool { return c.ID == n.name || "#"+c.Name == n.name })
+		i := slices.IndexFunc(all, func(c installation.Channel) bool { return c.ID == n.name || "#"+c.Name == n.name })
 		uses := strings.Join(n.uses, ", ")
 		if i < 0 {
 			d.fail(cli.ExitNo, fmt.Sprintf("%s is not there, or private and without the bot (%s)", n.name, uses), "make it, or write another one into the policy; then, in the channel: /invite @"+in.User)

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/bot"
+	"countersign/bot/installation"
 	"countersign/cmd/countersign/cli"
 )
 
 // slackRegister caches what Slack said about the people of the policy.
 type slackRegister struct {
-	examiner *bot.Examiner
+	examiner *installation.Examiner
 	groups   map[string]string // ids, by id and handle; nil: not asked yet
 	members  map[string][]string
 	people   map[string]approvers.Identity
@@ -25,7 +25,7 @@ type slackRegister struct {
 const maxGroupPeople = 30
 
 // people checks whether the people that the policy names can decide.
-func (d *Doctor) people(ctx context.Context, e *bot.Examiner, p *approvers.Policy) {
+func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approvers.Policy) {
 	d.begin("Approvers")
 	g := &slackRegister{examiner: e, members: map[string][]string{}, people: map[string]approvers.Identity{}}
 	needed := quorums(p)

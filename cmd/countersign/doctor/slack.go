@@ -10,6 +10,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot"
+	"countersign/bot/installation"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
@@ -23,13 +24,13 @@ const (
 // slack asks Slack about the app, and about the channels and people of the policy.
 func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Policy) {
 	d.begin("Slack")
-	e := bot.NewExaminer(env.BotToken.Reveal(), env.AppToken.Reveal(), env.SlackAPIURL)
-	in, err := e.Installation(ctx)
+	e := installation.New(env.BotToken.Reveal(), env.AppToken.Reveal(), env.SlackAPIURL)
+	in, err := e.App(ctx)
 	if err != nil {
 		d.unanswered(err, "the bot token", "set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth"))
 		return
 	}
-	app := in.App
+	app := in.ID
 	if app == "" {
 		app = e.TokenApp()
 	}
@@ -64,11 +65,11 @@ func settingsPage(app, name string) string {
 
 // unanswered reports a call that Slack refused or did not answer. what names the token of the call.
 func (d *Doctor) unanswered(err error, what, do string) {
-	code, scope := bot.SlackCode(err)
+	code, scope := installation.SlackCode(err)
 	switch {
 	case code == "missing_scope" && scope != "":
 		d.fail(cli.ExitNo, "Slack does not tell: the scope "+scope+" is missing", "add it and reinstall the app")
-	case bot.RefusesToken(err):
+	case installation.RefusesToken(err):
 		d.fail(cli.ExitUsage, fmt.Sprintf("Slack refuses %s (%s)", what, code), do)
 	case code != "":
 		d.fail(cli.ExitNo, "Slack refuses to answer: "+code, do)
@@ -77,7 +78,7 @@ func (d *Doctor) unanswered(err error, what, do string) {
 	}
 }
 
-func (d *Doctor) clock(in bot.Installation, transport config.Transport) {
+func (d *Doctor) clock(in installation.App, transport config.Transport) {
 	skew := in.Skew.Round(time.Second)
 	where := "ahead of"
 	if skew < 0 {
@@ -96,7 +97,7 @@ func (d *Doctor) clock(in bot.Installation, transport config.Transport) {
 }
 
 // scopes compares the scopes of the token with those of the manifest.
-func (d *Doctor) scopes(in bot.Installation, app string) {
+func (d *Doctor) scopes(in installation.App, app string) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))
 		return
@@ -125,23 +126,23 @@ func (d *Doctor) scopes(in bot.Installation, app string) {
 }
 
 // socket asks whether Socket Mode can be used. It opens no socket.
-func (d *Doctor) socket(ctx context.Context, e *bot.Examiner, in bot.Installation) {
-	if of := e.TokenApp(); of != "" && in.App != "" && of != in.App {
-		d.fail(cli.ExitUsage, fmt.Sprintf("the app token belongs to another app (%s) than the bot token (%s)", of, in.App), "set SLACK_APP_TOKEN to an app-level token of "+settingsPage(in.App, "general"))
+func (d *Doctor) socket(ctx context.Context, e *installation.Examiner, in installation.App) {
+	if of := e.TokenApp(); of != "" && in.ID != "" && of != in.ID {
+		d.fail(cli.ExitUsage, fmt.Sprintf("the app token belongs to another app (%s) than the bot token (%s)", of, in.ID), "set SLACK_APP_TOKEN to an app-level token of "+settingsPage(in.ID, "general"))
 		return
 	}
 	err := e.Socket(ctx)
-	code, _ := bot.SlackCode(err)
+	code, _ := installation.SlackCode(err)
 	switch {
 	case err == nil:
 		d.ok("sockets can be opened (Socket Mode)")
 	case code == "missing_scope":
-		d.fail(cli.ExitNo, "the app token lacks connections:write", "make another one with it on "+settingsPage(in.App, "general")+", and set SLACK_APP_TOKEN to it")
-	case errors.Is(err, bot.ErrSocketHost):
+		d.fail(cli.ExitNo, "the app token lacks connections:write", "make another one with it on "+settingsPage(in.ID, "general")+", and set SLACK_APP_TOKEN to it")
+	case errors.Is(err, installation.ErrSocketHost):
 		d.fail(cli.ExitFailed, err.Error(), "let this machine reach Slack's WebSocket addresses")
-	case code != "" && !bot.RefusesToken(err):
-		d.fail(cli.ExitNo, "no socket can be opened: "+code, "switch Socket Mode on: "+settingsPage(in.App, "socket-mode"))
+	case code != "" && !installation.RefusesToken(err):
+		d.fail(cli.ExitNo, "no socket can be opened: "+code, "switch Socket Mode on: "+settingsPage(in.ID, "socket-mode"))
 	default:
-		d.unanswered(err, "the app token", "set SLACK_APP_TOKEN to an app-level token with connections:write, of "+settingsPage(in.App, "general"))
+		d.unanswered(err, "the app token", "set SLACK_APP_TOKEN to an app-level token with connections:write, of "+settingsPage(in.ID, "general"))
 	}
 }

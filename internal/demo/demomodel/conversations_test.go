@@ -53,7 +53,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// playScene returns the scene as it goes now.
+// playScene returns the scene with the current answers.
 func playScene(t *testing.T, scene string) (result string, utterances int) {
 	t.Helper()
 	var without []string

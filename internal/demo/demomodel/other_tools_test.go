@@ -16,8 +16,7 @@ var files = []demomodel.Tool{
 	{Name: "ask_people"},
 }
 
-// A tool that the demo model has no rules for is called when somebody writes the call out, however they write its name and
-// its arguments.
+// A tool without rules is called if a person writes the call out, with any spelling of its name and arguments.
 func TestCallsWrittenOut(t *testing.T) {
 	for said, want := range map[string]string{
 		`call files.write_file {"path":"hello.txt","content":"Hello"}`:         `files_write_file{"path":"hello.txt","content":"Hello"}`,

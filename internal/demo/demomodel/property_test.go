@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/demomodel"
 )
 
-// messages are all that people say in the file of conversations.
+// messages returns all messages of people in the file of conversations.
 func utterances(t testing.TB) []string {
 	t.Helper()
 	data, err := os.ReadFile(conversations)
@@ -27,9 +27,8 @@ func utterances(t testing.TB) []string {
 	return list
 }
 
-// TestAnyConversationEnds: whatever people say in whatever order, whatever
-// becomes of the calls and whatever is offered, a turn ends within a few steps,
-// calls nothing that is not offered, makes no call twice, and says something.
+// TestAnyConversationEnds: for any messages in any order, any outcomes of calls and any offered tools, a turn ends
+// within a few steps, calls only offered tools, repeats no call, and says something.
 func TestAnyConversationEnds(t *testing.T) {
 	said := utterances(t)
 	all := newChat(t).offered
@@ -64,7 +63,7 @@ func TestAnyConversationEnds(t *testing.T) {
 	})
 }
 
-// fates answers calls by chance.
+// fates answers calls at random.
 type fates struct{ calls int }
 
 func (f *fates) results(t *rapid.T, calls []demomodel.Call, tools []demomodel.Tool, made map[string]bool, kinds []string) []demomodel.Message {

@@ -34,8 +34,7 @@ func newChat(t *testing.T, without ...string) *chat {
 	return c
 }
 
-// say takes a person's message through the whole turn: steps as lists of calls,
-// then the answer.
+// say runs a whole turn for a message: the calls of its steps, then the answer.
 func (c *chat) say(text string) (steps []string, answer string) {
 	c.t.Helper()
 	c.history = append(c.history, demomodel.Message{Role: "user", Content: text})
@@ -61,7 +60,7 @@ func (c *chat) say(text string) (steps []string, answer string) {
 	return nil, ""
 }
 
-// run runs a call as the agent does, or meets it with its fate.
+// run runs a call as the agent does, or returns its prepared outcome.
 func (c *chat) run(call demomodel.Call) string {
 	tool, ok := c.tools[call.Name]
 	if !ok {

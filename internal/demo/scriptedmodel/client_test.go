@@ -43,7 +43,7 @@ func ask(messages ...openai.ChatCompletionMessage) openai.ChatCompletionRequest 
 	return openai.ChatCompletionRequest{Model: scriptedmodel.DefaultModel, Messages: messages}
 }
 
-// streamed is what a client put together from a stream.
+// streamed is a reply assembled from a stream.
 type streamed struct {
 	content string
 	calls   []openai.ToolCall
@@ -52,7 +52,7 @@ type streamed struct {
 	pieces  int
 }
 
-// read puts a stream together as an agent does: by the index of each piece.
+// read assembles a stream as an agent does: by the index of each piece.
 func read(ctx context.Context, c *openai.Client, request openai.ChatCompletionRequest) (streamed, error) {
 	var result streamed
 	stream, err := c.CreateChatCompletionStream(ctx, request)
@@ -142,7 +142,7 @@ func TestStreamsComeInSmallPieces(t *testing.T) {
 	}
 }
 
-// TestTheWireFormat pins the parts that go-openai forgives.
+// TestTheWireFormat checks the parts that go-openai does not.
 func TestTheWireFormat(t *testing.T) {
 	s := scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.NewScript(
 		scriptedmodel.Reply{Calls: []scriptedmodel.Call{{ID: "call_1", Name: "a", Arguments: "{}"}}},

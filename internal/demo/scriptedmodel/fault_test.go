@@ -43,7 +43,7 @@ func TestStatusFaults(t *testing.T) {
 	if w := post(t, s, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "overloaded") {
 		t.Errorf("503: %d %s", w.Code, w.Body)
 	}
-	// The faults used up no reply.
+	// The faults have used no reply.
 	if w := post(t, s, body); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "at last") {
 		t.Errorf("200: %d %s", w.Code, w.Body)
 	}
@@ -118,7 +118,7 @@ func TestTokenLimitEndsTheAnswer(t *testing.T) {
 	}
 }
 
-// TestSlowAnswers runs on fake time, without a network.
+// TestSlowAnswers runs in faked time, without a network.
 func TestSlowAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := scriptedmodel.Reply{Content: "slowly"}
@@ -137,8 +137,7 @@ func TestSlowAnswers(t *testing.T) {
 		if _, err := read(ctx, c, ask(user("x"))); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("hanging: %v, want the deadline", err)
 		}
-		// A client that gives up in the middle leaves nothing running: the
-		// bubble would not end.
+		// A client that gives up leaves no goroutine: the bubble would not end.
 		s.Inject(scriptedmodel.Fault{Pause: time.Hour})
 		ctx, cancel = context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// offered are the sample shop's tools as an agent offers them.
+// offered returns the sample shop's tools as an agent offers them.
 func offered(s *shop.Shop) []openai.Tool {
 	var tools []openai.Tool
 	for _, tool := range s.Tools() {
@@ -28,8 +28,8 @@ func newShop() *shop.Shop {
 	return shop.New(func() time.Time { return time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC) })
 }
 
-// TestEveryAnswerParses sends every message of the clerk's conversations
-// through a real client, streamed and whole, and compares the two.
+// TestEveryAnswerParses sends every message of the demo model's conversations through a real client, streamed and
+// whole, and compares the two.
 func TestEveryAnswerParses(t *testing.T) {
 	data, err := os.ReadFile("../demomodel/testdata/conversations.txt")
 	if err != nil {
@@ -77,8 +77,7 @@ func functions(calls []openai.ToolCall) []openai.FunctionCall {
 	return list
 }
 
-// TestTheExerciseOverHTTP is the lesson's exercise with a client that keeps the
-// history as an agent does.
+// TestTheExerciseOverHTTP is the lesson's exercise with a client that keeps the history as an agent does.
 func TestTheExerciseOverHTTP(t *testing.T) {
 	_, c := serve(t, scriptedmodel.Config{})
 	store := newShop()

@@ -143,7 +143,7 @@ func TestUnknownModelAndPath(t *testing.T) {
 	}
 }
 
-// FuzzParse: nothing that is sent may crash the service, and every answer is JSON.
+// FuzzParse: no request crashes the service, and every answer is JSON.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"model":"countersign-scripted","messages":[` + hello + `,` + asksTwo + `,` + answers1 + `]}`)
 	f.Add(`{"model":"countersign-scripted","messages":[` + hello + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"array"}}}}}]}`)
@@ -156,7 +156,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGoOpenAIsOwnHistoryPasses sends back what a stream gave, as an agent does.
+// TestGoOpenAIsOwnHistoryPasses sends the result of a stream back, as an agent does.
 func TestGoOpenAIsOwnHistoryPasses(t *testing.T) {
 	script := scriptedmodel.NewScript(
 		scriptedmodel.Reply{Calls: []scriptedmodel.Call{{Name: "a", Arguments: `{"x":1}`}, {Name: "b", Arguments: `{}`}}},

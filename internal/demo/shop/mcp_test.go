@@ -25,7 +25,7 @@ type rawClient struct {
 	number int
 }
 
-// served opens a shop to a raw client of the given capabilities, and ends with the test.
+// served connects a raw client with the given capabilities to a shop, until the test ends.
 func served(t *testing.T, s *Shop, capabilities string) *rawClient {
 	t.Helper()
 	serverIn, in := io.Pipe()
@@ -89,7 +89,7 @@ func readOutcome(t *testing.T, line string) outcome {
 	return answer.Result
 }
 
-// Every tool is listed with its schema as it is, and with annotations that hold.
+// Every tool is listed with its unchanged schema, and with true annotations.
 func TestMCPListsTheTools(t *testing.T) {
 	s := New(clock)
 	var list struct {
@@ -144,7 +144,7 @@ func TestMCPListsTheTools(t *testing.T) {
 	}
 }
 
-// secondCalls are calls of every changing tool that work on a fresh shop.
+// secondCalls are calls of every changing tool that succeed in a new shop.
 var secondCalls = map[string]string{
 	"update_shipping_address": `{"order_id":"ORD-123","address":"12 Elm Street, Springfield"}`,
 	"update_profile":          `{"user_id":"USR-456","phone":"+1 555 0142 77"}`,
@@ -155,7 +155,7 @@ var secondCalls = map[string]string{
 	"export_customer_data":    `{"user_id":"USR-456"}`,
 }
 
-// What is said to settle changes nothing the second time, under another key; what is not said to, does.
+// A tool declared idempotent changes nothing the second time, under another key; the others do.
 func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	for _, tool := range New(clock).Tools() {
 		args, ok := secondCalls[tool.Name]
@@ -184,8 +184,7 @@ func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	}
 }
 
-// A result is structured and text, the key keeps it from happening twice, and a problem is a result that says what to
-// do.
+// A result is structured and text. The key prevents a second effect. An error is a result that says what to do.
 func TestMCPCalls(t *testing.T) {
 	s := New(clock)
 	c := served(t, s, `{}`)
@@ -217,7 +216,7 @@ func TestMCPCalls(t *testing.T) {
 	}
 }
 
-// A client that asked for it is told how far an export is.
+// A client that asks for it gets the progress of an export.
 func TestMCPProgress(t *testing.T) {
 	c := served(t, New(clock), `{}`)
 	said := []string{c.ask("tools/call", `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1","progressToken":"p1"}}`)}
@@ -229,8 +228,8 @@ func TestMCPProgress(t *testing.T) {
 	}
 }
 
-// Who asked is asked for the sections where none are named, by a client that can ask: over what it says of itself, in
-// the older way and in the newer.
+// If the arguments name no sections, the requester is asked, if the client can: over elicitation in its older and its
+// newer form.
 func TestMCPExportAsksForSections(t *testing.T) {
 	const call = `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1"}}`
 	for _, tt := range []struct {
@@ -291,8 +290,7 @@ func TestMCPExportAsksForSections(t *testing.T) {
 	})
 }
 
-// Over HTTP the newest protocol is spoken, without sessions: the question goes back with the answer, and the call is
-// made again.
+// Over HTTP the newest protocol has no sessions: the question is in the answer, and the call is repeated.
 func TestMCPOverHTTP(t *testing.T) {
 	s := New(clock)
 	web := httptest.NewServer(s.Handler())
@@ -324,7 +322,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// A page elsewhere can't have a browser call the tools, and a host name that only leads here is no way in.
+// Another site's page can't call the tools through a browser, nor by a host name that points here.
 func TestMCPRefusesOtherOrigins(t *testing.T) {
 	web := httptest.NewServer(New(clock).Handler())
 	defer web.Close()
@@ -359,7 +357,7 @@ func TestMCPRefusesOtherOrigins(t *testing.T) {
 	}
 }
 
-// The shop ends with its context, also while nobody says anything.
+// The shop ends with its context, also without requests.
 func TestMCPEndsWithItsContext(t *testing.T) {
 	in, _ := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
@@ -375,7 +373,7 @@ type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
 
-// Two processes with one file see what the other did, and a key counts for both.
+// Two processes with one file see each other's changes, and a key counts for both.
 func TestTwoShopsOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.json")
 	one, err := Open(path, clock)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestRules runs calls one after the other in a fresh shop per row; only the
-// last one is judged.
+// TestRules runs calls in order in a new shop for each row, and checks the last one.
 func TestRules(t *testing.T) {
 	type call struct{ tool, args string }
 	for _, row := range []struct {
@@ -145,8 +144,7 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 	}
 }
 
-// A preview says what a refund would do, in the words in which the refund would be refused, and leaves everything as it
-// is.
+// A preview describes a refund, fails with the same words as the refund would, and changes nothing.
 func TestPreviewRefund(t *testing.T) {
 	s := New(clock)
 	before := string(encode(s.State()))

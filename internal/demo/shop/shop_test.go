@@ -41,7 +41,7 @@ func TestTheSameKeyNeverActsTwice(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the repeated key answered differently (-first +again):\n%s", diff)
 	}
-	// A restart forgets nothing.
+	// A restart loses nothing.
 	s, err = Open(path, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestARefusalChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, s.State()); diff != "" {
 		t.Errorf("a refused call changed the state:\n%s", diff)
 	}
-	// The key was not used up: a corrected call may take it.
+	// The key is still unused: a corrected call may use it.
 	if _, err := refund(t, s, "exec-1", "ORD-123", 4999); err != nil {
 		t.Errorf("the corrected call: %v", err)
 	}

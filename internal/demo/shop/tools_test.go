@@ -43,8 +43,8 @@ func TestToolsAreWhole(t *testing.T) {
 	}
 }
 
-// TestSchemasAndArgumentsAgree: what a schema lets through decodes, and what
-// the argument struct would refuse the schema refuses first.
+// TestSchemasAndArgumentsAgree: the argument struct accepts whatever the schema accepts, and the schema refuses what
+// the struct would refuse.
 func TestSchemasAndArgumentsAgree(t *testing.T) {
 	s := New(clock)
 	for _, tool := range s.Tools() {
@@ -83,7 +83,7 @@ func TestSchemasAndArgumentsAgree(t *testing.T) {
 			t.Errorf("%s: the full arguments do not fit the schema: %v", tool.Name, err)
 		}
 		data, _ := json.Marshal(args)
-		// A rule of the shop may refuse the made-up values; their form may not.
+		// A rule of the shop may refuse the made-up values, but not their form.
 		if _, err := tool.Run(t.Context(), "key-"+tool.Name, data); errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: the schema allows %s, the tool says: %v", tool.Name, data, err)
 		}

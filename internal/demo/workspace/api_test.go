@@ -12,7 +12,7 @@ import (
 )
 
 func TestPeopleAsTheAppSeesThem(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	if u, err := b.api.GetUserInfo("U0004"); err != nil || u.TZ != "Asia/Tokyo" || u.TZOffset != 9*3600 || u.Profile.Email != "kenji@example.com" {
 		t.Errorf("users.info: %+v %v", u, err)
 	}
@@ -67,7 +67,7 @@ func TestPeopleAsTheAppSeesThem(t *testing.T) {
 }
 
 func TestConversationsAsTheAppSeesThem(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	if ch, err := b.api.GetConversationInfo(&slack.GetConversationInfoInput{ChannelID: "C0004", IncludeNumMembers: true}); err != nil || !ch.IsExtShared || !ch.IsMember || ch.NumMembers != 4 {
 		t.Errorf("a shared channel: %+v %v", ch, err)
 	}
@@ -133,7 +133,7 @@ func TestConversationsAsTheAppSeesThem(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	summary, err := b.api.UploadFile(slack.UploadFileParameters{Filename: "orders.csv", FileSize: 9, Content: "id,amount", Title: "Orders", Channel: "C0001", InitialComment: "Here"})
 	if err != nil {
 		t.Fatal(err)
@@ -177,9 +177,9 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The ways in which Slack's clients send arguments.
+// Slack's clients send arguments in several ways.
 func TestArgumentForms(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	send := func(method, path, contentType, bearer, body string) string {
 		t.Helper()
 		req, _ := http.NewRequest(method, b.http.URL+"/api/"+path, strings.NewReader(body))
@@ -218,9 +218,9 @@ func TestArgumentForms(t *testing.T) {
 	}
 }
 
-// The rest of the methods, once each.
+// The other methods, once each.
 func TestFurtherMethods(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	_, ts, err := b.api.PostMessage("C0001", text("x"))
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestFurtherMethods(t *testing.T) {
 
 // Feedback buttons, overflow menus and inputs in messages.
 func TestActionsInMessages(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	blocks := arr{
 		obj{"type": "context_actions", "block_id": "f", "elements": arr{obj{"type": "feedback_buttons", "action_id": "feedback", "positive_button": obj{"text": plain("Good"), "value": "good"}, "negative_button": obj{"text": plain("Bad"), "value": "bad"}}}},

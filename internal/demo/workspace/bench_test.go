@@ -2,10 +2,10 @@ package workspace
 
 import "testing"
 
-// From a person's message to its event in the app's hands, over real HTTP and a real
-// WebSocket: what the workspace adds to every figure that is measured through it.
+// From a person's message to its event in the app, over real HTTP and a real WebSocket: the workspace's share of every
+// figure that is measured through it.
 func BenchmarkMessageToEvent(b *testing.B) {
-	w := newBench(b)
+	w := newHarness(b)
 	sock := w.dial()
 	for b.Loop() {
 		w.say("sam", "#support", "hello", "")
@@ -15,7 +15,7 @@ func BenchmarkMessageToEvent(b *testing.B) {
 
 // From a click to the person's answer, with an app that acknowledges at once.
 func BenchmarkClickToAck(b *testing.B) {
-	w := newBench(b)
+	w := newHarness(b)
 	ts := w.postButton("C0001")
 	sock := w.dial()
 	sock.settle(sock.next())

@@ -11,7 +11,7 @@ import (
 
 func text(s string) slack.MsgOption { return slack.MsgOptionText(s, false) }
 
-// code is Slack's code of an error, or "" without one.
+// code returns Slack's code of an error, or "".
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -20,7 +20,7 @@ func code(err error) string {
 }
 
 func TestWhereTheAppMayPost(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	deactivated := true
 	b.must(b.get("/people/priya/channels"))
 	if err := b.srv.ChangeUser("U0101", UserChange{Deactivated: &deactivated}); err != nil {
@@ -60,7 +60,7 @@ func TestWhereTheAppMayPost(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	client := func(token string) *slack.Client {
 		return slack.New(token, slack.OptionAppLevelToken(token), slack.OptionAPIURL(b.http.URL+"/api/"))
 	}
@@ -84,7 +84,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.Seed.App.Scopes = []string{"chat:write", "users:read"} })
+	b := newHarness(t, func(c *Config) { c.Seed.App.Scopes = []string{"chat:write", "users:read"} })
 	if r := b.form("dnd.info", obj{"user": "U0001"}); r.code() != "missing_scope" || r.text("needed") != "dnd:read" || r.text("provided") != "chat:write,users:read" {
 		t.Errorf("a missing scope: %v", r)
 	}
@@ -95,7 +95,7 @@ func TestScopes(t *testing.T) {
 
 // A scope allows a method for its own kind of channel.
 func TestScopesByKindOfChannel(t *testing.T) {
-	b := newBench(t, func(c *Config) {
+	b := newHarness(t, func(c *Config) {
 		c.Seed.App.Scopes = []string{"channels:read", "channels:history", "im:history", "chat:write"}
 		c.Seed.Channels[3].Members = append(c.Seed.Channels[3].Members, "U0BOT") // #finance, private
 	})
@@ -121,7 +121,7 @@ func TestScopesByKindOfChannel(t *testing.T) {
 }
 
 func TestUpdatesAndDeletions(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	dm, ts, err := b.api.PostMessage("U0100", text("one"), slack.MsgOptionBlocks(slack.NewDividerBlock()))
 	if err != nil {
 		t.Fatal(err)
@@ -166,10 +166,9 @@ func TestUpdatesAndDeletions(t *testing.T) {
 	}
 }
 
-// Deleting a thread's parent leaves a tombstone; a reply to what is gone goes to the
-// channel.
+// Deleting a thread's parent leaves a tombstone. A reply to a deleted message goes to the channel.
 func TestThreads(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	_, parent, _ := b.api.PostMessage("C0001", text("parent"))
 	_, reply, err := b.api.PostMessage("C0001", text("reply"), slack.MsgOptionTS(parent))
 	if err != nil {
@@ -206,7 +205,7 @@ func TestThreads(t *testing.T) {
 }
 
 func TestEphemerals(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	for user, want := range map[string]string{"U0100": "", "U0902": "user_not_in_channel", "U0903": "user_not_in_channel", "U9999": "user_not_in_channel"} {
 		if _, err := b.api.PostEphemeral("C0001", user, text("for "+user)); code(err) != want {
 			t.Errorf("to %s: %v, want %q", user, err, want)
@@ -231,7 +230,7 @@ func TestEphemerals(t *testing.T) {
 }
 
 func TestHistoryHasCursorsAndBounds(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	var all []string
 	for range 5 {
 		_, ts, err := b.api.PostMessage("C0001", text("x"), slack.MsgOptionMetadata(slack.SlackMetadata{EventType: "e", EventPayload: map[string]any{"k": "v"}}))
@@ -271,7 +270,7 @@ func TestHistoryHasCursorsAndBounds(t *testing.T) {
 
 // An edit and a deletion reach the app as message_changed and message_deleted.
 func TestEditsReachTheApp(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	ts := b.say("sam", "#support", "one", "")
 	wait(t, app.events)
@@ -288,10 +287,9 @@ func TestEditsReachTheApp(t *testing.T) {
 	}
 }
 
-// A thread outlives its first message. The app hears of a change then, and of a deletion only when the last reply is
-// gone.
+// A thread outlives its parent: its deletion is a change for the app, until the last reply is deleted.
 func TestTheDeletionOfAThread(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	parent := b.say("sam", "C0001", "question", "")
 	reply := b.say("ada", "C0001", "answer", parent)
@@ -313,7 +311,7 @@ func TestTheDeletionOfAThread(t *testing.T) {
 }
 
 func TestPermalinksLeadToThePage(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	_, ts, _ := b.api.PostMessage("C0002", text("card"))
 	link, err := b.api.GetPermalink(&slack.PermalinkParameters{Channel: "C0002", Ts: ts})
 	if err != nil || !strings.HasPrefix(link, b.http.URL+"/archives/C0002/p") {
@@ -329,7 +327,7 @@ func TestPermalinksLeadToThePage(t *testing.T) {
 	}
 }
 
-// An app without the scope of an event is not sent it, whatever it subscribed to.
+// An app without the scope of an event does not get it, even if it subscribed.
 func TestEventsNeedScopes(t *testing.T) {
 	for _, event := range DemoSeed().App.Events {
 		all := &Server{app: DemoSeed().App}

@@ -12,10 +12,10 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The workspace's clock jumps ahead by days while somebody is at work: what has to happen within seconds is not late,
-// what lasts for minutes is over, and messages keep their order.
+// The workspace's clock jumps ahead by days: deadlines of seconds are not missed, deadlines of minutes are over, and
+// messages keep their order.
 func TestTheClockJumpsAhead(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	first := b.say("sam", "C0001", "before", "")
 	wait(t, app.events)
@@ -61,9 +61,9 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	}
 }
 
-// What the page reads bears the workspace's time, which is how the page knows it.
+// Answers for the page have the workspace's time.
 func TestThePageLearnsTheTime(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	b.clock.advance(72 * time.Hour)
 	resp, err := http.Get(b.http.URL + "/people")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestThePageLearnsTheTime(t *testing.T) {
 	}
 }
 
-// Without clocks of its own a workspace goes by the machine's.
+// Without a configured clock, a workspace uses the machine's.
 func TestTheMachinesClock(t *testing.T) {
 	cfg := Config{}.withDefaults()
 	for _, now := range []time.Time{cfg.Now(), cfg.machine()} {

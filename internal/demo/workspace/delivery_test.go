@@ -1,28 +1,36 @@
 package workspace
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
+
+	"countersign/internal/demo/workspace/delivery"
 )
 
-// raw is a socket without slack-go's help: what Slack's other clients would see.
+// raw is a socket without slack-go, which shows the frames that other clients get.
 type raw struct {
 	t     testing.TB
-	b     *bench
+	b     *harness
 	conn  *websocket.Conn
 	pings chan struct{}
 }
 
-// open dials a socket's URL as Slack's clients do; without one it returns the status.
-func (b *bench) open(url string) (*websocket.Conn, int) {
+// open dials a socket's URL as Slack's clients do. If there is no socket, it returns the status.
+func (b *harness) open(url string) (*websocket.Conn, int) {
 	b.t.Helper()
 	conn, resp, err := websocket.DefaultDialer.Dial(url, http.Header{"Origin": {"https://api.slack.com"}})
 	if resp == nil {
@@ -40,7 +48,7 @@ func (b *bench) open(url string) (*websocket.Conn, int) {
 	return conn, resp.StatusCode
 }
 
-func (b *bench) dial() *raw {
+func (b *harness) dial() *raw {
 	b.t.Helper()
 	req, _ := http.NewRequest(http.MethodPost, b.http.URL+"/api/apps.connections.open", nil)
 	req.Header.Set("Authorization", "Bearer "+DemoAppToken)
@@ -81,7 +89,7 @@ func (r *raw) ack(frame obj, payload any) {
 	}
 }
 
-// settle acknowledges and waits until that has been heard.
+// settle sends an acknowledgement and waits until the workspace has received it.
 func (r *raw) settle(frame obj) {
 	r.t.Helper()
 	_, before := r.b.srv.hub.Delivered()
@@ -102,10 +110,9 @@ func quick(c *Config) {
 	c.RetryDelays = []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond}
 }
 
-// An event that nobody acknowledges comes four times in all, each time in a new
-// envelope with the same event_id.
+// An event without acknowledgement is sent four times in all, each time in a new envelope with the same event_id.
 func TestUnacknowledgedEventsComeAgain(t *testing.T) {
-	b := newBench(t, quick)
+	b := newHarness(t, quick)
 	sock := b.dial()
 	b.say("sam", "#support", "hello", "")
 	seen := map[any]bool{}
@@ -135,7 +142,7 @@ func TestUnacknowledgedEventsComeAgain(t *testing.T) {
 }
 
 func TestAcknowledgedEventsDontComeAgain(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	sock := b.dial()
 	b.say("sam", "#support", "one", "")
 	sock.settle(sock.next())
@@ -148,9 +155,9 @@ func TestAcknowledgedEventsDontComeAgain(t *testing.T) {
 	}
 }
 
-// What happened while the app was away is delivered when it comes back, in order.
+// Events during the app's absence are delivered in order when it is back.
 func TestEventsWaitForAnApp(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	b.say("sam", "#support", "one", "")
 	b.say("sam", "#support", "two", "")
 	sock := b.dial()
@@ -161,9 +168,9 @@ func TestEventsWaitForAnApp(t *testing.T) {
 	}
 }
 
-// A socket that breaks with unacknowledged events loses none of them.
+// When a socket breaks, its unacknowledged events are sent again.
 func TestEventsOfABrokenSocketComeAgain(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	first := b.dial()
 	for _, text := range []string{"one", "two", "three"} {
 		b.say("sam", "#support", text, "")
@@ -181,7 +188,7 @@ func TestEventsOfABrokenSocketComeAgain(t *testing.T) {
 	}
 }
 
-func (b *bench) postButton(channel string) (ts string) {
+func (b *harness) postButton(channel string) (ts string) {
 	b.t.Helper()
 	_, ts, err := b.api.PostMessage(channel, slack.MsgOptionText("card", false), slack.MsgOptionBlocks(
 		slack.NewActionBlock("b", slack.NewButtonBlockElement("go", "v1", slack.NewTextBlockObject("plain_text", "Go", false, false)))))
@@ -191,9 +198,9 @@ func (b *bench) postButton(channel string) (ts string) {
 	return ts
 }
 
-// A click is sent once. Without an acknowledgement the person is told.
+// A click is sent once. Without an acknowledgement the person gets an error.
 func TestClicksAreNotSentAgain(t *testing.T) {
-	b := newBench(t, quick)
+	b := newHarness(t, quick)
 	ts := b.postButton("C0001")
 	click := obj{"channel": "C0001", "ts": ts, "action_id": "go"}
 	if r := b.post("/people/ada/actions", click); r.status != 504 || r.code() != "app_did_not_respond" {
@@ -215,9 +222,9 @@ func TestClicksAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// An acknowledgement of 20 KB is dropped without a word; one byte less is taken.
+// An acknowledgement of 20 KB is silently dropped; one byte less is accepted.
 func TestBigAcknowledgementsAreDropped(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.AckTimeout = 500 * time.Millisecond })
+	b := newHarness(t, func(c *Config) { c.AckTimeout = 500 * time.Millisecond })
 	sock := b.dial()
 	run := func(size int) reply {
 		done := make(chan reply, 1)
@@ -239,7 +246,7 @@ func TestBigAcknowledgementsAreDropped(t *testing.T) {
 
 func TestEnvelopesGoToAnySocket(t *testing.T) {
 	turn := 0
-	b := newBench(t, func(c *Config) { c.Pick = func(n int) int { turn++; return turn % n } })
+	b := newHarness(t, func(c *Config) { c.Pick = func(n int) int { turn++; return turn % n } })
 	one, two := b.dial(), b.dial()
 	b.say("sam", "#support", "one", "")
 	b.say("sam", "#support", "two", "")
@@ -252,7 +259,7 @@ func TestEnvelopesGoToAnySocket(t *testing.T) {
 }
 
 func TestTenSocketsAndNoMore(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	for range 10 {
 		b.dial()
 	}
@@ -262,7 +269,7 @@ func TestTenSocketsAndNoMore(t *testing.T) {
 }
 
 func TestATicketOpensOneSocket(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	_, url, err := b.api.StartSocketModeContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -283,9 +290,9 @@ func TestATicketOpensOneSocket(t *testing.T) {
 	}
 }
 
-// slack-go closes on a disconnect and comes back by itself.
+// slack-go closes the socket after a disconnect and reconnects.
 func TestDisconnectMakesTheAppReconnect(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	if err := b.srv.Disconnect("refresh_requested"); err != nil {
 		t.Fatal(err)
@@ -300,7 +307,7 @@ func TestDisconnectMakesTheAppReconnect(t *testing.T) {
 }
 
 func TestThePingComesAtOnce(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	sock := b.dial()
 	b.say("sam", "#support", "something to read", "")
 	sock.next() // frames are only looked at while one reads
@@ -308,7 +315,7 @@ func TestThePingComesAtOnce(t *testing.T) {
 }
 
 func TestDeliveryFaults(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.AckTimeout = 300 * time.Millisecond })
+	b := newHarness(t, func(c *Config) { c.AckTimeout = 300 * time.Millisecond })
 	sock := b.dial()
 	inject := func(f Fault) {
 		t.Helper()
@@ -346,5 +353,166 @@ func TestDeliveryFaults(t *testing.T) {
 	b.say("sam", "#support", "late", "")
 	if frame := sock.next(); dig(frame, "payload", "event", "text") != "late" {
 		t.Errorf("late: %v", frame)
+	}
+}
+
+// Each attempt to deliver an event may be lost, late or repeated, or lose its acknowledgement. An event that is lost
+// four times never arrives.
+func TestMishaps(t *testing.T) {
+	fates := map[string][]delivery.Mishap{
+		"late":   {{Late: 30 * time.Millisecond}},
+		"twice":  {{Again: 20 * time.Millisecond}},
+		"lost":   {{Lost: true}, {Lost: true}, {}},
+		"never":  {{Lost: true}, {Lost: true}, {Lost: true}, {Lost: true}},
+		"unsaid": {{Deaf: true}, {}},
+	}
+	times := map[string]int{"late": 1, "twice": 2, "lost": 1, "never": 0, "unsaid": 2, "plain": 1}
+	kinds := make(chan string, 100)
+	b := newHarness(t, func(c *Config) {
+		c.AckTimeout, c.RetryDelays = 100*time.Millisecond, []time.Duration{0, time.Millisecond, 2 * time.Millisecond}
+		c.Mishaps = func(a delivery.Attempt) delivery.Mishap {
+			kinds <- a.Kind
+			for word, fate := range fates {
+				if bytes.Contains(a.Payload, []byte(word)) && a.Number < len(fate) {
+					return fate[a.Number]
+				}
+			}
+			return delivery.Mishap{}
+		}
+	})
+	got := make(chan string, 100)
+	b.connect(func(e socketmode.Event) (bool, any) {
+		for word := range times {
+			if bytes.Contains(e.Request.Payload, []byte(word)) {
+				got <- word
+			}
+		}
+		return true, nil
+	})
+	total := 0
+	for word, n := range times {
+		b.say("sam", "C0001", word, "")
+		total += n
+	}
+	seen := map[string]int{}
+	for range total {
+		seen[wait(t, got)]++
+	}
+	select {
+	case word := <-got:
+		t.Errorf("%s came once more", word)
+	case <-time.After(300 * time.Millisecond):
+	}
+	for word, n := range times {
+		if seen[word] != n {
+			t.Errorf("%s came %d times; want %d", word, seen[word], n)
+		}
+	}
+	if kind := wait(t, kinds); kind != "events_api" {
+		t.Errorf("an attempt of kind %q", kind)
+	}
+}
+
+// testApp is an app without sockets.
+type testApp struct {
+	events int
+	asked  []string
+	err    error
+}
+
+func (a *testApp) Event(json.RawMessage) { a.events++ }
+
+func (a *testApp) Ask(kind string, _ json.RawMessage) (json.RawMessage, error) {
+	a.asked = append(a.asked, kind)
+	return nil, a.err
+}
+
+// TestApp: deliveries go to Config.App, and its errors reach the person.
+func TestApp(t *testing.T) {
+	app := &testApp{}
+	s, err := New(Config{Seed: OpenSeed(), App: app})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	post := func(path, body string) int {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		return w.Code
+	}
+	if code := post("/people/sam/messages", `{"channel":"#support","text":"@Countersign hello"}`); code != http.StatusOK || app.events != 2 {
+		t.Errorf("a mention: status %d, %d events; want it as a message and as a mention", code, app.events)
+	}
+	command := `{"channel":"#support","command":"/countersign","text":"help"}`
+	if code := post("/people/sam/commands", command); code != http.StatusOK || len(app.asked) != 1 || app.asked[0] != "slash_commands" {
+		t.Errorf("a command: status %d, %v", code, app.asked)
+	}
+	app.err = errors.New("it is down")
+	if code := post("/people/sam/commands", command); code != http.StatusGatewayTimeout {
+		t.Errorf("a command that nobody answers: status %d", code)
+	}
+}
+
+// Concurrent clicks, messages, updates, reads and saves: each click reaches the app exactly once, every message is
+// stored, and timestamps are unique.
+func TestACrowd(t *testing.T) {
+	b := newHarness(t, func(c *Config) { c.DataFile = filepath.Join(t.TempDir(), "w.json") })
+	ts := b.postButton("C0000")
+	var mu sync.Mutex
+	clicks := map[string]int{}
+	done := make(chan struct{})
+	const rounds = 20
+	people := []string{"ada", "teo", "ingrid", "kenji", "sam", "priya"}
+	b.connect(func(e socketmode.Event) (bool, any) {
+		if c, ok := e.Data.(slack.InteractionCallback); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			clicks[c.User.Name]++
+			total := 0
+			for _, n := range clicks {
+				total += n
+			}
+			if total == rounds*len(people) {
+				close(done)
+			}
+		}
+		return true, nil
+	})
+	var crowd sync.WaitGroup
+	for _, who := range people {
+		crowd.Go(func() {
+			for i := range rounds {
+				b.must(b.post("/people/"+who+"/actions", obj{"channel": "C0000", "ts": ts, "action_id": "go"}))
+				b.say(who, "C0000", fmt.Sprint(who, i), "")
+				b.must(b.get("/people/" + who + "/channels/C0000/messages?mark=true"))
+			}
+		})
+	}
+	crowd.Go(func() {
+		for i := range rounds {
+			if _, err := b.api.PublishView("U0001", slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewDividerBlock()}}}, ""); err != nil {
+				t.Error(err)
+			}
+			if err := b.api.AddReaction(fmt.Sprintf("r%d", i), slack.NewRefToMessage("C0000", ts)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	crowd.Wait()
+	wait(t, done)
+	seen := map[any]bool{}
+	for _, m := range b.messages("ada", "C0000", "") {
+		if seen[dig(m, "ts")] {
+			t.Errorf("the ts %v twice", dig(m, "ts"))
+		}
+		seen[dig(m, "ts")] = true
+	}
+	if want := rounds*len(people) + 1; len(seen) != want {
+		t.Errorf("%d messages, want %d", len(seen), want)
+	}
+	for who, n := range clicks {
+		if n != rounds {
+			t.Errorf("%d clicks by %s", n, who)
+		}
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// refusals are the codes that the methods have answered in all the tests of this package, by method.
+// refusals are the error codes of all calls in this package's tests, by method.
 var refusals struct {
 	mu   sync.Mutex
 	seen map[string]map[string]bool
 }
 
-// undocumented are codes that Slack answers, or must answer in some way, and that its reference doesn't name for the
-// method. docs/workspace.md repeats them.
+// undocumented are codes that Slack's reference does not name for the method, with the reason why they are here.
+// docs/workspace.md repeats them.
 var undocumented = map[string]string{
 	"api.test my_error":                         "the caller's own code comes back",
 	"apps.connections.open too_many_websockets": "how an eleventh socket is refused is not told",
@@ -34,8 +34,8 @@ var undocumented = map[string]string{
 	"views.publish user_not_found":              "how an unknown person is refused is not told",
 }
 
-// TestMain compares every code that the workspace refused with in the package's tests with those that Slack's reference
-// names, and sees to it that every limit was tried.
+// TestMain compares every error code in the package's tests with Slack's reference, and checks that every limit was
+// tried.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == ""
@@ -92,7 +92,7 @@ func readCodes() (map[string]map[string]bool, error) {
 	return out, nil
 }
 
-// noteRefusals keeps the codes with which the methods that are called through the handler refuse.
+// noteRefusals stores the error codes of the calls through a handler.
 func noteRefusals(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method, isCall := strings.CutPrefix(r.URL.Path, "/api/")

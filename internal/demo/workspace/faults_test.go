@@ -12,7 +12,7 @@ import (
 )
 
 func TestCallFaults(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	inject := func(body obj) { t.Helper(); b.must(b.post("/faults", body)) }
 	post := func() error {
 		_, _, err := b.api.PostMessage("C0001", text("x"))
@@ -71,7 +71,7 @@ func TestCallFaults(t *testing.T) {
 }
 
 func TestRealRates(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	b.srv.SetRealRates(true)
 	post := func(channel string) error {
 		_, _, err := b.api.PostMessage(channel, text("x"))
@@ -125,10 +125,9 @@ func TestRealRates(t *testing.T) {
 	}
 }
 
-// A person is deactivated: the app hears of it, the group loses a member, and nobody
-// acts in that name any more.
+// A person is deactivated: the app gets an event, the group loses a member, and nobody can act as that person any more.
 func TestPeopleChange(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	b.must(b.post("/faults", obj{"fault": "user", "user": "U0001", "set": obj{"deactivated": true}}))
 	if e := inner(t, wait(t, app.events)).(*slackevents.UserChangeEvent); e.User.ID != "U0001" || !e.User.Deleted {

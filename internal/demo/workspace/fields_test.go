@@ -3,19 +3,21 @@ package workspace
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// answerBase is what every answer of the Web API may have besides its own.
+// answerBase are the fields that every answer of the Web API may have.
 var answerBase = []string{"ok", "error", "needed", "provided", "warning", "response_metadata"}
 
-// noPictures are the fields that every person has in Slack and nobody here; docs/workspace.md names them.
+// noPictures are the fields of people in Slack that are missing here; docs/workspace.md names them.
 var noPictures = map[string]string{
 	"@user.profile.image_24": "the page draws initials: there are no pictures to lead to",
 	"@user.profile.image_72": "as image_24",
@@ -23,7 +25,7 @@ var noPictures = map[string]string{
 
 // TestAnswersAreSlacks calls every method and compares the fields of the answer with Slack's.
 func TestAnswersAreSlacks(t *testing.T) {
-	b, list := newBench(t), readSlackFields(t)
+	b, list := newHarness(t), readSlackFields(t)
 	root := b.say("sam", "#support", "<@U0BOT> hello", "")
 	b.say("ada", "#support", "a reply", root)
 	b.must(b.post("/people/ada/reactions", obj{"channel": "#support", "ts": root, "name": "eyes"}))
@@ -141,7 +143,7 @@ func TestAnswersAreSlacks(t *testing.T) {
 	report.excepting(t, noPictures)
 }
 
-// recorder is an app that keeps whatever it is told.
+// recorder is an app that stores everything that it gets.
 type recorder struct {
 	mu   sync.Mutex
 	told map[string][]map[string]any
@@ -164,10 +166,10 @@ func (r *recorder) Ask(kind string, payload json.RawMessage) (json.RawMessage, e
 	return nil, nil
 }
 
-// TestPayloadsAreSlacks has people do everything that an app is told of, and compares what it is told with Slack's.
+// TestPayloadsAreSlacks lets people do everything that leads to a delivery, and compares its fields with Slack's.
 func TestPayloadsAreSlacks(t *testing.T) {
 	app, list := &recorder{told: map[string][]map[string]any{}}, readSlackFields(t)
-	b := newBench(t, func(c *Config) { c.App = app })
+	b := newHarness(t, func(c *Config) { c.App = app })
 	live(b)
 	report, seen := fieldReport{}, map[string]bool{}
 	compare := func(heading, at string, v map[string]any) {
@@ -210,8 +212,8 @@ func TestPayloadsAreSlacks(t *testing.T) {
 	report.excepting(t, reasons)
 }
 
-// live has the people of the demo do one of everything.
-func live(b *bench) {
+// live does one of everything that people can do.
+func live(b *harness) {
 	do := func(path string, body obj) reply { b.t.Helper(); return b.must(b.post("/people/"+path, body)) }
 	root := b.say("sam", "#support", "<@U0BOT> hello", "")
 	do("sam/messages", obj{"channel": "#support", "text": "a reply", "thread_ts": root, "reply_broadcast": true})
@@ -279,5 +281,175 @@ func live(b *bench) {
 		do("ingrid/remove", obj{"channel": channel, "users": arr{"U0BOT"}})
 		do("ingrid/invite", obj{"channel": channel, "users": arr{"U0BOT"}})
 		do("ingrid/delete_channel", obj{"channel": channel})
+	}
+}
+
+// fieldType is a JSON type as testdata/fields.txt writes it.
+type fieldType struct {
+	name   string               // string, number, bool, any, a shape's name after @; empty for a list or an object
+	list   *fieldType           // what the list holds
+	fields map[string]fieldRule // of an object
+}
+
+type fieldRule struct {
+	fieldType
+	must, null bool
+}
+
+// slackFields is testdata/fields.txt, by heading ("shape user", "api users.info", "event message").
+type slackFields map[string]map[string]fieldRule
+
+func readSlackFields(t *testing.T) slackFields {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/fields.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, heading, body := slackFields{}, "", ""
+	end := func() {
+		if heading != "" {
+			p := fieldParser{rest: body}
+			out[heading] = p.fields()
+			if p.rest != "" {
+				t.Fatalf("testdata/fields.txt, %s: cannot read %.40q", heading, p.rest)
+			}
+		}
+	}
+	for line := range strings.Lines(string(raw)) {
+		switch {
+		case strings.HasPrefix(line, "#"), strings.TrimSpace(line) == "":
+		case strings.HasPrefix(line, " "):
+			body += " " + strings.TrimSpace(line)
+		default:
+			end()
+			heading, body = strings.TrimSpace(line), ""
+		}
+	}
+	end()
+	return out
+}
+
+type fieldParser struct{ rest string }
+
+func (p *fieldParser) fields() map[string]fieldRule {
+	out := map[string]fieldRule{}
+	for {
+		p.rest = strings.TrimLeft(p.rest, " ")
+		name, rest, found := strings.Cut(p.rest, ":")
+		if !found || strings.HasPrefix(p.rest, "}") {
+			return out
+		}
+		p.rest = rest
+		rule := fieldRule{fieldType: p.readType(), must: strings.Contains(name, "!"), null: strings.Contains(name, "?")}
+		out[strings.TrimRight(name, "!?")] = rule
+	}
+}
+
+func (p *fieldParser) readType() fieldType {
+	switch {
+	case strings.HasPrefix(p.rest, "["):
+		p.rest = p.rest[1:]
+		item := p.readType()
+		p.rest = strings.TrimPrefix(p.rest, "]")
+		return fieldType{list: &item}
+	case strings.HasPrefix(p.rest, "{"):
+		p.rest = p.rest[1:]
+		fields := p.fields()
+		p.rest = strings.TrimPrefix(strings.TrimLeft(p.rest, " "), "}")
+		return fieldType{fields: fields}
+	}
+	end := strings.IndexAny(p.rest, " ]}")
+	if end < 0 {
+		end = len(p.rest)
+	}
+	name := p.rest[:end]
+	p.rest = p.rest[end:]
+	return fieldType{name: name}
+}
+
+// fieldReport has the differences from Slack: the problem by place.
+type fieldReport map[string]string
+
+// object compares an object of the workspace with the fields of Slack's.
+func (l slackFields) object(report fieldReport, at string, v map[string]any, rules map[string]fieldRule) {
+	for name, value := range v {
+		rule, known := rules[name]
+		if !known {
+			rule, known = rules["*"]
+		}
+		if !known {
+			report[at+"."+name] = "Slack has no such field"
+			continue
+		}
+		l.value(report, at+"."+name, value, rule.fieldType, rule.null)
+	}
+	for name, rule := range rules {
+		if _, there := v[name]; rule.must && !there {
+			report[at+"."+name] = "missing"
+		}
+	}
+}
+
+func (l slackFields) value(report fieldReport, at string, v any, want fieldType, null bool) {
+	got := jsonType(v)
+	shape, isShape := l["shape "+strings.TrimPrefix(want.name, "@")], strings.HasPrefix(want.name, "@")
+	switch {
+	case want.name == "any", got == "null" && null:
+	case isShape && got == "object":
+		l.object(report, want.name, v.(map[string]any), shape) // reported once for all the places that it is in
+	case want.list != nil && got == "list":
+		for _, item := range v.([]any) {
+			l.value(report, at+"[]", item, *want.list, false)
+		}
+	case want.fields != nil && got == "object":
+		l.object(report, at, v.(map[string]any), want.fields)
+	case got != want.name:
+		report[at] = fmt.Sprintf("is %s, in Slack %s", got, want)
+	}
+}
+
+func (f fieldType) String() string {
+	switch {
+	case f.list != nil:
+		return "a list"
+	case f.fields != nil:
+		return "an object"
+	}
+	return f.name
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "bool"
+	case string:
+		return "string"
+	case float64, json.Number:
+		return "number"
+	case []any:
+		return "list"
+	}
+	return "object"
+}
+
+// excepting fails for each difference without a reason, and for each reason without a difference.
+func (r fieldReport) excepting(t *testing.T, reasons map[string]string) {
+	t.Helper()
+	var lines []string
+	for at, what := range r {
+		if reasons[at] == "" {
+			lines = append(lines, at+": "+what)
+		}
+	}
+	for at := range reasons {
+		if _, differs := r[at]; !differs {
+			lines = append(lines, at+" is as in Slack now: take it off the list of differences, here and in docs/workspace.md")
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		t.Error(line)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 )
 
-// clock is a clock that stands still until it is moved.
+// clock is a clock that only advance moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -38,8 +38,8 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a workspace with a real slack-go client and people who use the HTTP API.
-type bench struct {
+// harness is a workspace with a real slack-go client and people who use the HTTP API.
+type harness struct {
 	t     testing.TB
 	srv   *Server
 	http  *httptest.Server
@@ -48,9 +48,9 @@ type bench struct {
 	ticks *clock // the machine's
 }
 
-func newBench(t testing.TB, adjust ...func(*Config)) *bench {
+func newHarness(t testing.TB, adjust ...func(*Config)) *harness {
 	t.Helper()
-	b := &bench{t: t, clock: newClock(), ticks: newClock()}
+	b := &harness{t: t, clock: newClock(), ticks: newClock()}
 	cfg := Config{Seed: OpenSeed(), Now: b.clock.Now, machine: b.ticks.Now}
 	for _, f := range adjust {
 		f(&cfg)
@@ -70,16 +70,16 @@ func newBench(t testing.TB, adjust ...func(*Config)) *bench {
 	return b
 }
 
-// bot is a connected app: everything that it was sent, and what it does with it.
+// bot is a connected app and the events that it got.
 type bot struct {
 	client *socketmode.Client
 	events chan socketmode.Event
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. on is called for every request and
-// returns whether to acknowledge it, and with what.
-func (b *bench) connect(on func(socketmode.Event) (bool, any)) *bot {
+// connect runs a slack-go Socket Mode client. on is called for every request and returns whether to acknowledge it, and
+// the payload.
+func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	client := socketmode.New(b.api)
@@ -123,7 +123,7 @@ func (b *bench) connect(on func(socketmode.Event) (bool, any)) *bot {
 	return out
 }
 
-// wait gives up on what should have happened long ago.
+// wait fails the test after a minute.
 func wait[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
@@ -135,7 +135,7 @@ func wait[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-// answer is what the people's API answered.
+// reply is an answer of the people's API.
 type reply struct {
 	status int
 	body   map[string]any
@@ -170,7 +170,7 @@ func dig(v any, keys ...string) any {
 	return v
 }
 
-func (b *bench) do(method, path string, body any) reply {
+func (b *harness) do(method, path string, body any) reply {
 	b.t.Helper()
 	var reader io.Reader
 	if body != nil {
@@ -196,11 +196,11 @@ func (b *bench) do(method, path string, body any) reply {
 	return out
 }
 
-func (b *bench) get(path string) reply            { b.t.Helper(); return b.do("GET", path, nil) }
-func (b *bench) post(path string, body any) reply { b.t.Helper(); return b.do("POST", path, body) }
+func (b *harness) get(path string) reply            { b.t.Helper(); return b.do("GET", path, nil) }
+func (b *harness) post(path string, body any) reply { b.t.Helper(); return b.do("POST", path, body) }
 
 // must fails the test unless the answer is ok.
-func (b *bench) must(r reply) reply {
+func (b *harness) must(r reply) reply {
 	b.t.Helper()
 	if r.status != 200 || r.body["ok"] != true {
 		b.t.Fatalf("answered %d %v", r.status, r.body)
@@ -208,20 +208,20 @@ func (b *bench) must(r reply) reply {
 	return r
 }
 
-// say lets a person write and returns the ts.
-func (b *bench) say(user, channel, text, thread string) string {
+// say writes a message as a person and returns its ts.
+func (b *harness) say(user, channel, text, thread string) string {
 	b.t.Helper()
 	return b.must(b.post("/people/"+user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread})).text("ts")
 }
 
-func (b *bench) messages(user, channel, thread string) []any {
+func (b *harness) messages(user, channel, thread string) []any {
 	b.t.Helper()
 	list, _ := b.must(b.get("/people/" + user + "/channels/" + url.PathEscape(channel) + "/messages?thread_ts=" + thread)).body["messages"].([]any)
 	return list
 }
 
-// form calls a Web API method the way slack-go does, without slack-go's own checks.
-func (b *bench) form(method string, args map[string]any) reply {
+// form calls a Web API method as slack-go does, without slack-go's own checks.
+func (b *harness) form(method string, args map[string]any) reply {
 	b.t.Helper()
 	values := url.Values{"token": {DemoBotToken}}
 	for k, v := range args {
@@ -253,5 +253,5 @@ type arr = []any
 func plain(s string) obj  { return obj{"type": "plain_text", "text": s} }
 func mrkdwn(s string) obj { return obj{"type": "mrkdwn", "text": s} }
 
-// chars is n characters that are two bytes each.
+// chars returns n characters of two bytes each.
 func chars(n int) string { return strings.Repeat("é", n) }

@@ -21,7 +21,7 @@ func inner(t *testing.T, e socketmode.Event) any {
 // A person mentions the bot; the bot answers with a card in the thread; another person
 // presses a button; a modal opens, is refused, is corrected; the card changes.
 func TestAConversationFromMentionToModal(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	var cardTS string
 	trigger := make(chan string, 1)
 	on := func(e socketmode.Event) (bool, any) {

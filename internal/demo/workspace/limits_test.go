@@ -1,9 +1,17 @@
 package workspace
 
 import (
+	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func many(n int, make func(i int) any) arr {
@@ -36,10 +44,9 @@ func confirm(title, text, ok, deny int) obj {
 	return button(obj{"confirm": obj{"title": plain(chars(title)), "text": mrkdwn(chars(text)), "confirm": plain(chars(ok)), "deny": plain(chars(deny))}})
 }
 
-// Every limit with its largest legal value and the smallest illegal one, in two-byte
-// characters where text is counted.
+// Every limit with its largest legal value and the smallest illegal one, in characters of two bytes if text is counted.
 func TestBlockLimits(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	divider := func(int) any { return obj{"type": "divider"} }
 	field := func(n int) func(int) any { return func(int) any { return plain(chars(n)) } }
 	optionAt := func(i int) any { return obj{"text": plain("o"), "value": fmt.Sprint(i)} }
@@ -97,7 +104,7 @@ type blockLimit struct {
 	pointer    string
 }
 
-func (b *bench) blockLimits(limits []blockLimit) {
+func (b *harness) blockLimits(limits []blockLimit) {
 	t := b.t.(*testing.T)
 	for _, test := range limits {
 		t.Run(test.name, func(t *testing.T) {
@@ -130,7 +137,7 @@ func modal(extra obj) obj {
 }
 
 func TestViewLimits(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	divider := func(int) any { return obj{"type": "divider"} }
 	for _, test := range []struct {
 		name       string
@@ -175,7 +182,7 @@ func TestViewLimits(t *testing.T) {
 }
 
 func TestTextLimits(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	post := func(text string) reply { return b.form("chat.postMessage", obj{"channel": "C0001", "text": text}) }
 	if r := post(chars(40000)); r.text("message", "text") != chars(40000) {
 		t.Error("40,000 characters were cut")
@@ -207,4 +214,246 @@ func TestTextLimits(t *testing.T) {
 	if r := b.form("chat.postMessage", obj{"channel": "C0001", "attachments": many(101, attachment)}); r.code() != "too_many_attachments" {
 		t.Errorf("101 attachments: %v", r.body)
 	}
+}
+
+// Limits of elements and of further blocks.
+func TestFurtherBlockLimits(t *testing.T) {
+	b := newHarness(t)
+	optionAt := func(i int) any { return obj{"text": plain("o"), "value": fmt.Sprint(i)} }
+	group := func(n int) func(int) any {
+		return func(int) any { return obj{"label": plain(chars(n)), "options": arr{option(1)}} }
+	}
+	image := func(alt, link int) arr {
+		return arr{obj{"type": "image", "alt_text": chars(alt), "image_url": "https://" + chars(link-8)}}
+	}
+	labelled := func(label, hint int) arr {
+		return arr{obj{"type": "input", "label": plain(chars(label)), "hint": plain(chars(hint)), "element": obj{"type": "plain_text_input"}}}
+	}
+	element := func(e obj) arr { return arr{actions(e)} }
+	choice := func(text, value, description int) obj {
+		return obj{"text": plain(chars(text)), "value": chars(value), "description": plain(chars(description))}
+	}
+	feedback := func(text, value int) obj {
+		side := obj{"text": plain(chars(text)), "value": chars(value)}
+		return obj{"type": "feedback_buttons", "positive_button": side, "negative_button": obj{"text": plain("n"), "value": "n"}}
+	}
+	icons := func(n, people int) arr {
+		return arr{obj{"type": "context_actions", "elements": many(n, func(i int) any {
+			return obj{"type": "icon_button", "action_id": fmt.Sprint(i), "icon": "trash", "text": plain("x"), "visible_to_user_ids": many(people, func(int) any { return "U0001" })}
+		})}}
+	}
+	table := func(rows, columns, text int) arr {
+		return arr{obj{"type": "table", "rows": many(rows, func(int) any {
+			return many(columns, func(int) any { return obj{"type": "raw_text", "text": chars(text)} })
+		})}}
+	}
+	b.blockLimits([]blockLimit{
+		{"image alt text", image(2000, 20), image(2001, 20), "/alt_text"},
+		{"image url", image(1, 3000), image(1, 3001), "/image_url"},
+		{"label", labelled(2000, 1), labelled(2001, 1), "/label/text"},
+		{"hint", labelled(1, 2000), labelled(1, 2001), "/hint/text"},
+		{"placeholder", element(obj{"type": "users_select", "placeholder": plain(chars(150))}), element(obj{"type": "users_select", "placeholder": plain(chars(151))}), "/placeholder/text"},
+		{"option value", element(selects(arr{choice(1, 150, 1)})), element(selects(arr{choice(1, 151, 1)})), "/options/0/value"},
+		{"option description", element(selects(arr{choice(1, 1, 75)})), element(selects(arr{choice(1, 1, 76)})), "/options/0/description/text"},
+		{"option groups", element(obj{"type": "static_select", "option_groups": many(100, group(1))}), element(obj{"type": "static_select", "option_groups": many(101, group(1))}), "/option_groups"},
+		{"option group label", element(obj{"type": "static_select", "option_groups": many(1, group(75))}), element(obj{"type": "static_select", "option_groups": many(1, group(76))}), "/option_groups/0/label/text"},
+		{"overflow options", element(obj{"type": "overflow", "options": many(5, optionAt)}), element(obj{"type": "overflow", "options": many(6, optionAt)}), "/options"},
+		{"checkboxes", element(obj{"type": "checkboxes", "options": many(10, optionAt)}), element(obj{"type": "checkboxes", "options": many(11, optionAt)}), "/options"},
+		{"radio buttons", element(obj{"type": "radio_buttons", "options": many(10, optionAt)}), element(obj{"type": "radio_buttons", "options": many(11, optionAt)}), "/options"},
+		{"accessibility label", element(button(obj{"accessibility_label": chars(75)})), element(button(obj{"accessibility_label": chars(76)})), "/accessibility_label"},
+		{"feedback text", arr{obj{"type": "context_actions", "elements": arr{feedback(75, 1)}}}, arr{obj{"type": "context_actions", "elements": arr{feedback(76, 1)}}}, "/positive_button/text"},
+		{"feedback value", arr{obj{"type": "context_actions", "elements": arr{feedback(1, 2000)}}}, arr{obj{"type": "context_actions", "elements": arr{feedback(1, 2001)}}}, "/positive_button/value"},
+		{"context actions", icons(5, 1), icons(6, 1), "/elements"},
+		{"people who see an element", icons(1, 10), icons(1, 11), "/visible_to_user_ids"},
+		{"header level", arr{obj{"type": "header", "text": plain("x"), "level": 4}}, arr{obj{"type": "header", "text": plain("x"), "level": 5}}, "/level"},
+		{"alert in a message", arr{obj{"type": "divider"}}, arr{obj{"type": "alert", "text": plain("x")}}, "/blocks/0/type"},
+		{"file in a message", arr{obj{"type": "divider"}}, arr{obj{"type": "file", "external_id": "x", "source": "remote"}}, "/blocks/0/type"},
+		{"card in a message", arr{obj{"type": "card", "title": mrkdwn("t"), "block_id": "a"}}, arr{obj{"type": "card", "block_id": "a"}, obj{"type": "card", "block_id": "a"}}, "/blocks/1/block_id"},
+		{"file input in a message", arr{input(obj{"type": "plain_text_input"})}, arr{input(obj{"type": "file_input"})}, "/element/type"},
+		{"table rows", table(100, 1, 1), table(101, 1, 1), "/rows"},
+		{"table columns", table(1, 20, 1), table(1, 21, 1), "/rows/0"},
+		{"table text", table(5, 1, 2000), table(5, 1, 2001), "/rows"},
+	})
+}
+
+// Limits of calls: the largest legal case succeeds, the smallest illegal one gets Slack's code.
+func TestCallLimits(t *testing.T) {
+	b := newHarness(t)
+	b.srv.app.Scopes = nil
+	root := b.say("sam", "#support", "hello", "")
+	stream := func(n int, blocks int) obj {
+		return obj{"channel": "C0001", "thread_ts": root, "recipient_user_id": "U0100", "recipient_team_id": "T0001", "markdown_text": chars(n),
+			"chunks": arr{obj{"type": "blocks", "blocks": many(min(blocks, 50), func(int) any { return obj{"type": "divider"} })}, obj{"type": "blocks", "blocks": many(max(blocks-50, 0), func(int) any { return obj{"type": "divider"} })}}}
+	}
+	metadata := func(bytes int) obj {
+		bare, _ := json.Marshal(obj{"event_type": "e", "event_payload": obj{"k": ""}})
+		return obj{"channel": "C0001", "text": "x", "metadata": obj{"event_type": "e", "event_payload": obj{"k": strings.Repeat("x", bytes-len(bare))}}}
+	}
+	home := func(n int) obj {
+		return obj{"user_id": "U0001", "view": obj{"type": "home", "blocks": many(n, func(int) any { return obj{"type": "divider"} })}}
+	}
+	var crowd []string
+	b.srv.mu.Lock()
+	for i := range 51 {
+		u := newUser(SeedPerson{ID: fmt.Sprintf("UC%03d", i), Name: fmt.Sprintf("crowd%d", i)}, "T0001", b.clock.Now())
+		b.srv.addUser(u)
+		crowd = append(crowd, u.ID)
+	}
+	b.srv.mu.Unlock()
+	for _, test := range []struct {
+		name, method string
+		legal, not   obj
+		code         string
+	}{
+		{"stream text", "chat.startStream", stream(12000, 0), stream(12001, 0), "msg_blocks_too_long"},
+		{"stream blocks", "chat.startStream", stream(1, 50), stream(1, 51), "msg_blocks_too_many"},
+		{"metadata", "chat.postMessage", metadata(16 * 1024), metadata(16*1024 + 1), "metadata_too_large"},
+		{"markdown_text", "chat.postMessage", obj{"channel": "C0001", "markdown_text": chars(12000)}, obj{"channel": "C0001", "markdown_text": chars(12001)}, "msg_blocks_too_long"},
+		{"ephemeral text", "chat.postEphemeral", obj{"channel": "C0001", "user": "U0001", "text": chars(40000)}, obj{"channel": "C0001", "user": "U0001", "text": chars(40001)}, "msg_too_long"},
+		{"home blocks", "views.publish", home(100), home(101), "invalid_arguments"},
+		{"prompts", "assistant.threads.setSuggestedPrompts", obj{"channel_id": "C0001", "thread_ts": root, "prompts": many(4, func(int) any { return obj{"title": "t", "message": "m"} })},
+			obj{"channel_id": "C0001", "thread_ts": root, "prompts": many(5, func(int) any { return obj{"title": "t", "message": "m"} })}, "invalid_arguments"},
+		{"loading messages", "assistant.threads.setStatus", obj{"channel_id": "C0001", "thread_ts": root, "status": "s", "loading_messages": many(10, func(int) any { return "m" })},
+			obj{"channel_id": "C0001", "thread_ts": root, "status": "s", "loading_messages": many(11, func(int) any { return "m" })}, "invalid_arguments"},
+		{"quiet people", "dnd.teamInfo", obj{"users": strings.Join(crowd[:50], ",")}, obj{"users": strings.Join(crowd, ",")}, "too_many_users"},
+		{"group people", "conversations.open", obj{"users": strings.Join(crowd[:8], ",")}, obj{"users": strings.Join(crowd[:9], ",")}, "too_many_users"},
+		{"file size", "files.getUploadURLExternal", obj{"filename": "a", "length": fmt.Sprint(maxUpload)}, obj{"filename": "a", "length": fmt.Sprint(maxUpload + 1)}, "file_upload_size_restricted"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.t = t
+			tested(test.name)
+			if r := b.form(test.method, test.legal); r.body["ok"] != true {
+				t.Errorf("legal, but refused: %v", r.body)
+			}
+			if r := b.form(test.method, test.not); r.code() != test.code {
+				t.Errorf("illegal, but answered %.200v", r.body)
+			}
+		})
+	}
+	t.Run("reactions", func(t *testing.T) {
+		b.t = t
+		tested("reactions")
+		for i := range 24 {
+			r := b.form("reactions.add", obj{"channel": "C0001", "timestamp": root, "name": fmt.Sprintf("emoji%d", i)})
+			if want := map[bool]string{true: "too_many_emoji"}[i == 23]; r.code() != want {
+				t.Errorf("emoji %d: %v", i+1, r.body)
+			}
+		}
+	})
+}
+
+// Nobody can post in an archived channel, and its messages can't be changed.
+func TestArchivedChannelsTakeNothing(t *testing.T) {
+	b := newHarness(t)
+	ts := b.must(b.form("chat.postMessage", obj{"channel": "C0001", "text": "x"})).text("ts")
+	b.must(b.post("/people/ingrid/archive", obj{"channel": "C0001"}))
+	if r := b.form("chat.postMessage", obj{"channel": "C0001", "text": "y"}); r.code() != "is_archived" {
+		t.Errorf("a post: %v", r.body)
+	}
+	if r := b.form("chat.update", obj{"channel": "C0001", "ts": ts, "text": "y"}); r.code() != "is_inactive" {
+		t.Errorf("an update: %v", r.body)
+	}
+}
+
+// Only the newest ephemerals are kept.
+func TestEphemeralsAreFew(t *testing.T) {
+	b := newHarness(t)
+	tested("ephemerals")
+	for range 501 {
+		b.must(b.form("chat.postEphemeral", obj{"channel": "C0001", "user": "U0001", "text": "x"}))
+	}
+	if n := len(b.messages("ada", "#support", "")); n != 500 {
+		t.Errorf("%d ephemerals are kept", n)
+	}
+}
+
+// Every method accepts as many calls a minute as its tier has. The next one gets 429 and the seconds to wait.
+func TestTiers(t *testing.T) {
+	b := newHarness(t)
+	b.srv.app.Scopes = nil
+	b.srv.SetRealRates(true)
+	published := map[tier]string{tier2: "20", tier3: "50", tier4: "100", special: "600"}
+	for name, m := range methods {
+		limit := int(m.tier)
+		if name == "chat.postMessage" || m.open {
+			continue // TestRealRates has the posts; api.test has no limit that Slack tells
+		}
+		if published[m.tier] == "" {
+			t.Errorf("%s has a tier of %d, which Slack doesn't have", name, m.tier)
+		}
+		for i := range limit {
+			if wait := b.srv.rates.wait(name, m.tier, "", b.clock.Now()); wait != 0 {
+				t.Fatalf("call %d of %s has to wait %d s", i+1, name, wait)
+			}
+		}
+		b.clock.advance(20 * time.Second)
+		resp, err := http.PostForm(b.http.URL+"/api/"+name, map[string][]string{"token": {map[bool]string{true: DemoAppToken, false: DemoBotToken}[m.app]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if wait := resp.Header.Get("Retry-After"); resp.StatusCode != http.StatusTooManyRequests || wait != "40" {
+			t.Errorf("call %d of %s: status %d, Retry-After %q instead of 429 and 40", limit+1, name, resp.StatusCode, wait)
+		}
+		b.clock.advance(40 * time.Second)
+		if wait := b.srv.rates.wait(name, m.tier, "", b.clock.Now()); wait != 0 {
+			t.Errorf("%s has to wait %d s a minute later", name, wait)
+		}
+	}
+}
+
+// tried are the names of the cases that ran.
+var tried sync.Map
+
+func tested(name string) { tried.Store(name, true) }
+
+// triedLimits returns the constants of the three limits.go without a case that ran. TestMain calls it after all tests.
+func triedLimits() (missing []string, err error) {
+	tests := map[string]bool{}
+	var constants []string
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range append(files, "blockkit/limits.go", "delivery/limits.go") {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				tests[d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if value, ok := spec.(*ast.ValueSpec); ok && filepath.Base(name) == "limits.go" {
+						constants = append(constants, value.Names[0].Name)
+					}
+				}
+			}
+		}
+	}
+	for _, name := range constants {
+		if _, ran := tried.Load(limitCases[name]); !ran && !tests[limitCases[name]] {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}
+
+// limitCases names the case that tries each constant of the three limits.go. Names that begin with Test are whole tests.
+var limitCases = map[string]string{
+	"MaxMessageBlocks": "blocks of a message", "maxViewBlocks": "view blocks", "maxSectionText": "section text", "maxSectionFields": "fields", "maxFieldText": "field text",
+	"maxHeaderText": "header", "maxContextElements": "context elements", "maxActionElements": "actions elements", "maxButtonText": "button text", "maxButtonValue": "button value",
+	"maxURL": "button url", "maxAltText": "image alt text", "maxIdentifier": "action_id", "maxConfirmTitle": "confirm title", "maxConfirmText": "confirm text", "maxConfirmButton": "confirm button",
+	"maxModalTitle": "view title", "maxPrivateMetadata": "view private_metadata", "maxInputText": "input text", "maxLabel": "label", "maxPlaceholder": "placeholder", "maxViewStack": "TestTheStackIsThreeHigh",
+	"maxViewBytes": "view size", "maxOptions": "options", "maxOptionText": "option text", "maxOptionValue": "option value", "maxOverflowOptions": "overflow options", "maxChoices": "checkboxes",
+	"maxFiles": "view files", "maxVisibleTo": "people who see an element", "maxContextActions": "context actions",
+	"maxTableRows": "table rows", "maxTableColumns": "table columns", "maxTableText": "table text",
+	"MaxMarkdownText": "markdown", "maxBlocksText": "TestTextLimits", "maxPostText": "TestTextLimits", "maxUpdateText": "TestTextLimits",
+	"maxAttachments": "TestTextLimits", "maxStreamText": "stream text", "maxMetadataBytes": "metadata", "maxLoading": "loading messages", "maxQuietPeople": "quiet people", "maxGroupPeople": "group people",
+	"maxReactions": "reactions", "maxPrompts": "prompts", "maxAckBytes": "TestBigAcknowledgementsAreDropped", "MaxSockets": "TestTenSocketsAndNoMore", "maxEphemerals": "ephemerals",
+	"responseURLUses": "TestResponseURLsWorkFiveTimesAndForThirtyMinutes", "responseURLLives": "TestResponseURLsWorkFiveTimesAndForThirtyMinutes",
 }

@@ -6,17 +6,16 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// next is the next event's type, as the app hears it.
-func (b *bench) next(app *bot) (slackevents.EventsAPIInnerEvent, string) {
+// next returns the type of the app's next event.
+func (b *harness) next(app *bot) (slackevents.EventsAPIInnerEvent, string) {
 	b.t.Helper()
 	e := wait(b.t, app.events).Data.(slackevents.EventsAPIEvent).InnerEvent
 	return e, e.Type
 }
 
-// Whoever is removed hears of it otherwise than of others: an app that is taken out of a channel gets no
-// member_left_channel.
+// An app that is removed from a channel gets channel_left instead of member_left_channel.
 func TestTheAppIsRemoved(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	b.must(b.post("/people/teo/remove", obj{"channel": "#support-approvals", "users": []string{"ada"}}))
 	if _, kind := b.next(app); kind != "member_left_channel" {
@@ -51,9 +50,9 @@ func TestTheAppIsRemoved(t *testing.T) {
 	}
 }
 
-// A channel is archived, taken out of the archive, and deleted. A public one has lost its people then.
+// A channel is archived, unarchived and deleted. An unarchived public channel has lost its members.
 func TestChannelsCloseAndGo(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	b.must(b.post("/people/teo/archive", obj{"channel": "#support-approvals"}))
 	if _, kind := b.next(app); kind != "channel_archive" {
@@ -87,9 +86,9 @@ func TestChannelsCloseAndGo(t *testing.T) {
 	}
 }
 
-// An admin may delete everybody's messages, the app's too. Retention takes them away and tells nobody.
+// An admin may delete everybody's messages, including the app's. Retention deletes without an event.
 func TestAnAdminDeletes(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	_, ts, _ := b.api.PostMessage("C0002", text("card"))
 	b.next(app)
@@ -117,10 +116,9 @@ func TestAnAdminDeletes(t *testing.T) {
 	}
 }
 
-// A preview changes a message and not its text. An edit that mentions the app is a mention again, which says that it
-// was edited.
+// A preview changes a message but not its text. An edit that mentions the app is a new mention with "edited".
 func TestPreviewsAndEditedMentions(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	ts := b.say("sam", "#support", "see https://example.com", "")
 	b.next(app)

@@ -11,9 +11,9 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// Who may see and do what.
+// Permissions of people.
 func TestWhoMayDoWhat(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	ts := b.postButton("C0002")
 	for _, test := range []struct {
 		user, method, path string
@@ -53,7 +53,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 }
 
 func TestChannelsAreCounted(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	b.say("sam", "#support", "for @ada", "")
 	parent := b.say("sam", "#support", "for all", "")
 	reply := b.say("sam", "#support", "@support in the thread", parent)
@@ -92,7 +92,7 @@ func TestChannelsAreCounted(t *testing.T) {
 }
 
 func TestTypedText(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	for typed, want := range map[string]string{
 		"@Countersign hi":                    "<@U0BOT> hi",
 		"@countersign, hi":                   "<@U0BOT>, hi",
@@ -117,7 +117,7 @@ func TestTypedText(t *testing.T) {
 }
 
 func TestShortcuts(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	r := b.must(b.post("/people/sam/shortcuts", obj{"callback_id": "ask_countersign"}))
 	if e := wait(t, app.events).Data.(slack.InteractionCallback); e.Type != slack.InteractionTypeShortcut || e.TriggerID != r.text("trigger_id") {
@@ -135,7 +135,7 @@ func TestShortcuts(t *testing.T) {
 }
 
 func TestPeopleJoinLeaveAndReact(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	b.must(b.post("/people/sam/join", obj{"channel": "#support-approvals"}))
 	if e := inner(t, wait(t, app.events)).(*slackevents.MemberJoinedChannelEvent); e.User != "U0100" || e.Channel != "C0002" {
@@ -171,7 +171,7 @@ func TestPeopleJoinLeaveAndReact(t *testing.T) {
 }
 
 func TestPeopleAreListed(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	r := b.must(b.get("/people"))
 	kinds := map[string]obj{}
 	for _, p := range r.body["people"].([]any) {
@@ -187,9 +187,9 @@ func TestPeopleAreListed(t *testing.T) {
 	}
 }
 
-// Another web site's page can't act through the browser of whoever runs this.
+// Another website's page can't act through the browser of the person who runs the workspace.
 func TestForeignOriginsAreRefused(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	own := strings.TrimPrefix(b.http.URL, "http://")
 	for _, test := range []struct {
 		host, origin, site string
@@ -224,9 +224,9 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 	}
 }
 
-// A browser hears what concerns its person, and nothing else.
+// A browser gets the changes that concern its person, and no others.
 func TestTheFeed(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	listen := func(user string) *bufio.Scanner {
 		resp, err := http.Get(b.http.URL + "/events?user=" + user)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// keys are the names in an answer, without ok.
+// keys returns the names in an answer, without ok.
 func (r reply) keys() []string {
 	var out []string
 	for key := range r.body {
@@ -22,10 +22,9 @@ func (r reply) keys() []string {
 	return out
 }
 
-// Somebody pauses their notifications. The app learns of it as of any other quiet time: the snooze_* properties are
-// the person's own.
+// A pause looks like any other quiet time to the app: the snooze_* properties are visible to the person only.
 func TestSnoozing(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	kenji := "U0004"
 	status := func() *slack.DNDStatus {
@@ -87,10 +86,10 @@ func TestSnoozing(t *testing.T) {
 	}
 }
 
-// An app hears of quiet times only if it asked for them.
+// An app gets events about quiet times only if it subscribed to them.
 func TestQuietTimesAreSubscribedTo(t *testing.T) {
 	for _, event := range []string{"dnd_updated_user", "user_change"} {
-		b := newBench(t, func(c *Config) { c.Seed.App.Events = []string{event} })
+		b := newHarness(t, func(c *Config) { c.Seed.App.Events = []string{event} })
 		app := b.connect(nil)
 		b.must(b.post("/people/kenji/snooze", obj{"minutes": 30}))
 		title := "Director"
@@ -104,7 +103,7 @@ func TestQuietTimesAreSubscribedTo(t *testing.T) {
 }
 
 func TestTeamDND(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	b.must(b.post("/people/kenji/snooze", obj{"minutes": 30}))
 	got, err := b.api.GetDNDTeamInfo([]string{"U0003", "U0004", "U9999"})
 	if err != nil || len(got) != 2 || !got["U0004"].Enabled || got["U0003"].Enabled || got["U0003"].NextEndTimestamp != 1 {
@@ -120,13 +119,13 @@ func TestTeamDND(t *testing.T) {
 	if r := b.form("dnd.teamInfo", obj{}); r.code() != "no_users_provided" {
 		t.Errorf("none: %v", r)
 	}
-	bare := newBench(t, func(c *Config) { c.Seed.App.Scopes = []string{"users:read"} })
+	bare := newHarness(t, func(c *Config) { c.Seed.App.Scopes = []string{"users:read"} })
 	if r := bare.form("dnd.teamInfo", obj{"users": "U0004"}); r.code() != "missing_scope" || r.text("needed") != "dnd:read" {
 		t.Errorf("without the scope: %v", r)
 	}
 }
 
-// A schedule comes again each day at the same time of the person's own clock, also when that is put forward.
+// A schedule is at the same local time each day, also after a change to summer time.
 func TestQuietTimesComeAgain(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -150,9 +149,9 @@ func TestQuietTimesComeAgain(t *testing.T) {
 	}
 }
 
-// What a change tells: user_change is not sent for a quiet time, nor the other way about.
+// A quiet time does not lead to user_change, nor a change of the profile to dnd_updated_user.
 func TestChangesAreToldApart(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	start, end, title := b.clock.Now().Unix(), b.clock.Now().Add(time.Hour).Unix(), "Back-up"
 	for _, test := range []struct {
@@ -176,7 +175,7 @@ func TestChangesAreToldApart(t *testing.T) {
 }
 
 func TestUsersInfoAsSlackGivesIt(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	for _, test := range []struct {
 		args   obj
 		locale any

@@ -10,8 +10,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// clicked posts a card, lets ada press its button and returns the response URL.
-func (b *bench) clicked(app *bot, ephemeral bool) (responseURL, ts string) {
+// clicked posts a card, presses its button as ada, and returns the response URL.
+func (b *harness) clicked(app *bot, ephemeral bool) (responseURL, ts string) {
 	b.t.Helper()
 	blocks := slack.MsgOptionBlocks(slack.NewActionBlock("b", slack.NewButtonBlockElement("go", "v", slack.NewTextBlockObject("plain_text", "Go", false, false))))
 	var err error
@@ -34,7 +34,7 @@ func (b *bench) clicked(app *bot, ephemeral bool) (responseURL, ts string) {
 	}
 }
 
-func (b *bench) respond(url string, body obj) reply {
+func (b *harness) respond(url string, body obj) reply {
 	b.t.Helper()
 	raw, _ := json.Marshal(body)
 	resp, err := http.Post(url, "application/json", bytes.NewReader(raw))
@@ -50,7 +50,7 @@ func (b *bench) respond(url string, body obj) reply {
 }
 
 func TestResponseURLsWorkFiveTimesAndForThirtyMinutes(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	url, _ := b.clicked(app, false)
 	if r := b.respond(url, obj{"blocks": arr{obj{"type": "nonsense"}}}); r.status != 400 || r.code() != "invalid_blocks" {
@@ -78,7 +78,7 @@ func TestResponseURLsWorkFiveTimesAndForThirtyMinutes(t *testing.T) {
 }
 
 func TestResponseURLsReplaceAndDelete(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	for _, ephemeral := range []bool{false, true} {
 		url, ts := b.clicked(app, ephemeral)
@@ -104,7 +104,7 @@ func TestResponseURLsReplaceAndDelete(t *testing.T) {
 
 // An ephemeral answer to a click in a thread appears in the thread.
 func TestAnswersAppearWhereTheClickWas(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	parent := b.say("sam", "C0001", "x", "")
 	_, ts, err := b.api.PostMessage("C0001", text("card"), slack.MsgOptionTS(parent), slack.MsgOptionBlocks(

@@ -9,7 +9,7 @@ import (
 )
 
 func TestStreams(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	parent := b.say("sam", "#support", "hi", "")
 	recipients := slack.MsgOptionCompose(slack.MsgOptionRecipientUserID("U0100"), slack.MsgOptionRecipientTeamID("T0001"))
 	for _, test := range []struct {
@@ -73,7 +73,7 @@ func TestStreams(t *testing.T) {
 }
 
 func TestPlansAndIdleStreams(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	dm, _ := b.srv.openDM("U0100", "U0BOT")
 	channel, ts, err := b.api.StartStream(dm.ID, slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModePlan),
 		slack.MsgOptionChunks(slack.NewPlanUpdateChunk("Refund"), slack.NewTaskUpdateChunk("1", "Find"), slack.NewTaskUpdateChunk("2", "Pay")))
@@ -91,7 +91,7 @@ func TestPlansAndIdleStreams(t *testing.T) {
 }
 
 func TestStatusEndsByItselfAndWithAnAnswer(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	parent := b.say("sam", "#support", "hi", "")
 	set := func(status string) {
 		t.Helper()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a person types reaches the app without a raw < or & of its own: nobody can type
-// a mention or a link that Slack's notation would not have made.
+// A typed text reaches the app without a raw < or & of its own: nobody can type a mention or a link that Slack's
+// notation would not have made.
 func FuzzTyped(f *testing.F) {
 	srv, err := New(Config{Seed: OpenSeed()})
 	if err != nil {

@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +11,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 )
 
-func (b *bench) trigger(user, view string) string {
+func (b *harness) trigger(user, view string) string {
 	b.srv.mu.Lock()
 	defer b.srv.mu.Unlock()
 	return b.srv.newTrigger(user, view)
@@ -30,7 +32,7 @@ func textInput(block, action, initial string) *slack.InputBlock {
 }
 
 func TestTriggersWorkOnceAndForThreeSeconds(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	trigger := b.trigger("U0001", "")
 	b.ticks.advance(3 * time.Second)
 	bad := request("T")
@@ -58,7 +60,7 @@ func TestTriggersWorkOnceAndForThreeSeconds(t *testing.T) {
 }
 
 func TestTheStackIsThreeHigh(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	if _, err := b.api.PushView(b.trigger("U0001", ""), request("T")); code(err) != "not_found" {
 		t.Errorf("a push onto nothing: %v", err)
 	}
@@ -91,7 +93,7 @@ func TestTheStackIsThreeHigh(t *testing.T) {
 }
 
 func TestViewUpdates(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	req := request("T", textInput("a", "x", "first"), textInput("b", "y", "second"))
 	req.ExternalID = "mine"
 	v, err := b.api.OpenView(b.trigger("U0001", ""), req)
@@ -122,7 +124,7 @@ func TestViewUpdates(t *testing.T) {
 }
 
 func TestHomes(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	if r := b.must(b.get("/people/sam/home")); r.body["view"] != nil {
 		t.Errorf("a home before any: %v", r)
@@ -152,9 +154,9 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// What the app may answer to a submission, and what it may not.
+// The valid and invalid answers to a submission.
 func TestSubmissionAnswers(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	answers := make(chan any, 1)
 	app := b.connect(func(e socketmode.Event) (bool, any) { return true, <-answers })
 	open := func() string {
@@ -203,7 +205,7 @@ func TestSubmissionAnswers(t *testing.T) {
 }
 
 func TestViewClosed(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	req := request("T")
 	req.NotifyOnClose = true
@@ -218,7 +220,7 @@ func TestViewClosed(t *testing.T) {
 	}
 }
 
-// Each kind of input, what a script may give for it, and what the app sees.
+// Each kind of input: a script's value for it, and what the app gets.
 func TestInputValues(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
 	for _, test := range []struct {
@@ -246,7 +248,7 @@ func TestInputValues(t *testing.T) {
 		{obj{"type": "datetimepicker"}, 1772442000, "selected_date_time", `1772442000`},
 		{obj{"type": "email_text_input"}, "a@example.com", "value", `"a@example.com"`},
 	} {
-		b := newBench(t)
+		b := newHarness(t)
 		app := b.connect(nil)
 		test.element["action_id"] = "x"
 		r := b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{obj{"type": "input", "block_id": "a", "label": plain("L"), "element": test.element}}})})
@@ -263,9 +265,9 @@ func TestInputValues(t *testing.T) {
 	}
 }
 
-// What the modal itself refuses, as Slack's own client does, without asking the app.
+// The modal's own checks, without the app, as in Slack's client.
 func TestInputRules(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
 	for _, test := range []struct {
 		element obj
@@ -306,9 +308,9 @@ func TestInputRules(t *testing.T) {
 	}
 }
 
-// An external select takes what the app offered, and nothing else.
+// An external select accepts only the app's options.
 func TestExternalSelects(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(func(e socketmode.Event) (bool, any) {
 		if callback, ok := e.Data.(slack.InteractionCallback); ok && callback.Type == slack.InteractionTypeBlockSuggestion {
 			return true, obj{"options": arr{obj{"text": plain("Order " + callback.Value), "value": callback.Value}}}
@@ -333,5 +335,199 @@ func TestExternalSelects(t *testing.T) {
 	}
 	if r := b.post("/people/ada/options", obj{"view_id": view, "action_id": "nothing", "value": ""}); r.code() != "unknown_action" {
 		t.Errorf("options of nothing: %v", r)
+	}
+}
+
+// A button's payload has its place: a channel, a thread, or an ephemeral message, which is not included.
+func TestWhereAButtonWas(t *testing.T) {
+	b := newHarness(t)
+	app := b.connect(nil)
+	parent := b.say("sam", "C0001", "question", "")
+	blocks := arr{actions(button(obj{"value": "v"}))}
+	blocks[0].(obj)["block_id"] = "b"
+	for _, test := range []struct {
+		method, thread string
+		ephemeral      bool
+	}{
+		{"chat.postMessage", "", false},
+		{"chat.postMessage", parent, false},
+		{"chat.postEphemeral", "", true},
+		{"chat.postEphemeral", parent, true},
+	} {
+		posted := b.must(b.form(test.method, obj{"channel": "C0001", "user": "U0100", "text": "card", "blocks": blocks, "thread_ts": test.thread}))
+		ts := posted.text("ts") + posted.text("message_ts")
+		b.must(b.post("/people/sam/actions", obj{"channel": "C0001", "ts": ts, "action_id": "a"}))
+		var payload obj
+		for payload == nil {
+			if e := wait(t, app.events); e.Type == socketmode.EventTypeInteractive {
+				if err := json.Unmarshal(e.Request.Payload, &payload); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		place, _ := json.Marshal(payload["container"])
+		want := obj{"type": "message", "message_ts": ts, "channel_id": "C0001", "is_ephemeral": test.ephemeral}
+		if test.thread != "" {
+			want["thread_ts"] = test.thread
+		}
+		if wanted, _ := json.Marshal(want); string(place) != string(wanted) {
+			t.Errorf("%+v: container %s, want %s", test, place, wanted)
+		}
+		if message, sent := payload["message"]; sent == test.ephemeral || (sent && (dig(message, "ts") != ts || dig(message, "blocks", "0", "block_id") != "b")) {
+			t.Errorf("%+v: message %v", test, message)
+		}
+		if test.thread != "" && !test.ephemeral && (dig(payload, "message", "thread_ts") != parent || dig(payload, "message", "parent_user_id") != "U0100") {
+			t.Errorf("%+v: the reply is %v", test, payload["message"])
+		}
+		if payload["type"] != "block_actions" || dig(payload, "user", "id") != "U0100" || dig(payload, "user", "team_id") != "T0001" || dig(payload, "channel", "id") != "C0001" ||
+			dig(payload, "actions", "0", "value") != "v" || dig(payload, "actions", "0", "block_id") != "b" || dig(payload, "actions", "0", "action_ts") == nil || payload["trigger_id"] == nil ||
+			payload["response_url"] == nil || dig(payload, "state", "values") == nil || payload["api_app_id"] != "A0001" {
+			t.Errorf("%+v: %v", test, payload)
+		}
+		if r := b.post("/people/ada/actions", obj{"channel": "C0001", "ts": ts, "action_id": "a"}); test.ephemeral && r.code() != "message_not_found" {
+			t.Errorf("%+v: somebody else pressed it: %v", test, r)
+		}
+		if !test.ephemeral {
+			wait(t, app.events)
+		}
+	}
+}
+
+// The valid and invalid fields of selects, menus and lists of choices.
+func TestSelectRules(t *testing.T) {
+	b := newHarness(t)
+	red, green := obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}
+	both := arr{red, green}
+	tall := func(n int) arr {
+		return many(n, func(i int) any { return obj{"text": plain("o"), "value": fmt.Sprint(i)} })
+	}
+	with := func(kind string, fields obj) obj {
+		fields["type"], fields["action_id"] = kind, "a"
+		return fields
+	}
+	for _, test := range []struct {
+		name       string
+		legal, not obj
+		pointer    string
+	}{
+		{"initial_user", with("users_select", obj{"initial_user": "U0004"}), with("users_select", obj{"initial_user": "U9999"}), "/initial_user"},
+		{"initial_user by name", with("users_select", obj{}), with("users_select", obj{"initial_user": "kenji"}), "/initial_user"},
+		{"initial_users", with("multi_users_select", obj{"initial_users": arr{"U0003", "U0004"}}), with("multi_users_select", obj{"initial_users": arr{"U0003", "U9999"}}), "/initial_users/1"},
+		{"initial_users above the most", with("multi_users_select", obj{"initial_users": arr{"U0003"}, "max_selected_items": 1}),
+			with("multi_users_select", obj{"initial_users": arr{"U0003", "U0004"}, "max_selected_items": 1}), "/initial_users"},
+		{"initial_users where one is chosen", with("users_select", obj{}), with("users_select", obj{"initial_users": arr{"U0003"}}), "/initial_users"},
+		{"options of people", with("users_select", obj{"placeholder": plain("Who?")}), with("users_select", obj{"options": both}), "/options"},
+		{"max_selected_items", with("multi_users_select", obj{"max_selected_items": 1}), with("multi_users_select", obj{"max_selected_items": 0}), "/max_selected_items"},
+		{"max_selected_items of one", with("users_select", obj{}), with("users_select", obj{"max_selected_items": 1}), "/max_selected_items"},
+		{"initial_channel", with("channels_select", obj{"initial_channel": "C0001"}), with("channels_select", obj{"initial_channel": "C0003"}), "/initial_channel"},
+		{"initial_conversation", with("conversations_select", obj{"initial_conversation": "C0003"}), with("conversations_select", obj{"initial_conversation": "C9999"}), "/initial_conversation"},
+		{"initial_option", with("static_select", obj{"options": both, "initial_option": green}), with("static_select", obj{"options": both, "initial_option": obj{"text": plain("Blue"), "value": "g"}}), "/initial_option"},
+		{"initial_option of radio buttons", with("radio_buttons", obj{"options": both, "initial_option": red}), with("radio_buttons", obj{"options": arr{red}, "initial_option": green}), "/initial_option"},
+		{"initial_options of checkboxes", with("checkboxes", obj{"options": both, "initial_options": arr{red}}), with("checkboxes", obj{"options": both, "initial_options": arr{}}), "/initial_options"},
+		{"a checkbox that isn't there", with("checkboxes", obj{"options": both}), with("checkboxes", obj{"options": arr{red}, "initial_options": arr{red, green}}), "/initial_options/1"},
+		{"options of checkboxes", with("checkboxes", obj{"options": tall(10)}), with("checkboxes", obj{"options": tall(11)}), "/options"},
+		{"options of radio buttons", with("radio_buttons", obj{"options": tall(10)}), with("radio_buttons", obj{"options": tall(11)}), "/options"},
+		{"options of an overflow menu", with("overflow", obj{"options": tall(5)}), with("overflow", obj{"options": tall(6)}), "/options"},
+		{"no options", with("overflow", obj{"options": tall(1)}), with("overflow", obj{"options": arr{}}), "/options"},
+		{"a link in an option", with("overflow", obj{"options": arr{obj{"text": plain("o"), "value": "v", "url": "https://example.com"}}}),
+			with("static_select", obj{"options": arr{obj{"text": plain("o"), "value": "v", "url": "https://example.com"}}}), "/options/0/url"},
+		{"mrkdwn in an option", with("radio_buttons", obj{"options": arr{obj{"text": mrkdwn("*o*"), "value": "v", "description": mrkdwn("d")}}}),
+			with("static_select", obj{"options": arr{obj{"text": mrkdwn("*o*"), "value": "v"}}}), "/options/0/text/type"},
+		{"mrkdwn in a description", with("static_select", obj{"options": arr{obj{"text": plain("o"), "value": "v", "description": plain("d")}}}),
+			with("static_select", obj{"options": arr{obj{"text": plain("o"), "value": "v", "description": mrkdwn("d")}}}), "/options/0/description/type"},
+		{"an option's value", with("static_select", obj{"options": arr{obj{"text": plain("o"), "value": chars(150)}}}), with("static_select", obj{"options": arr{obj{"text": plain("o"), "value": chars(151)}}}), "/options/0/value"},
+		{"initial_date", with("datepicker", obj{"initial_date": "2026-03-02"}), with("datepicker", obj{"initial_date": "2026-02-30"}), "/initial_date"},
+		{"initial_date_time", with("datetimepicker", obj{"initial_date_time": 1772442000}), with("datetimepicker", obj{"initial_date_time": 1772442000000}), "/initial_date_time"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.t = t
+			open := func(element obj) reply {
+				return b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"blocks": arr{actions(element)}})})
+			}
+			if r := open(test.legal); r.body["ok"] != true {
+				t.Errorf("legal, but refused: %v", r.body)
+			}
+			r := open(test.not)
+			if r.code() != "invalid_arguments" || !strings.Contains(r.text("response_metadata", "messages", "0"), "[json-pointer:/view/blocks/0/elements/0"+test.pointer+"]") {
+				t.Errorf("the answer doesn't point at %s: %v", test.pointer, r.body)
+			}
+		})
+	}
+}
+
+// The state of untouched inputs, as the app gets it.
+func TestUntouchedInputs(t *testing.T) {
+	options := arr{obj{"text": plain("Red"), "value": "r"}}
+	red := `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`
+	for _, test := range []struct {
+		element obj
+		want    string // JSON, without the type
+	}{
+		{obj{"type": "plain_text_input"}, `{"value":null}`},
+		{obj{"type": "number_input", "is_decimal_allowed": false, "initial_value": "5"}, `{"value":"5"}`},
+		{obj{"type": "static_select", "options": options}, `{"selected_option":null}`},
+		{obj{"type": "static_select", "options": options, "initial_option": options[0]}, `{"selected_option":` + red + `}`},
+		{obj{"type": "radio_buttons", "options": options, "initial_option": options[0]}, `{"selected_option":` + red + `}`},
+		{obj{"type": "checkboxes", "options": options}, `{"selected_options":[]}`},
+		{obj{"type": "checkboxes", "options": options, "initial_options": options}, `{"selected_options":[` + red + `]}`},
+		{obj{"type": "users_select"}, `{"selected_user":null}`},
+		{obj{"type": "users_select", "initial_user": "U0004"}, `{"selected_user":"U0004"}`},
+		{obj{"type": "multi_users_select"}, `{"selected_users":[]}`},
+		{obj{"type": "multi_users_select", "initial_users": arr{"U0004"}}, `{"selected_users":["U0004"]}`},
+		{obj{"type": "datepicker", "initial_date": "2026-03-02"}, `{"selected_date":"2026-03-02"}`},
+	} {
+		b := newHarness(t)
+		app := b.connect(nil)
+		kind := test.element["type"]
+		test.element["action_id"] = "x"
+		block := obj{"type": "input", "block_id": "a", "label": plain("L"), "optional": true, "element": test.element}
+		r := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{block}})}))
+		b.must(b.post("/people/ada/views/"+r.text("view", "id")+"/submit", obj{}))
+		var payload obj
+		if err := json.Unmarshal(wait(t, app.events).Request.Payload, &payload); err != nil {
+			t.Fatal(err)
+		}
+		state, _ := dig(payload, "view", "state", "values", "a", "x").(obj)
+		if state["type"] != kind {
+			t.Errorf("%v: the state's type is %v", kind, state["type"])
+		}
+		delete(state, "type")
+		if got, _ := json.Marshal(state); string(got) != test.want {
+			t.Errorf("%v: %s, want %s", kind, got, test.want)
+		}
+	}
+}
+
+// Outside of input blocks a choice is sent at once, with its own field and the state of the view.
+func TestChoicesInAModal(t *testing.T) {
+	b := newHarness(t)
+	app := b.connect(nil)
+	options := arr{obj{"text": plain("Red"), "value": "r"}}
+	block := actions(obj{"type": "users_select", "action_id": "who", "initial_user": "U0003"}, obj{"type": "radio_buttons", "action_id": "colour", "options": options},
+		obj{"type": "overflow", "action_id": "more", "options": options})
+	block["block_id"] = "b"
+	view := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"blocks": arr{block}})})).text("view", "id")
+	press := func(action, value string) slack.InteractionCallback {
+		t.Helper()
+		b.must(b.post("/people/ada/actions", obj{"view_id": view, "action_id": action, "value": value}))
+		return wait(t, app.events).Data.(slack.InteractionCallback)
+	}
+	who := press("who", "kenji")
+	if a := who.ActionCallback.BlockActions[0]; a.SelectedUser != "U0004" || a.InitialUser != "U0003" || who.View.State.Values["b"]["who"].SelectedUser != "U0004" {
+		t.Errorf("a person: %+v %+v", a, who.View.State)
+	}
+	if who.Container.Type != "view" || who.Container.ViewID != view || who.TriggerID == "" || who.ResponseURL != "" {
+		t.Errorf("where it was: %+v", who.Container)
+	}
+	colour := press("colour", "Red")
+	if a := colour.ActionCallback.BlockActions[0]; a.SelectedOption.Value != "r" || colour.View.State.Values["b"]["who"].SelectedUser != "U0004" {
+		t.Errorf("radio buttons: %+v %+v", a, colour.View.State)
+	}
+	more := press("more", "r")
+	if _, kept := more.View.State.Values["b"]["more"]; kept || more.ActionCallback.BlockActions[0].SelectedOption.Value != "r" {
+		t.Errorf("an overflow menu has no state: %+v", more.View.State)
+	}
+	if r := b.post("/people/ada/actions", obj{"view_id": view, "action_id": "who", "value": "nobody"}); r.code() != "invalid_value" {
+		t.Errorf("nobody: %v", r)
 	}
 }

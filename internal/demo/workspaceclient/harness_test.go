@@ -16,7 +16,7 @@ import (
 
 type object = map[string]any
 
-// harness is a workspace with an app in it that notes what it hears and acknowledges it.
+// harness is a workspace with an app that stores and acknowledges its deliveries.
 type harness struct {
 	*testing.T
 	http   *httptest.Server
@@ -58,7 +58,7 @@ func openOffice(t *testing.T, answer func(envelope) any) *harness {
 	return o
 }
 
-// listen acknowledges everything that comes until the socket is closed.
+// listen acknowledges all deliveries until the socket is closed.
 func (o *harness) listen(conn *websocket.Conn) {
 	for {
 		var e envelope
@@ -78,7 +78,7 @@ func (o *harness) listen(conn *websocket.Conn) {
 	}
 }
 
-// next is what the app hears next.
+// next returns the app's next delivery.
 func (o *harness) next() envelope {
 	o.Helper()
 	select {

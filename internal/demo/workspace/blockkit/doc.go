@@ -6,4 +6,6 @@
 //
 // Some kinds of blocks (see blockRules) are accepted without a look at their fields, and the page shows only their
 // words. No surface of the bot may use one: a test of the page fails if it does.
+//
+// The tests of package workspace try every limit and every rule through Slack's methods.
 package blockkit

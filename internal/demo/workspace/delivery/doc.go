@@ -8,4 +8,5 @@
 //   - Faults (switched on by name) apply to the first attempt of a delivery, Mishaps to every attempt.
 //
 // Hub has its own lock, and calls nothing of the workspace while it holds it except Faults, Mishaps and Pick.
+// The tests of package workspace (delivery_test.go, connections_test.go) test it with slack-go as the app.
 package delivery

@@ -1,5 +1,5 @@
-// Package nodetest runs an app of Slack's official Node.js client against the local workspace: what people do on the
-// page's API reaches the app's listeners, and what the app does with its Web API client is what people see.
+// Package nodetest runs an app of Slack's official Node.js client against the local workspace: the acts of people reach
+// the app's listeners, and people see the effects of its Web API client.
 package nodetest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// patience is how long anything may take on a busy machine.
+// patience is the longest wait, for a busy machine.
 const patience = 30 * time.Second
 
 type (
@@ -37,7 +37,7 @@ type app struct {
 	orders  int
 }
 
-// said is one line of the app: what it saw, or the outcome of an order.
+// said is one line of the app's output: an event, or the outcome of an order.
 type said struct {
 	Saw    string          `json:"saw"`
 	What   json.RawMessage `json:"what"`
@@ -129,14 +129,13 @@ func (a *app) read(stdout io.Reader) {
 	}
 }
 
-// see waits for the next thing of that name that the app tells. What it tells of other things meanwhile is passed over,
-// unless it is an error.
+// see waits for the app's next line with this name. Other lines are skipped, unless they are errors.
 func (a *app) see(name string) obj {
 	a.t.Helper()
 	return a.seeAll(name)[name]
 }
 
-// seeAll is see for several things that come in any order, as requests over HTTP do.
+// seeAll waits for several lines in any order, as requests over HTTP arrive.
 func (a *app) seeAll(names ...string) map[string]obj {
 	a.t.Helper()
 	limit, seen := time.After(patience), map[string]obj{}
@@ -162,7 +161,7 @@ func (a *app) seeAll(names ...string) map[string]obj {
 	return seen
 }
 
-// order has the app's Web API client do something.
+// order makes the app's Web API client do something.
 func (a *app) order(name string, args obj) said {
 	a.t.Helper()
 	a.mu.Lock()
@@ -186,7 +185,7 @@ func (a *app) order(name string, args obj) said {
 	}
 }
 
-// done is an order that must succeed, with its result in out.
+// done is an order that must succeed; out gets its result.
 func (a *app) done(out any, name string, args obj) {
 	a.t.Helper()
 	line := a.order(name, args)
@@ -210,7 +209,7 @@ func (a *app) call(method string, args obj) obj {
 	return out
 }
 
-// refused calls a method that must fail, and returns Slack's code and all of the answer.
+// refused calls a method that must fail, and returns Slack's code and the whole answer.
 func (a *app) refused(method string, args obj) (string, obj) {
 	a.t.Helper()
 	args["method"] = method

@@ -7,28 +7,26 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// In each of Slack's two ways of connecting, one app and one workspace serve all the steps, one after the other, as an
-// app in a real workspace would.
+// For each of Slack's two ways of connecting, one app and one workspace go through all steps in order.
 func TestOfficialClient(t *testing.T) {
-	for name, newDesk := range map[string]func(*testing.T) *desk{"Socket Mode": overSockets, "HTTP": overHTTP} {
-		t.Run(name, func(t *testing.T) { steps(t, newDesk(t)) })
+	for name, newHarness := range map[string]func(*testing.T) *harness{"Socket Mode": overSockets, "HTTP": overHTTP} {
+		t.Run(name, func(t *testing.T) { steps(t, newHarness(t)) })
 	}
 }
 
-// An app that was given another signing secret takes nothing from the workspace, not even the challenge that comes
-// first.
+// An app with another signing secret rejects all requests, including the first challenge.
 func TestSignaturesAreChecked(t *testing.T) {
-	d := newDesk(t, "SLACK_SIGNING_SECRET="+strings.Repeat("0", 32))
+	d := newHarness(t, "SLACK_SIGNING_SECRET="+strings.Repeat("0", 32))
 	err := d.srv.SetRequestURLs(t.Context(), delivery.URLsAt(d.url()))
 	if err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("an app with another signing secret: %v", err)
 	}
 }
 
-func steps(t *testing.T, d *desk) {
+func steps(t *testing.T, d *harness) {
 	for _, step := range []struct {
 		name string
-		run  func(t *testing.T, d *desk)
+		run  func(t *testing.T, d *harness)
 	}{
 		{"messages", messages},
 		{"mentions", mentions},

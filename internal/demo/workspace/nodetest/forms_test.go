@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// open has the app open its form for the person, and returns it.
-func (d *desk) open(user string) obj {
+// open makes the app open its form for the person, and returns it.
+func (d *harness) open(user string) obj {
 	d.t.Helper()
 	d.says(user, "#support", "hello desk", "")
 	ts := text1(d.see("said"), "ts")
@@ -15,7 +15,7 @@ func (d *desk) open(user string) obj {
 	return d.view(user, "Ticket")
 }
 
-func formOpened(t *testing.T, d *desk) {
+func formOpened(t *testing.T, d *harness) {
 	d.says("sam", "#support", "hello desk", "")
 	ts := text1(d.see("said"), "ts")
 	d.does("sam/actions", obj{"channel": "#support", "ts": ts, "action_id": "open_ticket", "value": "from-message"})
@@ -40,7 +40,7 @@ func formOpened(t *testing.T, d *desk) {
 	same(t, closed, "is_cleared", false)
 }
 
-func formSubmitted(t *testing.T, d *desk) {
+func formSubmitted(t *testing.T, d *harness) {
 	submit := func(id, subject string) (int, obj) {
 		t.Helper()
 		status, out := d.person("POST", "ada/views/"+id+"/submit", obj{"values": obj{"subject": obj{"text": subject}, "amount": obj{"number": "4.5"}}})
@@ -80,7 +80,7 @@ func formSubmitted(t *testing.T, d *desk) {
 	}
 }
 
-func formStacked(t *testing.T, d *desk) {
+func formStacked(t *testing.T, d *harness) {
 	root := text1(d.open("teo"), "id")
 	d.does("teo/actions", obj{"view_id": root, "action_id": "push"})
 	second := d.see("pushed")

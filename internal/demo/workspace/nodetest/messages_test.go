@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func messages(t *testing.T, d *desk) {
+func messages(t *testing.T, d *harness) {
 	ts := d.says("sam", "#support", "hello desk, are you there?", "")
 	saw := d.see("message")
 	same(t, saw, "message.type", "message")
@@ -29,7 +29,7 @@ func messages(t *testing.T, d *desk) {
 	d.sees("sam", "#support", "", "an answer made of the message's own words", texted("Order 17 it is."))
 }
 
-func mentions(t *testing.T, d *desk) {
+func mentions(t *testing.T, d *harness) {
 	ts := d.says("sam", "#support", "@Countersign what is new?", "")
 	saw := d.see("app_mention")
 	same(t, saw, "event.ts", ts)
@@ -42,7 +42,7 @@ func mentions(t *testing.T, d *desk) {
 	d.sees("sam", "#support", ts, "the mention answered in its thread", texted("<@U0100> asked"))
 }
 
-func changes(t *testing.T, d *desk) {
+func changes(t *testing.T, d *harness) {
 	ts := d.says("ada", "#support", "To be changed", "")
 	d.does("ada/edit", obj{"channel": "#support", "ts": ts, "text": "Changed"})
 	changed := d.see("message_changed")
@@ -78,7 +78,7 @@ func changes(t *testing.T, d *desk) {
 	d.call("chat.delete", obj{"channel": "C0001", "ts": sent["ts"]})
 }
 
-func choices(t *testing.T, d *desk) {
+func choices(t *testing.T, d *harness) {
 	thread := d.says("sam", "#support", "hello desk", "")
 	ts := text1(d.see("said"), "ts")
 	choose := func(action string, value any) obj {
@@ -123,7 +123,7 @@ func choices(t *testing.T, d *desk) {
 	}
 }
 
-func ephemerals(t *testing.T, d *desk) {
+func ephemerals(t *testing.T, d *harness) {
 	d.says("sam", "#support", "whisper please", "")
 	there(t, d.see("whispered"), "message_ts")
 	m := d.sees("sam", "#support", "", "the ephemeral message", texted("Only for you"))

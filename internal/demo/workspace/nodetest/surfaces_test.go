@@ -2,7 +2,7 @@ package nodetest
 
 import "testing"
 
-func slashCommands(t *testing.T, d *desk) {
+func slashCommands(t *testing.T, d *harness) {
 	run := func(text string) obj {
 		t.Helper()
 		out := d.does("sam/commands", obj{"channel": "#support", "command": "/countersign", "text": text})
@@ -28,7 +28,7 @@ func slashCommands(t *testing.T, d *desk) {
 	d.view("sam", "From a command")
 }
 
-func shortcuts(t *testing.T, d *desk) {
+func shortcuts(t *testing.T, d *harness) {
 	d.does("kenji/shortcuts", obj{"callback_id": "ask_countersign"})
 	saw := d.see("shortcut")
 	same(t, saw, "type", "shortcut")
@@ -45,7 +45,7 @@ func shortcuts(t *testing.T, d *desk) {
 	d.sees("ada", "#support", "", "the answer to the shortcut", texted("Taken over: A parcel got lost"))
 }
 
-func appHome(t *testing.T, d *desk) {
+func appHome(t *testing.T, d *harness) {
 	d.reads("ingrid/home")
 	opened := d.see("app_home_opened")
 	same(t, opened, "user", "U0003")
@@ -63,7 +63,7 @@ func appHome(t *testing.T, d *desk) {
 	same(t, pressed, "view", published["id"])
 }
 
-func agentThreads(t *testing.T, d *desk) {
+func agentThreads(t *testing.T, d *harness) {
 	root := text1(d.does("sam/agent_threads", obj{"context": "#support"}), "thread_ts")
 	started := d.see("assistant_thread_started")
 	same(t, started, "assistant_thread.user_id", "U0100")

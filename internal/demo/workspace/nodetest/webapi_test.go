@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-func streams(t *testing.T, d *desk) {
+func streams(t *testing.T, d *harness) {
 	ts := d.says("sam", "#support", "Tell me all of it", "")
 	to := obj{"channel": "C0001", "thread_ts": ts, "recipient_user_id": "U0100", "recipient_team_id": "T0001"}
 	args := obj{"pieces": arr{
@@ -51,7 +51,7 @@ func streams(t *testing.T, d *desk) {
 	}
 }
 
-func files(t *testing.T, d *desk) {
+func files(t *testing.T, d *harness) {
 	ts := d.says("sam", "#support", "Send me both", "")
 	var sent []obj
 	d.done(&sent, "upload", obj{
@@ -77,7 +77,7 @@ func files(t *testing.T, d *desk) {
 	}
 }
 
-func attachments(t *testing.T, d *desk) {
+func attachments(t *testing.T, d *harness) {
 	d.does("sam/messages", obj{"channel": "#support", "text": "See for yourself", "files": arr{obj{"name": "photo.png", "base64": "iVBORw0KGgo="}}})
 	all := d.seeAll("file_share", "file_shared")
 	saw := all["file_share"]
@@ -88,7 +88,7 @@ func attachments(t *testing.T, d *desk) {
 	same(t, all["file_shared"], "file_id", dig(saw, "files", "0", "id"))
 }
 
-func pages(t *testing.T, d *desk) {
+func pages(t *testing.T, d *harness) {
 	channel := text1(d.call("conversations.open", obj{"users": "U0002"}), "channel", "id")
 	thread := text1(d.call("chat.postMessage", obj{"channel": channel, "text": "0"}), "ts")
 	for i := range 6 {
@@ -134,7 +134,7 @@ func pages(t *testing.T, d *desk) {
 	expect("the members", sizes, []int{4, 4, 1})
 }
 
-func people(t *testing.T, d *desk) {
+func people(t *testing.T, d *harness) {
 	same(t, d.call("auth.test", nil), "user_id", "U0BOT")
 	same(t, d.call("users.info", obj{"user": "U0001"}), "user.profile.email", "ada@example.com")
 	same(t, d.call("users.info", obj{"user": "U0900"}), "user.is_restricted", true)
@@ -157,7 +157,7 @@ func people(t *testing.T, d *desk) {
 	same(t, d.see("user_change"), "user.profile.title", title)
 }
 
-func refusals(t *testing.T, d *desk) {
+func refusals(t *testing.T, d *harness) {
 	for _, test := range []struct {
 		method string
 		args   obj
@@ -188,7 +188,7 @@ func refusals(t *testing.T, d *desk) {
 	}
 }
 
-func rateLimits(t *testing.T, d *desk) {
+func rateLimits(t *testing.T, d *harness) {
 	limited := workspace.Fault{Fault: workspace.FaultRateLimited, Method: "chat.postMessage", RetryAfter: 1}
 	if err := d.srv.Inject(limited); err != nil {
 		t.Fatal(err)

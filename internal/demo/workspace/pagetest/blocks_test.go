@@ -20,7 +20,7 @@ import (
 // TestEveryBlockIsDrawn sends one of every block and of every element that slack-go knows, and looks for its words on
 // the page. A kind that a new version of slack-go adds fails the test until there is a sample of it.
 func TestEveryBlockIsDrawn(t *testing.T) {
-	b := openBrowser(openOffice(t))
+	b := openBrowser(newHarness(t))
 	whole := messageSamples()
 	samples := append(whole, plainSamples()...)
 	b.inputs()
@@ -59,7 +59,7 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 }
 
-// received are kinds that come in messages of Slack's own, or that stand for what isn't known; apps can't send them.
+// received are kinds that only messages from Slack itself have, or that stand for unknown ones. Apps can't send them.
 var received = map[string]string{
 	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
 	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",
@@ -109,7 +109,7 @@ func (b *browser) inputs() {
 	}
 }
 
-// themes are those that are drawn: the dark one, which only colours tell apart, where somebody looks at the pictures.
+// themes are those to draw: the dark one, which differs in colours only, if pictures are kept.
 func themes() []string {
 	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
 		return []string{"light"}
@@ -117,7 +117,7 @@ func themes() []string {
 	return []string{"light", "dark"}
 }
 
-// kinds are the types that samples have.
+// kinds are the types in the samples.
 type kinds map[string]bool
 
 func (k kinds) add(b *browser, v any) {
@@ -149,7 +149,7 @@ func (k kinds) collect(v any) {
 	}
 }
 
-// constants are slack-go's constants of the types, by name.
+// constants returns slack-go's constants of the types, by name.
 func constants(t *testing.T, types ...string) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/slack-go/slack").Output()

@@ -12,14 +12,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a person in front of the page, in headless Chromium.
+// browser is the page in headless Chromium.
 type browser struct {
-	*office
+	*harness
 	ctx context.Context
 }
 
 // openBrowser starts Chromium.
-func openBrowser(o *office) *browser {
+func openBrowser(o *harness) *browser {
 	o.Helper()
 	path := testkit.RequireProgram(o, "chromium", "the page in a browser", testkit.InstallChromium)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -31,7 +31,7 @@ func openBrowser(o *office) *browser {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		o.Fatal(err)
 	}
-	return &browser{office: o, ctx: ctx}
+	return &browser{harness: o, ctx: ctx}
 }
 
 // until waits for a JavaScript condition.
@@ -51,7 +51,7 @@ func (b *browser) until(what, condition string) {
 	}
 }
 
-// keys types into whatever has the focus.
+// keys types into the focused element.
 func (b *browser) keys(text string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
@@ -61,14 +61,14 @@ func (b *browser) keys(text string) {
 	}
 }
 
-// press presses a key that the page itself handles. Chromium's own events for Enter would come in two parts, of which
-// the page can stop only the first, other than on a keyboard.
+// press presses a key that the page handles itself. Chromium's own Enter has two events, of which the page can stop
+// only the first; a real keyboard's has one.
 func (b *browser) press(key string) {
 	b.Helper()
 	b.until("the page takes "+key, `!document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true}))`)
 }
 
-// focus puts the focus into a field.
+// focus focuses a field.
 func (b *browser) focus(field string) {
 	b.Helper()
 	b.until("there is "+field, `(() => { const f = document.querySelector(`+"`"+field+"`"+`); f?.focus(); return f !== null && document.activeElement === f; })()`)
@@ -86,7 +86,7 @@ func (b *browser) sees(selector, text string) {
 	b.until("they see "+text, `[...document.querySelectorAll(`+"`"+selector+"`"+`)].some(e => e.checkVisibility() && e.innerText.includes("`+text+`"))`)
 }
 
-// become opens the page as a person, at a place.
+// become opens a place of the page as a person.
 func (b *browser) become(user, place string) {
 	b.Helper()
 	if err := chromedp.Do(b.ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(b.http.URL+"/#/"+user+"/"+place)); err != nil {
@@ -95,7 +95,7 @@ func (b *browser) become(user, place string) {
 	b.until(user+"'s page is drawn", `document.body.dataset.ready === "true"`)
 }
 
-// shot keeps a screenshot where COUNTERSIGN_SCREENSHOTS says, to be looked at.
+// shot stores a screenshot if COUNTERSIGN_SCREENSHOTS is set.
 func (b *browser) shot(name string) {
 	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
 	if dir == "" {

@@ -16,11 +16,11 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// TestEverySurface shows everything that the bot has agreed to show, message, form and Home, to the strict workspace
-// and on the page: each is taken as it is, and no part of it is one that the page can't draw. COUNTERSIGN_SCREENSHOTS
-// keeps a picture of each, light and dark.
+// TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace, which must accept
+// it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps a picture of each, light
+// and dark.
 func TestEverySurface(t *testing.T) {
-	b := openBrowser(openOffice(t))
+	b := openBrowser(newHarness(t))
 	paths, err := filepath.Glob("../../../../bot/render/testdata/*.json")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files found: %v", err)
@@ -59,7 +59,7 @@ func TestEverySurface(t *testing.T) {
 	}
 }
 
-// surface is the content of a golden file: what Slack should show.
+// surface is the content of a golden file.
 type surface struct {
 	name     string
 	body     json.RawMessage // a view, the blocks of a Home, or of a message
@@ -68,7 +68,7 @@ type surface struct {
 	ts       string // once it is posted
 }
 
-// readSurface reads a golden file; not ok: it is none of something that Slack shows.
+// readSurface reads a golden file; not ok: Slack does not show its content.
 func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -95,7 +95,7 @@ func (b *browser) post(s surface) (ts string) {
 	return b.must("chat.postMessage", url.Values{"channel": {"C0001"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
 }
 
-// must calls a method with what a golden file says, byte for byte.
+// must calls a method with the content of a golden file, byte for byte.
 func (b *browser) must(method string, form url.Values, name ...string) (ts string) {
 	b.Helper()
 	form.Set("token", workspace.DemoBotToken)
@@ -116,7 +116,7 @@ func (b *browser) must(method string, form url.Values, name ...string) (ts strin
 	return answer.TS
 }
 
-// looksAt waits until something is drawn, and all of it.
+// looksAt waits until a surface is completely drawn.
 func (b *browser) looksAt(theme, place, selector, name string) {
 	b.Helper()
 	ready := fmt.Sprintf(`(location.hash = %q, document.documentElement.dataset.theme = %q, document.body.dataset.ready === "true")`, place, theme)
@@ -125,7 +125,7 @@ func (b *browser) looksAt(theme, place, selector, name string) {
 	b.picture(theme+"-"+name, selector)
 }
 
-// opensForm has the app open a form for a command.
+// opensForm makes the app open a form for a command.
 func (b *browser) opensForm(theme string, s surface) {
 	b.Helper()
 	b.opens = slack.ModalViewRequest{}
@@ -148,7 +148,7 @@ func (b *browser) opensForm(theme string, s surface) {
 	}
 }
 
-// picture keeps a screenshot of one thing.
+// picture stores a screenshot of one element.
 func (b *browser) picture(name, selector string) {
 	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
 	if dir == "" {

@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 		t.Fatalf("no *.test.js found: %v", err)
 	}
 	for _, file := range files {
-		// Tells go test that its cached result depends on the file.
+		// This read tells go test that its cached result depends on the file.
 		if _, err := os.Stat(file); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func sources(t *testing.T) map[string]string {
 	return out
 }
 
-// What people, models and apps wrote must never be parsed as HTML or code.
+// Text from people, models and apps must never be parsed as HTML or code.
 func TestNothingIsParsedAsHTML(t *testing.T) {
 	dangerous := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|setHTMLUnsafe|srcdoc|\beval\(|new Function|setAttribute\('on|javascript:(?:[^a-z]|$)`)
 	for name, text := range sources(t) {
@@ -69,7 +69,7 @@ func TestNothingIsParsedAsHTML(t *testing.T) {
 	}
 }
 
-// named matches what one file of the page says about another.
+// named matches a reference to another file.
 var named = regexp.MustCompile(`(?m)^(?:import|export) .*from '([^']+)';|(?:href|src)="([^"]+)"|url\(([^)]*)\)|@import ([^;]+);`)
 
 // The page works on a machine without a network: it names only files of its own. index.html leads to every file, so

@@ -13,7 +13,7 @@ const (
 
 // A slash command, a form with a person picker and radio buttons, and somebody's quiet time, in a real browser.
 func TestBrowser(t *testing.T) {
-	b := openBrowser(openOffice(t))
+	b := openBrowser(newHarness(t))
 	b.quick()
 	b.command()
 	b.form()
@@ -22,7 +22,7 @@ func TestBrowser(t *testing.T) {
 	b.files()
 }
 
-// files attaches two files to a message, and takes one back before it is sent.
+// files attaches two files to a message, and removes one before sending.
 func (b *browser) files() {
 	b.Helper()
 	b.become("U0100", "C0001")
@@ -52,7 +52,7 @@ func (b *browser) files() {
 	}
 }
 
-// stop presses Slack's own button on an answer that is being streamed.
+// stop presses Slack's own button on a streamed answer.
 func (b *browser) stop() {
 	b.Helper()
 	_, root, err := b.api.PostMessage("C0001", slack.MsgOptionText("A question.", false))
@@ -75,7 +75,7 @@ func (b *browser) stop() {
 	}
 }
 
-// quick sends a message while the one before is still on its way.
+// quick sends a message while the previous one is still being sent.
 func (b *browser) quick() {
 	b.become("U0100", "C0001")
 	b.until("two are sent at once", `(() => {

@@ -4,7 +4,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// sample is a block as an app sends it, with words that people must then read.
+// sample is a block as an app sends it, and words that must appear on the page.
 type sample struct {
 	block slack.Block
 	shows []string
@@ -37,7 +37,7 @@ func task(id, title string, status slack.TaskCardStatus) slack.TaskCardBlock {
 	return *card
 }
 
-// messageSamples are the blocks that may stand in a message, in the order in which the screenshots show them.
+// messageSamples are the blocks for messages, in the order of the screenshots.
 func messageSamples() []sample {
 	wide := slack.NewSectionBlock(mrkdwn("A section with *bold* text"), []*slack.TextBlockObject{plain("Field one"), mrkdwn("Field _two_")}, slack.NewAccessory(picture("a picture beside it")))
 	return []sample{
@@ -111,7 +111,7 @@ func richTexts() *slack.RichTextBlock {
 	)
 }
 
-// elements are those that may stand in a message's actions block.
+// elements are the elements for a message's actions block.
 func elements() []slack.BlockElement {
 	date := slack.NewDatePickerBlockElement("date")
 	date.InitialDate = "2026-03-09"
@@ -139,7 +139,7 @@ func elements() []slack.BlockElement {
 	}
 }
 
-// inputs are the elements that stand in the inputs of a modal.
+// inputs are the elements for inputs in a modal.
 func inputs() []slack.BlockElement {
 	var out []slack.BlockElement
 	for _, element := range elements() {

@@ -14,7 +14,7 @@ import (
 func TestItGoesOnAfterARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "workspace.json")
 	kept := func(c *Config) { c.DataFile = path }
-	b := newBench(t, kept)
+	b := newHarness(t, kept)
 	parent := b.say("sam", "#support", "hello @Countersign", "")
 	dm, cardTS, err := b.api.PostMessage("U0001", text("card"), slack.MsgOptionMetadata(slack.SlackMetadata{EventType: "e", EventPayload: map[string]any{"n": 1}}),
 		slack.MsgOptionBlocks(slack.NewActionBlock("b", slack.NewButtonBlockElement("go", "v", slack.NewTextBlockObject("plain_text", "Go", false, false)))))
@@ -38,7 +38,7 @@ func TestItGoesOnAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.get("/people/ada/channels/C0001/messages?mark=true")
-	read := func(b *bench) (out []any) {
+	read := func(b *harness) (out []any) {
 		for _, path := range []string{"/people", "/people/ada/channels", "/people/ada/channels/C0001/messages", "/people/ada/channels/C0001/messages?thread_ts=" + parent, "/people/ada/channels/U0BOT/messages", "/people/sam/home?quiet=true"} {
 			out = append(out, b.must(b.get(path)).body)
 		}
@@ -49,7 +49,7 @@ func TestItGoesOnAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again := newBench(t, kept, func(c *Config) {
+	again := newHarness(t, kept, func(c *Config) {
 		earlier := newClock()
 		earlier.advance(-time.Hour) // even if the clock was set back
 		c.Now = earlier.Now

@@ -17,7 +17,7 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// arrived is a request of the workspace's as the app saw it.
+// arrived is a request that the app received.
 type arrived struct {
 	path, contentType, retry, reason string
 	body                             []byte
@@ -29,14 +29,14 @@ func (a arrived) object() (out obj) {
 	return out
 }
 
-// payload is what stands in the field of a form.
+// payload returns the content of the form's field.
 func (a arrived) payload() (out obj) {
 	form, _ := url.ParseQuery(string(a.body))
 	_ = json.Unmarshal([]byte(form.Get("payload")), &out)
 	return out
 }
 
-// httpApp is an app that takes requests over HTTP. It verifies every signature with slack-go.
+// httpApp is an app that receives requests over HTTP. It verifies every signature with slack-go.
 type httpApp struct {
 	t    *testing.T
 	url  string
@@ -46,8 +46,8 @@ type httpApp struct {
 	answer func(arrived, http.ResponseWriter)
 }
 
-// serveApp has an app take the workspace's requests, each kind at a path of its own.
-func (b *bench) serveApp(t *testing.T) *httpApp {
+// serveApp starts an app that receives the workspace's requests, each kind at its own path.
+func (b *harness) serveApp(t *testing.T) *httpApp {
 	t.Helper()
 	a := &httpApp{t: t, seen: make(chan arrived, 100)}
 	srv := httptest.NewServer(a)
@@ -57,14 +57,14 @@ func (b *bench) serveApp(t *testing.T) *httpApp {
 	return a
 }
 
-// answers says what becomes of the next requests.
+// answers sets the answers to the next requests.
 func (a *httpApp) answers(f func(arrived, http.ResponseWriter)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answer = f
 }
 
-// says has the app answer everything with a status, and a text or JSON.
+// says lets the app answer everything with a status, and a text or JSON.
 func (a *httpApp) says(status int, body string) {
 	a.answers(func(_ arrived, w http.ResponseWriter) {
 		if strings.HasPrefix(body, "{") {
@@ -102,9 +102,9 @@ func (a *httpApp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Events come as JSON and signed, again with the number and the reason of the retry, and no more where the app says so.
+// Events are signed JSON. A retry has its number and reason. The app can stop the retries.
 func TestEventsOverHTTP(t *testing.T) {
-	b := newBench(t, func(c *Config) {
+	b := newHarness(t, func(c *Config) {
 		c.AckTimeout, c.RetryDelays = 500*time.Millisecond, []time.Duration{0, time.Millisecond, time.Millisecond}
 	})
 	app := b.serveApp(t)
@@ -168,9 +168,9 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// An app that is not there is missed: people are told at once, and an event comes when it is back.
+// An unreachable app: people get an error at once, and an event arrives when the app is back.
 func TestNobodyListens(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
+	b := newHarness(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
 	app := b.serveApp(t)
 	urls := delivery.RequestURLs{Events: app.url + "/events", Commands: "http://127.0.0.1:1/commands"}
 	if err := b.srv.SetRequestURLs(t.Context(), urls); err != nil {
@@ -194,9 +194,9 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// What an app answers to commands, forms and menus counts as it does in Slack.
+// Answers over HTTP to commands, forms and menus have the same effect as in Slack.
 func TestAnswersOverHTTP(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.AckTimeout = 500 * time.Millisecond })
+	b := newHarness(t, func(c *Config) { c.AckTimeout = 500 * time.Millisecond })
 	app := b.serveApp(t)
 	command := obj{"channel": "#support", "command": "/countersign", "text": "help & more"}
 	for _, c := range []struct {
@@ -253,10 +253,10 @@ func TestAnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// A URL for events has to repeat the challenge, in any of three ways, before anything is sent there. Socket Mode is off
-// then, and a socket hears nothing.
+// A URL for events must repeat the challenge, in one of three ways, before it gets events. Socket Mode is off then:
+// sockets get nothing.
 func TestURLVerification(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	respond := map[string]func(http.ResponseWriter, string){
 		"/text": func(w http.ResponseWriter, c string) { fmt.Fprintln(w, c) },
 		"/json": func(w http.ResponseWriter, c string) {

@@ -16,39 +16,39 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// workflow is a workspace with the Bolt app in it and people who use the page's API.
-type desk struct {
+// harness is a workspace with the Bolt app, and people who use the page's API.
+type harness struct {
 	*app
 	srv  *workspace.Server
 	http *httptest.Server
 }
 
-// overSockets is a workflow whose app has connected through Socket Mode.
-func overSockets(t *testing.T) *desk {
+// overSockets returns a harness whose app uses Socket Mode.
+func overSockets(t *testing.T) *harness {
 	t.Helper()
-	d := newDesk(t, "SLACK_APP_TOKEN="+workspace.DemoAppToken)
+	d := newHarness(t, "SLACK_APP_TOKEN="+workspace.DemoAppToken)
 	d.see("started")
 	return d
 }
 
-// overHTTP is a workflow whose app is sent signed requests.
-func overHTTP(t *testing.T) *desk {
+// overHTTP returns a harness whose app gets signed requests.
+func overHTTP(t *testing.T) *harness {
 	t.Helper()
-	d := newDesk(t, "SLACK_SIGNING_SECRET="+workspace.DemoSigningSecret)
+	d := newHarness(t, "SLACK_SIGNING_SECRET="+workspace.DemoSigningSecret)
 	if err := d.srv.SetRequestURLs(t.Context(), delivery.URLsAt(d.url())); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-// url is where the app takes requests, once it has started.
-func (d *desk) url() string {
+// url returns the app's URL for requests.
+func (d *harness) url() string {
 	d.t.Helper()
 	port, _ := d.see("started")["port"].(float64)
 	return fmt.Sprintf("http://127.0.0.1:%.0f/slack/events", port)
 }
 
-func newDesk(t *testing.T, env ...string) *desk {
+func newHarness(t *testing.T, env ...string) *harness {
 	t.Helper()
 	srv, err := workspace.New(workspace.Config{
 		Seed: workspace.OpenSeed(), AckTimeout: patience, TriggerTTL: patience, // what Slack's 3 s are for is tried elsewhere: this machine may be busy
@@ -56,7 +56,7 @@ func newDesk(t *testing.T, env ...string) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{srv: srv, http: httptest.NewServer(srv.Handler())}
+	d := &harness{srv: srv, http: httptest.NewServer(srv.Handler())}
 	t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
@@ -67,8 +67,8 @@ func newDesk(t *testing.T, env ...string) *desk {
 	return d
 }
 
-// person does something on the page's API.
-func (d *desk) person(method, path string, body obj) (int, obj) {
+// person calls the people's API.
+func (d *harness) person(method, path string, body obj) (int, obj) {
 	d.t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -90,8 +90,8 @@ func (d *desk) person(method, path string, body obj) (int, obj) {
 	return resp.StatusCode, out
 }
 
-// does is person where it must succeed.
-func (d *desk) does(path string, body obj) obj {
+// does calls the people's API, and must succeed.
+func (d *harness) does(path string, body obj) obj {
 	d.t.Helper()
 	status, out := d.person("POST", path, body)
 	if status != http.StatusOK {
@@ -100,7 +100,7 @@ func (d *desk) does(path string, body obj) obj {
 	return out
 }
 
-func (d *desk) reads(path string) obj {
+func (d *harness) reads(path string) obj {
 	d.t.Helper()
 	status, out := d.person("GET", path, nil)
 	if status != http.StatusOK {
@@ -109,14 +109,14 @@ func (d *desk) reads(path string) obj {
 	return out
 }
 
-// says lets a person write, and returns the timestamp.
-func (d *desk) says(user, channel, text, thread string) string {
+// says writes a message as a person and returns its timestamp.
+func (d *harness) says(user, channel, text, thread string) string {
 	d.t.Helper()
 	return text1(d.does(user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread}), "ts")
 }
 
-// sees waits until the person sees a message in the channel (or the thread) that is as wanted.
-func (d *desk) sees(user, channel, thread, what string, wanted func(m obj) bool) obj {
+// sees waits until the person sees a wanted message in the channel or thread.
+func (d *harness) sees(user, channel, thread, what string, wanted func(m obj) bool) obj {
 	d.t.Helper()
 	var found obj
 	d.until(user+" never saw in "+channel+": "+what, func() bool {
@@ -131,8 +131,8 @@ func (d *desk) sees(user, channel, thread, what string, wanted func(m obj) bool)
 	return found
 }
 
-// until looks until it is so.
-func (d *desk) until(otherwise string, so func() bool) {
+// until polls a condition.
+func (d *harness) until(otherwise string, so func() bool) {
 	d.t.Helper()
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
@@ -145,8 +145,8 @@ func (d *desk) until(otherwise string, so func() bool) {
 	}
 }
 
-// view is the person's top modal once it has the title.
-func (d *desk) view(user, title string) obj {
+// view waits for the person's top modal with this title.
+func (d *harness) view(user, title string) obj {
 	d.t.Helper()
 	var top obj
 	d.until(user+" never saw a form "+title, func() bool {
@@ -187,7 +187,7 @@ func text1(v any, keys ...string) string {
 	return s
 }
 
-// same fails unless what is found under the keys (written a.b.0.c) is as wanted.
+// same fails unless the value under the keys (written a.b.0.c) is the wanted one.
 func same(t *testing.T, v any, keys string, want any) {
 	t.Helper()
 	if got := dig(v, strings.Split(keys, ".")...); got != want {
@@ -195,7 +195,7 @@ func same(t *testing.T, v any, keys string, want any) {
 	}
 }
 
-// there fails unless each of the keys leads to something that isn't empty.
+// there fails unless the value under each of the keys is not empty.
 func there(t *testing.T, v any, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

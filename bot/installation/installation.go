@@ -1,4 +1,6 @@
-package bot
+// Package installation asks Slack how the app is set up: its tokens, scopes, channels, people and user groups. The
+// doctor compares the answers with the policy and with what the bot needs.
+package installation
 
 import (
 	"context"
@@ -28,8 +30,8 @@ type Examiner struct {
 	self     directory.Self
 }
 
-// NewExaminer returns an examiner with the given tokens. An empty apiURL means Slack's address.
-func NewExaminer(botToken, appToken, apiURL string) *Examiner {
+// New returns an examiner with the given tokens. An empty apiURL means Slack's address.
+func New(botToken, appToken, apiURL string) *Examiner {
 	if apiURL == "" {
 		apiURL = slack.APIURL
 	}
@@ -70,28 +72,28 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Installation describes the app as installed.
-type Installation struct {
+// App describes the app as installed.
+type App struct {
 	Team, TeamID string
 	User, UserID string // the bot's own
-	App          string // its id; empty if Slack does not provide it
+	ID           string // its id; empty if Slack does not provide it
 	Scopes       []string
 	Skew         time.Duration // how far this machine's clock is ahead of Slack's
 	Dated        bool          // Slack's response had a date
 	Took         time.Duration // duration of one call
 }
 
-// Installation asks Slack who the bot is and which scopes it has.
-func (e *Examiner) Installation(ctx context.Context) (Installation, error) {
+// App asks Slack who the bot is and which scopes it has.
+func (e *Examiner) App(ctx context.Context) (App, error) {
 	began := time.Now()
 	a, err := e.api.AuthTestContext(ctx)
 	if err != nil {
-		return Installation{}, err
+		return App{}, err
 	}
-	in := Installation{Team: a.Team, TeamID: a.TeamID, User: a.User, UserID: a.UserID, Took: time.Since(began)}
+	in := App{Team: a.Team, TeamID: a.TeamID, User: a.User, UserID: a.UserID, Took: time.Since(began)}
 	e.self = directory.Self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID}
 	if b, err := e.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: a.BotID}); err == nil {
-		in.App = b.AppID
+		in.ID = b.AppID
 	}
 	e.heads.mu.Lock()
 	defer e.heads.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	var commands []slack.SlashCommand
 	answers := make(chan any, 1)
 	b.connect(func(e socketmode.Event) (bool, any) {
@@ -43,9 +43,9 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The payload is what Slack's form is, key by key.
+// The payload has the keys of Slack's form.
 func TestACommandsPayload(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	for _, test := range []struct{ user, channel, name string }{
 		{"sam", "#support", "support"},
@@ -69,11 +69,11 @@ func TestACommandsPayload(t *testing.T) {
 	}
 }
 
-// With should_escape the app gets ids and names; without it, what was typed.
+// With should_escape the app gets ids and names, otherwise the text as typed.
 func TestACommandsText(t *testing.T) {
 	seed := OpenSeed()
 	seed.App.Commands = append(seed.App.Commands, SeedCommand{Command: "/raw", Description: "Takes text as it is"})
-	b := newBench(t, func(c *Config) { c.Seed = seed })
+	b := newHarness(t, func(c *Config) { c.Seed = seed })
 	app := b.connect(nil)
 	for _, test := range []struct{ typed, escaped string }{
 		{"away until monday, delegate to @kenji", "away until monday, delegate to <@U0004|kenji>"},
@@ -91,7 +91,7 @@ func TestACommandsText(t *testing.T) {
 }
 
 func TestWhereCommandsDontWork(t *testing.T) {
-	b := newBench(t, func(c *Config) { c.Seed.Channels[0].Archived = true })
+	b := newHarness(t, func(c *Config) { c.Seed.Channels[0].Archived = true })
 	b.connect(func(socketmode.Event) (bool, any) { t.Error("the app heard of it"); return true, nil })
 	for _, test := range []struct {
 		body   obj
@@ -110,10 +110,10 @@ func TestWhereCommandsDontWork(t *testing.T) {
 	}
 }
 
-// An app that needs longer than three seconds answers through the response_url: to the person alone unless it says
-// otherwise.
+// An app that needs more than three seconds answers through the response_url, for the person alone unless it sets
+// in_channel.
 func TestACommandAnsweredLater(t *testing.T) {
-	b := newBench(t)
+	b := newHarness(t)
 	app := b.connect(nil)
 	if r := b.must(b.post("/people/teo/commands", obj{"channel": "#finance", "command": "/countersign", "text": "list"})); r.body["message"] != nil {
 		t.Errorf("an empty acknowledgement shows nothing: %v", r)

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// office is a workspace with an app in it: its command shows a list, or opens a form.
-type office struct {
+// harness is a workspace with an app whose command shows a list or opens a form.
+type harness struct {
 	*testing.T
 	http  *httptest.Server
 	api   *slack.Client
@@ -23,12 +23,12 @@ type office struct {
 	opens slack.ModalViewRequest // the form
 }
 
-func openOffice(t *testing.T) *office {
+func newHarness(t *testing.T) *harness {
 	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{T: t, http: httptest.NewServer(s.Handler()), heard: make(chan socketmode.Event, 100), opens: form()}
+	o := &harness{T: t, http: httptest.NewServer(s.Handler()), heard: make(chan socketmode.Event, 100), opens: form()}
 	t.Cleanup(o.http.Close)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -55,8 +55,8 @@ func openOffice(t *testing.T) *office {
 	return o
 }
 
-// serve acknowledges everything, a command with its answer.
-func (o *office) serve(ctx context.Context, client *socketmode.Client, ready func()) {
+// serve acknowledges everything, and answers commands.
+func (o *harness) serve(ctx context.Context, client *socketmode.Client, ready func()) {
 	for {
 		var e socketmode.Event
 		select {
@@ -89,8 +89,8 @@ func (o *office) serve(ctx context.Context, client *socketmode.Client, ready fun
 	}
 }
 
-// next is the command or interaction that the app hears next.
-func (o *office) next() socketmode.Event {
+// next returns the app's next command or interaction.
+func (o *harness) next() socketmode.Event {
 	o.Helper()
 	select {
 	case e := <-o.heard:
@@ -112,7 +112,7 @@ func option(value, text, description string) *slack.OptionBlockObject {
 	return slack.NewOptionBlockObject(value, plain(text), plain(description))
 }
 
-// form is a modal with one of each kind of field.
+// form returns a modal with one field of each kind.
 func form() slack.ModalViewRequest {
 	input := func(block, label, hint string, element slack.BlockElement) *slack.InputBlock {
 		out := slack.NewInputBlock(block, plain(label), nil, element)
