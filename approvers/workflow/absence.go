@@ -34,7 +34,7 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 		if denied != nil {
 			return denied, nil
 		}
-		if often, err := t.awayOften(a.Who); often || err != nil {
+		if often, err := t.people.awayOften(a.Who); often || err != nil {
 			return &approvers.Denied{Code: approvers.DeniedOften}, err
 		}
 		before, err := t.Absence(a.Who)
@@ -42,7 +42,7 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 			return nil, err
 		}
 		a.Version = before.Version
-		if out, err = t.putAbsence(a); err != nil {
+		if out, err = t.people.putAbsence(a); err != nil {
 			return nil, err
 		}
 		begins := a.From
@@ -52,7 +52,7 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 		if err := t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: begins}); err != nil || a.Delegate == "" {
 			return nil, err
 		}
-		return nil, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxStandIn, Ref: string(a.Who), Step: int(out.Version), To: store.ToUser + a.Delegate.User()})
+		return nil, t.outbox.add(store.OutboxMessage{Kind: store.OutboxStandIn, Ref: string(a.Who), Step: int(out.Version), To: store.ToUser + a.Delegate.User()})
 	})
 	return out, err
 }
@@ -61,7 +61,7 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 const mostDepartures = 20
 
 // awayOften reports whether somebody has reached mostDepartures today. They can always end an absence.
-func (t *tx) awayOften(who approvers.PersonID) (bool, error) {
+func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	records, err := t.Audit(absenceChain(who))
 	n := 0
 	for _, a := range records {
@@ -83,7 +83,7 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 		if err != nil || a.Over(t.now) {
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
-		if out, err = t.putAbsence(a.Back(t.now)); err != nil {
+		if out, err = t.people.putAbsence(a.Back(t.now)); err != nil {
 			return nil, err
 		}
 		return nil, t.ClearTimer(store.TimerAway, string(who.ID))
@@ -92,7 +92,7 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 }
 
 // putAbsence writes an absence and its audit record. It updates the notices about the previous one.
-func (t *tx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
+func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	if err := t.PutAbsence(a); err != nil {
 		return a, err
 	}
@@ -111,7 +111,7 @@ func (t *tx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 		if s.Step != int(a.Version)-1 { // notices about older absences are up to date
 			continue
 		}
-		if err := t.changed(s); err != nil {
+		if err := t.outbox.changed(s); err != nil {
 			return a, err
 		}
 	}
@@ -122,7 +122,7 @@ func (t *tx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
 // present removes the people who are away, unless nobody would be left.
-func (t *tx) present(users []string) ([]string, error) {
+func (t peopleTx) present(users []string) ([]string, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
 		return users, err
@@ -163,7 +163,7 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 		if len(page) == 0 {
 			continue
 		}
-		if err := w.update(ctx, "depart", func(t *tx) error { return t.recheckAvailability(page) }); err != nil {
+		if err := w.update(ctx, "depart", func(t *tx) error { return t.people.recheckAvailability(page) }); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 }
 
 // recheckAvailability schedules an availability check for those requests that are still open.
-func (t *tx) recheckAvailability(requests []approvers.Request) error {
+func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	for _, read := range requests {
 		r, err := t.Request(read.ID)
 		if errors.Is(err, store.ErrNotFound) {
@@ -188,7 +188,7 @@ func (t *tx) recheckAvailability(requests []approvers.Request) error {
 		if r.State != approvers.Pending {
 			continue
 		}
-		if err := t.scheduleAvailability(r); err != nil {
+		if err := t.timers.scheduleAvailability(r); err != nil {
 			return err
 		}
 	}

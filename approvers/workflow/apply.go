@@ -10,7 +10,7 @@ import (
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
-	r, moved, err := t.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
+	r, moved, err := t.cards.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
 	if err != nil {
 		return err
 	}
@@ -18,19 +18,19 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		return err
 	}
 	for _, consequence := range []func(approvers.Request, []approvers.Event) error{
-		t.updateCall,      // the call's execution and preview
-		t.updateTimers,    // deadlines, reminders, the run
-		t.auditEvents,     // the request's chain
-		t.countEvents,     // metrics, and the row of unchanged approvals
-		t.refreshMessages, // everything that shows the request
-		t.notifyPeople,    // direct messages to the people concerned
+		t.turns.updateCall,        // the call's execution and preview
+		t.timers.updateTimers,     // deadlines, reminders, the run
+		t.records.auditEvents,     // the request's chain
+		t.countEvents,             // metrics, and the row of unchanged approvals
+		t.notices.refreshMessages, // everything that shows the request
+		t.notices.notifyPeople,    // direct messages to the people concerned
 	} {
 		if err := consequence(r, events); err != nil {
 			return err
 		}
 	}
-	if err := t.showCards(r, events, moved); err != nil {
+	if err := t.notices.showCards(r, events, moved); err != nil {
 		return err
 	}
-	return t.updateTurn(r, events)
+	return t.turns.updateTurn(r, events)
 }

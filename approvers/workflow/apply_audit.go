@@ -9,7 +9,7 @@ import (
 // auditEvents records events in the request's chain. Acts of people and timers come first, then policy changes found in
 // the same transaction, then the request's new position. The use case itself records a click before all of these,
 // because it knows what was shown.
-func (t *tx) auditEvents(r approvers.Request, events []approvers.Event) error {
+func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditMove} {
 		for _, e := range events {
 			if err := record(r, e); err != nil {
@@ -21,7 +21,7 @@ func (t *tx) auditEvents(r approvers.Request, events []approvers.Event) error {
 }
 
 // auditAct records the act of a person, a timer or a tool on a request.
-func (t *tx) auditAct(r approvers.Request, e approvers.Event) error {
+func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	switch e := e.(type) {
 	case approvers.Escalated:
 		facts := map[string]string{"role": e.Lead.Name, "digest": r.Digest}
@@ -42,7 +42,7 @@ func (t *tx) auditAct(r approvers.Request, e approvers.Event) error {
 }
 
 // auditPlan records that the current policy asks for something else than the policy at the time of the proposal.
-func (t *tx) auditPlan(r approvers.Request, e approvers.Event) error {
+func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (t *tx) auditPlan(r approvers.Request, e approvers.Event) error {
 }
 
 // auditMove records the request's new position. A new request is recorded as proposed, and a consumed one as executing.
-func (t *tx) auditMove(r approvers.Request, e approvers.Event) error {
+func (t recordsTx) auditMove(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
 	case approvers.RequestReopened:
@@ -76,7 +76,7 @@ func (t *tx) auditMove(r approvers.Request, e approvers.Event) error {
 }
 
 // auditReminded records how many people were reminded.
-func (t *tx) auditReminded(r approvers.Request, people int) error {
+func (t recordsTx) auditReminded(r approvers.Request, people int) error {
 	if people == 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (t *tx) auditReminded(r approvers.Request, people int) error {
 
 // auditInvited records that a person was added to the stage. A person who is away did not act, so they are not the
 // actor.
-func (t *tx) auditInvited(r approvers.Request, i approvers.Invite) error {
+func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	facts := map[string]string{"person": string(i.Who), "role": i.Role, "by": string(i.By), "digest": r.Digest}
 	actor := i.By
 	if i.Away {
@@ -97,7 +97,7 @@ func (t *tx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records an edit or a deletion of the message that led to a request.
-func (t *tx) auditMessageEdit(r approvers.Request) error {
+func (t recordsTx) auditMessageEdit(r approvers.Request) error {
 	w := r.Facts.MessageEdit
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any
@@ -109,7 +109,7 @@ func (t *tx) auditMessageEdit(r approvers.Request) error {
 }
 
 // auditToolPreview records that a tool was asked for a preview, and its response.
-func (t *tx) auditToolPreview(r approvers.Request, state string, body []byte) error {
+func (t recordsTx) auditToolPreview(r approvers.Request, state string, body []byte) error {
 	facts := map[string]string{"digest": r.Digest, "by": r.ToolPreview.By, "state": state, "try": strconv.Itoa(r.ToolPreview.Tries)}
 	if r.ToolPreview.Dry {
 		facts["dry_run"] = "true"

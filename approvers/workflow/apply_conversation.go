@@ -6,11 +6,11 @@ import (
 )
 
 // updateCall updates the call: an edit gives it another execution, and a tool may give it a preview.
-func (t *tx) updateCall(r approvers.Request, events []approvers.Event) error {
+func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
 		case approvers.ArgsEdited:
-			if err := t.replaceExecution(r); err != nil {
+			if err := t.requests.replaceExecution(r); err != nil {
 				return err
 			}
 		case approvers.PreviewMade:
@@ -32,14 +32,14 @@ func (t *tx) updateCall(r approvers.Request, events []approvers.Event) error {
 
 // updateTurn shows the request's step in its thread again. When the request is closed, it gives the call its result.
 // The step of a new request is shown by the use case that proposes it.
-func (t *tx) updateTurn(r approvers.Request, events []approvers.Event) error {
+func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err
 	}
 	if !approvers.HasEvent[approvers.RequestOpened](events) {
 		for _, kind := range []store.OutboxKind{store.OutboxStep, store.OutboxMessageEdit} {
-			if err := t.changedTurn(r.Turn, kind, call.Step); err != nil {
+			if err := t.outbox.changedTurn(r.Turn, kind, call.Step); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,7 @@ func (t *tx) updateTurn(r approvers.Request, events []approvers.Event) error {
 }
 
 // giveResult gives a call its only result. After the last result of a step, the model is called again.
-func (t *tx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
+func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
 	if call.Outcome != "" {
 		return nil
 	}

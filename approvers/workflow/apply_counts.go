@@ -1,6 +1,8 @@
 package workflow
 
-import "countersign/approvers"
+import (
+	"countersign/approvers"
+)
 
 // countEvents counts decisions and ends for the metrics. It ends the tool's streak of unchanged approvals when somebody
 // edits or rejects the call, or takes an approval back.
@@ -23,5 +25,5 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	if !doubted {
 		return nil
 	}
-	return t.resetStreak(r.Agent, r.Tool)
+	return t.grants.resetStreak(r.Agent, r.Tool)
 }

@@ -11,18 +11,18 @@ import (
 
 // refreshMessages schedules an update of everything that shows the request: its own messages, those of the run that it
 // repeats, and its bundle.
-func (t *tx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
-	if err := t.changedRef(r.ID); err != nil {
+func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
+	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
 	}
-	if err := t.changedEarlier(r); err != nil {
+	if err := t.runs.changedEarlier(r); err != nil {
 		return err
 	}
-	return t.changedBundle(r)
+	return t.cards.changedBundle(r)
 }
 
 // notifyPeople writes messages, in addition to the cards, to the people whom an event concerns.
-func (t *tx) notifyPeople(r approvers.Request, events []approvers.Event) error {
+func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		var err error
 		switch e := e.(type) {
@@ -44,7 +44,7 @@ func (t *tx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 
 // tellFallen notifies people whose decision no longer counts because somebody else edited the arguments or the policy
 // became stricter. People who decided in the same transaction are not notified.
-func (t *tx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
+func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
 		step = len(r.Edits)
@@ -56,7 +56,7 @@ func (t *tx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, event
 		}) {
 			continue
 		}
-		if err := t.notify(r.ID, who, store.NoteFallen, step); err != nil {
+		if err := t.outbox.notify(r.ID, who, store.NoteFallen, step); err != nil {
 			return err
 		}
 	}
@@ -64,29 +64,29 @@ func (t *tx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, event
 }
 
 // tellRemark sends a question to the requesters, and notifies the person who asked of an answer.
-func (t *tx) tellRemark(r approvers.Request, index int) error {
+func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	switch m := r.Remark(index); m.Kind {
 	case approvers.Question:
-		return t.newOutboxMessage(store.OutboxMessage{
+		return t.outbox.add(store.OutboxMessage{
 			Kind: store.OutboxQuestion, Ref: r.ID, Request: r.ID, Step: index, To: store.ToConversation + r.Conversation,
 		})
 	case approvers.Answer:
-		return t.notify(r.ID, r.Remark(m.To).By, store.NoteAnswered, m.To)
+		return t.outbox.notify(r.ID, r.Remark(m.To).By, store.NoteAnswered, m.To)
 	}
 	return nil
 }
 
 // showCards shows a pending request to the people whom it waits for now. moved reports whether it has left a card
 // queue. The use case that proposes a new request shows it, together with the others of its step.
-func (t *tx) showCards(r approvers.Request, events []approvers.Event, moved bool) error {
+func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, moved bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
 	}
 	if moved || slices.ContainsFunc(events, func(e approvers.Event) bool { return wantsCard(r, e) }) {
-		if err := t.wantCard(r); err != nil {
+		if err := t.cards.wantCard(r); err != nil {
 			return err
 		}
-		if err := t.cardsAgain(r); err != nil {
+		if err := t.reposts.cardsAgain(r); err != nil {
 			return err
 		}
 	}
@@ -94,8 +94,8 @@ func (t *tx) showCards(r approvers.Request, events []approvers.Event, moved bool
 		var err error
 		switch e := e.(type) {
 		case approvers.Escalated:
-			if err = t.cardsAgain(r); err == nil && !e.Again {
-				err = t.wantQueued(r, store.ToRole+e.Lead.Name)
+			if err = t.reposts.cardsAgain(r); err == nil && !e.Again {
+				err = t.cards.wantQueued(r, store.ToRole+e.Lead.Name)
 			}
 		case approvers.ReminderDue:
 			err = t.remindPeople(r, e.People)
@@ -121,12 +121,12 @@ func wantsCard(r approvers.Request, e approvers.Event) bool {
 }
 
 // remindPeople reminds people, where their card is, that a request waits.
-func (t *tx) remindPeople(r approvers.Request, people []approvers.Identity) error {
-	if err := t.cardsAgain(r); err != nil {
+func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity) error {
+	if err := t.reposts.cardsAgain(r); err != nil {
 		return err
 	}
 	for _, who := range people {
-		if err := t.notify(r.ID, who.ID, store.NoteReminder, r.Reminded+r.Told); err != nil {
+		if err := t.outbox.notify(r.ID, who.ID, store.NoteReminder, r.Reminded+r.Told); err != nil {
 			return err
 		}
 	}
@@ -135,18 +135,18 @@ func (t *tx) remindPeople(r approvers.Request, people []approvers.Identity) erro
 
 // showInvited sends the card by direct message to a person who was added to the stage. If they have the card already,
 // they are notified of the hand-on.
-func (t *tx) showInvited(r approvers.Request, i approvers.Invite) error {
+func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	messages, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {
 		return err
 	}
 	for _, s := range messages {
 		if view.IsCard(s.Kind) && s.To == store.ToUser+i.Who.User() && s.State != store.OutboxUnreachable && s.State != store.OutboxRemoved {
-			return errors.Join(t.repost([]store.OutboxMessage{s}, false), t.notify(r.ID, i.Who, store.NoteInvited, 0))
+			return errors.Join(t.reposts.repost([]store.OutboxMessage{s}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
 		}
 	}
 	if i.Away { // nobody chose this person, so the card queue's cap applies to stand-ins
-		return t.wantQueued(r, store.ToUser+i.Who.User())
+		return t.cards.wantQueued(r, store.ToUser+i.Who.User())
 	}
-	return t.wantAt(r, store.OutboxCard, store.ToUser+i.Who.User(), "")
+	return t.outbox.wantAt(r, store.OutboxCard, store.ToUser+i.Who.User(), "")
 }

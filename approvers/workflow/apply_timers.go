@@ -8,7 +8,7 @@ import (
 )
 
 // updateTimers sets the request's timers. Any transition may move the clocks of a pending request.
-func (t *tx) updateTimers(r approvers.Request, events []approvers.Event) error {
+func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) error {
 	if err := t.setClocks(r); err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (t *tx) updateTimers(r approvers.Request, events []approvers.Event) error {
 }
 
 // setClocks sets the deadline, the next reminder and the next escalation of a pending request.
-func (t *tx) setClocks(r approvers.Request) error {
+func (t timersTx) setClocks(r approvers.Request) error {
 	if r.State != approvers.Pending {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (t *tx) setClocks(r approvers.Request) error {
 }
 
 // updateTimersFor sets the timers that follow from one event.
-func (t *tx) updateTimersFor(r approvers.Request, e approvers.Event) error {
+func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error {
 	switch e := e.(type) {
 	case approvers.RequestOpened, approvers.ArgsEdited, approvers.RequestReopened:
 		if r.State == approvers.Pending && r.ToolPreview.Making() {
@@ -75,7 +75,7 @@ func (t *tx) updateTimersFor(r approvers.Request, e approvers.Event) error {
 
 // resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. It is used
 // when its deadline was moved or the clock was set back.
-func (t *tx) resetTimers(r approvers.Request) error {
+func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})
 	}
@@ -83,7 +83,7 @@ func (t *tx) resetTimers(r approvers.Request) error {
 }
 
 // setOrClear sets a timer, or clears it if due is zero.
-func (t *tx) setOrClear(kind store.TimerKind, ref string, due time.Time) error {
+func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) error {
 	if due.IsZero() {
 		return t.ClearTimer(kind, ref)
 	}
@@ -91,13 +91,13 @@ func (t *tx) setOrClear(kind store.TimerKind, ref string, due time.Time) error {
 }
 
 // startPreview starts a tool preview again. A running one was for the arguments before an edit.
-func (t *tx) startPreview(r approvers.Request) error {
+func (t timersTx) startPreview(r approvers.Request) error {
 	t.stops[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})
 }
 
 // clearPending clears the timers that only a pending request has, and stops its preview.
-func (t *tx) clearPending(request string) error {
+func (t timersTx) clearPending(request string) error {
 	t.stops[handled{store.TimerPreview, request}] = true
 	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerPreview} {
 		if err := t.ClearTimer(kind, request); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // automatic prepares a call to run without approval. The current policy must still permit this within its limit, or a
 // grant must replace the approval. Otherwise the call gets a request.
-func (t *tx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
+func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // the expectation at the proposal is checked again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
@@ -52,7 +52,7 @@ func (t *tx) automatic(call store.Call, e *approvers.Execution, givers grantOwne
 	case r.Plan.Verdict == approvers.Auto:
 		r.Plan = t.policy.AskFor(r.AsCall(args), p.MaxAuto)
 	}
-	granted, err := t.useGrant(e, r, args, givers)
+	granted, err := t.grants.useGrant(e, r, args, givers)
 	switch {
 	case err != nil:
 		return false, err
@@ -63,7 +63,7 @@ func (t *tx) automatic(call store.Call, e *approvers.Execution, givers grantOwne
 }
 
 // limited reports whether the tool's automatic runs in the conversation are used up.
-func (t *tx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
+func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
 	if p.MaxAuto.Count == 0 {
 		return false, nil
 	}
@@ -72,7 +72,7 @@ func (t *tx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error
 }
 
 // countAuto counts an automatic run.
-func (t *tx) countAuto(p approvers.ToolPolicy, e approvers.Execution) error {
+func (t proposalsTx) countAuto(p approvers.ToolPolicy, e approvers.Execution) error {
 	if p.MaxAuto.Count == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (t *tx) countAuto(p approvers.ToolPolicy, e approvers.Execution) error {
 }
 
 // authors returns everybody whose messages the model may have received in a conversation.
-func (t *tx) authors(conversation string) ([]approvers.PersonID, error) {
+func (t proposalsTx) authors(conversation string) ([]approvers.PersonID, error) {
 	messages, err := t.Messages(conversation, 0)
 	if err != nil {
 		return nil, err
@@ -95,25 +95,25 @@ func (t *tx) authors(conversation string) ([]approvers.PersonID, error) {
 }
 
 // askInstead opens a request for a call that was to run automatically, and shows it.
-func (t *tx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
+func (t proposalsTx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
 	if err := t.ask(call, e, r); err != nil {
 		return err
 	}
-	if err := t.changedTurn(call.Turn, store.OutboxStep, call.Step); err != nil {
+	if err := t.outbox.changedTurn(call.Turn, store.OutboxStep, call.Step); err != nil {
 		return err
 	}
 	turn, err := t.Turn(call.Turn)
 	if err != nil || turn.State != approvers.TurnWaiting {
 		return err
 	}
-	return t.tellIfQueued(turn)
+	return t.turns.tellIfQueued(turn)
 }
 
 // voidCall ends a call that has no request.
-func (t *tx) voidCall(call store.Call, e approvers.Execution, reason string) error {
+func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason string) error {
 	res := approvers.NewResult(approvers.OutcomeVoided, e.Tool, reason, "")
-	if err := t.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
+	if err := t.turns.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
 		return err
 	}
-	return t.changedStep(e)
+	return t.runs.changedStep(e)
 }

@@ -24,17 +24,17 @@ func (movedError) After() time.Duration { return 100 * time.Millisecond }
 // reached. people are the stage's people as of roll.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
-		r, err := t.pendingRequest(timer, roll)
+		r, err := t.requests.pendingRequest(timer, roll)
 		if err != nil || r.ID == "" {
 			return err
 		}
 		after, events := r.ResolveAvailability(t.deciding(), people)
-		if err := t.tellTurns(after, people); err != nil {
+		if err := t.notices.tellTurns(after, people); err != nil {
 			return err
 		}
 		if !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events) {
 			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
-			return t.updateTimersFor(r, found) // nothing else changed
+			return t.timers.updateTimersFor(r, found) // nothing else changed
 		}
 		return t.apply(after, events)
 	})
@@ -42,7 +42,7 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, rol
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
 // If the request is not pending, it clears the timer and returns no request.
-func (t *tx) pendingRequest(timer store.Timer, roll view.StageSnapshot) (approvers.Request, error) {
+func (t requestsTx) pendingRequest(timer store.Timer, roll view.StageSnapshot) (approvers.Request, error) {
 	r, err := t.Request(timer.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.State != approvers.Pending {
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)
@@ -54,6 +54,6 @@ func (t *tx) pendingRequest(timer store.Timer, roll view.StageSnapshot) (approve
 }
 
 // scheduleAvailability schedules a check of who can be reached.
-func (t *tx) scheduleAvailability(r approvers.Request) error {
+func (t timersTx) scheduleAvailability(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: t.now})
 }

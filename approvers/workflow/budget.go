@@ -9,7 +9,7 @@ import (
 )
 
 // spend counts the tokens of a model call against the asker's budget, if there is one.
-func (t *tx) spend(turn approvers.Turn, tokens int) error {
+func (t proposalsTx) spend(turn approvers.Turn, tokens int) error {
 	if tokens <= 0 || t.policy.BudgetFor(turn.Agent).Tokens == 0 {
 		return nil
 	}
@@ -21,7 +21,7 @@ func (t *tx) spend(turn approvers.Turn, tokens int) error {
 }
 
 // asker returns the person who wrote last in a turn.
-func (t *tx) asker(turn approvers.Turn) (approvers.PersonID, error) {
+func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {
 		return "", err
@@ -31,7 +31,7 @@ func (t *tx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 }
 
 // overBudget returns the sentence for people when the day's tokens are used up, or "".
-func (t *tx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, error) {
+func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, error) {
 	budget := t.policy.BudgetFor(agent.Name).Tokens
 	if budget == 0 {
 		return "", nil
@@ -51,7 +51,7 @@ func (t *tx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, err
 
 // spendCall counts a tool call against the asker's budget. If the day's calls are used up, problem is a sentence for
 // the model.
-func (t *tx) spendCall(turn approvers.Turn, call store.Call, asker approvers.PersonID) (problem string, err error) {
+func (t proposalsTx) spendCall(turn approvers.Turn, call store.Call, asker approvers.PersonID) (problem string, err error) {
 	budget := t.policy.BudgetFor(turn.Agent).Calls
 	if asker == "" || budget == 0 {
 		return "", nil

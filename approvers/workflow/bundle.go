@@ -16,7 +16,7 @@ const (
 )
 
 // showStep shows the cards of a step's new requests. Requests to the same people at the same address share a card.
-func (t *tx) showStep(ids []string) error {
+func (t cardsTx) showStep(ids []string) error {
 	var groups [][]approvers.Request
 	for _, id := range ids {
 		r, err := t.Request(id)
@@ -65,7 +65,7 @@ func bundles(group []approvers.Request) [][]approvers.Request {
 }
 
 // bundle shows one card for several requests.
-func (t *tx) bundle(card []approvers.Request) error {
+func (t cardsTx) bundle(card []approvers.Request) error {
 	name := ""
 	if len(card) > 1 {
 		name = t.newID("bundle")
@@ -87,12 +87,12 @@ func (t *tx) bundle(card []approvers.Request) error {
 }
 
 // wantBundle shows a request in its bundle.
-func (t *tx) wantBundle(r approvers.Request, to string) error {
+func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err
 	}
-	return t.wantOnce(store.OutboxMessage{Kind: store.OutboxBundle, Ref: r.Turn, Step: call.Step, To: to, Bundle: r.Bundle})
+	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxBundle, Ref: r.Turn, Step: call.Step, To: to, Bundle: r.Bundle})
 }
 
 // leaveBundle gives a bundled request its own card if its arguments were edited or it waits for other people. The
@@ -116,15 +116,15 @@ func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Reque
 }
 
 // changedBundle schedules an update of the bundle that a request belongs to.
-func (t *tx) changedBundle(r approvers.Request) error {
+func (t cardsTx) changedBundle(r approvers.Request) error {
 	if r.Bundle == "" {
 		return nil
 	}
-	return t.changedThose(refresh{ref: r.Turn, bundle: r.Bundle}, func(s store.OutboxMessage) bool { return s.Bundle == r.Bundle })
+	return t.outbox.changedThose(refresh{ref: r.Turn, bundle: r.Bundle}, func(s store.OutboxMessage) bool { return s.Bundle == r.Bundle })
 }
 
 // bundled returns the requests of a bundle's card, in the order of their calls.
-func (t *tx) bundled(s store.OutboxMessage) (out []approvers.Request, err error) {
+func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (t *tx) bundled(s store.OutboxMessage) (out []approvers.Request, err error)
 }
 
 // bundlePlaces returns the addresses of all members of the roles that a bundle asks.
-func (t *tx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
+func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
 	requests, err := t.bundled(s)
 	if err != nil {
 		return nil, err

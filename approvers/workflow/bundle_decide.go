@@ -20,7 +20,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 		var moves []decided
 		var counted *approvers.Denied
 		for _, one := range shown {
-			m, denied, err := t.decideOne(c, one, moves)
+			m, denied, err := t.requests.decideOne(c, one, moves)
 			switch {
 			case err != nil:
 				return nil, err
@@ -30,14 +30,14 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 				inTheWay, counted = m.now, denied
 			default:
 				inTheWay = m.now
-				return denied, t.deniedAll(c, m, denied)
+				return denied, t.requests.deniedAll(c, m, denied)
 			}
 		}
 		if len(moves) == 0 {
 			return counted, t.auditDenied(inTheWay.ID, string(c.Kind), c, counted)
 		}
 		for _, m := range moves {
-			if err := t.auditDecided(m.after, m.click); err != nil {
+			if err := t.records.auditDecided(m.after, m.click); err != nil {
 				return nil, err
 			}
 			if err := t.apply(m.after, m.allEvents()); err != nil {
@@ -61,7 +61,7 @@ type decided struct {
 func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, d.since) }
 
 // decideOne determines the effect of a click on one request of a bundle. It writes nothing.
-func (t *tx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
+func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
 	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
 	cur, denied, err := t.current(one.Request)
 	m, r := decided{click: c, standing: cur}, cur.now
@@ -76,7 +76,7 @@ func (t *tx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *a
 }
 
 // deniedAll records the attempt, and the current policy's effect on the request that can't be decided.
-func (t *tx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
+func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil
 	}

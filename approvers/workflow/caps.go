@@ -9,7 +9,7 @@ import (
 
 // countAsked counts a request for everybody who caused it. If one of them exceeds the policy's cap, approving it needs
 // a typed value, to make approvers look at it.
-func (t *tx) countAsked(r approvers.Request) (approvers.Request, error) {
+func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 || r.State != approvers.Pending {
 		return r, nil
@@ -35,7 +35,7 @@ func (t *tx) countAsked(r approvers.Request) (approvers.Request, error) {
 }
 
 // called returns the name under which somebody wrote in the request's conversation.
-func (t *tx) called(r approvers.Request, who approvers.PersonID) (string, error) {
+func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string, error) {
 	if who == r.Facts.Asker && r.Facts.AskerName != "" {
 		return r.Facts.AskerName, nil
 	}

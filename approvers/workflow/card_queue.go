@@ -12,7 +12,7 @@ import (
 
 // changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. It returns the
 // new queue.
-func (t *tx) changeCardQueue(address string, change func(*settings.CardQueue)) (settings.CardQueue, error) {
+func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue)) (settings.CardQueue, error) {
 	l, s, err := settings.ReadCardQueue(t.Tx, address)
 	if err != nil {
 		return l, err
@@ -41,9 +41,9 @@ func (t *tx) changeCardQueue(address string, change func(*settings.CardQueue)) (
 	}
 	switch {
 	case l.Round != before.Round:
-		return l, t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxCardQueue, Ref: settings.CardQueueNotice(address, l.Round), To: address})
+		return l, t.outbox.add(store.OutboxMessage{Kind: store.OutboxCardQueue, Ref: settings.CardQueueNotice(address, l.Round), To: address})
 	case !slices.EqualFunc(before.Held, l.Held, settings.QueuedCard.Equal):
-		return l, t.changedRef(settings.CardQueueNotice(address, l.Round))
+		return l, t.outbox.changedRef(settings.CardQueueNotice(address, l.Round))
 	}
 	return l, nil
 }
@@ -51,7 +51,7 @@ func (t *tx) changeCardQueue(address string, change func(*settings.CardQueue)) (
 // enqueueCard counts a request at an address before its card is shown there. It reports whether the request has to wait
 // in the queue; approving it then needs a typed value. A request that is already counted there does not wait again, and
 // a bundle's requests wait together.
-func (t *tx) enqueueCard(id, address string) (waits bool, err error) {
+func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
 	if err != nil {
@@ -86,7 +86,7 @@ func cards(n int) string {
 
 // wantQueued shows a request at an address, or puts it in the queue if as many cards are open there as the policy
 // allows.
-func (t *tx) wantQueued(r approvers.Request, to string) error {
+func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	if t.policy.Caps.Approver == 0 && len(r.QueuedAt) == 0 {
 		return t.wantThere(r, to)
 	}
@@ -97,22 +97,22 @@ func (t *tx) wantQueued(r approvers.Request, to string) error {
 }
 
 // wantThere shows a request at an address: as an escalation to a lead, in its bundle, or on a card of its own.
-func (t *tx) wantThere(r approvers.Request, to string) error {
+func (t cardsTx) wantThere(r approvers.Request, to string) error {
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {
 			if to == store.ToRole+lead {
-				return t.wantAt(r, store.OutboxEscalation, to, lead)
+				return t.outbox.wantAt(r, store.OutboxEscalation, to, lead)
 			}
 		}
 	}
 	if r.Bundled() {
 		return t.wantBundle(r, to)
 	}
-	return t.wantAt(r, store.OutboxCard, to, "")
+	return t.outbox.wantAt(r, store.OutboxCard, to, "")
 }
 
 // showNextQueued shows a request that leaves the queue of an address.
-func (t *tx) showNextQueued(id, address string) error {
+func (t cardsTx) showNextQueued(id, address string) error {
 	r, err := t.Request(id)
 	if err != nil || r.State != approvers.Pending {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It reports whether
 // the request is still pending but has left an address; its card must then be shown elsewhere.
-func (t *tx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
+func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil
 	}
@@ -43,7 +43,7 @@ func (t *tx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Req
 }
 
 // recountCardQueues updates the queues of a request for a policy with another cap or other card addresses.
-func (t *tx) recountCardQueues(id string) error {
+func (t cardsTx) recountCardQueues(id string) error {
 	r, err := t.Request(id)
 	if err != nil || r.State != approvers.Pending {
 		return err
@@ -79,7 +79,7 @@ func (t *tx) recountCardQueues(id string) error {
 
 // places returns the addresses of a pending request's cards: those of its stage's people, of leads that escalation
 // added, and of stand-ins.
-func (t *tx) places(r approvers.Request) []string {
+func (t cardsTx) places(r approvers.Request) []string {
 	out := t.addresses(r)
 	for _, i := range r.Invited {
 		if to := store.ToUser + i.Who.User(); i.Away && !slices.Contains(out, to) {
@@ -96,7 +96,7 @@ func (t *tx) places(r approvers.Request) []string {
 
 // queueRecipients returns the addresses of the roles whose cards go to a channel. Their members are notified of the
 // queue by direct message if the channel can't show the notice.
-func (t *tx) queueRecipients(channel string) (places []string) {
+func (t cardsTx) queueRecipients(channel string) (places []string) {
 	for _, role := range t.policy.Approvers {
 		if strings.HasPrefix(channel, store.ToChannel) && t.cardAddress(role.Name) == channel {
 			places = append(places, store.ToRole+role.Name)
@@ -106,7 +106,7 @@ func (t *tx) queueRecipients(channel string) (places []string) {
 }
 
 // unseen reports whether a request waits in the queue at every address, so that nobody has its card.
-func (t *tx) unseen(r approvers.Request) (bool, error) {
+func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return false, nil
 	}

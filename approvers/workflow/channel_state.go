@@ -45,7 +45,7 @@ func readChannelState(r store.Reader, name string) (p channelState, s store.Sett
 }
 
 // changeChannelState reads a channel's state, changes it and writes it.
-func (t *tx) changeChannelState(name string, change func(*channelState)) error {
+func (t channelsTx) changeChannelState(name string, change func(*channelState)) error {
 	p, s, err := readChannelState(t, name)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 			return err
 		}
 		wanted := slices.ContainsFunc(append(named, channel), t.policy.Names)
-		return t.channelLost(channel, cause, wanted)
+		return t.channels.channelLost(channel, cause, wanted)
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil
@@ -88,7 +88,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 			t.note(slog.LevelWarn, "a channel is shared with another organisation, so it shows no cards; they go to each person by direct message. "+
 				"If cards may stand there, name it in shared_channels of the policy", "channel", channel)
 		}
-		if err := t.changeChannelState(channel, func(p *channelState) {
+		if err := t.channels.changeChannelState(channel, func(p *channelState) {
 			*p = channelState{Lost: true, Told: true, Shared: true, Since: t.now, Cause: "it is shared with another organisation"}
 		}); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 
 // channelLost marks a channel as lost and schedules moving everything open there. It notifies the operator once, when
 // the loss first matters.
-func (t *tx) channelLost(name, cause string, matters bool) error {
+func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
 		return err
@@ -131,7 +131,7 @@ func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) err
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		return errors.Join(t.channelRestored(channel), t.headAgain())
+		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain())
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil
@@ -141,7 +141,7 @@ func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) err
 
 // channelRestored sends new cards to a channel again, and updates the messages left there, so that no dead button
 // remains.
-func (t *tx) channelRestored(name string) error {
+func (t channelsTx) channelRestored(name string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
 		return err
@@ -174,7 +174,7 @@ func (t *tx) channelRestored(name string) error {
 		if err := t.PutOutboxMessage(s); err != nil {
 			return err
 		}
-		if err := t.showNow(s); err != nil {
+		if err := t.outbox.showNow(s); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (t *tx) channelRestored(name string) error {
 }
 
 // postedIn records that a post in a channel succeeded, which ends its loss.
-func (t *tx) postedIn(s store.OutboxMessage) error {
+func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	named, channel := strings.CutPrefix(s.To, store.ToChannel)
 	switch {
 	case channel:
@@ -199,12 +199,12 @@ func (t *tx) postedIn(s store.OutboxMessage) error {
 // LeaveChannel moves everything open in a lost channel. It may stop between any two of its transactions and then starts
 // again; items already moved are no longer open there.
 func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
-	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.leaveChannel(timer.Ref, r.ID, r.Turn) })
+	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.channels.leaveChannel(timer.Ref, r.ID, r.Turn) })
 	if err != nil {
 		return err
 	}
 	return w.update(ctx, "leave channel", func(t *tx) error {
-		return errors.Join(t.leaveOtherChannels(timer.Ref), t.ClearTimer(store.TimerChannel, timer.Ref))
+		return errors.Join(t.channels.leaveOtherChannels(timer.Ref), t.ClearTimer(store.TimerChannel, timer.Ref))
 	})
 }
 
@@ -212,7 +212,7 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 const mostLeft = 2000
 
 // leaveOtherChannels moves waiting items other than requests.
-func (t *tx) leaveOtherChannels(name string) error {
+func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)
 		if err != nil {
@@ -247,7 +247,7 @@ func (t *tx) leaveOtherChannels(name string) error {
 }
 
 // leaveChannel moves the outbox messages of an item that are in a channel and still matter.
-func (t *tx) leaveChannel(name string, refs ...string) error {
+func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
 		return err // it is back already
@@ -264,7 +264,7 @@ func (t *tx) leaveChannel(name string, refs ...string) error {
 			if s.Channel != name && s.To != store.ToChannel+name || s.State == store.OutboxUnreachable || s.State == store.OutboxRemoved {
 				continue
 			}
-			life, err := t.relevance(s)
+			life, err := t.reposts.relevance(s)
 			if err != nil {
 				return err
 			}
@@ -288,7 +288,7 @@ func (t *tx) leaveChannel(name string, refs ...string) error {
 }
 
 // alias marks another name of a channel as lost too, so that the operator is notified once.
-func (t *tx) alias(name, other, cause string) error {
+func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err
 	}
@@ -300,7 +300,7 @@ func (t *tx) alias(name, other, cause string) error {
 
 // moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The channel's state keeps its message
 // for later; in a shared channel the message is deleted.
-func (t *tx) moveAway(name string, s store.OutboxMessage, cause string) error {
+func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil {
 		return err
@@ -314,7 +314,7 @@ func (t *tx) moveAway(name string, s store.OutboxMessage, cause string) error {
 		if err := errors.Join(t.ClearTimer(store.TimerRepost, s.ID), t.giveUp(s, cause)); err != nil || !stands {
 			return err
 		}
-		return t.showNow(s)
+		return t.outbox.showNow(s)
 	}
 	if stands {
 		if err := t.changeChannelState(name, func(p *channelState) { p.Left = append(p.Left, s.ID) }); err != nil {
@@ -328,13 +328,13 @@ func (t *tx) moveAway(name string, s store.OutboxMessage, cause string) error {
 }
 
 // giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place.
-func (t *tx) giveUp(s store.OutboxMessage, cause string) error {
+func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err
 	}
-	if err := t.shownAsWanted(s); err != nil {
+	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}
-	return t.elsewhere(s)
+	return t.outbox.elsewhere(s)
 }

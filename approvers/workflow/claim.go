@@ -41,9 +41,9 @@ func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Executi
 		}
 		switch e.State {
 		case approvers.ExecutionNone:
-			run, err = t.claim(&e, givers)
+			run, err = t.runs.claim(&e, givers)
 		case approvers.ExecutionExecuting:
-			run, err = t.recover(&e)
+			run, err = t.runs.recover(&e)
 		default:
 			err = t.ClearTimer(store.TimerRun, execution)
 		}
@@ -52,7 +52,7 @@ func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Executi
 	return e, run, err
 }
 
-func (t *tx) claim(e *approvers.Execution, givers grantOwners) (bool, error) {
+func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) {
 	call, err := t.Call(e.Call)
 	if err != nil {
 		return false, err
@@ -68,9 +68,9 @@ func (t *tx) claim(e *approvers.Execution, givers grantOwners) (bool, error) {
 		e.State = approvers.ExecutionExecuting
 		return t.recover(e)
 	} else if !known {
-		return false, t.voidCall(call, *e, whyDamaged)
+		return false, t.proposals.voidCall(call, *e, whyDamaged)
 	} else {
-		allowed, err = t.automatic(call, e, givers)
+		allowed, err = t.proposals.automatic(call, e, givers)
 	}
 	if err != nil || !allowed {
 		return false, err
@@ -80,7 +80,7 @@ func (t *tx) claim(e *approvers.Execution, givers grantOwners) (bool, error) {
 
 // begun reports whether the history records the start of a run that needed no approval. known is false if the history
 // can't be read.
-func (t *tx) begun(e approvers.Execution) (begun, known bool) {
+func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	chain, err := t.Audit(e.ID)
 	if err != nil || approvers.VerifyChain(chain) != nil {
 		return false, false
@@ -91,7 +91,7 @@ func (t *tx) begun(e approvers.Execution) (begun, known bool) {
 }
 
 // start stores the state executing. Bytes that don't match their digest never run.
-func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
+func (t runsTx) start(e *approvers.Execution, move func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	started, err := move(*e, t.w.owner, t.now)
 	if errors.Is(err, approvers.ErrDigest) {
 		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
@@ -106,7 +106,7 @@ func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string
 	}
 	*e = started
 	e.Version++
-	if err := t.lease(*e, t.now); err != nil {
+	if err := t.questions.lease(*e, t.now); err != nil {
 		return false, err
 	}
 	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}
@@ -120,8 +120,8 @@ func (t *tx) start(e *approvers.Execution, move func(approvers.Execution, string
 }
 
 // consume uses up a request's approval, under the current policy and tool.
-func (t *tx) consume(e approvers.Execution) (bool, error) {
-	cur, denied, err := t.current(e.Request)
+func (t runsTx) consume(e approvers.Execution) (bool, error) {
+	cur, denied, err := t.requests.current(e.Request)
 	if err != nil {
 		return false, err
 	}
@@ -140,7 +140,7 @@ func (t *tx) consume(e approvers.Execution) (bool, error) {
 		}
 		cur.now, cur.events, _ = cur.now.Expire(t.deciding())
 	}
-	if err := t.applyIfChanged(cur); err != nil {
+	if err := t.requests.applyIfChanged(cur); err != nil {
 		return false, err
 	}
 	return false, t.ClearTimer(store.TimerRun, e.ID)

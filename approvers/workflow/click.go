@@ -60,7 +60,7 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 func (w *core) onRequest(ctx context.Context, what string, c Click, move func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
-		cur, denied, err := t.current(c.Request)
+		cur, denied, err := t.requests.current(c.Request)
 		if err != nil || denied != nil {
 			return denied, err
 		}
@@ -70,7 +70,7 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, move func(*t
 			return nil, err
 		}
 		if denied != nil {
-			if err := t.applyIfChanged(cur); err != nil {
+			if err := t.requests.applyIfChanged(cur); err != nil {
 				return nil, err
 			}
 			return denied, t.auditDenied(cur.now.ID, what, c, denied)

@@ -42,7 +42,7 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 }
 
 // stopDeadly stops a turn whose model calls crashed too many processes. It reports whether it did.
-func (t *tx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, error) {
+func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, error) {
 	n := t.w.Crashes.Count(string(store.TimerThink), turn.ID)
 	if n < turnCrashes {
 		return false, nil

@@ -44,7 +44,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool 
 		return false
 	}
 	fn := func(t *tx) error {
-		_, err := t.closeDamaged(x)
+		_, err := t.damage.closeDamaged(x)
 		return err
 	}
 	for {
@@ -61,7 +61,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool 
 }
 
 // closeDamaged closes the subject of one record, and records that in the audit.
-func (t *tx) closeDamaged(x store.Damage) (done bool, err error) {
+func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
 	switch x.Bucket {
 	case "messages":
 		done, err = t.replaceMessage(x)
@@ -94,17 +94,17 @@ func (t *tx) closeDamaged(x store.Damage) (done bool, err error) {
 }
 
 // moveAside sets a damaged record aside. It leaves an intact one.
-func (t *tx) moveAside(bucket, id string) error {
+func (t damageTx) moveAside(bucket, id string) error {
 	_, _, err := t.setAsideOf(bucket, id)
 	return err
 }
 
-func (t *tx) aside(x store.Damage) (bool, error) {
+func (t damageTx) aside(x store.Damage) (bool, error) {
 	_, done, err := t.setAsideOf(x.Bucket, x.ID)
 	return done, err
 }
 
-func (t *tx) setAsideOf(bucket, id string) (of []string, done bool, err error) {
+func (t damageTx) setAsideOf(bucket, id string) (of []string, done bool, err error) {
 	s, ok := t.Tx.(store.SetAside)
 	if !ok {
 		return nil, false, nil
@@ -113,7 +113,7 @@ func (t *tx) setAsideOf(bucket, id string) (of []string, done bool, err error) {
 }
 
 // replaceMessage replaces a damaged message with an empty one that is left out of prompts.
-func (t *tx) replaceMessage(x store.Damage) (bool, error) {
+func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	if x.ID == "" || x.Seq == 0 {
 		return false, nil
 	}
@@ -122,7 +122,7 @@ func (t *tx) replaceMessage(x store.Damage) (bool, error) {
 }
 
 // proposedFacts returns the facts of a chain's first record; nil if it can't be read.
-func (t *tx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
+func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
 	all, _ = t.Audit(chain) // the readable part
 	for _, a := range all {
 		if a.Kind == approvers.AuditProposed {
@@ -134,7 +134,7 @@ func (t *tx) proposedFacts(chain string) (facts map[string]string, all []approve
 
 // closeRequest replaces a damaged request with a voided one. If its run had begun, the request is over and the run
 // continues independently.
-func (t *tx) closeRequest(id string) (bool, error) {
+func (t damageTx) closeRequest(id string) (bool, error) {
 	_, done, err := t.setAsideOf("requests", id)
 	if !done || err != nil {
 		return false, err
@@ -160,7 +160,7 @@ func (t *tx) closeRequest(id string) (bool, error) {
 		if err := t.PutRequest(r); err != nil {
 			return false, err
 		}
-		return true, errors.Join(t.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.changedRef(id))
+		return true, errors.Join(t.timers.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.outbox.changedRef(id))
 	}
 	if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 		return false, err
@@ -173,7 +173,7 @@ func (t *tx) closeRequest(id string) (bool, error) {
 }
 
 // callOf finds a request's call: the one that its history names, or the one of its conversation that names it.
-func (t *tx) callOf(id, conversation, request string) (store.Call, error) {
+func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	if id != "" {
 		return t.Call(id)
 	}
@@ -192,7 +192,7 @@ func (t *tx) callOf(id, conversation, request string) (store.Call, error) {
 }
 
 // remake rebuilds a pending request from its call and its history. It can only be closed, not decided.
-func (t *tx) remake(id string, call store.Call, facts map[string]string) (approvers.Request, error) {
+func (t damageTx) remake(id string, call store.Call, facts map[string]string) (approvers.Request, error) {
 	r := approvers.Request{
 		ID: id, State: approvers.Pending, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Tool: call.Tool, ToolHash: facts["tool_hash"],
 		Execution: call.Execution, Args: json.RawMessage(call.Args), Digest: facts["digest"], Secrets: call.Secrets, Preview: call.Preview,
@@ -240,7 +240,7 @@ func (t *tx) remake(id string, call store.Call, facts map[string]string) (approv
 
 // closeRun replaces a damaged execution with an ended one. If a run began and has no recorded end, the outcome is
 // unknown and people are asked.
-func (t *tx) closeRun(id string) (bool, error) {
+func (t damageTx) closeRun(id string) (bool, error) {
 	of, done, err := t.setAsideOf("executions", id)
 	if !done || err != nil {
 		return false, err
@@ -292,13 +292,13 @@ func (t *tx) closeRun(id string) (bool, error) {
 			return false, err
 		}
 		e.Version++
-		return true, t.markUnknown(e, approvers.LossUnclear)
+		return true, t.runs.markUnknown(e, approvers.LossUnclear)
 	}
 	return true, t.endRun(e, r, call)
 }
 
 // endRun writes an execution that will not run any more.
-func (t *tx) endRun(e approvers.Execution, r *approvers.Request, call store.Call) error {
+func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store.Call) error {
 	if e.State == approvers.ExecutionNone {
 		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
 	}
@@ -317,13 +317,13 @@ func (t *tx) endRun(e approvers.Execution, r *approvers.Request, call store.Call
 		return t.apply(closed, events)
 	}
 	if call.Outcome == "" && e.State == approvers.ExecutionFailed && e.Unrun {
-		return t.voidCall(call, e, whyDamaged)
+		return t.proposals.voidCall(call, e, whyDamaged)
 	}
-	return t.changedStep(e)
+	return t.runs.changedStep(e)
 }
 
 // callThat finds a call in conversations.
-func (t *tx) callThat(conversations []string, is func(store.Call) bool) (store.Call, bool, error) {
+func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (store.Call, bool, error) {
 	for _, id := range conversations {
 		calls, err := callsIn(t, id)
 		if err != nil {
@@ -338,7 +338,7 @@ func (t *tx) callThat(conversations []string, is func(store.Call) bool) (store.C
 
 // closeCall replaces a damaged call with one that has its result, and closes its request, and its run if that has not
 // begun.
-func (t *tx) closeCall(id string) (bool, error) {
+func (t damageTx) closeCall(id string) (bool, error) {
 	of, done, err := t.setAsideOf("calls", id)
 	if !done || err != nil || len(of) == 0 {
 		return done, err
@@ -374,7 +374,7 @@ func (t *tx) closeCall(id string) (bool, error) {
 	call.Version++
 	if e == nil {
 		res := approvers.NewResult(approvers.OutcomeVoided, call.Tool, whyDamaged, "")
-		return true, t.giveResult(call, approvers.OutcomeVoided, res.Text())
+		return true, t.turns.giveResult(call, approvers.OutcomeVoided, res.Text())
 	}
 	if e.State != approvers.ExecutionNone {
 		return true, t.returnKnown(*e)
@@ -390,16 +390,16 @@ func (t *tx) closeCall(id string) (bool, error) {
 }
 
 // returnKnown gives a call the result of its finished run again.
-func (t *tx) returnKnown(e approvers.Execution) error {
+func (t damageTx) returnKnown(e approvers.Execution) error {
 	switch e.State {
 	case approvers.ExecutionSucceeded, approvers.ExecutionFailed:
-		return t.returnResult(e)
+		return t.runs.returnResult(e)
 	}
-	return t.changedStep(e) // it comes when the run ends, or people have said how it did
+	return t.runs.changedStep(e) // it comes when the run ends, or people have said how it did
 }
 
 // closeTurn replaces a damaged turn with a stopped one, and closes its open calls.
-func (t *tx) closeTurn(id string) (bool, error) {
+func (t damageTx) closeTurn(id string) (bool, error) {
 	of, done, err := t.setAsideOf("turns", id)
 	if !done || err != nil || len(of) == 0 {
 		return done, err
@@ -437,14 +437,14 @@ func (t *tx) closeTurn(id string) (bool, error) {
 		return true, nil // the last result stops it
 	}
 	turn.Version++
-	return true, t.stop(turn, conv, turn.Halted, false)
+	return true, t.turns.stop(turn, conv, turn.Halted, false)
 }
 
 // closeOpenCall closes an open call whose turn can't continue. A run that has begun ends by itself.
-func (t *tx) closeOpenCall(c store.Call) error {
+func (t damageTx) closeOpenCall(c store.Call) error {
 	if c.Execution == "" {
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
-		return t.giveResult(c, approvers.OutcomeVoided, res.Text())
+		return t.turns.giveResult(c, approvers.OutcomeVoided, res.Text())
 	}
 	e, err := t.Execution(c.Execution)
 	if err != nil {
@@ -464,7 +464,7 @@ func (t *tx) closeOpenCall(c store.Call) error {
 }
 
 // closeConversation rebuilds a conversation from its address and its current work.
-func (t *tx) closeConversation(id string) (bool, error) {
+func (t damageTx) closeConversation(id string) (bool, error) {
 	of, done, err := t.setAsideOf("conversations", id)
 	if !done || err != nil || len(of) == 0 {
 		return done, err

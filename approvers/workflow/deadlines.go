@@ -19,13 +19,13 @@ const (
 // Expire rejects a request whose deadline passed. Clicks that were received before the deadline are handled first.
 func (w *Requests) Expire(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "expire", func(t *tx) error {
-		r, err := t.openRequest(store.TimerExpire, timer.Ref)
+		r, err := t.requests.openRequest(store.TimerExpire, timer.Ref)
 		if err != nil || r.ID == "" {
 			return err
 		}
 		after, events, expired := r.Expire(t.deciding())
 		if !expired {
-			return t.resetTimers(r)
+			return t.timers.resetTimers(r)
 		}
 		if r.State == approvers.Pending {
 			if early, err := t.handledFirst(timer, r.ExpiresAt); early || err != nil {
@@ -50,7 +50,7 @@ func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 
 // openRequest reads the request that a timer names. If nothing is left to do, it clears the timer and returns no
 // request.
-func (t *tx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
+func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
 	r, err := t.Request(id)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {
 		return approvers.Request{}, t.ClearTimer(kind, id)
@@ -61,7 +61,7 @@ func (t *tx) openRequest(kind store.TimerKind, id string) (approvers.Request, er
 // Escalate notifies the next lead, whose members may decide the current stage from then on.
 func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
-		r, err := t.openRequest(store.TimerEscalate, timer.Ref)
+		r, err := t.requests.openRequest(store.TimerEscalate, timer.Ref)
 		if err != nil || r.ID == "" {
 			return err
 		}

@@ -14,11 +14,11 @@ import (
 // Decide approves, rejects or modifies a request. It returns the new request.
 func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, string(c.Kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := t.decide(r, c)
+		after, events, denied := t.requests.decide(r, c)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
-		return after, events, nil, t.auditDecided(after, c)
+		return after, events, nil, t.records.auditDecided(after, c)
 	})
 }
 
@@ -30,7 +30,7 @@ type standing struct {
 }
 
 // current reads a request and updates it to the current tools and policy.
-func (t *tx) current(id string) (standing, *approvers.Denied, error) {
+func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
 	r, err := t.Request(id)
 	cur := standing{stored: r, now: r}
 	if errors.Is(err, store.ErrNotFound) {
@@ -60,14 +60,14 @@ func (t *tx) current(id string) (standing, *approvers.Denied, error) {
 }
 
 // void ends a request that can't run in its stored form.
-func (t *tx) void(cur standing, why string) (standing, *approvers.Denied, error) {
+func (t requestsTx) void(cur standing, why string) (standing, *approvers.Denied, error) {
 	var denied *approvers.Denied
 	cur.now, cur.events, denied = cur.stored.Void(t.deciding(), why)
 	return cur, denied, nil
 }
 
 // unrecorded returns how an open request differs from its history, or "". A damaged history counts as a difference.
-func (t *tx) unrecorded(r approvers.Request) (string, error) {
+func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	chain, err := t.Audit(r.ID)
 	if errors.Is(err, store.ErrDamaged) {
 		return "its history is damaged", nil
@@ -79,14 +79,14 @@ func (t *tx) unrecorded(r approvers.Request) (string, error) {
 }
 
 // applyIfChanged writes a request if the current tools or policy changed it and nothing else happens to it.
-func (t *tx) applyIfChanged(cur standing) error {
+func (t requestsTx) applyIfChanged(cur standing) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
 	}
 	return t.apply(cur.now, cur.events)
 }
 
-func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, []approvers.Event, *approvers.Denied) {
+func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []approvers.Event, *approvers.Denied) {
 	m := t.move(c)
 	m.Took = decisionTime(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
@@ -111,7 +111,7 @@ func (t *tx) decide(r approvers.Request, c Click) (approvers.Request, []approver
 }
 
 // move is a click as the domain sees it.
-func (t *tx) move(c Click) approvers.Action {
+func (t requestsTx) move(c Click) approvers.Action {
 	if c.At.IsZero() {
 		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
 	}
@@ -119,7 +119,7 @@ func (t *tx) move(c Click) approvers.Action {
 }
 
 // auditDecided records a decision, with the version that the person was shown.
-func (t *tx) auditDecided(r approvers.Request, c Click) error {
+func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	d := r.Decisions[len(r.Decisions)-1]
 	body := map[string]any{}
 	if c.Reason != "" {

@@ -21,7 +21,7 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 
 // since sets, for each request that an outbox message shows, the time since when it has shown this digest: the time of
 // the previous version if that showed the same digest, otherwise now.
-func (t *tx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
+func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
 	}

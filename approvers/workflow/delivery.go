@@ -33,11 +33,11 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			cur.Drafted = false
 			cur.Step = s.Step // for OutboxHead: the number of the head
 			cur.Steps = s.Steps
-			if err := errors.Join(t.toldOf(cur), t.countAnswer(cur)); err != nil {
+			if err := errors.Join(t.outbox.toldOf(cur), t.outbox.countAnswer(cur)); err != nil {
 				return err
 			}
 		}
-		shows, err := t.since(cur, p.Shows)
+		shows, err := t.outbox.since(cur, p.Shows)
 		if err != nil {
 			return err
 		}
@@ -46,10 +46,10 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		case lost:
 		case cur.Revision == s.Revision:
 			cur.State = store.OutboxShown
-			err = t.shownAsWanted(cur)
+			err = t.outbox.shownAsWanted(cur)
 		default: // the state changed while it was sent, so it is sent again
 			cur.State = store.OutboxWanted
-			err = t.showNow(cur)
+			err = t.outbox.showNow(cur)
 		}
 		if err != nil {
 			return err
@@ -74,26 +74,26 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			if !moved {
 				continue
 			}
-			if err := t.linkCard(one.Request); err != nil { // the requester's thread and notices link to the card
+			if err := t.cards.linkCard(one.Request); err != nil { // the requester's thread and notices link to the card
 				return err
 			}
 		}
 		if moved {
-			if err := t.postedIn(cur); err != nil {
+			if err := t.channels.postedIn(cur); err != nil {
 				return err
 			}
 		}
-		return t.goneBefore(s.Channel, s.TS)
+		return t.outbox.goneBefore(s.Channel, s.TS)
 	})
 }
 
 // goneBefore marks a message as lost if Slack reported its deletion before its delivery was recorded.
-func (t *tx) goneBefore(channel, ts string) error {
-	gone, err := t.deleted(channel, ts)
+func (t outboxTx) goneBefore(channel, ts string) error {
+	gone, err := t.turns.deleted(channel, ts)
 	if err != nil || !gone {
 		return err
 	}
-	return t.lost(channel, ts)
+	return t.reposts.lost(channel, ts)
 }
 
 // Same reports whether Slack already shows exactly this body. It is never true for a message with buttons, because
@@ -114,12 +114,12 @@ func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 			return nil // the message has been lost since
 		}
 		cur.ShownRevision = s.Revision
-		return t.settled(cur, s.Revision)
+		return t.homes.settled(cur, s.Revision)
 	})
 }
 
 // linkCard refreshes the step and the notices of a pending request, so that they link to its card.
-func (t *tx) linkCard(request string) error {
+func (t cardsTx) linkCard(request string) error {
 	r, err := t.Request(request)
 	if err != nil || r.State != approvers.Pending {
 		return err
@@ -132,18 +132,18 @@ func (t *tx) linkCard(request string) error {
 		if s.Kind != store.OutboxNotice {
 			continue
 		}
-		if err := t.changed(s); err != nil {
+		if err := t.outbox.changed(s); err != nil {
 			return err
 		}
 	}
-	if err := t.changedEarlier(r); err != nil {
+	if err := t.runs.changedEarlier(r); err != nil {
 		return err
 	}
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err
 	}
-	return t.changedTurn(r.Turn, store.OutboxStep, call.Step)
+	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
 // Expand replaces an outbox message for a role or a group by one message for each member who is present, or for each
@@ -158,16 +158,16 @@ func (w *Outbox) Expand(ctx context.Context, surface string, users []string) err
 			return err
 		}
 		if s.State == store.OutboxExpanded {
-			return t.shownAsWanted(s)
+			return t.outbox.shownAsWanted(s)
 		}
 		told := users
 		if s.Note != store.NoteBreakGlass { // people who are away are told of break glass, too
-			if told, err = t.present(users); err != nil {
+			if told, err = t.people.present(users); err != nil {
 				return err
 			}
 		}
 		for _, user := range told {
-			if err := t.copyFor(s, user); err != nil {
+			if err := t.outbox.copyFor(s, user); err != nil {
 				return err
 			}
 		}
@@ -175,12 +175,12 @@ func (w *Outbox) Expand(ctx context.Context, surface string, users []string) err
 		if err := t.PutOutboxMessage(s); err != nil {
 			return err
 		}
-		return t.shownAsWanted(s)
+		return t.outbox.shownAsWanted(s)
 	})
 }
 
 // copyFor creates one person's copy of an outbox message. A person with several of a stage's roles gets one card.
-func (t *tx) copyFor(s store.OutboxMessage, user string) error {
+func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: store.ToUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -191,7 +191,7 @@ func (t *tx) copyFor(s store.OutboxMessage, user string) error {
 			return nil
 		}
 	}
-	return t.newOutboxMessage(one)
+	return t.add(one)
 }
 
 // Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If it has
@@ -203,20 +203,20 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 			return err
 		}
 		if cur.State == store.OutboxRemoved {
-			return t.shownAsWanted(cur)
+			return t.outbox.shownAsWanted(cur)
 		}
 		cur.TS = ""
 		if cur.Revision != s.Revision {
 			if err := t.PutOutboxMessage(cur); err != nil {
 				return err
 			}
-			return t.showNow(cur)
+			return t.outbox.showNow(cur)
 		}
 		cur.State = store.OutboxRemoved
 		if err := t.PutOutboxMessage(cur); err != nil {
 			return err
 		}
-		return t.shownAsWanted(cur)
+		return t.outbox.shownAsWanted(cur)
 	})
 }
 
@@ -239,15 +239,15 @@ func (w *Outbox) Unreachable(ctx context.Context, surface, cause, lost string) e
 		}
 		if s.State == store.OutboxUnreachable {
 			if s.ReplacedTS == "" {
-				return t.shownAsWanted(s)
+				return t.outbox.shownAsWanted(s)
 			}
 			s.ReplacedTS = "" // the deletion of the replaced message was tried
-			return errors.Join(t.PutOutboxMessage(s), t.shownAsWanted(s))
+			return errors.Join(t.PutOutboxMessage(s), t.outbox.shownAsWanted(s))
 		}
 		if lost != "" {
-			return errors.Join(t.channelLost(lost, cause, true), t.moveAway(lost, s, cause))
+			return errors.Join(t.channels.channelLost(lost, cause, true), t.channels.moveAway(lost, s, cause))
 		}
 		t.note(slog.LevelError, "Slack refused a message permanently; correct the cause in Slack or in the policy", "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
-		return t.giveUp(s, cause)
+		return t.channels.giveUp(s, cause)
 	})
 }

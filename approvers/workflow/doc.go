@@ -1,12 +1,12 @@
 // Package workflow is the one place where state changes. Each use case is a method of one of Workflow's groups
-// (Workflow.Requests.Decide), and each is one transaction of the store: state, audit records, timers and outbox messages
-// change together or not at all.
+// (Workflow.Requests.Decide), and each is one transaction of the store: state, audit records, timers and outbox
+// messages change together or not at all.
 //
 // The callers are clicks and messages from Slack (package bot), the model (package agent), timers (package store/jobs)
 // and the command line. The package knows neither Slack nor a model. It guarantees the invariants of the design:
-// nothing is lost after Receive, two clicks have one winner, a tool with effects runs at most once, every tool call gets
-// exactly one result, and the audit is complete. It never waits: work for later is a timer, and a process may stop at
-// any instruction.
+// nothing is lost after Receive, two clicks have one winner, a tool with effects runs at most once, every tool call
+// gets exactly one result, and the audit is complete. It never waits: work for later is a timer, and a process may stop
+// at any instruction.
 //
 // # Concepts
 //
@@ -51,6 +51,9 @@
 // A use case runs in update, with a tx: the store's transaction with one time and one policy. The store may run it more
 // than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
 // collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
+//
+// What a transaction can do is grouped by concern (parts.go): t.outbox has the messages that Slack must show, t.runs
+// the runs of tools. Each part is the transaction itself with the methods of its concern.
 //
 // What only reads is in package view (Workflow.Views): it returns plain values from one snapshot of the store. Records
 // that both read from the store's settings are in package settings.

@@ -20,11 +20,11 @@ func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.Outbo
 		}
 		var there bool
 		var err error
-		if s, there, err = t.draftOf(turn); there || err != nil {
+		if s, there, err = t.outbox.draftOf(turn); there || err != nil {
 			return err
 		}
 		s = store.OutboxMessage{Kind: store.OutboxDraft, Ref: turn, Step: step + 1, To: store.ToConversation + c.ID}
-		if s.Rank, err = t.rank(s); err != nil {
+		if s.Rank, err = t.outbox.rank(s); err != nil {
 			return err
 		}
 		s.ID, s.State, s.Revision, s.ShownRevision, s.CreatedAt = t.newID("s"), store.OutboxShown, 1, 1, t.now
@@ -55,12 +55,12 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 		if err := t.PutOutboxMessage(cur); err != nil || !posted {
 			return err
 		}
-		return errors.Join(t.postedIn(cur), t.goneBefore(s.Channel, s.TS))
+		return errors.Join(t.channels.postedIn(cur), t.outbox.goneBefore(s.Channel, s.TS))
 	})
 }
 
 // draftOf finds the draft of a turn that Slack may show.
-func (t *tx) draftOf(turn string) (store.OutboxMessage, bool, error) {
+func (t outboxTx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	messages, err := t.OutboxMessagesOf(turn)
 	for _, s := range messages {
 		if s.Kind == store.OutboxDraft && s.State == store.OutboxShown {
@@ -71,13 +71,13 @@ func (t *tx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 }
 
 // wantDrafted shows the outcome of a step, in place of the step's draft if there is one.
-func (t *tx) wantDrafted(s store.OutboxMessage) error {
+func (t outboxTx) wantDrafted(s store.OutboxMessage) error {
 	draft, there, err := t.draftOf(s.Ref)
 	if err != nil {
 		return err
 	}
 	if !there {
-		return t.newOutboxMessage(s)
+		return t.add(s)
 	}
 	draft.Kind, draft.Step, draft.State = s.Kind, s.Step, store.OutboxWanted
 	draft.Revision++

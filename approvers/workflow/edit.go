@@ -7,7 +7,7 @@ import (
 )
 
 // edit prepares changed arguments: checked against the schema, with a new execution, digest, preview and plan.
-func (t *tx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
+func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
 	tool, _ := t.w.Tools.Tool(r.Tool)
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	values, err := approvers.StrictArgs(args, p.ReadsNumbers())
@@ -24,14 +24,14 @@ func (t *tx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, 
 	}
 	e := approvers.Edited{Execution: t.newID("exec"), Args: args}
 	e.Digest = approvers.Digest(e.Execution, r.Tool, r.ToolHash, args)
-	e.Preview, e.PreviewFault = t.preview(r.Tool, r.Agent, approvers.MaskValues(values, r.Secrets))
-	e.ToolPreview = t.requestToolPreview(r.Tool, r.Agent, e.Digest)
+	e.Preview, e.PreviewFault = t.proposals.preview(r.Tool, r.Agent, approvers.MaskValues(values, r.Secrets))
+	e.ToolPreview = t.previews.requestToolPreview(r.Tool, r.Agent, e.Digest)
 	e.Plan = t.policy.Plan(r.AsCall(values))
 	return e, nil
 }
 
 // replaceExecution sets the execution of edited arguments as the call's current one.
-func (t *tx) replaceExecution(r approvers.Request) error {
+func (t requestsTx) replaceExecution(r approvers.Request) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitatio
 		return q, ErrTooManyWait
 	}
 	defer w.elicitations.end(id)
-	if err := w.update(ctx, "elicit", func(t *tx) error { return t.elicit(id, execution, ask) }); err != nil {
+	if err := w.update(ctx, "elicit", func(t *tx) error { return t.questions.elicit(id, execution, ask) }); err != nil {
 		return q, err
 	}
 	select {
@@ -86,7 +86,7 @@ func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitatio
 			if err != nil {
 				return err
 			}
-			return t.endElicitation(q, q.Cancel(why(), t.now))
+			return t.questions.endElicitation(q, q.Cancel(why(), t.now))
 		})
 		if err != nil {
 			return q, err
@@ -99,7 +99,7 @@ func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitatio
 	return q, err
 }
 
-func (t *tx) elicit(id, execution string, ask Elicitation) error {
+func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	if err := ifPaused(t); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (t *tx) elicit(id, execution string, ask Elicitation) error {
 	if err != nil {
 		return err
 	}
-	if halted, err := t.isHalted(e); err != nil || halted || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
+	if halted, err := t.runs.isHalted(e); err != nil || halted || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
 		return errors.Join(err, ErrNotDue)
 	}
 	before, err := t.Elicitations(execution)
@@ -140,15 +140,15 @@ func (t *tx) elicit(id, execution string, ask Elicitation) error {
 	if err := t.lease(e, q.ExpiresAt); err != nil {
 		return err
 	}
-	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxElicitation, Ref: q.ID, To: store.ToConversation + q.Conversation}); err != nil {
+	if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxElicitation, Ref: q.ID, To: store.ToConversation + q.Conversation}); err != nil {
 		return err
 	}
-	return t.changedStep(e)
+	return t.runs.changedStep(e)
 }
 
 // lease sets how long a run that waits for something counts as under way: until from, plus the tool's timeout and the
 // lease.
-func (t *tx) lease(e approvers.Execution, from time.Time) error {
+func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
 		due = due.Add(tool.Timeout)
@@ -193,7 +193,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*
 		}
 		if q.State == approvers.ElicitationOpen && q.Owner != w.owner { // nobody waits for it, because its process has stopped
 			cancelled := q.Cancel(whyStopped, t.now)
-			if err := t.endElicitation(q, cancelled); err != nil {
+			if err := t.questions.endElicitation(q, cancelled); err != nil {
 				return nil, err
 			}
 			q = cancelled
@@ -203,13 +203,13 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*
 		if denied != nil {
 			return denied, t.auditDenied(e.Chain(), what, c, denied)
 		}
-		if err := t.endElicitation(q, after, c.Who.ID); err != nil {
+		if err := t.questions.endElicitation(q, after, c.Who.ID); err != nil {
 			return nil, err
 		}
 		if e.State != approvers.ExecutionExecuting {
 			return nil, nil
 		}
-		return nil, t.lease(e, t.now)
+		return nil, t.questions.lease(e, t.now)
 	})
 }
 
@@ -222,7 +222,7 @@ const (
 )
 
 // endElicitation writes an elicitation that ended, and the consequences. One that had ended before stays unchanged.
-func (t *tx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
+func (t questionsTx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
 	if before.State != approvers.ElicitationOpen || after.State == before.State {
 		return nil
 	}
@@ -252,14 +252,14 @@ func (t *tx) endElicitation(before, after approvers.Elicitation, by ...approvers
 		return err
 	}
 	t.replied = append(t.replied, after.ID)
-	if err := t.changedRef(after.ID); err != nil {
+	if err := t.outbox.changedRef(after.ID); err != nil {
 		return err
 	}
-	return t.changedStep(e)
+	return t.runs.changedStep(e)
 }
 
 // cancelElicitations cancels the open elicitations of a run.
-func (t *tx) cancelElicitations(execution, why string) error {
+func (t questionsTx) cancelElicitations(execution, why string) error {
 	list, err := t.Elicitations(execution)
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ func (t *tx) cancelElicitations(execution, why string) error {
 }
 
 // cancelAll cancels all open elicitations.
-func (t *tx) cancelAll(why string) error {
+func (t questionsTx) cancelAll(why string) error {
 	timers, err := t.Timers(store.TimerElicit, mostRuns)
 	if err != nil {
 		return err
@@ -305,6 +305,6 @@ func (w *Questions) Lapse(ctx context.Context, timer store.Timer) error {
 		if early, err := t.handledFirst(timer, q.ExpiresAt); early || err != nil {
 			return err
 		}
-		return t.endElicitation(q, after)
+		return t.questions.endElicitation(q, after)
 	})
 }

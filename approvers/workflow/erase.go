@@ -126,7 +126,7 @@ func (e *erasing) everything() error {
 // homes erases the versions of all Home tabs, because any of them may have shown the call. The tabs are rendered anew
 // at once.
 func (e *erasing) homes() error {
-	return e.eachHome(func(s store.OutboxMessage) error {
+	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
 		n, err := e.EraseRenderings(s.ID, 0)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ type AnswerShown struct {
 }
 
 // countAnswer counts an answer that Slack shows for the first time.
-func (t *tx) countAnswer(s store.OutboxMessage) error {
+func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 	if s.Kind != store.OutboxAnswer && s.Kind != store.OutboxProblem || s.Posts > 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (t *tx) countAnswer(s store.OutboxMessage) error {
 }
 
 // countRun counts a run that ended.
-func (t *tx) countRun(e approvers.Execution) {
+func (t runsTx) countRun(e approvers.Execution) {
 	t.events = append(t.events, Event{Tool: e.Tool, Ran: e.State})
 }
 

@@ -13,7 +13,7 @@ import (
 // and change it.
 func (w *Turns) AddFeedback(ctx context.Context, c Click, good bool) error {
 	return w.click(ctx, "rate", c, func(t *tx) (*approvers.Denied, error) {
-		turn, denied, err := t.askersTurn(c)
+		turn, denied, err := t.turns.askersTurn(c)
 		if denied != nil || err != nil {
 			return denied, err
 		}
@@ -30,12 +30,12 @@ func (w *Turns) AddFeedback(ctx context.Context, c Click, good bool) error {
 		if err := t.PutTurn(rated); err != nil {
 			return nil, err
 		}
-		return nil, t.countFeedback(turn.Agent, before, good)
+		return nil, t.turns.countFeedback(turn.Agent, before, good)
 	})
 }
 
 // countFeedback counts an opinion in place of the person's earlier one.
-func (t *tx) countFeedback(agent string, before *bool, good bool) error {
+func (t turnsTx) countFeedback(agent string, before *bool, good bool) error {
 	r, s, err := settings.ReadFeedback(t, agent)
 	if err != nil {
 		return err

@@ -28,10 +28,10 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 			files = append(slices.Clone(files), whole)
 			rows = named(execution, files)
 		}
-		if err := t.keepFiles(e, rows, files); err != nil {
+		if err := t.runs.keepFiles(e, rows, files); err != nil {
 			return err
 		}
-		return t.finished(e)
+		return t.runs.finished(e)
 	})
 }
 
@@ -45,13 +45,13 @@ func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 		if e, err = e.Refuse(why, t.now); err != nil {
 			return err
 		}
-		return t.finished(e)
+		return t.runs.finished(e)
 	})
 }
 
 // finished writes an execution that ended, and the consequences.
-func (t *tx) finished(e approvers.Execution) error {
-	if err := t.cancelElicitations(e.ID, whyOver); err != nil {
+func (t runsTx) finished(e approvers.Execution) error {
+	if err := t.questions.cancelElicitations(e.ID, whyOver); err != nil {
 		return err
 	}
 	t.countRun(e)
@@ -64,14 +64,14 @@ func (t *tx) finished(e approvers.Execution) error {
 	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}, []byte(e.Result)); err != nil {
 		return err
 	}
-	if err := t.extendStreak(e); err != nil {
+	if err := t.grants.extendStreak(e); err != nil {
 		return err
 	}
 	return t.returnResult(e)
 }
 
 // returnResult gives the outcome of a run to the model, and refreshes what shows it.
-func (t *tx) returnResult(e approvers.Execution) error {
+func (t runsTx) returnResult(e approvers.Execution) error {
 	var request *approvers.Request
 	if e.Request != "" {
 		r, err := t.Request(e.Request)
@@ -88,29 +88,29 @@ func (t *tx) returnResult(e approvers.Execution) error {
 		return err
 	}
 	outcome, text := approvers.RunResult(t.policy, e, request)
-	return t.giveResult(call, outcome, text)
+	return t.turns.giveResult(call, outcome, text)
 }
 
 // changedStep refreshes every message that shows an execution.
-func (t *tx) changedStep(e approvers.Execution) error {
+func (t runsTx) changedStep(e approvers.Execution) error {
 	call, err := t.Call(e.Call)
 	if err != nil {
 		return err
 	}
 	if e.Request != "" && !t.refreshed[refresh{ref: e.Request}] { // otherwise apply has done this
-		if err := t.changedRef(e.Request); err != nil {
+		if err := t.outbox.changedRef(e.Request); err != nil {
 			return err
 		}
 		r, err := t.Request(e.Request)
 		if err != nil {
 			return err
 		}
-		if err := t.changedBundle(r); err != nil {
+		if err := t.cards.changedBundle(r); err != nil {
 			return err
 		}
 	}
-	if err := t.changedRef(e.ID); err != nil {
+	if err := t.outbox.changedRef(e.ID); err != nil {
 		return err
 	}
-	return t.changedTurn(e.Turn, store.OutboxStep, call.Step)
+	return t.outbox.changedTurn(e.Turn, store.OutboxStep, call.Step)
 }

@@ -45,7 +45,7 @@ func named(execution string, files []File) []store.File {
 }
 
 // keepFiles stores the files of a run, and shows them in its thread.
-func (t *tx) keepFiles(e approvers.Execution, rows []store.File, files []File) error {
+func (t runsTx) keepFiles(e approvers.Execution, rows []store.File, files []File) error {
 	for i, row := range rows {
 		row.At = t.now
 		if err := t.PutFile(row, files[i].Data); err != nil {
@@ -58,7 +58,7 @@ func (t *tx) keepFiles(e approvers.Execution, rows []store.File, files []File) e
 		if err := t.audit(e.Chain(), approvers.AuditAttached, "", facts, map[string]string{"name": row.Name, "sha256": row.Hash}); err != nil {
 			return err
 		}
-		if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxAttachment, Ref: e.ID, Step: i, To: store.ToConversation + e.Conversation}); err != nil {
+		if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxAttachment, Ref: e.ID, Step: i, To: store.ToConversation + e.Conversation}); err != nil {
 			return err
 		}
 	}

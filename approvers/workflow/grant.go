@@ -15,24 +15,24 @@ import (
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		g, denied := r.Allow(t.deciding(), t.move(c), a)
+		g, denied := r.Allow(t.deciding(), t.requests.move(c), a)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
-		after, events, denied := t.decide(r, c)
+		after, events, denied := t.requests.decide(r, c)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
-		if err := t.auditDecided(after, c); err != nil {
+		if err := t.records.auditDecided(after, c); err != nil {
 			return r, nil, nil, err
 		}
-		return after, events, nil, t.give(g)
+		return after, events, nil, t.grants.give(g)
 	})
 }
 
 // give puts a grant into force that was given on a card. The conversation sees it, and its owner gets a copy with a
 // button to revoke it.
-func (t *tx) give(g approvers.Grant) error {
+func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
 		return err
@@ -43,14 +43,14 @@ func (t *tx) give(g approvers.Grant) error {
 	if err := t.audit(g.Request, approvers.AuditGranted, g.By, map[string]string{"grant": g.ID, "what": "given"}, nil); err != nil {
 		return err
 	}
-	if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToConversation + g.Conversation}); err != nil || !onSlack(g.By) {
+	if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToConversation + g.Conversation}); err != nil || !onSlack(g.By) {
 		return err
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToUser + g.By.User()})
+	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToUser + g.By.User()})
 }
 
 // replaceLike ends the grants that a new one replaces.
-func (t *tx) replaceLike(g approvers.Grant) error {
+func (t grantsTx) replaceLike(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (t *tx) replaceLike(g approvers.Grant) error {
 
 // applyGrant writes a changed grant, and the consequences: its timer, the record in its own chain, and what Slack shows
 // of it. Every change of a grant goes through applyGrant.
-func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, more map[string]string) error {
+func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, more map[string]string) error {
 	if err := t.PutGrant(g); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, 
 	if !g.State.Open() {
 		due = time.Time{}
 	}
-	if err := t.setOrClear(store.TimerGrant, g.ID, due); err != nil {
+	if err := t.timers.setOrClear(store.TimerGrant, g.ID, due); err != nil {
 		return err
 	}
 	facts := map[string]string{
@@ -95,7 +95,7 @@ func (t *tx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, 
 	if err := t.audit(grantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {
 		return err
 	}
-	return t.changedRef(g.ID)
+	return t.outbox.changedRef(g.ID)
 }
 
 // grantChain returns the name of a grant's audit chain.
@@ -119,7 +119,7 @@ func (w *Grants) onGrant(ctx context.Context, what string, c Click, move func(*t
 			return denied, t.auditDenied(grantChain(g.ID), what, c, denied)
 		}
 		out = after
-		return nil, t.applyGrant(after, what, c.Who.ID, map[string]string{"channel": c.Channel, "message": c.MessageTS, "rendering": c.Rendering})
+		return nil, t.grants.applyGrant(after, what, c.Who.ID, map[string]string{"channel": c.Channel, "message": c.MessageTS, "rendering": c.Rendering})
 	})
 	return out, err
 }
@@ -134,14 +134,14 @@ func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 // Accept puts a grant into force that the bot offered.
 func (w *Grants) Accept(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
-		return g.Accept(t.deciding(), t.move(c), t.hash(g.Tool))
+		return g.Accept(t.deciding(), t.requests.move(c), t.hash(g.Tool))
 	})
 }
 
 // Decline ends an offer.
 func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "declined", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
-		return g.Decline(t.deciding(), t.move(c))
+		return g.Decline(t.deciding(), t.requests.move(c))
 	})
 }
 
@@ -173,7 +173,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 				return err
 			}
 		}
-		return t.applyGrant(ended, "lapsed", "", nil)
+		return t.grants.applyGrant(ended, "lapsed", "", nil)
 	})
 }
 
@@ -184,7 +184,7 @@ func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID,
 			return err
 		}
 		for _, g := range grants {
-			if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g, To: store.ToUser + who.User()}); err != nil {
+			if err := t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g, To: store.ToUser + who.User()}); err != nil {
 				return err
 			}
 		}
@@ -195,13 +195,13 @@ func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID,
 // showGrants has all grants shown again, because the policy changed that they hold under.
 func (w *Requests) showGrants(ctx context.Context) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
-		t.homes = true
+		t.showHomes = true
 		open, err := t.OpenGrants("")
 		if err != nil {
 			return err
 		}
 		for _, g := range open {
-			if err := t.changedRef(g.ID); err != nil {
+			if err := t.outbox.changedRef(g.ID); err != nil {
 				return err
 			}
 		}

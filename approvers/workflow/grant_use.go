@@ -45,7 +45,7 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 
 // expectGrant finds a grant that allows a call for which people would be asked otherwise; "" if there is none. The
 // grant is checked again, and used, only when the call is about to run.
-func (t *tx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
+func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
 		return "", err
@@ -60,7 +60,7 @@ func (t *tx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers
 
 // useGrant uses a grant for a call, if one allows it now and its owner still has the authority. It returns false if
 // people have to be asked.
-func (t *tx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
+func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil || len(open) == 0 {
 		return false, err
@@ -89,7 +89,7 @@ func (t *tx) useGrant(e *approvers.Execution, r approvers.Request, args map[stri
 
 // aboveCap reports whether one more request of these requesters would exceed the policy's cap, so that approving it
 // needs a typed value. Grants are not used then: people look at each of so many requests.
-func (t *tx) aboveCap(requesters []approvers.PersonID) (bool, error) {
+func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {
 		return false, nil

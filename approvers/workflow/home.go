@@ -36,7 +36,7 @@ func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) er
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		s, err := t.homeOf(user)
+		s, err := t.homes.homeOf(user)
 		if err != nil {
 			return err
 		}
@@ -53,18 +53,18 @@ func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) er
 		if err := t.SetTimer(store.Timer{Kind: store.TimerHome, Ref: s.ID, Due: t.now.Add(homeWatched)}); err != nil {
 			return err
 		}
-		return t.showNow(s)
+		return t.outbox.showNow(s)
 	})
 }
 
 // homeOf reads the outbox message of a person's Home tab, or creates it.
-func (t *tx) homeOf(user string) (store.OutboxMessage, error) {
+func (t homesTx) homeOf(user string) (store.OutboxMessage, error) {
 	list, err := t.OutboxMessagesOf(homeRef(user))
 	if err != nil || len(list) > 0 {
 		return append(list, store.OutboxMessage{})[0], err
 	}
 	s := store.OutboxMessage{Kind: store.OutboxHome, Ref: homeRef(user), To: store.ToUser + user, Home: &store.Home{}}
-	if err := t.newOutboxMessage(s); err != nil {
+	if err := t.outbox.add(s); err != nil {
 		return s, err
 	}
 	list, err = t.OutboxMessagesOf(homeRef(user))
@@ -72,8 +72,8 @@ func (t *tx) homeOf(user string) (store.OutboxMessage, error) {
 }
 
 // followedByHomes schedules an update of the watched Home tabs if the transaction changed something that they show.
-func (t *tx) followedByHomes() error {
-	if !t.homes {
+func (t homesTx) followedByHomes() error {
+	if !t.showHomes {
 		return nil
 	}
 	live, err := t.Timers(store.TimerHome, mostHomes)
@@ -92,27 +92,27 @@ func (t *tx) followedByHomes() error {
 // These changes are shown on Home tabs.
 
 func (t *tx) PutRequest(r approvers.Request) error {
-	t.homes = true
+	t.showHomes = true
 	return t.Tx.PutRequest(r)
 }
 
 func (t *tx) PutExecution(e approvers.Execution) error {
-	t.homes = true
+	t.showHomes = true
 	return t.Tx.PutExecution(e)
 }
 
 func (t *tx) PutGrant(g approvers.Grant) error {
-	t.homes = true
+	t.showHomes = true
 	return t.Tx.PutGrant(g)
 }
 
 func (t *tx) PutAbsence(a approvers.Absence) error {
-	t.homes = true
+	t.showHomes = true
 	return t.Tx.PutAbsence(a)
 }
 
 func (t *tx) PutSetting(s store.Setting) error {
-	t.homes = t.homes || s.Key == store.SettingPause
+	t.showHomes = t.showHomes || s.Key == store.SettingPause
 	return t.Tx.PutSetting(s)
 }
 
@@ -125,12 +125,12 @@ func (w *Homes) Refresh(ctx context.Context, timer store.Timer) error {
 		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil {
 			return err
 		}
-		return t.eachHome(t.changed)
+		return t.homes.eachHome(t.outbox.changed)
 	})
 }
 
 // eachHome calls do for each watched Home tab.
-func (t *tx) eachHome(do func(store.OutboxMessage) error) error {
+func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	live, err := t.Timers(store.TimerHome, mostHomes)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil {
 			return err
 		}
-		return t.changed(s)
+		return t.outbox.changed(s)
 	})
 }
 
@@ -179,7 +179,7 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 		if err != nil {
 			return err
 		}
-		shows, err := t.since(cur, p.Shows)
+		shows, err := t.outbox.since(cur, p.Shows)
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 				return err
 			}
 		}
-		return t.settled(cur, s.Revision)
+		return t.homes.settled(cur, s.Revision)
 	})
 }
 
@@ -212,21 +212,21 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 			return err
 		}
 		cur.ShownRevision = s.Revision
-		return t.settled(cur, s.Revision)
+		return t.homes.settled(cur, s.Revision)
 	})
 }
 
 // settled completes the delivery of a revision, or schedules the next if something changed meanwhile.
-func (t *tx) settled(cur store.OutboxMessage, want uint64) error {
+func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted
-		if err := t.showNow(cur); err != nil {
+		if err := t.outbox.showNow(cur); err != nil {
 			return err
 		}
 		return t.PutOutboxMessage(cur)
 	}
 	cur.State = store.OutboxShown
-	if err := t.shownAsWanted(cur); err != nil {
+	if err := t.outbox.shownAsWanted(cur); err != nil {
 		return err
 	}
 	return t.PutOutboxMessage(cur)
@@ -244,7 +244,7 @@ func (w *Homes) Refused(ctx context.Context, s store.OutboxMessage, why string) 
 		if err := t.ClearTimer(store.TimerHome, cur.ID); err != nil {
 			return err
 		}
-		if err := t.shownAsWanted(cur); err != nil {
+		if err := t.outbox.shownAsWanted(cur); err != nil {
 			return err
 		}
 		return t.PutOutboxMessage(cur)

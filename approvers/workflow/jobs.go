@@ -93,11 +93,11 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil || timer.Kind != store.TimerThink {
 			return err
 		}
-		turn, conv, due, err := t.thinking(timer.Ref)
+		turn, conv, due, err := t.turns.thinking(timer.Ref)
 		if err != nil || !due {
 			return err
 		}
-		return t.stop(turn, conv, "Something went wrong inside of me while I worked on this. Whoever runs me was told.", true)
+		return t.turns.stop(turn, conv, "Something went wrong inside of me while I worked on this. Whoever runs me was told.", true)
 	})
 }
 

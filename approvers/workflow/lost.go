@@ -15,8 +15,8 @@ const maxTries = 5
 
 // recover handles an execution whose process stopped during its run. If a second run could act a second time, the
 // execution is not run again: its outcome is unknown, and people are asked.
-func (t *tx) recover(e *approvers.Execution) (bool, error) {
-	if err := t.cancelElicitations(e.ID, whyStopped); err != nil {
+func (t runsTx) recover(e *approvers.Execution) (bool, error) {
+	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
 	}
 	if halted, err := t.isHalted(*e); halted || err != nil {
@@ -49,7 +49,7 @@ func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	return w.update(ctx, "mark interrupted", func(t *tx) error {
 		cut, err := cutRuns(t)
 		for _, e := range cut {
-			if err := t.markUnknown(e, approvers.LossStopped); err != nil {
+			if err := t.runs.markUnknown(e, approvers.LossStopped); err != nil {
 				return err
 			}
 		}
@@ -91,16 +91,16 @@ func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 		if p.On {
 			why = approvers.LossPaused
 		}
-		if halted, err := t.isHalted(e); halted || err != nil {
-			return errors.Join(err, t.cutOff(e))
+		if halted, err := t.runs.isHalted(e); halted || err != nil {
+			return errors.Join(err, t.runs.cutOff(e))
 		}
-		return t.markUnknown(e, why)
+		return t.runs.markUnknown(e, why)
 	})
 }
 
 // markUnknown marks a run's outcome as unknown, and asks people.
-func (t *tx) markUnknown(e approvers.Execution, why approvers.Loss) error {
-	if err := t.cancelElicitations(e.ID, whyOver); err != nil {
+func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
+	if err := t.questions.cancelElicitations(e.ID, whyOver); err != nil {
 		return err
 	}
 	lost, err := e.Lose(why, t.now)
@@ -117,7 +117,7 @@ func (t *tx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	if err := t.ClearTimer(store.TimerRun, lost.ID); err != nil {
 		return err
 	}
-	if err := t.resetStreakOfTool(lost); err != nil {
+	if err := t.grants.resetStreakOfTool(lost); err != nil {
 		return err
 	}
 	t.note(slog.LevelWarn, "the outcome of a run is unknown; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
@@ -134,10 +134,10 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 		if e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
 			return ErrNotDue
 		}
-		if err := t.runNow(e); err != nil {
+		if err := t.proposals.runNow(e); err != nil {
 			return err
 		}
-		return t.changedStep(e)
+		return t.runs.changedStep(e)
 	})
 }
 
@@ -168,6 +168,6 @@ func (w *Runs) Recover(ctx context.Context) error {
 				}
 			}
 		}
-		return t.recoverPreviews()
+		return t.previews.recoverPreviews()
 	})
 }

@@ -37,14 +37,14 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
 			return err
 		}
-		if err := t.lost(x.Channel.Channel, x.TS); err != nil {
+		if err := t.reposts.lost(x.Channel.Channel, x.TS); err != nil {
 			return err
 		}
 		u := IncomingMessage{At: x.At, Team: x.Team, Channel: x.Channel, Thread: x.Thread, TS: x.TS}
-		if _, err := t.editMessage(u, approvers.MessageEdit{At: x.At, Deleted: true}); err != nil {
+		if _, err := t.turns.editMessage(u, approvers.MessageEdit{At: x.At, Deleted: true}); err != nil {
 			return err
 		}
-		return t.threadGone(x)
+		return t.turns.threadGone(x)
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil
@@ -53,7 +53,7 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 }
 
 // lost marks an outbox message as lost if the deleted message showed it.
-func (t *tx) lost(channel, ts string) error {
+func (t repostsTx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
 		return store.IgnoreNotFound(err)
@@ -62,7 +62,7 @@ func (t *tx) lost(channel, ts string) error {
 }
 
 // threadGone marks a conversation whose thread was deleted with its only message.
-func (t *tx) threadGone(x Deletion) error {
+func (t turnsTx) threadGone(x Deletion) error {
 	if x.Rest || x.Thread != x.TS {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t *tx) threadGone(x Deletion) error {
 	return t.noThread(conv)
 }
 
-func (t *tx) noThread(conv store.Conversation) error {
+func (t turnsTx) noThread(conv store.Conversation) error {
 	if conv.Gone {
 		return nil
 	}
@@ -88,18 +88,18 @@ func (w *Intake) ThreadGone(ctx context.Context, conversation string) error {
 		if err != nil {
 			return err
 		}
-		return t.noThread(conv)
+		return t.turns.noThread(conv)
 	})
 }
 
 // deleted reports whether Slack has reported the deletion of a message.
-func (t *tx) deleted(channel, ts string) (bool, error) {
+func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	_, err := t.Inbox(DeletionID(channel, ts))
 	return err == nil, store.IgnoreNotFound(err)
 }
 
 // editMessage applies an edit or a deletion to a stored message. It reports whether the message is stored.
-func (t *tx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
+func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
 		return false, store.IgnoreNotFound(err)
@@ -127,7 +127,7 @@ func (t *tx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool
 }
 
 // editUnreadMessage replaces the text of a message that the model has not read, or drops the message.
-func (t *tx) editUnreadMessage(conv store.Conversation, m store.Message, w approvers.MessageEdit) error {
+func (t turnsTx) editUnreadMessage(conv store.Conversation, m store.Message, w approvers.MessageEdit) error {
 	if !w.Deleted && w.Text != "" {
 		m.Text, m.Edited = w.Text, w.Edit
 		return t.PutMessage(m)
@@ -138,13 +138,13 @@ func (t *tx) editUnreadMessage(conv store.Conversation, m store.Message, w appro
 		return err
 	}
 	if was == "" { // it waited for the current turn to end
-		return t.changedTurn(conv.Turn, store.OutboxQueued, 0)
+		return t.outbox.changedTurn(conv.Turn, store.OutboxQueued, 0)
 	}
 	return t.endUnasked(conv, was)
 }
 
 // endUnasked ends a turn that has no messages left.
-func (t *tx) endUnasked(conv store.Conversation, id string) error {
+func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil || slices.ContainsFunc(messages, func(m store.Message) bool { return m.Turn == id && m.Role == store.RoleUser }) {
 		return err
@@ -161,7 +161,7 @@ func (t *tx) endUnasked(conv store.Conversation, id string) error {
 
 // editReadMessage records the edit of a message that the model has read, and tells the people who decide on requests
 // that wait because of it.
-func (t *tx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
+func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
 	}
@@ -205,6 +205,6 @@ func (t *tx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.M
 
 // tellMessageEdit tells the requesters that a request still waits unchanged although they edited or deleted its
 // message, and how to withdraw it.
-func (t *tx) tellMessageEdit(turn approvers.Turn) error {
-	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
+func (t turnsTx) tellMessageEdit(turn approvers.Turn) error {
+	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // askPeople asks the requesters a question of the model, and waits for their answer.
-func (t *tx) askPeople(call store.Call, args map[string]any) error {
+func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	p, _ := t.policy.Tool(call.Tool, "")
 	q := &approvers.ModelQuestion{Options: []string{"Yes", "No"}, ExpiresAt: t.now.Add(p.ExpiresAfter)}
 	q.Question, _ = args["question"].(string)
@@ -34,7 +34,7 @@ func (t *tx) askPeople(call store.Call, args map[string]any) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerModelQuestion, Ref: call.ID, Due: q.ExpiresAt}); err != nil {
 		return err
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
+	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
 }
 
 // Answer answers a question of the model with one of its options. Only a requester can.
@@ -59,13 +59,13 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 		case call.Outcome != "" || option < 0 || option >= len(call.ModelQuestion.Options):
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
-		return nil, t.answered(call, c.Who, call.ModelQuestion.Options[option])
+		return nil, t.questions.answered(call, c.Who, call.ModelQuestion.Options[option])
 	})
 }
 
 // answerByWriting takes a message as the answer to the model's question, if the turn waits only for the question and
 // the author is a requester.
-func (t *tx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
+func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func (t *tx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMes
 }
 
 // answered gives a person's answer to the model.
-func (t *tx) answered(call store.Call, who approvers.Identity, answer string) error {
+func (t questionsTx) answered(call store.Call, who approvers.Identity, answer string) error {
 	q := *call.ModelQuestion
 	q.Answer, q.By, q.Name, q.At = answer, who.ID, who.Name, t.now
 	call.ModelQuestion = &q
@@ -119,25 +119,25 @@ func (w *Questions) Expire(ctx context.Context, timer store.Timer) error {
 		if early, err := t.handledFirst(timer, call.ModelQuestion.ExpiresAt); early || err != nil {
 			return err
 		}
-		return t.closeModelQuestion(call, approvers.OutcomeExpired, "nobody answered in time")
+		return t.questions.closeModelQuestion(call, approvers.OutcomeExpired, "nobody answered in time")
 	})
 }
 
 // closeModelQuestion ends a question without an answer.
-func (t *tx) closeModelQuestion(call store.Call, outcome approvers.Outcome, reason string) error {
+func (t questionsTx) closeModelQuestion(call store.Call, outcome approvers.Outcome, reason string) error {
 	res := approvers.Result{Status: outcome, Tool: call.Tool, Reason: reason, Guidance: "There is no answer. Don't guess one; say what you would need to go on."}
 	return t.settleModelQuestion(call, outcome, res.Text())
 }
 
-func (t *tx) settleModelQuestion(call store.Call, outcome approvers.Outcome, text string) error {
+func (t questionsTx) settleModelQuestion(call store.Call, outcome approvers.Outcome, text string) error {
 	if err := t.ClearTimer(store.TimerModelQuestion, call.ID); err != nil {
 		return err
 	}
-	if err := t.giveResult(call, outcome, text); err != nil {
+	if err := t.turns.giveResult(call, outcome, text); err != nil {
 		return err
 	}
-	if err := t.changedRef(call.ID); err != nil {
+	if err := t.outbox.changedRef(call.ID); err != nil {
 		return err
 	}
-	return t.changedTurn(call.Turn, store.OutboxStep, call.Step)
+	return t.outbox.changedTurn(call.Turn, store.OutboxStep, call.Step)
 }

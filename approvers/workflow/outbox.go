@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// newOutboxMessage stores a new outbox message and schedules its delivery.
-func (t *tx) newOutboxMessage(s store.OutboxMessage) error {
+// add stores a new outbox message and schedules its delivery.
+func (t outboxTx) add(s store.OutboxMessage) error {
 	rank, err := t.rank(s)
 	if err != nil {
 		return err
@@ -39,13 +39,13 @@ type refresh struct {
 }
 
 // markRefreshed records a refresh. It reports whether it was recorded before.
-func (t *tx) markRefreshed(what refresh) bool {
+func (t outboxTx) markRefreshed(what refresh) bool {
 	before := t.refreshed[what]
 	t.refreshed[what] = true
 	return before
 }
 
-func (t *tx) showNow(s store.OutboxMessage) error {
+func (t outboxTx) showNow(s store.OutboxMessage) error {
 	due := t.now
 	if cur, err := t.Timer(s.Rank.Timer(), s.ID); err == nil && cur.Due.Equal(due) {
 		due = due.Add(time.Microsecond) // differs from the timer that is being handled
@@ -56,11 +56,13 @@ func (t *tx) showNow(s store.OutboxMessage) error {
 }
 
 // shownAsWanted clears the delivery timer of an outbox message that is up to date.
-func (t *tx) shownAsWanted(s store.OutboxMessage) error { return t.ClearTimer(s.Rank.Timer(), s.ID) }
+func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
+	return t.ClearTimer(s.Rank.Timer(), s.ID)
+}
 
 // changed schedules an outbox message to be shown again, because its content has changed. One that waits for delivery
 // already keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
-func (t *tx) changed(s store.OutboxMessage) error {
+func (t outboxTx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
 	}
@@ -76,19 +78,19 @@ func (t *tx) changed(s store.OutboxMessage) error {
 }
 
 // changedRef refreshes every outbox message of a ref.
-func (t *tx) changedRef(ref string) error {
+func (t outboxTx) changedRef(ref string) error {
 	return t.changedThose(refresh{ref: ref}, func(store.OutboxMessage) bool { return true })
 }
 
 // changedTurn refreshes a turn's outbox messages of one kind; step 0 means every step.
-func (t *tx) changedTurn(turn string, kind store.OutboxKind, step int) error {
+func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) error {
 	return t.changedThose(refresh{ref: turn, kind: kind, step: step}, func(s store.OutboxMessage) bool {
 		return s.Kind == kind && (step == 0 || s.Step == step)
 	})
 }
 
 // changedThose refreshes some outbox messages of a ref.
-func (t *tx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
+func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
 	}
@@ -109,7 +111,7 @@ func (t *tx) changedThose(those refresh, among func(store.OutboxMessage) bool) e
 
 // wantCard shows a request's card where the people of its stage read their cards. An address that has the card already
 // only shows its new state.
-func (t *tx) wantCard(r approvers.Request) error {
+func (t cardsTx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
 			return err
@@ -120,18 +122,18 @@ func (t *tx) wantCard(r approvers.Request) error {
 
 // addresses returns where the people of a request's stage read their cards, each address once: that of each role, or
 // the direct messages of a user group's members.
-func (t *tx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
+func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
 
 // cardAddress returns where a role's cards go: its channel, or each member's direct messages.
-func (t *tx) cardAddress(name string) string { return view.CardAddress(t.policy, name) }
+func (t cardsTx) cardAddress(name string) string { return view.CardAddress(t.policy, name) }
 
 // wantAt shows a request at an address unless it is shown there already.
-func (t *tx) wantAt(r approvers.Request, kind store.OutboxKind, to, role string) error {
+func (t outboxTx) wantAt(r approvers.Request, kind store.OutboxKind, to, role string) error {
 	return t.wantOnce(store.OutboxMessage{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
 // wantOnce creates an outbox message unless the address has one like it.
-func (t *tx) wantOnce(s store.OutboxMessage) error {
+func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
 		return err
@@ -141,11 +143,11 @@ func (t *tx) wantOnce(s store.OutboxMessage) error {
 			return nil
 		}
 	}
-	return t.newOutboxMessage(s)
+	return t.add(s)
 }
 
 // wantCurrent refreshes a message wherever it is still shown. If it is nowhere, wantCurrent creates it.
-func (t *tx) wantCurrent(s store.OutboxMessage) error {
+func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
 		return err
@@ -163,14 +165,14 @@ func (t *tx) wantCurrent(s store.OutboxMessage) error {
 	if there {
 		return nil
 	}
-	return t.newOutboxMessage(s)
+	return t.add(s)
 }
 
 // alike reports whether two kinds show the same: a card and an escalation are both the request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
 // elsewhere sends a message that Slack refused to other addresses, if there are any.
-func (t *tx) elsewhere(s store.OutboxMessage) error {
+func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {
 		return err
@@ -186,12 +188,12 @@ func (t *tx) elsewhere(s store.OutboxMessage) error {
 
 // otherPlaces returns the roles of a request for a message to a channel or a group, and each requester for a message to
 // the conversation.
-func (t *tx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
+func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
 	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, store.ToUser):
-		return t.queueRecipients(s.To), nil
+		return t.cards.queueRecipients(s.To), nil
 	case s.Kind == store.OutboxBundle && !strings.HasPrefix(s.To, store.ToUser):
-		return t.bundlePlaces(s)
+		return t.cards.bundlePlaces(s)
 	case s.Request != "" && (strings.HasPrefix(s.To, store.ToChannel) || strings.HasPrefix(s.To, store.ToGroup)):
 		r, err := t.Request(s.Request)
 		if err != nil {
@@ -220,7 +222,7 @@ func (t *tx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 }
 
 // turnOf returns the turn of an outbox message in a conversation.
-func (t *tx) turnOf(s store.OutboxMessage) (string, error) {
+func (t outboxTx) turnOf(s store.OutboxMessage) (string, error) {
 	switch s.Kind {
 	case store.OutboxUnknown, store.OutboxAttachment:
 		e, err := t.Execution(s.Ref)

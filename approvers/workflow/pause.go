@@ -36,7 +36,7 @@ func (w *Pauses) setPause(ctx context.Context, what string, p settings.Pause) er
 		if before.On == p.On {
 			return ErrNotDue
 		}
-		return t.setPause(p)
+		return t.pauses.setPause(p)
 	})
 }
 
@@ -66,18 +66,18 @@ func (w *Pauses) clickPause(ctx context.Context, what string, c Click, p setting
 			}
 			return &approvers.Denied{Code: code, By: before.By, At: before.At}, nil
 		}
-		return nil, t.setPause(p)
+		return nil, t.pauses.setPause(p)
 	})
 }
 
 // setPause stores a pause, or its end, and shows it to everybody concerned.
-func (t *tx) setPause(p settings.Pause) error {
+func (t pausesTx) setPause(p settings.Pause) error {
 	before, s, err := settings.ReadPause(t)
 	if err != nil {
 		return err
 	}
 	if before.Damaged() {
-		if err := t.moveAside("settings", store.SettingPause); err != nil {
+		if err := t.damage.moveAside("settings", store.SettingPause); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (t *tx) setPause(p settings.Pause) error {
 		t.wakes[store.TimerThink], t.wakes[store.TimerRun], t.wakes[store.TimerPreview] = true, true, true
 	}
 	if p.On {
-		if err := t.cancelAll(whyPaused); err != nil {
+		if err := t.questions.cancelAll(whyPaused); err != nil {
 			return err
 		}
 	}

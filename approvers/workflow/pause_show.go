@@ -9,12 +9,12 @@ import (
 )
 
 // tellPausers tells everybody who may end a pause that it began, with a button to end it, or that it is over.
-func (t *tx) tellPausers(p settings.Pause) error {
+func (t pausesTx) tellPausers(p settings.Pause) error {
 	if !p.On {
-		return t.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
+		return t.outbox.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
 	}
 	for _, role := range t.policy.PausedBy {
-		if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxPause, Ref: p.Ref(), To: store.ToRole + role}); err != nil {
+		if err := t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxPause, Ref: p.Ref(), To: store.ToRole + role}); err != nil {
 			return err
 		}
 	}
@@ -33,7 +33,7 @@ func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	if err != nil {
 		return err
 	}
-	err = w.openRequests(ctx, "show pause", func(t *tx, r approvers.Request) error { return t.showAgain(r) })
+	err = w.openRequests(ctx, "show pause", func(t *tx, r approvers.Request) error { return t.pauses.showAgain(r) })
 	if err != nil {
 		return err
 	}
@@ -56,18 +56,18 @@ func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 }
 
 // showAgain refreshes every message that shows a request.
-func (t *tx) showAgain(r approvers.Request) error {
-	if err := t.changedRef(r.ID); err != nil {
+func (t pausesTx) showAgain(r approvers.Request) error {
+	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
 	}
-	if err := t.changedBundle(r); err != nil {
+	if err := t.cards.changedBundle(r); err != nil {
 		return err
 	}
 	call, err := t.Call(r.Call)
 	if err != nil {
 		return err
 	}
-	return t.changedTurn(r.Turn, store.OutboxStep, call.Step)
+	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
 // mostHeldUp limits the runs and model calls that are read when a pause changes. Work that arrives during the pause is
@@ -86,7 +86,7 @@ func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 		timers = timers[len(page):]
 		err = w.update(ctx, "show pause", func(t *tx) error {
 			for _, timer := range page {
-				if err := t.showHeldUp(timer); err != nil {
+				if err := t.pauses.showHeldUp(timer); err != nil {
 					return err
 				}
 			}
@@ -96,7 +96,7 @@ func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	return err
 }
 
-func (t *tx) showHeldUp(timer store.Timer) error {
+func (t pausesTx) showHeldUp(timer store.Timer) error {
 	if _, err := t.Timer(timer.Kind, timer.Ref); err != nil {
 		return store.IgnoreNotFound(err) // it was done meanwhile
 	}
@@ -105,7 +105,7 @@ func (t *tx) showHeldUp(timer store.Timer) error {
 		if err != nil {
 			return store.IgnoreNotFound(err)
 		}
-		return t.changedStep(e)
+		return t.runs.changedStep(e)
 	}
 	turn, err := t.Turn(timer.Ref)
 	if err != nil {
@@ -118,13 +118,13 @@ func (t *tx) showHeldUp(timer store.Timer) error {
 	if p.On {
 		return t.standStill(turn)
 	}
-	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
+	return t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }
 
 // standStill tells a conversation that a pause holds up its turn.
-func (t *tx) standStill(turn approvers.Turn) error {
-	if err := t.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: store.ToConversation + turn.Conversation}); err != nil {
+func (t pausesTx) standStill(turn approvers.Turn) error {
+	if err := t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: store.ToConversation + turn.Conversation}); err != nil {
 		return err
 	}
-	return t.changedTurn(turn.ID, store.OutboxStandstill, 0)
+	return t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }

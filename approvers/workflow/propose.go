@@ -58,18 +58,18 @@ func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 		if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
 			return err
 		}
-		if err := t.spend(turn, p.Tokens); err != nil {
+		if err := t.proposals.spend(turn, p.Tokens); err != nil {
 			return err
 		}
 		step := store.OutboxMessage{Kind: store.OutboxStep, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + conv.ID}
-		if err := t.wantDrafted(step); err != nil {
+		if err := t.outbox.wantDrafted(step); err != nil {
 			return err
 		}
-		return t.proposeAll(turn, conv, p)
+		return t.proposals.proposeAll(turn, conv, p)
 	})
 }
 
-func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal) error {
+func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal) error {
 	facts, err := t.askFacts(turn, conv, p.Authors)
 	if err != nil {
 		return err
@@ -101,23 +101,23 @@ func (t *tx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal
 		}
 		waits = waits || asked
 	}
-	if err := t.showStep(opened); err != nil {
+	if err := t.cards.showStep(opened); err != nil {
 		return err
 	}
 	if !waits {
 		return nil
 	}
 	if facts.MessageEdit != nil {
-		if err := t.tellMessageEdit(turn); err != nil {
+		if err := t.turns.tellMessageEdit(turn); err != nil {
 			return err
 		}
 	}
-	return t.tellIfQueued(turn)
+	return t.turns.tellIfQueued(turn)
 }
 
 // uniqueID keeps the model's call id, unless it is empty or was already used in this step, because a prompt with such
 // ids is invalid.
-func (t *tx) uniqueID(id string, used map[string]bool) string {
+func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
 	}
@@ -126,7 +126,7 @@ func (t *tx) uniqueID(id string, used map[string]bool) string {
 }
 
 // askFacts collects who asked, where, and in which words.
-func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
+func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
 		Conversation: approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM},
@@ -145,7 +145,7 @@ func (t *tx) askFacts(turn approvers.Turn, conv store.Conversation, authors []ap
 
 // propose decides one call. It returns the id of the request that it opened, if that waits, and reports whether people
 // were asked at all.
-func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
+func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
 		if problem, err = t.spendCall(turn, call, facts.Asker); err != nil {
@@ -157,7 +157,7 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 		if err := t.audit(call.ID, approvers.AuditProposed, "", map[string]string{"tool": call.Tool, "verdict": "error"}, []byte(call.Args)); err != nil {
 			return "", false, err
 		}
-		return "", false, t.giveResult(call, approvers.OutcomeError, res.Text())
+		return "", false, t.turns.giveResult(call, approvers.OutcomeError, res.Text())
 	}
 	e := t.newExecution(call, tool, json.RawMessage(call.Args))
 	ask := approvers.Call{
@@ -168,14 +168,14 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 	}
 	e.Asker = facts.Asker
 	if tool.Asks {
-		return "", true, t.askPeople(call, args)
+		return "", true, t.questions.askPeople(call, args)
 	}
 	plan := t.policy.Plan(ask)
 	call.Secrets = t.secrets(tool, turn.Agent)
 	preview, previewFault := t.preview(call.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
 	call.Execution, call.Preview = e.ID, preview
 	if plan.Verdict == approvers.Ask {
-		if e.Grant, err = t.expectGrant(ask, e, plan); err != nil {
+		if e.Grant, err = t.grants.expectGrant(ask, e, plan); err != nil {
 			return "", false, err
 		}
 	}
@@ -186,7 +186,7 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 		if err := t.PutExecution(e); err != nil {
 			return "", false, err
 		}
-		if err := t.auditProposed(e.ID, e, plan, facts.Requesters); err != nil {
+		if err := t.records.auditProposed(e.ID, e, plan, facts.Requesters); err != nil {
 			return "", false, err
 		}
 		return "", false, t.runNow(e)
@@ -203,7 +203,7 @@ func (t *tx) propose(turn approvers.Turn, call store.Call, fault string, facts a
 }
 
 // admissible checks whether a call can be made at all. problem is a sentence for the model, or "".
-func (t *tx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
+func (t proposalsTx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
 	if fault != "" {
 		return Tool{}, nil, fault
 	}
@@ -231,13 +231,13 @@ func plainFault(err error) string {
 }
 
 // secrets returns the masked arguments of a tool: those that its schema marks, and those that the policy names.
-func (t *tx) secrets(tool Tool, agent string) []string {
+func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
 }
 
 // preview renders the policy's description of what a call would do. If it fails, the card still shows the arguments.
-func (t *tx) preview(tool, agent string, args map[string]any) (text, fault string) {
+func (t proposalsTx) preview(tool, agent string, args map[string]any) (text, fault string) {
 	p, _ := t.policy.Tool(tool, agent)
 	if p.Preview.Render == nil {
 		return "", ""
@@ -249,7 +249,7 @@ func (t *tx) preview(tool, agent string, args map[string]any) (text, fault strin
 	return text, ""
 }
 
-func (t *tx) newExecution(call store.Call, tool Tool, args json.RawMessage) approvers.Execution {
+func (t proposalsTx) newExecution(call store.Call, tool Tool, args json.RawMessage) approvers.Execution {
 	e := approvers.Execution{
 		ID: t.newID("exec"), State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID,
 		Request: call.Request, Tool: call.Tool, ToolHash: tool.Hash, Effect: tool.Effect, Args: args, CreatedAt: t.now,
@@ -259,27 +259,27 @@ func (t *tx) newExecution(call store.Call, tool Tool, args json.RawMessage) appr
 }
 
 // runNow schedules an execution to be claimed and run.
-func (t *tx) runNow(e approvers.Execution) error {
+func (t proposalsTx) runNow(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now})
 }
 
 // ask opens a request for a call and shows its card.
-func (t *tx) ask(call store.Call, e approvers.Execution, r approvers.Request) error {
+func (t proposalsTx) ask(call store.Call, e approvers.Execution, r approvers.Request) error {
 	r, err := t.open(call, e, r)
 	if err != nil || r.State != approvers.Pending {
 		return err
 	}
-	return t.wantCard(r)
+	return t.cards.wantCard(r)
 }
 
 // open opens a request for a call, and fills in r from the call and its execution. Nothing runs until it is approved.
-func (t *tx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
+func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
 	r.ID = t.newID("req")
 	call.Request, e.Request = r.ID, r.ID
 	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
 	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
 	r.Execution, r.Args, r.Digest, r.Secrets = e.ID, e.Args, e.Digest, call.Secrets
-	r.ToolPreview = t.requestToolPreview(r.Tool, r.Agent, r.Digest)
+	r.ToolPreview = t.previews.requestToolPreview(r.Tool, r.Agent, r.Digest)
 	r, events := approvers.Open(t.deciding(), r)
 	r, err := t.countAsked(r)
 	if err != nil {
@@ -291,7 +291,7 @@ func (t *tx) open(call store.Call, e approvers.Execution, r approvers.Request) (
 	if err := t.PutExecution(e); err != nil {
 		return r, err
 	}
-	if err := t.auditProposed(r.ID, e, r.Plan, r.Facts.Requesters); err != nil {
+	if err := t.records.auditProposed(r.ID, e, r.Plan, r.Facts.Requesters); err != nil {
 		return r, err
 	}
 	if r.State == approvers.Refused {
@@ -302,7 +302,7 @@ func (t *tx) open(call store.Call, e approvers.Execution, r approvers.Request) (
 }
 
 // auditProposed records a call, the people whose messages led to it, its digest and its plan.
-func (t *tx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
+func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	facts := map[string]string{
 		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
 		"stages": plan.StageFacts(), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,

@@ -8,14 +8,14 @@ import (
 )
 
 // rank returns the rank with which a new outbox message is delivered.
-func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {
+func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 	switch s.Kind {
 	case store.OutboxEscalation, store.OutboxUnknown, store.OutboxPause:
 		return store.RankFirst, nil
 	case store.OutboxCard, store.OutboxQuestion:
 		return t.rankOf(s.Ref)
 	case store.OutboxBundle:
-		requests, err := t.bundled(s)
+		requests, err := t.cards.bundled(s)
 		if slices.ContainsFunc(requests, isCritical) {
 			return store.RankFirst, nil
 		}
@@ -36,7 +36,7 @@ func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {
 }
 
 // rankOf returns the rank of a message that asks people about a request.
-func (t *tx) rankOf(request string) (store.Rank, error) {
+func (t outboxTx) rankOf(request string) (store.Rank, error) {
 	r, err := t.Request(request)
 	if err != nil {
 		return store.RankPlain, err

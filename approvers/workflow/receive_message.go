@@ -62,12 +62,12 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 		if err := t.settle(u.Inbox, ""); err != nil {
 			return err
 		}
-		if err := t.alreadyTold(u, &heard); err != nil || heard.Ignored || heard.Duplicate {
+		if err := t.turns.alreadyTold(u, &heard); err != nil || heard.Ignored || heard.Duplicate {
 			return err
 		}
-		conv, err := t.conversationFor(u, &heard)
+		conv, err := t.turns.conversationFor(u, &heard)
 		if err == nil && heard.Ignored {
-			err = t.spokenUnder(u.Channel.Channel, u.Thread)
+			err = t.reposts.spokenUnder(u.Channel.Channel, u.Thread)
 		}
 		if err != nil || heard.Denied != nil || heard.Ignored {
 			return err
@@ -78,7 +78,7 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 		}
 		if !u.Start && writtenBefore(recent, u.TS) {
 			heard.Ignored = true
-			return t.spokenUnder(u.Channel.Channel, u.Thread)
+			return t.reposts.spokenUnder(u.Channel.Channel, u.Thread)
 		}
 		heard.Conversation = conv.ID
 		p, _, err := settings.ReadPause(t)
@@ -90,7 +90,7 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			heard.Duplicate = true
 			return nil
 		}
-		return t.acceptMessage(conv, u, &heard)
+		return t.turns.acceptMessage(conv, u, &heard)
 	})
 	if errors.Is(err, ErrHandled) {
 		return MessageResult{Duplicate: true}, nil
@@ -112,7 +112,7 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 
 // alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out
 // of order: the edit of a recent message may come before the message itself, which is then stored with the edited text.
-func (t *tx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
+func (t turnsTx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
 	if heard.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || heard.Ignored || u.Edited == "" {
 		return err
 	}
@@ -124,7 +124,7 @@ func (t *tx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
 }
 
 // conversationFor finds or creates the conversation of a message, if its author may ask there.
-func (t *tx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Conversation, error) {
+func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Conversation, error) {
 	place := store.Place(u.Team, u.Channel.Channel, u.Thread)
 	conv, err := t.ConversationAt(place)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -161,7 +161,7 @@ func (t *tx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Con
 
 // acceptMessage stores the message. It starts a turn, joins one that has not started, stops the current one, answers
 // its question, or waits.
-func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
+func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
 	m := store.Message{
@@ -184,7 +184,7 @@ func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *Me
 		return err
 	}
 	heard.Turn = turn.ID
-	if err := t.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
+	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
 	if u.Halt && turn.Halted == "" {
@@ -201,7 +201,7 @@ func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *Me
 		heard.deny(denied, u.Start)
 		return err
 	}
-	if answered, err := t.answerByWriting(turn, m, u); answered || err != nil {
+	if answered, err := t.questions.answerByWriting(turn, m, u); answered || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
 	if turn.State == approvers.TurnQueued { // the model was not called yet, so the message joins the turn
@@ -221,14 +221,14 @@ func (t *tx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *Me
 	if turn.State != approvers.TurnWaiting {
 		return nil
 	}
-	if err := t.turnAgain(turn); err != nil {
+	if err := t.reposts.turnAgain(turn); err != nil {
 		return err
 	}
 	return t.tellQueued(turn)
 }
 
 // begin starts a turn with all messages that wait. The caller puts the conversation.
-func (t *tx) begin(conv *store.Conversation) (string, error) {
+func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
 		return "", err
@@ -269,7 +269,7 @@ func (t *tx) begin(conv *store.Conversation) (string, error) {
 }
 
 // think schedules the model call of a turn. If a pause holds it up, the conversation is told.
-func (t *tx) think(turn approvers.Turn) error {
+func (t turnsTx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
 		return err
 	}
@@ -277,11 +277,11 @@ func (t *tx) think(turn approvers.Turn) error {
 	if err != nil || !p.On {
 		return err
 	}
-	return t.standStill(turn)
+	return t.pauses.standStill(turn)
 }
 
 // tellIfQueued shows that messages wait for the turn to end, if there are any.
-func (t *tx) tellIfQueued(turn approvers.Turn) error {
+func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	queued, err := t.queued(turn.Conversation)
 	if err != nil || len(queued) == 0 {
 		return err
@@ -290,6 +290,6 @@ func (t *tx) tellIfQueued(turn approvers.Turn) error {
 }
 
 // tellQueued shows, once a turn, that messages wait for it to end.
-func (t *tx) tellQueued(turn approvers.Turn) error {
-	return t.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
+func (t turnsTx) tellQueued(turn approvers.Turn) error {
+	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }

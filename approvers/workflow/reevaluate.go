@@ -27,10 +27,10 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 		// This transaction begins after all those that still saw the old policy, so that it sees the requests that they
 		// wrote.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
-			if err := t.reevaluate(r.ID); err != nil {
+			if err := t.requests.reevaluate(r.ID); err != nil {
 				return err
 			}
-			return t.recountCardQueues(r.ID)
+			return t.cards.recountCardQueues(r.ID)
 		})
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func (w *Requests) noteReevaluated(ctx context.Context, which string) error {
 			return err
 		}
 		if p.On { // other people may be allowed to end the pause now
-			if err := t.tellPausers(p); err != nil {
+			if err := t.pauses.tellPausers(p); err != nil {
 				return err
 			}
 		}
@@ -85,7 +85,7 @@ func (w *Requests) noteReevaluated(ctx context.Context, which string) error {
 	})
 }
 
-func (t *tx) reevaluate(id string) error {
+func (t requestsTx) reevaluate(id string) error {
 	cur, _, err := t.current(id)
 	before, r := cur.stored, cur.now
 	if err != nil || before.State != approvers.Pending && r.State != approvers.Voided {

@@ -18,7 +18,7 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
 			return err
 		}
-		if err := t.drawAnew(anew, c, denied); err != nil {
+		if err := t.outbox.drawAnew(anew, c, denied); err != nil {
 			return err
 		}
 		slices.Sort(named)
@@ -47,7 +47,7 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 
 // drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
 // of versions that one person can cause this way is limited.
-func (t *tx) drawAnew(surface string, c Click, denied *approvers.Denied) error {
+func (t outboxTx) drawAnew(surface string, c Click, denied *approvers.Denied) error {
 	if surface == "" {
 		return nil
 	}

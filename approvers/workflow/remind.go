@@ -12,7 +12,7 @@ import (
 // snapshot had them.
 func (w *People) Remind(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
-		r, err := t.pendingRequest(timer, roll)
+		r, err := t.requests.pendingRequest(timer, roll)
 		if err != nil || r.ID == "" {
 			return err
 		}
@@ -23,7 +23,7 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, roll view.StageS
 			}
 			return t.ClearTimer(store.TimerRemind, r.ID)
 		}
-		unseen, err := t.unseen(after)
+		unseen, err := t.cards.unseen(after)
 		if err != nil {
 			return err
 		}

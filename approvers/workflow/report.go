@@ -22,7 +22,7 @@ const (
 )
 
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.
-func (t *tx) askWhatHappened(e approvers.Execution) error {
+func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
 	p, _ := t.policy.Tool(e.Tool, "")
 	if e.Request != "" {
@@ -30,8 +30,8 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 		if err != nil {
 			return err
 		}
-		places = append(places, t.addresses(r)...)
-		if to := t.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // the operator who allowed it has none
+		places = append(places, t.cards.addresses(r)...)
+		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // the operator who allowed it has none
 			places = append(places, to)
 		}
 	}
@@ -44,7 +44,7 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 	}
 	for _, to := range places {
 		s := store.OutboxMessage{Kind: store.OutboxUnknown, Ref: e.ID, Request: e.Request, To: to}
-		if err := t.newOutboxMessage(s); err != nil {
+		if err := t.outbox.add(s); err != nil {
 			return err
 		}
 	}
@@ -58,7 +58,7 @@ func (t *tx) askWhatHappened(e approvers.Execution) error {
 // requesters, and the operator.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
-		e, denied, err := t.reportable(c)
+		e, denied, err := t.runs.reportable(c)
 		if err != nil || denied != nil && denied.Code == approvers.DeniedNotFound {
 			return denied, err
 		}
@@ -82,7 +82,7 @@ func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 			if e, err = e.Leave(c.Who.ID); err != nil {
 				return nil, err
 			}
-			return nil, errors.Join(t.PutExecution(e), t.leave(e))
+			return nil, errors.Join(t.PutExecution(e), t.runs.leave(e))
 		}
 		if e, err = e.Report(what == Happened, c.Reason, c.Who.ID, t.now); err != nil {
 			return nil, err
@@ -94,14 +94,14 @@ func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 			return nil, err
 		}
 		if call.Execution != e.ID {
-			return nil, t.superseded(e, call)
+			return nil, t.runs.superseded(e, call)
 		}
-		return nil, t.returnResult(e)
+		return nil, t.runs.returnResult(e)
 	})
 }
 
 // mayReport says why a person may not report on an execution, or nil. The operator at the command line may.
-func (t *tx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
+func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
 		return nil, nil // the operator can find out what the tool did
 	}
@@ -127,7 +127,7 @@ func (t *tx) mayReport(e approvers.Execution, who approvers.Identity) (*approver
 }
 
 // leave tells the model that the outcome is unknown. People may still report on it later.
-func (t *tx) leave(e approvers.Execution) error {
+func (t runsTx) leave(e approvers.Execution) error {
 	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
 		return err
 	}
@@ -150,6 +150,6 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 		if early, err := t.handledFirst(timer, deadline); early || err != nil {
 			return err
 		}
-		return t.leave(e)
+		return t.runs.leave(e)
 	})
 }

@@ -28,7 +28,7 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
 			return err // it was posted again since
 		}
-		return t.markLost(cur)
+		return t.reposts.markLost(cur)
 	})
 }
 
@@ -42,12 +42,12 @@ func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 		}
 		cur.Round++
 		cur.ReplacedTS = cur.TS
-		return t.repostLost(cur)
+		return t.reposts.repostLost(cur)
 	})
 }
 
 // markLost handles the loss of a message. One that was marked with RepostIfLost is posted again at once.
-func (t *tx) markLost(s store.OutboxMessage) error {
+func (t repostsTx) markLost(s store.OutboxMessage) error {
 	if s.State != store.OutboxShown && s.State != store.OutboxWanted || s.TS == "" {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (t *tx) markLost(s store.OutboxMessage) error {
 		return err
 	}
 	t.note(slog.LevelWarn, "a message was deleted in Slack", "message", string(s.Kind), "to", s.To, "request", s.Request, "relevant", life.relevant)
-	if err := t.shownAsWanted(s); err != nil {
+	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}
 	s.Round++
@@ -73,11 +73,11 @@ func (t *tx) markLost(s store.OutboxMessage) error {
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err
 	}
-	return t.setOrClear(store.TimerRepost, s.ID, life.next(t.now))
+	return t.timers.setOrClear(store.TimerRepost, s.ID, life.next(t.now))
 }
 
 // repostLost schedules a lost message to be posted again.
-func (t *tx) repostLost(s store.OutboxMessage) error {
+func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	s.State, s.TS, s.Hash, s.RepostIfLost, s.Drafted = store.OutboxWanted, "", "", false, false
 	s.Revision++
 	if err := t.PutOutboxMessage(s); err != nil {
@@ -86,12 +86,12 @@ func (t *tx) repostLost(s store.OutboxMessage) error {
 	if err := t.ClearTimer(store.TimerRepost, s.ID); err != nil {
 		return err
 	}
-	return t.showNow(s)
+	return t.outbox.showNow(s)
 }
 
 // repost posts relevant lost messages again. With insist, messages that wait for an edit in Slack are also posted again
 // at once if that shows that they are lost.
-func (t *tx) repost(messages []store.OutboxMessage, insist bool) error {
+func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // it may have changed in this transaction
 		if err != nil {
@@ -112,7 +112,7 @@ func (t *tx) repost(messages []store.OutboxMessage, insist bool) error {
 }
 
 // repostIfRelevant posts a lost message again if it is still relevant. It reports whether it did.
-func (t *tx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
+func (t repostsTx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	if s.State != store.OutboxLost {
 		return false, nil
 	}
@@ -124,7 +124,7 @@ func (t *tx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 }
 
 // cardsAgain posts the lost cards of a request again.
-func (t *tx) cardsAgain(r approvers.Request) error {
+func (t repostsTx) cardsAgain(r approvers.Request) error {
 	messages, err := t.cardsOf(r)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (t *tx) cardsAgain(r approvers.Request) error {
 }
 
 // cardsOf returns the outbox messages that ask people about a request.
-func (t *tx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err error) {
+func (t repostsTx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err error) {
 	own, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (t *tx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err erro
 }
 
 // turnAgain posts the lost and relevant messages of a waiting turn again, because somebody wrote in its thread.
-func (t *tx) turnAgain(turn approvers.Turn) error {
+func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	if turn.State != approvers.TurnWaiting {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (t *tx) turnAgain(turn approvers.Turn) error {
 
 // spokenUnder posts a lost message again because somebody wrote in its thread: Slack keeps a thread whose first message
 // was deleted.
-func (t *tx) spokenUnder(channel, thread string) error {
+func (t repostsTx) spokenUnder(channel, thread string) error {
 	if thread == "" {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 		if err != nil {
 			return err
 		}
-		life, err := t.relevance(s)
+		life, err := t.reposts.relevance(s)
 		switch {
 		case err != nil:
 			return err
@@ -213,7 +213,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 		case t.now.Before(life.first()): // the deadline was postponed since
 			return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: life.first()})
 		}
-		return t.repostLost(s)
+		return t.reposts.repostLost(s)
 	})
 }
 
@@ -244,7 +244,7 @@ func (l relevance) next(now time.Time) time.Time {
 }
 
 // relevance determines whether a message is relevant: it asks people something, or somebody could undo something on it.
-func (t *tx) relevance(s store.OutboxMessage) (relevance, error) {
+func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
 		return t.relevanceOf(s.Ref)
@@ -255,7 +255,7 @@ func (t *tx) relevance(s store.OutboxMessage) (relevance, error) {
 		}
 		return t.relevanceOf(s.Ref)
 	case store.OutboxBundle:
-		requests, err := t.bundled(s)
+		requests, err := t.cards.bundled(s)
 		return shortest(requests), err
 	case store.OutboxStep:
 		return t.relevanceOfStep(s)
@@ -282,13 +282,13 @@ func (t *tx) relevance(s store.OutboxMessage) (relevance, error) {
 	return relevance{}, nil
 }
 
-func (t *tx) relevanceOf(request string) (relevance, error) {
+func (t repostsTx) relevanceOf(request string) (relevance, error) {
 	r, err := t.Request(request)
 	return shortest([]approvers.Request{r}), err
 }
 
 // relevanceOfStep returns the relevance of a step: that of the requests that it waits for.
-func (t *tx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
+func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
 		return relevance{}, err
@@ -340,7 +340,7 @@ func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage)
 			if err != nil {
 				return err
 			}
-			back, err := t.repostIfRelevant(cur)
+			back, err := t.reposts.repostIfRelevant(cur)
 			if err != nil {
 				return err
 			}

@@ -36,14 +36,14 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
 		name  string
-		close func(*tx, Restoration) (int, error)
+		close func(restoreTx, Restoration) (int, error)
 	}{
-		{"requests", (*tx).loseRequests}, {"runs", (*tx).loseRuns}, {"questions", (*tx).loseModelQuestions}, {"unknown", (*tx).leaveUnknown},
-		{"deliveries", (*tx).setAside}, {"grants", (*tx).loseGrants}, {"turns", (*tx).stopTurns},
+		{"requests", restoreTx.loseRequests}, {"runs", restoreTx.loseRuns}, {"questions", restoreTx.loseModelQuestions}, {"unknown", restoreTx.leaveUnknown},
+		{"deliveries", restoreTx.setAside}, {"grants", restoreTx.loseGrants}, {"turns", restoreTx.stopTurns},
 	} {
 		for n := 1; n > 0; {
 			err := w.update(ctx, "restore", func(t *tx) (err error) {
-				n, err = part.close(t, x)
+				n, err = part.close(t.restore, x)
 				return err
 			})
 			if err != nil {
@@ -55,7 +55,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	return w.update(ctx, "restore", func(t *tx) error {
 		for _, agent := range t.policy.Agents {
 			for _, tool := range t.policy.Tools {
-				if err := t.resetStreak(agent.Name, tool.Name); err != nil {
+				if err := t.grants.resetStreak(agent.Name, tool.Name); err != nil {
 					return err
 				}
 			}
@@ -80,7 +80,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 const lostBatch = 50
 
 // loseRequests voids pending and approved requests.
-func (t *tx) loseRequests(x Restoration) (int, error) {
+func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	open, err := t.OpenRequests(store.RequestCursor{}, lostBatch)
 	if err != nil {
 		return 0, err
@@ -102,7 +102,7 @@ func (t *tx) loseRequests(x Restoration) (int, error) {
 
 // loseRuns voids calls that had not begun. A run under way gets an unknown outcome even if its tool is idempotent,
 // because the tool may have forgotten the idempotency key since. A read-only run fails.
-func (t *tx) loseRuns(x Restoration) (int, error) {
+func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {
 		return 0, err
@@ -117,10 +117,10 @@ func (t *tx) loseRuns(x Restoration) (int, error) {
 			err = t.ClearTimer(store.TimerRun, timer.Ref)
 		case e.State == approvers.ExecutionExecuting && e.Effect == approvers.ReadOnly:
 			if e, err = e.Finish(false, approvers.LostTrack(x.Taken), t.now); err == nil {
-				err = t.finished(e)
+				err = t.runs.finished(e)
 			}
 		case e.State == approvers.ExecutionExecuting:
-			err = t.markUnknown(e, approvers.LossRestored)
+			err = t.runs.markUnknown(e, approvers.LossRestored)
 		default:
 			err = t.loseCall(e, x)
 		}
@@ -132,7 +132,7 @@ func (t *tx) loseRuns(x Restoration) (int, error) {
 }
 
 // loseCall gives a call that has not begun its result.
-func (t *tx) loseCall(e approvers.Execution, x Restoration) error {
+func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return err
 	}
@@ -140,14 +140,14 @@ func (t *tx) loseCall(e approvers.Execution, x Restoration) error {
 	if err != nil {
 		return err
 	}
-	if err := t.giveResult(call, approvers.OutcomeVoided, approvers.LostResult(call.Tool, x.Taken).Text()); err != nil {
+	if err := t.turns.giveResult(call, approvers.OutcomeVoided, approvers.LostResult(call.Tool, x.Taken).Text()); err != nil {
 		return err
 	}
-	return t.changedStep(e)
+	return t.runs.changedStep(e)
 }
 
 // loseModelQuestions closes the model's questions.
-func (t *tx) loseModelQuestions(x Restoration) (int, error) {
+func (t restoreTx) loseModelQuestions(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerModelQuestion, lostBatch)
 	if err != nil {
 		return 0, err
@@ -155,7 +155,7 @@ func (t *tx) loseModelQuestions(x Restoration) (int, error) {
 	for _, timer := range timers {
 		call, err := t.Call(timer.Ref)
 		if err == nil && call.Outcome == "" {
-			err = t.closeModelQuestion(call, approvers.OutcomeVoided, approvers.LostTrack(x.Taken))
+			err = t.questions.closeModelQuestion(call, approvers.OutcomeVoided, approvers.LostTrack(x.Taken))
 		}
 		if err := errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerModelQuestion, timer.Ref)); err != nil {
 			return 0, err
@@ -166,7 +166,7 @@ func (t *tx) loseModelQuestions(x Restoration) (int, error) {
 
 // leaveUnknown tells the model about outcomes that nobody has reported, so that nothing waits for them. People can
 // still report.
-func (t *tx) leaveUnknown(Restoration) (int, error) {
+func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerLeave, lostBatch)
 	if err != nil {
 		return 0, err
@@ -174,7 +174,7 @@ func (t *tx) leaveUnknown(Restoration) (int, error) {
 	for _, timer := range timers {
 		e, err := t.Execution(timer.Ref)
 		if err == nil && e.State == approvers.ExecutionUnknown {
-			err = t.leave(e)
+			err = t.runs.leave(e)
 		}
 		if err := errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref)); err != nil {
 			return 0, err
@@ -184,7 +184,7 @@ func (t *tx) leaveUnknown(Restoration) (int, error) {
 }
 
 // setAside closes deliveries that were unhandled when the backup was made, because they were handled later.
-func (t *tx) setAside(Restoration) (int, error) {
+func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {
 		return 0, err
@@ -202,14 +202,14 @@ func (t *tx) setAside(Restoration) (int, error) {
 }
 
 // loseGrants ends grants and offers.
-func (t *tx) loseGrants(x Restoration) (int, error) {
+func (t restoreTx) loseGrants(x Restoration) (int, error) {
 	open, err := t.OpenGrants("")
 	if err != nil {
 		return 0, err
 	}
 	n := min(len(open), lostBatch)
 	for _, g := range open[:n] {
-		if err := t.applyGrant(g.Lose(approvers.Operates(x.Who), t.now), "lost", x.Who, nil); err != nil {
+		if err := t.grants.applyGrant(g.Lose(approvers.Operates(x.Who), t.now), "lost", x.Who, nil); err != nil {
 			return 0, err
 		}
 	}
@@ -217,7 +217,7 @@ func (t *tx) loseGrants(x Restoration) (int, error) {
 }
 
 // stopTurns stops turns that wait for the model. People can try again when they know what happened.
-func (t *tx) stopTurns(x Restoration) (int, error) {
+func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerThink, lostBatch)
 	if err != nil {
 		return 0, err
@@ -239,7 +239,7 @@ func (t *tx) stopTurns(x Restoration) (int, error) {
 		}
 		problem := "My data was put back from a backup of " + x.Taken.UTC().Format("2006-01-02 15:04:05 UTC") +
 			". I don't know what was said, decided and done after that: look through the conversation before you have me try again."
-		if err := t.stop(turn, conv, problem, true); err != nil {
+		if err := t.turns.stop(turn, conv, problem, true); err != nil {
 			return 0, err
 		}
 	}

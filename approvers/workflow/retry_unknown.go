@@ -14,12 +14,12 @@ import (
 // model has a result, and while an earlier retry is open. The people who may report the outcome may do it.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
-		e, denied, err := t.reportable(c)
+		e, denied, err := t.runs.reportable(c)
 		if err != nil {
 			return nil, err
 		}
 		if denied == nil {
-			denied, err = t.retryUnknown(e, c)
+			denied, err = t.runs.retryUnknown(e, c)
 		}
 		if denied == nil || denied.Code == approvers.DeniedNotFound || err != nil {
 			return denied, err
@@ -29,7 +29,7 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 }
 
 // reportable reads the execution of a click, if its outcome is unknown and the person may report it.
-func (t *tx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
+func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {
 		return e, &approvers.Denied{Code: approvers.DeniedNotFound}, nil
@@ -48,7 +48,7 @@ func (t *tx) reportable(c Click) (approvers.Execution, *approvers.Denied, error)
 	return e, denied, err
 }
 
-func (t *tx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied, error) {
+func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied, error) {
 	call, err := t.Call(e.Call)
 	if err != nil {
 		return nil, err
@@ -76,16 +76,16 @@ func (t *tx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied, er
 	if r.Plan = t.policy.RetryPlan(r.AsCall(args)); r.Plan.Verdict != approvers.Ask {
 		return &approvers.Denied{Code: approvers.DeniedNotAgain, Detail: r.Plan.Why[len(r.Plan.Why)-1]}, nil
 	}
-	call.Secrets = t.secrets(tool, turn.Agent)
-	call.Preview, r.PreviewFault = t.preview(e.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
+	call.Secrets = t.proposals.secrets(tool, turn.Agent)
+	call.Preview, r.PreviewFault = t.proposals.preview(e.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
 	r.Preview = call.Preview
-	again := t.newExecution(call, tool, e.Args)
+	again := t.proposals.newExecution(call, tool, e.Args)
 	again.Asker, again.After = e.Asker, e.ID
 	call.Execution = again.ID
 	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
 		return nil, err
 	}
-	if err := t.ask(call, again, r); err != nil {
+	if err := t.proposals.ask(call, again, r); err != nil {
 		return nil, err
 	}
 	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(Asked), "again": again.ID}
@@ -95,12 +95,12 @@ func (t *tx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied, er
 	if err := t.changedStep(e); err != nil {
 		return nil, err
 	}
-	return nil, t.tellIfQueued(turn)
+	return nil, t.turns.tellIfQueued(turn)
 }
 
 // stillAdmissible checks the arguments of an earlier run against the current tool and policy. problem is a sentence for
 // people, or "".
-func (t *tx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[string]any, string) {
+func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[string]any, string) {
 	tool, ok := t.tool(e.Tool)
 	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(e.Tool) {
 		return tool, nil, "the agent has no such tool any more"
@@ -121,16 +121,16 @@ func (t *tx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[str
 
 // newRetry returns the request for a retry: with the same requesters and the approvers' edits, and next to the bundle
 // of its step if it was in one.
-func (t *tx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
+func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {
 		return r, err
 	}
-	authors, err := t.authors(conv.ID)
+	authors, err := t.proposals.authors(conv.ID)
 	if err != nil {
 		return r, err
 	}
-	r.Facts, err = t.askFacts(turn, conv, authors)
+	r.Facts, err = t.proposals.askFacts(turn, conv, authors)
 	if err != nil {
 		return r, err
 	}
@@ -145,7 +145,7 @@ func (t *tx) newRetry(turn approvers.Turn, call store.Call, e approvers.Executio
 }
 
 // changedEarlier refreshes the messages about the run that a request retries.
-func (t *tx) changedEarlier(r approvers.Request) error {
+func (t runsTx) changedEarlier(r approvers.Request) error {
 	if r.Retry == nil {
 		return nil
 	}
@@ -154,16 +154,16 @@ func (t *tx) changedEarlier(r approvers.Request) error {
 		return err
 	}
 	if e.Request != "" {
-		if err := t.changedRef(e.Request); err != nil {
+		if err := t.outbox.changedRef(e.Request); err != nil {
 			return err
 		}
 	}
-	return t.changedRef(e.ID)
+	return t.outbox.changedRef(e.ID)
 }
 
 // superseded records a person's report about a run whose call is being retried. If the run succeeded after all, the
 // open retry is voided and the model gets the reported result. Otherwise the people who decide the retry are told.
-func (t *tx) superseded(e approvers.Execution, call store.Call) error {
+func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	r, err := t.Request(call.Request)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (t *tx) superseded(e approvers.Execution, call store.Call) error {
 		r.Version++
 	}
 	if e.State != approvers.ExecutionSucceeded || !r.State.Open() {
-		return errors.Join(t.showAgain(r), t.changedStep(e))
+		return errors.Join(t.pauses.showAgain(r), t.changedStep(e))
 	}
 	var before *approvers.Request
 	if e.Request != "" {
@@ -189,7 +189,7 @@ func (t *tx) superseded(e approvers.Execution, call store.Call) error {
 		before = &earlier
 	}
 	outcome, text := approvers.RunResult(t.policy, e, before)
-	if err := t.giveResult(call, outcome, text); err != nil {
+	if err := t.turns.giveResult(call, outcome, text); err != nil {
 		return err
 	}
 	void, events, denied := r.Void(t.deciding(), "somebody reported that the earlier run of it happened")

@@ -37,11 +37,11 @@ func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records 
 			return err
 		}
 		if records > 0 {
-			if err := t.seal(last, entries, keys); err != nil {
+			if err := t.seals.seal(last, entries, keys); err != nil {
 				return err
 			}
 		}
-		return t.postHead()
+		return t.seals.postHead()
 	})
 	return records, err
 }
@@ -55,7 +55,7 @@ func lastHead(r store.Reader) (store.Head, error) {
 }
 
 // seal stores the head that follows the last one.
-func (t *tx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
+func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
 	s, now, err := t.sealed(last, keys[0].Origin())
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (t *tx) seal(last store.Head, entries []approvers.JournalEntry, keys []appr
 }
 
 // sealed reads the state for the next head. If it does not match the last head, it is rebuilt from the journal.
-func (t *tx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
+func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
 	s, err = t.Setting(store.SettingSeal)
 	if errors.Is(err, store.ErrNotFound) {
 		s, err = store.Setting{Key: store.SettingSeal, Value: []byte("{}")}, nil

@@ -13,7 +13,7 @@ import (
 const headRef = "heads"
 
 // postHead posts the newest head in the policy's channel, if it is new and the policy's interval has passed.
-func (t *tx) postHead() error {
+func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {
 		return nil
@@ -28,7 +28,7 @@ func (t *tx) postHead() error {
 		return err
 	}
 	if len(posted) == 0 {
-		return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxHead, Ref: headRef, To: at})
+		return t.outbox.add(store.OutboxMessage{Kind: store.OutboxHead, Ref: headRef, To: at})
 	}
 	s := posted[0]
 	if s.To == at {
@@ -42,7 +42,7 @@ func (t *tx) postHead() error {
 
 // headDue reports whether a head must be posted. A head that waits for delivery needs no other, because it will show
 // the newest.
-func (t *tx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
+func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil
 	}
@@ -55,18 +55,18 @@ func (t *tx) headDue(s store.OutboxMessage, last store.Head, every time.Duration
 }
 
 // nextHead starts a new message.
-func (t *tx) nextHead(s store.OutboxMessage, to string) error {
+func (t sealsTx) nextHead(s store.OutboxMessage, to string) error {
 	if _, err := t.EraseRenderings(s.ID, 0); err != nil {
 		return err
 	}
 	s.To, s.Channel, s.LastError = to, "", ""
 	s.CreatedAt, s.Process, s.After = t.now, t.w.owner, t.w.slack.time()
 	s.Round++
-	return t.repostLost(s)
+	return t.reposts.repostLost(s)
 }
 
 // headAgain posts a head that Slack refused, because the bot has joined a channel since.
-func (t *tx) headAgain() error {
+func (t sealsTx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {
 		return err

@@ -16,7 +16,7 @@ var ErrStopped = errors.New("workflow: somebody stopped the turn")
 // result, the turn stops. Messages that waited for it start the next turn.
 func (w *Turns) Halt(ctx context.Context, c Click) error {
 	return w.click(ctx, "halt", c, func(t *tx) (*approvers.Denied, error) {
-		turn, denied, err := t.askersTurn(c)
+		turn, denied, err := t.turns.askersTurn(c)
 		if denied != nil || err != nil {
 			return denied, err
 		}
@@ -27,12 +27,12 @@ func (w *Turns) Halt(ctx context.Context, c Click) error {
 		if err != nil {
 			return nil, err
 		}
-		return t.haltTurn(turn, conv, c)
+		return t.turns.haltTurn(turn, conv, c)
 	})
 }
 
 // askersTurn returns the turn of a click. A person who may not use its agent is denied.
-func (t *tx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
+func (t turnsTx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {
 		return turn, &approvers.Denied{Code: approvers.DeniedNotFound}, nil
@@ -48,7 +48,7 @@ func (t *tx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied,
 }
 
 // haltTurn stops a turn that has not ended.
-func (t *tx) haltTurn(turn approvers.Turn, conv store.Conversation, c Click) (*approvers.Denied, error) {
+func (t turnsTx) haltTurn(turn approvers.Turn, conv store.Conversation, c Click) (*approvers.Denied, error) {
 	sentence := c.Who.Name + " stopped this."
 	if turn.State != approvers.TurnWaiting {
 		t.stops[handled{store.TimerThink, turn.ID}] = true
@@ -72,18 +72,18 @@ func (t *tx) haltTurn(turn approvers.Turn, conv store.Conversation, c Click) (*a
 		if denied, err := t.withdrawCall(call, c, "the agent was stopped"); denied != nil || err != nil {
 			return denied, err
 		}
-		if err := t.cutRun(call.ID); err != nil {
+		if err := t.runs.cutRun(call.ID); err != nil {
 			return nil, err
 		}
 	}
-	if err := t.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // its stop button is removed
+	if err := t.outbox.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // its stop button is removed
 		return nil, err
 	}
-	return nil, t.changedTurn(turn.ID, store.OutboxQueued, 0)
+	return nil, t.outbox.changedTurn(turn.ID, store.OutboxQueued, 0)
 }
 
 // cutRun withdraws a call's run that has not begun, and interrupts one that has.
-func (t *tx) cutRun(id string) error {
+func (t runsTx) cutRun(id string) error {
 	call, err := t.Call(id) // withdrawCall may have changed it
 	if err != nil || call.Outcome != "" || call.Execution == "" {
 		return err
@@ -94,7 +94,7 @@ func (t *tx) cutRun(id string) error {
 	}
 	switch e.State {
 	case approvers.ExecutionExecuting:
-		if err := t.cancelElicitations(e.ID, whyHalted); err != nil {
+		if err := t.questions.cancelElicitations(e.ID, whyHalted); err != nil {
 			return err
 		}
 		t.stops[handled{store.TimerRun, e.ID}] = true
@@ -103,23 +103,23 @@ func (t *tx) cutRun(id string) error {
 		if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 			return err
 		}
-		if err := t.giveResult(call, approvers.OutcomeWithdrawn, res.Text()); err != nil {
+		if err := t.turns.giveResult(call, approvers.OutcomeWithdrawn, res.Text()); err != nil {
 			return err
 		}
-		return t.changedTurn(call.Turn, store.OutboxStep, call.Step)
+		return t.outbox.changedTurn(call.Turn, store.OutboxStep, call.Step)
 	}
 	return nil
 }
 
 // isHalted reports whether the turn of a run was stopped while it ran.
-func (t *tx) isHalted(e approvers.Execution) (bool, error) {
+func (t runsTx) isHalted(e approvers.Execution) (bool, error) {
 	turn, err := t.Turn(e.Turn)
 	return turn.Halted != "" && turn.State == approvers.TurnWaiting, store.IgnoreNotFound(err)
 }
 
 // cutOff ends a run that was interrupted because its turn was stopped. A read-only run fails. The outcome of any other
 // run is unknown: people are asked, but the turn does not wait for them.
-func (t *tx) cutOff(e approvers.Execution) error {
+func (t runsTx) cutOff(e approvers.Execution) error {
 	if e.Effect == approvers.ReadOnly {
 		e, err := e.Finish(false, "it was stopped before it answered", t.now)
 		if err != nil {

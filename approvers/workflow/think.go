@@ -34,10 +34,10 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 		if err != nil {
 			return err
 		}
-		if b.Turn, b.Conversation, due, err = t.thinking(turn); err != nil || !due {
+		if b.Turn, b.Conversation, due, err = t.turns.thinking(turn); err != nil || !due {
 			return err
 		}
-		deadly, err := t.stopDeadly(b.Turn, b.Conversation)
+		deadly, err := t.turns.stopDeadly(b.Turn, b.Conversation)
 		if deadly || err != nil {
 			due, stopped = false, deadly
 			return err
@@ -46,18 +46,18 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 		if !ok {
 			due = false
 			t.note(slog.LevelError, "the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
-			return t.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
+			return t.turns.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
 		}
-		spent, err := t.overBudget(b.Turn, agent)
+		spent, err := t.proposals.overBudget(b.Turn, agent)
 		if err != nil {
 			return err
 		}
 		if spent != "" {
 			due = false
-			return t.stop(b.Turn, b.Conversation, spent, true)
+			return t.turns.stop(b.Turn, b.Conversation, spent, true)
 		}
 		b.Agent, b.Policy = agent, t.policy
-		if err := t.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // shown if a pause held it up
+		if err := t.outbox.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // shown if a pause held it up
 			return err
 		}
 		return b.read(t)
@@ -72,7 +72,7 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 }
 
 // thinking moves a queued turn to thinking. If the turn is past that, thinking clears its timer.
-func (t *tx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
+func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {
 		return turn, store.Conversation{}, false, err
@@ -145,7 +145,7 @@ func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func
 		if err := ifPaused(t); err != nil {
 			return err
 		}
-		tn, conv, ok, err := t.thinking(turn)
+		tn, conv, ok, err := t.turns.thinking(turn)
 		due = ok && tn.Step == step
 		if err != nil || !due {
 			return err
@@ -162,7 +162,7 @@ func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func
 // turn.
 func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
 	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
-		if err := t.spend(tn, tokens); err != nil {
+		if err := t.proposals.spend(tn, tokens); err != nil {
 			return err
 		}
 		tn, err := tn.Answer(t.now)
@@ -177,15 +177,15 @@ func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, 
 		if err := t.PutMessage(m); err != nil {
 			return err
 		}
-		if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxAnswer, Ref: tn.ID, Step: tn.Step, To: store.ToConversation + conv.ID}); err != nil {
+		if err := t.outbox.wantDrafted(store.OutboxMessage{Kind: store.OutboxAnswer, Ref: tn.ID, Step: tn.Step, To: store.ToConversation + conv.ID}); err != nil {
 			return err
 		}
 		if IsLong(text) {
-			if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxFile, Ref: tn.ID, Step: tn.Step, To: store.ToConversation + conv.ID}); err != nil {
+			if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxFile, Ref: tn.ID, Step: tn.Step, To: store.ToConversation + conv.ID}); err != nil {
 				return err
 			}
 		}
-		return t.end(tn, conv)
+		return t.turns.end(tn, conv)
 	})
 }
 
@@ -199,30 +199,30 @@ func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAn
 // Stop ends a turn that can't continue, with a sentence for people.
 func (w *Turns) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
 	return w.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
-		return t.stop(tn, conv, problem, canRetry)
+		return t.turns.stop(tn, conv, problem, canRetry)
 	})
 }
 
-func (t *tx) stop(turn approvers.Turn, conv store.Conversation, problem string, canRetry bool) error {
+func (t turnsTx) stop(turn approvers.Turn, conv store.Conversation, problem string, canRetry bool) error {
 	turn, err := turn.Stop(problem, canRetry, t.now)
 	if err != nil {
 		return err
 	}
-	if err := t.wantDrafted(store.OutboxMessage{Kind: store.OutboxProblem, Ref: turn.ID, To: store.ToConversation + conv.ID}); err != nil {
+	if err := t.outbox.wantDrafted(store.OutboxMessage{Kind: store.OutboxProblem, Ref: turn.ID, To: store.ToConversation + conv.ID}); err != nil {
 		return err
 	}
 	return t.end(turn, conv)
 }
 
 // end stores an ended turn, and starts the next one if messages wait.
-func (t *tx) end(turn approvers.Turn, conv store.Conversation) error {
+func (t turnsTx) end(turn approvers.Turn, conv store.Conversation) error {
 	if err := t.PutTurn(turn); err != nil {
 		return err
 	}
 	if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
 		return err
 	}
-	if err := t.changedTurn(turn.ID, store.OutboxQueued, 0); err != nil {
+	if err := t.outbox.changedTurn(turn.ID, store.OutboxQueued, 0); err != nil {
 		return err
 	}
 	if _, err := t.begin(&conv); err != nil {
@@ -245,7 +245,7 @@ func (w *Turns) Postpone(ctx context.Context, turn string, step int, until time.
 // TryAgain resumes a stopped turn at the step where it stopped.
 func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	return w.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
-		turn, denied, err := t.askersTurn(c)
+		turn, denied, err := t.turns.askersTurn(c)
 		if denied != nil || err != nil {
 			return denied, err
 		}
@@ -264,9 +264,9 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 		if err := t.PutConversation(conv); err != nil {
 			return nil, err
 		}
-		if err := t.changedTurn(turn.ID, store.OutboxProblem, 0); err != nil {
+		if err := t.outbox.changedTurn(turn.ID, store.OutboxProblem, 0); err != nil {
 			return nil, err
 		}
-		return nil, t.think(again)
+		return nil, t.turns.think(again)
 	})
 }

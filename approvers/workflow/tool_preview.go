@@ -27,7 +27,7 @@ const previewLease = 15 * time.Second
 
 // previewSource returns the tool that makes the preview: the policy's, or the tool itself if it can and the policy has
 // no template.
-func (t *tx) previewSource(tool, agent string) approvers.PreviewSource {
+func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
 	known, _ := t.w.Tools.Tool(tool)
@@ -44,7 +44,7 @@ func (t *tx) previewSource(tool, agent string) approvers.PreviewSource {
 }
 
 // requestToolPreview starts a tool preview for a call that people decide; nil if no tool makes one.
-func (t *tx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
+func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
 		return nil
@@ -63,13 +63,13 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 // ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
-		p, ok, err = t.beginPreview(request)
+		p, ok, err = t.previews.beginPreview(request)
 		return err
 	})
 	return p, ok, err
 }
 
-func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
+func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 	r, err := t.Request(request)
 	if store.IgnoreNotFound(err) != nil {
 		return p, false, err
@@ -98,7 +98,7 @@ func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 		return p, false, err
 	}
 	if r.ToolPreview.Dry { // a dry run calls the tool itself, so it is recorded first
-		if err := t.auditToolPreview(r, "asked", nil); err != nil {
+		if err := t.records.auditToolPreview(r, "asked", nil); err != nil {
 			return p, false, err
 		}
 	}
@@ -107,7 +107,7 @@ func (t *tx) beginPreview(request string) (p PreviewCall, ok bool, err error) {
 
 // previewing returns the call that makes a tool preview, or why it can't be made. A companion tool must run without
 // approval, and take the same arguments.
-func (t *tx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
+func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
 		Tool: by.Tool, Own: r.ToolPreview.Own, Args: r.Args, Within: by.Within,
@@ -142,7 +142,7 @@ func (t *tx) previewing(r approvers.Request, by approvers.PreviewSource) (p Prev
 }
 
 // mayPreview returns the reason why a companion tool may not be called with a request's arguments, or "".
-func (t *tx) mayPreview(r approvers.Request, companion Tool) string {
+func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"
 	}
@@ -169,7 +169,7 @@ func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, text, fault string
 		if r.Digest != p.Digest {
 			return nil
 		}
-		return t.storeToolPreview(r, text, fault)
+		return t.previews.storeToolPreview(r, text, fault)
 	})
 }
 
@@ -192,7 +192,7 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 
 // recoverPreviews schedules the tool previews again that an earlier process had begun; making a preview changes
 // nothing.
-func (t *tx) recoverPreviews() error {
+func (t previewsTx) recoverPreviews() error {
 	timers, err := t.Timers(store.TimerPreview, mostRuns)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (t *tx) recoverPreviews() error {
 }
 
 // storeToolPreview records the result of a tool preview, and shows it.
-func (t *tx) storeToolPreview(r approvers.Request, text, fault string) error {
+func (t previewsTx) storeToolPreview(r approvers.Request, text, fault string) error {
 	r, events, changed := r.RecordToolPreview(r.Digest, text, fault, t.now)
 	if !changed {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // extendStreak adds a successful run to the row of approved calls of its tool, or ends the row. When the row is
 // complete, a grant is offered; it takes effect only when somebody accepts it.
-func (t *tx) extendStreak(e approvers.Execution) error {
+func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)
 	}
@@ -36,7 +36,7 @@ func (t *tx) extendStreak(e approvers.Execution) error {
 }
 
 // resetStreakOfTool ends the row of a tool's calls after an unsuccessful run.
-func (t *tx) resetStreakOfTool(e approvers.Execution) error {
+func (t grantsTx) resetStreakOfTool(e approvers.Execution) error {
 	turn, err := t.Turn(e.Turn)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (t *tx) resetStreakOfTool(e approvers.Execution) error {
 }
 
 // resetStreak ends the row of a tool's calls that were approved unchanged.
-func (t *tx) resetStreak(agent, tool string) error {
+func (t grantsTx) resetStreak(agent, tool string) error {
 	trust, s, err := t.trust(agent, tool)
 	if err != nil || trust.Row == 0 {
 		return err
@@ -54,7 +54,7 @@ func (t *tx) resetStreak(agent, tool string) error {
 }
 
 // trust reads the row of an agent's calls of a tool.
-func (t *tx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, err error) {
+func (t grantsTx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, err error) {
 	s, err = t.Setting(store.SettingTrust + agent + "/" + tool)
 	s.Key = store.SettingTrust + agent + "/" + tool
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *tx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, 
 	return trust, s, json.Unmarshal(s.Value, &trust)
 }
 
-func (t *tx) putTrust(s store.Setting, trust approvers.Trust) error {
+func (t grantsTx) putTrust(s store.Setting, trust approvers.Trust) error {
 	raw, err := json.Marshal(trust)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (t *tx) putTrust(s store.Setting, trust approvers.Trust) error {
 }
 
 // offer offers a grant to the people of the role that may accept it, unless such a grant exists already.
-func (t *tx) offer(g approvers.Grant) error {
+func (t grantsTx) offer(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {
 		return err
@@ -87,5 +87,5 @@ func (t *tx) offer(g approvers.Grant) error {
 	if err := t.applyGrant(g, "offered", "", map[string]string{"row": strconv.Itoa(g.Row)}); err != nil {
 		return err
 	}
-	return t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToRole + g.OfferedTo})
+	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToRole + g.OfferedTo})
 }

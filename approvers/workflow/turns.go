@@ -12,7 +12,7 @@ import (
 
 // tellTurns notifies people who may decide now and already had the card before. They need a message of their own,
 // because an edit of a message notifies nobody.
-func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
+func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil
 	}
@@ -23,14 +23,14 @@ func (t *tx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	for _, p := range people {
 		since, ok := r.TurnOf(t.policy, p.Who)
 		if ok && !p.Away && !moved(r, p.Who.ID, since) && stale(messages, store.ToUser+p.Who.ID.User(), since) {
-			if err := t.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
+			if err := t.outbox.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
 				return err
 			}
 		}
 	}
-	for _, to := range t.addresses(r) {
+	for _, to := range t.cards.addresses(r) {
 		if strings.HasPrefix(to, store.ToChannel) && stale(messages, to, r.StageAt) {
-			if err := t.newOutboxMessage(store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, To: to, Note: store.NoteTurn}); err != nil {
+			if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, To: to, Note: store.NoteTurn}); err != nil {
 				return err
 			}
 		}

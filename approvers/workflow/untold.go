@@ -11,7 +11,7 @@ import (
 // describes the step, and the step needs no message of its own.
 
 // toldOf ends the delivery of steps that an answer describes.
-func (t *tx) toldOf(answer store.OutboxMessage) error {
+func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 		if c.Who.ID == "" || c.Who.Deleted { // as for Withdraw, but before anything is written
 			return &approvers.Denied{Code: approvers.DeniedUnidentified}, nil
 		}
-		queued, err := t.queued(turn.Conversation)
+		queued, err := t.turns.queued(turn.Conversation)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 		if !sender && !slices.Contains(turn.Requesters, c.Who.ID) {
 			return &approvers.Denied{Code: approvers.DeniedNotRequester}, nil
 		}
-		if turn, err = t.takeQueued(turn, queued); err != nil {
+		if turn, err = t.turns.takeQueued(turn, queued); err != nil {
 			return nil, err
 		}
 		calls, err := t.Calls(turn.ID)
@@ -66,16 +66,16 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 			if call.Step != turn.Step || call.Outcome != "" {
 				continue
 			}
-			if denied, err := t.withdrawCall(call, c, "the conversation went on to something else"); denied != nil || err != nil {
+			if denied, err := t.turns.withdrawCall(call, c, "the conversation went on to something else"); denied != nil || err != nil {
 				return denied, err
 			}
 		}
-		return nil, t.changedTurn(turn.ID, store.OutboxQueued, 0)
+		return nil, t.outbox.changedTurn(turn.ID, store.OutboxQueued, 0)
 	})
 }
 
 // queued lists the messages that wait for a turn to end.
-func (t *tx) queued(conversation string) ([]store.Message, error) {
+func (t turnsTx) queued(conversation string) ([]store.Message, error) {
 	messages, err := t.Messages(conversation, 0)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (t *tx) queued(conversation string) ([]store.Message, error) {
 }
 
 // takeQueued adds messages that wait to the turn.
-func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.Turn, error) {
+func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.Turn, error) {
 	for _, m := range queued {
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		turn = turn.Speak(m.Author)
@@ -100,7 +100,7 @@ func (t *tx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.
 }
 
 // withdrawCall ends what one call waits for. Its request is withdrawn. If its outcome is unknown, the model is told so.
-func (t *tx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
+func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
 		if err != nil {
@@ -115,16 +115,16 @@ func (t *tx) withdrawCall(call store.Call, c Click, why string) (*approvers.Deni
 		}
 	}
 	if call.ModelQuestion != nil {
-		return nil, t.closeModelQuestion(call, approvers.OutcomeWithdrawn, why)
+		return nil, t.questions.closeModelQuestion(call, approvers.OutcomeWithdrawn, why)
 	}
 	e, err := t.Execution(call.Execution)
 	if err != nil {
 		return nil, err
 	}
 	if e.State == approvers.ExecutionUnknown {
-		return nil, t.leave(e)
+		return nil, t.runs.leave(e)
 	}
-	return nil, t.cancelElicitations(e.ID, why) // if it runs, its result will come, and nobody is asked for it
+	return nil, t.questions.cancelElicitations(e.ID, why) // if it runs, its result will come, and nobody is asked for it
 }
 
 // WithdrawSome withdraws several requests of one step for one of its requesters. Requests that are over stay as they

@@ -188,6 +188,7 @@ func New(c Config) *Workflow {
 // tx is one transaction of the workflow: that of the store, with one time and one policy.
 type tx struct {
 	store.Tx
+	parts
 	w      *core
 	now    time.Time
 	policy *approvers.Policy
@@ -201,7 +202,7 @@ type tx struct {
 	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
 
 	refreshed map[refresh]bool
-	homes     bool // something changed that Home tabs show
+	showHomes bool // something changed that Home tabs show
 }
 
 func (t *tx) deciding() approvers.DecisionContext {
@@ -220,10 +221,11 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 	var t *tx // that of the last run of the closure, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, stops: map[handled]bool{}, denials: map[denial]int{}}
+		t.parts = newParts(t)
 		if err := fn(t); err != nil {
 			return err
 		}
-		return t.followedByHomes()
+		return t.homes.followedByHomes()
 	})
 	if errors.Is(err, store.ErrFull) {
 		w.jobs.NoteFull(err)

@@ -124,10 +124,19 @@ func witnessRun(ctx context.Context, conf string) error {
 	if err := reach(ctx, p, log); err != nil {
 		return err
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
 	var up sync.WaitGroup
 	up.Go(func() {
 		if connected(ctx, p) == nil {
 			fmt.Println("up")
+		}
+		select {
+		case <-asked:
+			if awaitHandled(ctx, db) == nil {
+				fmt.Println("handled")
+			}
+		case <-ctx.Done():
 		}
 	})
 	defer up.Wait()
@@ -136,6 +145,26 @@ func witnessRun(ctx context.Context, conf string) error {
 		err = closed
 	}
 	return err
+}
+
+// awaitHandled waits until every delivery that the bot acknowledged is handled.
+func awaitHandled(ctx context.Context, db store.Store) error {
+	for {
+		left := 0
+		err := db.View(ctx, func(r store.Reader) error {
+			timers, err := r.Timers(store.TimerInbox, 1)
+			left = len(timers)
+			return err
+		})
+		if err != nil || left == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(glance):
+		}
+	}
 }
 
 // tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may

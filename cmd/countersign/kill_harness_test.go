@@ -118,9 +118,10 @@ type process struct {
 	in  io.Closer
 	up  chan struct{} // closed when it is connected
 	// admin is its address for the operator. It is known when it is up.
-	admin string
-	gone  chan struct{} // closed when it has ended
-	err   error
+	admin   string
+	handled chan struct{} // closed when it has handled all that it acknowledged, if it was asked
+	gone    chan struct{} // closed when it has ended
+	err     error
 }
 
 // start starts the bot. under is a program with its arguments that runs it, if any.
@@ -152,7 +153,7 @@ func (c *killHarness) start(ctx context.Context, doom doom, under ...string) *pr
 	if err := cmd.Start(); err != nil {
 		c.Fatal(err)
 	}
-	p := &process{cmd: cmd, in: in, up: make(chan struct{}), gone: make(chan struct{})}
+	p := &process{cmd: cmd, in: in, up: make(chan struct{}), handled: make(chan struct{}), gone: make(chan struct{})}
 	go func() {
 		defer close(p.gone)
 		lines := bufio.NewScanner(out)
@@ -160,6 +161,8 @@ func (c *killHarness) start(ctx context.Context, doom doom, under ...string) *pr
 			switch {
 			case lines.Text() == "up":
 				close(p.up)
+			case lines.Text() == "handled":
+				close(p.handled)
 			case strings.HasPrefix(lines.Text(), "admin "):
 				p.admin = strings.TrimPrefix(lines.Text(), "admin ")
 			case strings.HasPrefix(lines.Text(), "tool "):
@@ -181,6 +184,22 @@ func (c *killHarness) awaitUp(bot *process) {
 	case <-time.After(startTime):
 		bot.end(syscall.SIGKILL)
 		c.Fatalf("the bot did not come up in time\n%s", c.tail())
+	}
+}
+
+// awaitHandled waits until the bot has handled every delivery that it acknowledged: people may have clicked a moment ago
+// on what was settled already.
+func (c *killHarness) awaitHandled(bot *process) {
+	c.Helper()
+	c.awaitUp(bot)
+	if err := bot.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		c.Fatal(err)
+	}
+	select {
+	case <-bot.handled:
+	case <-bot.gone: // the error is in its end
+	case <-time.After(settleTime):
+		c.Errorf("the bot has not handled everything that it acknowledged\n%s", c.tail())
 	}
 }
 

@@ -111,11 +111,14 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.mu.Lock()
 	c.last = true
 	c.mu.Unlock()
-	defer time.AfterFunc(settleTime, cancel).Stop()
-	if err := people.Wait(); err != nil {
+	impatience := time.AfterFunc(settleTime, cancel)
+	err := people.Wait()
+	impatience.Stop()
+	if err != nil {
 		bot.end(syscall.SIGKILL)
 		c.Fatalf("%v\nwhat the bot said last:\n%s", err, c.tail())
 	}
+	c.awaitHandled(bot)
 	if err := bot.end(syscall.SIGTERM); err != nil {
 		c.Errorf("the bot, asked to stop, ended with: %v\n%s", err, c.tail())
 	}

@@ -6,5 +6,7 @@
 // import the product, and only cmd and tests import them. Package approvers is pure: no clock, no I/O, no goroutines,
 // no randomness.
 //
+// No type has more methods than a reader can keep in mind (methods_test.go).
+//
 // A new package needs an entry in layers (rules_test.go), or the test fails.
 package archtest

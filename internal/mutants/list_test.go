@@ -38,14 +38,14 @@ var stateMutants = []mutant{
 		name: "tools run before executing is durable", first: true,
 		edits: []edit{
 			{"approvers/workflow/claim.go",
-				"			run, err = t.claim(&e, givers)\n",
-				"			if run, err = t.claim(&e, grantOwners); run {\n				return errLater\n			}\n"},
+				"			run, err = t.runs.claim(&e, givers)\n",
+				"			if run, err = t.runs.claim(&e, givers); run {\n				return errLater\n			}\n"},
 			{"approvers/workflow/claim.go",
 				"		return err\n	})\n	return e, run, err\n}\n",
 				"		return err\n	})\n	if errors.Is(err, errLater) {\n		err = nil\n	}\n	return e, run, err\n}\n\nvar errLater = errors.New(\"with its outcome\")\n"},
 			{"approvers/workflow/finish.go",
 				"		if e, err = e.Finish(ok, result, t.now); err != nil {\n",
-				"		if e.State == approvers.ExecutionNone {\n			if _, err = t.claim(&e, grantOwners{}); err != nil {\n				return err\n			}\n		}\n" +
+				"		if e.State == approvers.ExecutionNone {\n			if _, err = t.runs.claim(&e, grantOwners{}); err != nil {\n				return err\n			}\n		}\n" +
 					"		if e, err = e.Finish(ok, result, t.now); err != nil {\n"},
 		},
 		by: []campaign{crashPoints, kills},
@@ -205,8 +205,8 @@ var stateMutants = []mutant{
 	{
 		name: "answers go before critical cards",
 		edits: []edit{{"approvers/workflow/rank.go",
-			"func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {\n",
-			"func (t *tx) rank(s store.OutboxMessage) (store.Rank, error) {\n	if s.ID == \"\" {\n		return store.RankPlain, nil\n	}\n"}},
+			"func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {\n",
+			"func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {\n	if s.ID == \"\" {\n		return store.RankPlain, nil\n	}\n"}},
 		by: []campaign{storm},
 	},
 	{
