@@ -83,7 +83,7 @@ func TestLostChannelUnheard(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	h.until("both cards came by direct message", func() bool { return len(botMessages(h, "teo", "U0BOT", "")) == 2 })
 	slack.refuse(nil)
-	h.says("sam", "#support", refundCall) // it is opened again, which nobody tells either
+	h.says("sam", "#support", refundCall) // the channel was unarchived, also without an event
 	h.until("the channel has a card again, and the old one", func() bool { return len(botMessages(h, "teo", "#support-approvals", "")) == 2 })
 	h.quiet()
 	if n := h.told(); n != 1 {

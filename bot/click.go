@@ -20,16 +20,16 @@ var (
 	// errNotRecorded says that the clicked version is not stored yet: Slack showed it before the bot received the answer.
 	errNotRecorded = errors.New("the clicked version is not recorded yet")
 	// errUnknown says that no outbox message has that id.
-	errUnknown = errors.New("what was clicked is not known")
+	errUnknown = errors.New("no such outbox message")
 	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it: the bot stopped or redrew
 	// the message first.
 	errUnrecorded = errors.New("the clicked version was never recorded")
 	// errReplaced says that the clicked message was marked as lost and has been reposted.
-	errReplaced = errors.New("what was clicked was replaced")
+	errReplaced = errors.New("the clicked message was reposted")
 	// errCopied says that the button is on a message other than the posted one.
-	errCopied = errors.New("what was clicked is not the message that was posted")
+	errCopied = errors.New("the button is not on the posted message")
 	// errForged says that the bot never posted such a button there.
-	errForged = errors.New("what was clicked was made up")
+	errForged = errors.New("the bot never posted such a button there")
 	// errWorkspace says that a delivery came from another workspace, or is for another app.
 	errWorkspace = errors.New("it came from another workspace, or for another app")
 )

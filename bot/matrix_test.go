@@ -21,7 +21,7 @@ type standing struct {
 	name   string
 	code   approvers.Code // empty: they may
 	words  string
-	strike func(*matrix) // changes what is so, after everything was shown to them
+	strike func(*matrix) // changes the facts after everything was shown to the approver
 }
 
 // matrix is one approver who acts on a call of each risk, in every possible way.
@@ -90,7 +90,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 			}
 			return err
 		})
-		home := out["the Home tab"].Ref != "" || asker == "teo" // what they asked for themselves they can't reject there
+		home := out["the Home tab"].Ref != "" || asker == "teo" // a requester can't reject their own request there
 		return err == nil && out["a direct message"].Ref != "" && home
 	})
 	return out

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The ways in which Slack is down, each with how long it takes until a call has failed.
+// outages lists the ways in which Slack can fail, each with the time until a call has failed.
 var outages = map[string]struct {
 	took   time.Duration
 	answer func() (*http.Response, error)
@@ -31,8 +31,7 @@ var outages = map[string]struct {
 	}},
 }
 
-// While Slack is down nothing is asked of it but whether it is back; the operator is told once that it is, and once
-// that it was.
+// During an outage only probes are sent. The operator is told once that Slack is down, and once that it is back.
 func TestSlackIsDown(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +98,7 @@ func TestSlackIsDown(t *testing.T) {
 	}
 }
 
-// Single failures, refusals and whatever else is an answer are no outage.
+// Single failures and refusals are not an outage.
 func TestSlackIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)
@@ -130,7 +129,7 @@ func TestSlackIsUp(t *testing.T) {
 	})
 }
 
-// Where nobody watches, those who want to call look whether Slack is back, one at a time.
+// Without Watch the callers probe, one at a time.
 func TestSlackIsDownUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Whatever has a golden file is taken by Slack, as far as the local workspace knows Slack: each outbox message in each
-// state, each modal, each Home.
-func TestSlackTakesEverySurface(t *testing.T) {
+// Slack accepts everything that has a golden file, as far as the local workspace knows Slack: each outbox message in
+// each state, each modal, each Home tab.
+func TestSlackAcceptsGoldenFiles(t *testing.T) {
 	o := newSizeHarness(t)
 	paths, err := filepath.Glob("../render/testdata/*.json")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestSlackTakesEverySurface(t *testing.T) {
 		case map[string]any:
 			if v["type"] == "modal" {
 				views++
-				code, want = o.both("views.update", obj{"view_id": "V0NONE", "view": v}), "not_found" // the view itself was taken
+				code, want = o.both("views.update", obj{"view_id": "V0NONE", "view": v}), "not_found" // the view itself was accepted
 				break
 			}
 			messages++

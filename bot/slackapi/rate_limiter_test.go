@@ -19,7 +19,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// limiterHarness is a Slack that notes every call that comes through the rate limiter, and answers as a test says.
+// limiterHarness is a stub of Slack that records every call that passes the rate limiter, and answers as the test says.
 type limiterHarness struct {
 	*testing.T
 	api    *Client
@@ -53,7 +53,7 @@ func newLimiterHarness(t *testing.T, unlimited bool) *limiterHarness {
 	return g
 }
 
-// RoundTrip is Slack.
+// RoundTrip answers in Slack's place.
 func (g *limiterHarness) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -80,7 +80,7 @@ func response(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// limited is a refusal with the time to wait.
+// limited returns a refusal with the time to wait.
 func limited(seconds int) *http.Response {
 	resp := response(http.StatusTooManyRequests, `{"ok":false,"error":"ratelimited"}`)
 	resp.Header.Set("Retry-After", fmt.Sprint(seconds))
@@ -97,7 +97,7 @@ func (g *limiterHarness) update(p Priority) error {
 	return err
 }
 
-// insist makes a call as the scheduler does: when it is put off it is tried again when it is told to.
+// insist makes a call as the scheduler does: a call that is put off is tried again at the time that the error names.
 func (g *limiterHarness) insist(p Priority, call func(context.Context) error) {
 	for again := false; ; again = true {
 		err := call(WithCallPriority(g.Context(), CallPriority{Priority: p, Retry: again}))
@@ -121,7 +121,7 @@ func (g *limiterHarness) insistOnPost(p Priority, channel, text string) {
 	})
 }
 
-// made are the calls of a method so far, in order.
+// made returns the calls of a method so far, in order.
 func (g *limiterHarness) made(method string) (out []passed) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *limiterHarness) made(method string) (out []passed) {
 	return out
 }
 
-// heard is how many calls were made so far.
+// heard returns the number of calls so far.
 func (g *limiterHarness) heard() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,7 +148,7 @@ func (g *limiterHarness) wantPutOff(err error, least, most time.Duration) {
 	}
 }
 
-// Whatever stays within Slack's limits goes at once.
+// Calls within Slack's limits are made at once.
 func TestNothingWaitsBelowTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -172,8 +172,8 @@ func TestNothingWaitsBelowTheLimits(t *testing.T) {
 	})
 }
 
-// A thousand answers for one channel: one a second after a burst, in order, and cards for the same channel, forms and
-// other channels wait for none of them.
+// A thousand answers in one channel are posted in order, one a second after a burst. Cards for the same channel, forms
+// and other channels do not wait for them.
 func TestOrderOfPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -224,7 +224,7 @@ func TestOrderOfPosts(t *testing.T) {
 	})
 }
 
-// Of a method's calls a minute, some are kept for what goes first; and what somebody waits for does not ask.
+// A part of a method's calls per minute is reserved for higher priorities. Urgent calls ignore the limit.
 func TestSharesOfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -249,8 +249,8 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
-// After a refusal nothing of the kind is asked before the time that Slack names: of posts in that channel, and of all
-// posts once a second channel is refused too.
+// After a refusal no such call is made before the time that Slack names. That applies to posts in the channel, and to
+// all posts once a second channel is refused, too.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)
@@ -291,8 +291,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// Slack's refusals come as it likes, with or without a time. Everything is posted once it allows it, and nothing
-// earlier.
+// Refusals may arrive at any time, with or without a time to wait. Everything is posted once Slack allows it, and
+// nothing earlier.
 func TestRefusalsWithoutATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -319,8 +319,8 @@ func TestRefusalsWithoutATime(t *testing.T) {
 	})
 }
 
-// A message that will have to be changed is posted only where a change is to be had for it, and that change finds its
-// room.
+// A message that will have to be updated is posted only if an update can be reserved for it, and that update is not
+// delayed.
 func TestRoomForAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -359,7 +359,7 @@ func TestRoomForAChange(t *testing.T) {
 	})
 }
 
-// lockedBuffer holds what is logged.
+// lockedBuffer collects the log.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// A Slack, or a proxy before it, that quotes what it was sent in every kind of bad answer: no error of the client's
-// keeps a token, nor the address that an answer to a click is sent to, once it is written down.
+// If Slack or a proxy quotes the request in a bad response of any kind, no logged error contains a token or the
+// response_url of a click.
 func TestErrorsOfSlackKeepNoSecret(t *testing.T) {
 	const token, app, hook = "xoxb-1234-S3cr3tValue", "xapp-1-A0-S3cr3tValue", "/actions/T0001/99/S3cr3tValue"
 	bad := map[string]func(w http.ResponseWriter, quoted string){

@@ -60,8 +60,8 @@ func feedback(side, key string, v any) arr {
 	return arr{obj{"type": "context_actions", "elements": arr{having(o, side, having(b, key, v))}}}
 }
 
-// messageCases make the blocks of a message that has n of something, where Slack takes most. They are named by the
-// entry that bounds them.
+// messageCases make a message with n of something of which Slack accepts a maximum. They are keyed by the entry of the
+// limit.
 var messageCases = map[string]struct {
 	most int
 	make func(n int) arr
@@ -187,7 +187,7 @@ func aModal() obj {
 }
 func aHome() obj { return obj{"type": "home", "blocks": arr{obj{"type": "divider"}}} }
 
-// sizeHarness is the local workspace, called as Slack is: through what stands before it, and past it.
+// sizeHarness is the local workspace, called through the size guard and directly.
 type sizeHarness struct {
 	t      *testing.T
 	api    string
@@ -210,7 +210,7 @@ func newSizeHarness(t *testing.T) *sizeHarness {
 	return &sizeHarness{t, web.URL + "/api/", &http.Client{Transport: sizeGuard{http.DefaultTransport, slog.New(slog.DiscardHandler)}}}
 }
 
-// call makes a call, and returns what Slack refuses it with, or "".
+// call makes a call, and returns the code of Slack's refusal, or "".
 func (o *sizeHarness) call(client *http.Client, method string, fields obj) string {
 	o.t.Helper()
 	form := url.Values{"token": {workspace.DemoBotToken}}
@@ -245,7 +245,7 @@ func (o *sizeHarness) call(client *http.Client, method string, fields obj) strin
 	return answer.Error
 }
 
-// both makes a call through the fitter and past it: the refusals have to be the same.
+// both makes a call through the size guard and directly: the refusals must be the same.
 func (o *sizeHarness) both(method string, fields obj) string {
 	o.t.Helper()
 	before, slack := o.call(o.fitted, method, fields), o.call(http.DefaultClient, method, fields)
@@ -255,8 +255,8 @@ func (o *sizeHarness) both(method string, fields obj) string {
 	return before
 }
 
-// Of each limit the largest legal case is sent and taken, and the smallest illegal one is not sent, and Slack refuses
-// it in the same words.
+// For each limit the largest legal case is sent and accepted. The smallest illegal one is not sent, and Slack refuses
+// it with the same code.
 func TestEachLimit(t *testing.T) {
 	o := newSizeHarness(t)
 	for _, name := range slices.Sorted(maps.Keys(messageCases)) {
@@ -275,7 +275,7 @@ func TestEachLimit(t *testing.T) {
 		c := viewCases[name]
 		t.Run(name, func(t *testing.T) {
 			o.t = t
-			method, fields, legal := "views.update", obj{"view_id": "V0NONE"}, "not_found" // the view itself was taken
+			method, fields, legal := "views.update", obj{"view_id": "V0NONE"}, "not_found" // the view itself was accepted
 			if strings.HasPrefix(name, "home.") {
 				method, fields, legal = "views.publish", obj{"user_id": "U0001"}, ""
 			}
@@ -302,7 +302,7 @@ func TestEachLimit(t *testing.T) {
 	}
 }
 
-// sameAsButton are measured as a button's are. Slack's page does not say how long they may be.
+// sameAsButton lists elements with the limits of a button. Slack's reference does not state theirs.
 var sameAsButton = map[string]bool{"icon_button.value": true, "icon_button.accessibility_label": true}
 
 func TestLimitsOnTexts(t *testing.T) {
@@ -362,7 +362,7 @@ func TestLimitsOnTexts(t *testing.T) {
 	}
 }
 
-// Names that are used twice are refused like sizes.
+// Duplicate names are refused like sizes.
 func TestNamesOnce(t *testing.T) {
 	o := newSizeHarness(t)
 	for name, blocks := range map[string]arr{
@@ -380,7 +380,7 @@ func TestNamesOnce(t *testing.T) {
 	}
 }
 
-// Whatever the bot sends is measured: there is no way around it.
+// Everything that the bot sends passes the size guard.
 func TestTheBotMeasuresWhatItSends(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -100,7 +100,7 @@ unless --payloads asks for it. What is damaged is left out: then it exits 1 and 
 	}
 	flags.add(cmd.Flags())
 	cmd.Flags().StringVar(&o.Format, "format", "jsonl", "one of "+formatNames)
-	cmd.Flags().BoolVar(&o.Payloads, "payloads", false, "with what people wrote and were shown")
+	cmd.Flags().BoolVar(&o.Payloads, "payloads", false, "include the texts that people wrote and were shown")
 	fileFlag(cmd, &file)
 	return cmd
 }
@@ -117,8 +117,8 @@ type filterFlags struct {
 
 func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.request, "request", "", "only this request's records (or this execution's, where nobody was asked)")
-	flags.StringVar(&f.tool, "tool", "", "only what is about this tool")
-	flags.StringVar(&f.actor, "actor", "", "only what this person did: a Slack user id, operator:LOGIN, or bot")
+	flags.StringVar(&f.tool, "tool", "", "only records about this tool")
+	flags.StringVar(&f.actor, "actor", "", "only actions of this person: a Slack user id, operator:LOGIN, or bot")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only records of these kinds, such as decided,executing; docs/audit.md lists them")
 	flags.StringVar(&f.since, "since", "", "only from this time on: 2026-11-01, 2026-11-01T08:00:00Z, or 24h for the last 24 hours")
 	flags.StringVar(&f.until, "until", "", "only before this time")
@@ -208,7 +208,7 @@ var auditEvidenceTask = task[audit.EvidenceOptions]{"audit evidence", true, func
 		return historyError(err)
 	}
 	if faults > 0 {
-		return cli.AnswerNo("the page is written, and what it tells is not what it was: %s, marked on it", cli.Count(faults, "fault"))
+		return cli.AnswerNo("the page is written, but the history has changed: %s, marked on the page", cli.Count(faults, "fault"))
 	}
 	return nil
 }}

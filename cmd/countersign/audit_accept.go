@@ -22,7 +22,7 @@ func auditAcceptLossCommand() *cobra.Command {
 	var o acceptOptions
 	cmd := &cobra.Command{
 		Use:   "accept-loss --head NUMBER --reason WHY",
-		Short: "Goes on with a store that is older than its signed heads",
+		Short: "Continues with a store that is older than its signed heads",
 		Long: `A bot whose store lacks the newest of its signed heads does not begin: an old copy was put in the store's place, or another store was, and what has run since would
 run again. Where nothing newer is left, this command says that what the store lacks is lost. NUMBER is that of the newest head, as the bot and /readyz say it.
 
@@ -75,13 +75,13 @@ func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
 		}})
 	}
 	if err != nil {
-		return cli.CouldNot("what is open in the store can't be closed; try again: %w", err)
+		return cli.CouldNot("the open requests and runs in the store can't be closed; try again: %w", err)
 	}
 	fmt.Fprintf(w.out, "Accepted as %s: %s. The store has %s\n", w.who, older.What(), c.what())
 	if err := headsAside(w.out, w.audit.Heads, ""); err != nil {
 		return err
 	}
 	printUnseen(w.out, unseen)
-	fmt.Fprintln(w.out, "What was open in it is closed. When the bot begins, people are told; have them check what happened since.")
+	fmt.Fprintln(w.out, "Everything open in it is closed. When the bot starts, people are told; have them check what happened since.")
 	return nil
 }

@@ -56,7 +56,7 @@ var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.C
 	}
 	fmt.Fprintf(w.out, "erased %s of %s, and %s\n", cli.Count(done.Payloads, "text"), cli.Count(done.Chains, "chain"), cli.Count(done.Renderings, "posted card"))
 	if done.Files > 0 {
-		fmt.Fprintf(w.out, "erased %s that its runs brought back; what Slack has of them stays there\n", cli.Count(done.Files, "file"))
+		fmt.Fprintf(w.out, "erased %s of its runs; their copies in Slack stay there\n", cli.Count(done.Files, "file"))
 	}
 	return nil
 }}

@@ -85,7 +85,7 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 	}
 	report.Write(out)
 	if n := report.Faults(); n > 0 {
-		return cli.AnswerNo("the history is not what it was: %s", cli.Count(n, "fault"))
+		return cli.AnswerNo("the history has changed: %s", cli.Count(n, "fault"))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ const slowBackup = time.Minute
 var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv, _ none) error {
 	s, ok := w.store.(copier)
 	if !ok {
-		return cli.Misused("this kind of store is not copied by the bot: use what comes with its database")
+		return cli.Misused("the bot does not copy this kind of store: use the tools of its database")
 	}
 	w.hurry(slowBackup)
 	if _, err := s.Copy(ctx, w.out); err != nil {
@@ -72,7 +72,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	case err == nil && isTheBots(path) != "":
 		return cli.Misused("%s is %s; name another file", path, isTheBots(path))
 	case err == nil && !force:
-		return cli.Misused("%s is there already; name another file, or replace it with --force", path)
+		return cli.Misused("%s already exists; name another file, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return cli.CouldNot("%s can't be looked at: %w", path, err)
 	}

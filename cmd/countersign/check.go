@@ -43,7 +43,7 @@ be used.`,
 				}
 				return replay(cmd.Context(), cmd.OutOrStdout(), path, fixtures, against)
 			case against != "":
-				return cli.Misused("--against goes with --replay: say which calls the two policies are held against")
+				return cli.Misused("--against needs --replay: say which calls the two policies are compared on")
 			}
 			return runCheck(cmd.OutOrStdout(), args)
 		},

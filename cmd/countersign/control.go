@@ -49,7 +49,7 @@ func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *contro
 		return nil
 	}
 	if errors.Is(err, errSkew) {
-		err = cli.CouldNot("the bot (%s) and this program (%s) are of different versions: use the bot's own program, or start the bot anew (%w)", version(), c.Version, err)
+		err = cli.CouldNot("the bot (%s) and this program (%s) are of different versions: use the bot's own program, or restart the bot (%w)", version(), c.Version, err)
 	}
 	return &control.Failure{Code: cli.Code(err), Text: redact.Error(err)}
 }

@@ -260,7 +260,7 @@ func TestOtherVersions(t *testing.T) {
 	} {
 		var failed *control.Failure
 		err := ask(task, options, io.Discard)
-		if !errors.As(err, &failed) || failed.Code != cli.ExitFailed || !strings.Contains(failed.Text, "(v9) are of different versions: use the bot's own program, or start the bot anew") {
+		if !errors.As(err, &failed) || failed.Code != cli.ExitFailed || !strings.Contains(failed.Text, "(v9) are of different versions: use the bot's own program, or restart the bot") {
 			t.Errorf("%s: %v", task, err)
 		}
 	}

@@ -208,7 +208,7 @@ func notDecided(err error, id string) error {
 		}
 		return cli.AnswerNo("nothing was decided: it was settled before%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
 	case approvers.DeniedStarted:
-		return cli.AnswerNo("nothing was decided: it was started already; `countersign pending %s` shows what became of it", id)
+		return cli.AnswerNo("nothing was decided: its run has started; `countersign pending %s` shows its outcome", id)
 	case approvers.DeniedUnfinished:
 		return cli.AnswerNo("nothing was reported: %s runs now, or the bot is still to run it. `countersign pending` lists it if nobody saw its end", id)
 	case approvers.DeniedLate:

@@ -21,7 +21,7 @@ func doctorCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What is missing in this set-up, and where to mend it",
+		Short: "Shows what is missing in this set-up, and how to correct it",
 		Long: `Asks Slack, the model, the store and the policy whether everything that serve needs is there, and prints what is
 missing, with the page of Slack's settings on which to mend it. It changes nothing, never prints a token, and works
 while serve runs. The model is asked one small question.

@@ -47,7 +47,7 @@ func main() {
 	cmd.SetOut(out)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil && out.Err != nil {
-		err = cli.CouldNot("what this command says can't be written: %w", out.Err)
+		err = cli.CouldNot("the output can't be written: %w", out.Err)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "countersign:", redact.Error(err))

@@ -18,7 +18,7 @@ on: what nobody decides in time is rejected, paused or not.`, pauseTask)
 }
 
 func resumeCommand() *cobra.Command {
-	return pausing("resume", "Lets everything go on after a pause", `What was approved meanwhile and is still in its time runs now; what waited for the model is taken up.`, resumeTask)
+	return pausing("resume", "Ends a pause", `Calls that were approved meanwhile run now if their time is not over, and turns that wait for the model continue.`, resumeTask)
 }
 
 func pausing(name, short, long string, t task[string]) *cobra.Command {

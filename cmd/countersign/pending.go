@@ -27,7 +27,7 @@ func pendingCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pending [REQUEST]",
-		Short: "What waits for people, and what needs somebody to look",
+		Short: "Lists what waits for people, and what somebody must check",
 		Long: `Lists what waits for a decision, what was approved and has not run, and runs whose outcome nobody knows. With the id of a request it shows all of it:
 what somebody has to see who decides it at the command line. What a terminal would hide or obey is written as ⟨…⟩.
 
@@ -61,7 +61,7 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 		return found, nil, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-		return found, nil, cli.CouldNot("what waits can't be read: %w", err)
+		return found, nil, cli.CouldNot("open requests can't be read: %w", err)
 	}
 	return found, out.Bytes(), nil
 }
@@ -405,7 +405,7 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 	row("Request", w.ID+", "+w.stands())
 	row("What", visible.Line(w.does()))
 	if r.PreviewFault != "" {
-		row("", "! the sentence that says what it does could not be made: "+visible.Line(r.PreviewFault))
+		row("", "! the policy's preview could not be made: "+visible.Line(r.PreviewFault))
 	}
 	switch f := r.ToolPreview; {
 	case f.Making():

@@ -81,7 +81,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 			err = wf.History.Restored(ctx, x)
 		}
 		if err != nil {
-			return cli.CouldNot("what is open in the backup can't be closed: %w", err)
+			return cli.CouldNot("the open requests and runs in the backup can't be closed: %w", err)
 		}
 		return nil
 	})
@@ -90,7 +90,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	}
 	fmt.Fprintf(out, "%s is restored from %s: %s\n", env.Store.Path, path, c.what())
 	if kept != "" {
-		fmt.Fprintf(out, "What was there is beside it, as %s\n", kept)
+		fmt.Fprintf(out, "The previous store is kept as %s\n", kept)
 	}
 	suffix, beside := strings.CutPrefix(kept, env.Store.Path)
 	if !beside {
@@ -100,7 +100,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		return err
 	}
 	printUnseen(out, unseen)
-	fmt.Fprintln(out, "What was open in the backup is closed. When the bot starts, people are told; have them check what happened since.")
+	fmt.Fprintln(out, "Everything open in the backup is closed. When the bot starts, people are told; have them check what happened since.")
 	return nil
 }
 

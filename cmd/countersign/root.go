@@ -35,7 +35,7 @@ countersign them. Try it on this machine with no account:
 // guided makes every command print what to do about wrong usage. Cobra's own messages only name the fault.
 func guided(cmd *cobra.Command) {
 	wrong := func(c *cobra.Command, err error) error {
-		return cli.Misused("%w; \"%s --help\" says what can be written", err, c.CommandPath())
+		return cli.Misused("%w; \"%s --help\" shows the usage", err, c.CommandPath())
 	}
 	cmd.SetFlagErrorFunc(wrong)
 	cmd.SuggestionsMinimumDistance = 2

@@ -242,7 +242,7 @@ func (s setup) unknown(err error) error {
 	if errors.Is(err, store.ErrDamaged) {
 		return cli.CouldNot("the bot has stopped: %w", err)
 	}
-	return cli.CouldNot("the store could not say whether it wrote; start again, and the bot goes on from what is stored: %w", err)
+	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
 }
 
 // requestProbe reports whether Slack's HTTP requests arrive.

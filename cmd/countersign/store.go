@@ -37,7 +37,7 @@ func storeCommand() *cobra.Command {
 func storeCompactCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compact",
-		Short: "Writes the store anew without the space that is free in it, while no bot runs",
+		Short: "Rewrites the store without its free space, while no bot runs",
 		Long: `The store's file never shrinks by itself: what is erased leaves space in it for what comes. This writes a new file beside it, compares every row, and puts it in
 the place of the old one, with its mode and owner. The disk needs room for both. Stopped at any moment, it leaves the one or the other, whole.
 
@@ -54,7 +54,7 @@ serve does this by itself when it starts, where at least half of a large file is
 			}
 			before, after, err := bolt.Compact(cmd.Context(), path, nil)
 			if errors.Is(err, context.Canceled) {
-				return cli.CouldNot("%s is as it was: this was stopped", path)
+				return cli.CouldNot("%s is unchanged: this was stopped", path)
 			}
 			if err != nil {
 				return storeError(err)

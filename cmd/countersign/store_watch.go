@@ -78,7 +78,7 @@ func unlessHung(ctx context.Context, db interface {
 	}()
 	gaveUp := func(what string, waited time.Duration) error {
 		log.Error(what+"; the process ends without it", "waited", waited.Round(time.Second).String())
-		return cli.CouldNot("%s, so the process ended without it: see whether the disk of the store answers, and start again; the bot goes on from what is stored", what)
+		return cli.CouldNot("%s, so the process ended without it: see whether the disk of the store answers, and start again; the bot continues from the stored state", what)
 	}
 	tick := time.NewTicker(stallEnds / 50)
 	defer tick.Stop()

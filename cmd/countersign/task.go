@@ -119,7 +119,7 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 	case errors.Is(err, control.ErrPath):
 		return cli.Misused("%w; choose one with COUNTERSIGN_CONTROL, for serve too", err)
 	case errors.Is(err, control.ErrOutput):
-		return cli.CouldNot("what the bot answered can't be written: %w", err)
+		return cli.CouldNot("the bot's output can't be written: %w", err)
 	case errors.Is(err, control.ErrLost):
 		return cli.CouldNot("the bot ended before it had said how this went, so it may have been done or not; look before you do it again: %w", err)
 	case err != nil:

@@ -36,7 +36,7 @@ func toolsCommand() *cobra.Command {
 	var o toolsOptions
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "What can be called: its risk, who lets it through, where it comes from, and whether it is as pinned",
+		Short: "Lists the tools: their risk, who approves them, their source, and whether they are as pinned",
 		Long: `Asks the policy's servers what they offer, and lists every tool: its name, its risk, who lets its calls through, its source, what a second run would do, how it
 stands to what is pinned in countersign.lock, and the hash of its definition.
 
@@ -61,7 +61,7 @@ Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or go
 	cmd.PersistentFlags().StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
 	cmd.PersistentFlags().StringVar(&o.source, "source", "", "only the tools of this server or OpenAPI file, by its name in the policy")
 	f.BoolVar(&o.json, "json", false, "print JSON: a list with one object for each tool")
-	f.BoolVar(&o.offline, "offline", false, "ask no server: what is pinned is what there is")
+	f.BoolVar(&o.offline, "offline", false, "ask no server: show the pinned definitions")
 	cmd.AddCommand(toolsShowCommand(&o), toolsPinCommand(&o))
 	return cmd
 }
@@ -213,7 +213,7 @@ func (s toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions)
 		return cli.AnswerNo("%s not as pinned and so blocked: %s. Look at each with \"countersign tools show NAME\"; \"countersign tools pin NAME\" lets it be called",
 			areCount(len(open), "tool"), strings.Join(open, ", "))
 	case len(refused) > 0:
-		return cli.AnswerNo("%s refused and so blocked, because what its source says of it now can't be used: %s. Have its source mended; a pin can't help",
+		return cli.AnswerNo("%s refused and so blocked, because the current definition of its source can't be used: %s. Have the source corrected; a pin can't help",
 			areCount(len(refused), "pinned tool"), strings.Join(refused, ", "))
 	case len(gone) > 0:
 		return cli.AnswerNo("%s not offered any more: %s. \"countersign tools pin --all --prune\" forgets them", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
@@ -315,7 +315,7 @@ func toolsShowCommand(o *toolsOptions) *cobra.Command {
 	var alone bool
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "One tool: what its source says of it, who would approve it, and what changed since it was pinned",
+		Short: "Shows one tool: its definition, who would approve it, and what changed since it was pinned",
 		Long: `Prints all that is known of a tool. What can't be seen in its definition, or only looks like something else, is written as its code point: ⟨U+200B⟩.
 
 Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no such tool · 3 its server can't be reached.`,
@@ -333,7 +333,7 @@ Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no s
 			return s.show(cmd.OutOrStdout(), t)
 		},
 	}
-	cmd.Flags().BoolVar(&alone, "offline", false, "ask no server: what is pinned is what there is")
+	cmd.Flags().BoolVar(&alone, "offline", false, "ask no server: show the pinned definitions")
 	return cmd
 }
 

@@ -42,7 +42,7 @@ Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 w
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ways := count3(len(args) > 0, o.source != "", p.all); ways != 1 {
-				return cli.Misused("say what is to be pinned: NAME…, or --source NAME, or --all")
+				return cli.Misused("say which tools to pin: NAME…, or --source NAME, or --all")
 			}
 			s, err := examine(cmd.Context(), o.policy, false)
 			if err != nil {
@@ -159,7 +159,7 @@ func (s toolReport) reached(tools []agent.Status, names []string, source string)
 	for _, name := range s.downNames() {
 		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })
 		if asked {
-			return cli.CouldNot("%s can't be reached, so nothing was pinned and every pin is as it was: %s. Mend that, or pin other sources by --source", name, s.Down[name])
+			return cli.CouldNot("%s can't be reached, so nothing was pinned and every pin is unchanged: %s. Correct that, or pin other sources with --source", name, s.Down[name])
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func (s statusError) Error() string {
 }
 
 // errChallenge says that an address does not repeat the challenge.
-var errChallenge = errors.New("it does not repeat what it is asked")
+var errChallenge = errors.New("it does not return the challenge")
 
 // challenge sends an address a random value to repeat, as Slack does before it sends events there.
 func challenge(ctx context.Context, at, secret string) error {

@@ -68,7 +68,7 @@ func (d *Doctor) unanswered(err error, what, do string) {
 	code, scope := installation.SlackCode(err)
 	switch {
 	case code == "missing_scope" && scope != "":
-		d.fail(cli.ExitNo, "Slack does not tell: the scope "+scope+" is missing", "add it and install the app anew")
+		d.fail(cli.ExitNo, "Slack does not tell: the scope "+scope+" is missing", "add it and reinstall the app")
 	case installation.RefusesToken(err):
 		d.fail(cli.ExitUsage, fmt.Sprintf("Slack refuses %s (%s)", what, code), do)
 	case code != "":
@@ -108,7 +108,7 @@ func (d *Doctor) scopes(in installation.App, app string) {
 		needed = append(needed, s.Name)
 		if !slices.Contains(in.Scopes, s.Name) {
 			lacks = true
-			d.fail(cli.ExitNo, fmt.Sprintf("the scope %s is missing: without it the bot can't %s", s.Name, s.For), "add it on "+settingsPage(app, "oauth")+", and install the app anew")
+			d.fail(cli.ExitNo, fmt.Sprintf("the scope %s is missing: without it the bot can't %s", s.Name, s.For), "add it on "+settingsPage(app, "oauth")+", and reinstall the app")
 		}
 	}
 	if !lacks {
@@ -121,7 +121,7 @@ func (d *Doctor) scopes(in installation.App, app string) {
 		}
 	}
 	if len(more) > 0 {
-		d.warn(fmt.Sprintf("the bot token may more than it needs: %s", strings.Join(more, ", ")), "remove what nothing else uses on "+settingsPage(app, "oauth")+", and install the app anew")
+		d.warn(fmt.Sprintf("the bot token has scopes that it does not need: %s", strings.Join(more, ", ")), "remove what nothing else uses on "+settingsPage(app, "oauth")+", and reinstall the app")
 	}
 }
 
