@@ -94,7 +94,7 @@ func mayShare(p *approvers.Policy, names ...string) bool {
 // is already there is deleted.
 func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	s := vm.Message
-	named, inChannel := strings.CutPrefix(s.To, "channel:")
+	named, inChannel := strings.CutPrefix(s.To, store.ToChannel)
 	if !inChannel || s.Kind == store.OutboxHead || vm.Policy.SharedChannels != nil && mayShare(vm.Policy, named, s.Channel) {
 		return nil
 	}

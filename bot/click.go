@@ -134,7 +134,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	case err != nil:
 		return s, err
 	case s.Message.Kind == store.OutboxHome:
-		if i.View.Type == "home" && s.Message.To == "user:"+i.User.ID {
+		if i.View.Type == "home" && s.Message.To == store.ToUser+i.User.ID {
 			return s, nil
 		}
 		return s, errCopied

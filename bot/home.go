@@ -46,7 +46,7 @@ func (b *Bot) turnHome(ctx context.Context, d delivered, i interaction) error {
 // showHome updates a person's Home tab in Slack if it is not current.
 func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	s := vm.Message
-	user := strings.TrimPrefix(s.To, "user:")
+	user := strings.TrimPrefix(s.To, store.ToUser)
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.Pendi
 		return nil, err
 	}
 	for i, s := range messages {
-		if s.State != store.OutboxShown || strings.HasPrefix(s.To, "user:") && s.To != "user:"+list.Who.ID.User() {
+		if s.State != store.OutboxShown || strings.HasPrefix(s.To, store.ToUser) && s.To != store.ToUser+list.Who.ID.User() {
 			continue // not shown, or the copy of a colleague
 		}
 		_, err := b.api.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: s.Channel, Ts: s.TS})

@@ -15,6 +15,7 @@ import (
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
+	"countersign/store"
 )
 
 // profile is the information about a person that the model receives.
@@ -79,7 +80,7 @@ func (b *Bot) known(user string) render.Reader {
 // roles that read their cards there. A message without a mention would go unnoticed. A person who is away or can't be
 // looked up is skipped, because the card itself is more important.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
-	channel, shared := strings.CutPrefix(s.Message.To, "channel:")
+	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)
 	if !shared || !waits {
 		return nil

@@ -41,7 +41,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		return b.Outbox.Unreachable(ctx, s.ID, s.LastError, "")
 	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // since the timer was read
 		return workflow.ErrNotDue
-	case strings.HasPrefix(s.To, "role:"), strings.HasPrefix(s.To, "group:"):
+	case strings.HasPrefix(s.To, store.ToRole), strings.HasPrefix(s.To, store.ToGroup):
 		return b.expand(ctx, vm)
 	case s.Kind == store.OutboxHome:
 		return b.showHome(ctx, vm)
@@ -51,7 +51,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		b.showStatus(ctx, s.Ref, false)
 	}
 	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
-		if code == errNoThread.Err && strings.HasPrefix(s.To, "conversation:") {
+		if code == errNoThread.Err && strings.HasPrefix(s.To, store.ToConversation) {
 			if err := b.Intake.ThreadGone(ctx, vm.Conversation.ID); err != nil {
 				return err
 			}
@@ -86,10 +86,10 @@ var errNoRole = errors.New("the policy has no such approver any more")
 
 // usersAt returns the users behind an address.
 func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
-	if group, ok := strings.CutPrefix(s.Message.To, "group:"); ok {
+	if group, ok := strings.CutPrefix(s.Message.To, store.ToGroup); ok {
 		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)
 	}
-	role, ok := s.Policy.Role(strings.TrimPrefix(s.Message.To, "role:"))
+	role, ok := s.Policy.Role(strings.TrimPrefix(s.Message.To, store.ToRole))
 	if !ok {
 		return nil, errNoRole
 	}
@@ -130,7 +130,7 @@ func (b *Bot) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
 		return render.View{}, err
 	}
 	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
-	if user, own := strings.CutPrefix(vm.Message.To, "user:"); own {
+	if user, own := strings.CutPrefix(vm.Message.To, store.ToUser); own {
 		v.Reader = b.known(user)
 	}
 	return v, nil

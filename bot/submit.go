@@ -80,7 +80,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
-	if strings.HasPrefix(s.Message.To, "conversation:") {
+	if strings.HasPrefix(s.Message.To, store.ToConversation) {
 		r.thread = s.Conversation.Thread
 	}
 	who, err := b.authority(ctx, r.user, s, i.View.Callback)

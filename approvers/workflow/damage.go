@@ -80,7 +80,7 @@ func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
 			err = t.ClearTimer(store.TimerInbox, x.ID)
 		}
 	case "settings":
-		if x.ID != store.SettingPause { // see paused
+		if x.ID != store.SettingPause { // see settings.ReadPause
 			done, err = t.aside(x)
 		}
 	default: // an open grant no longer applies, a Slack message is no longer the bot's, an absence is over

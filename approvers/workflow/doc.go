@@ -23,7 +23,7 @@
 //     "grant:" and its id. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is named by its kind and its Ref, one of these ids. See store.TimerKind.
 //   - An outbox message is addressed to a place: "conversation:", "channel:", "user:", "role:" or "group:" and a name
-//     (outbox.go).
+//     (store.ToConversation and the like).
 //   - An inbox row has the id of Slack's delivery, so that a repeated delivery changes nothing.
 //
 // # The life of a call

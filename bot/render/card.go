@@ -248,11 +248,11 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	}
 }
 
-func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, "user:") }
+func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
 
 // hadTheirSay reports whether the owner of this copy has already approved. Each person counts once.
 func (v View) hadTheirSay(r approvers.Request) bool {
-	user, own := strings.CutPrefix(v.Message.To, "user:")
+	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 

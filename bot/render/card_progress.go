@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // progress says who must agree, who has agreed, and who was against.
@@ -164,7 +165,7 @@ func (v View) speaker(m approvers.Remark) *RichText {
 // handedOn says on whose behalf this copy was sent, if somebody added its owner.
 func (v View) handedOn(r approvers.Request) *RichText {
 	for _, i := range r.Invited {
-		if v.Message.To == "user:"+i.Who.User() {
+		if v.Message.To == store.ToUser+i.Who.User() {
 			return v.handed(i)
 		}
 	}
@@ -196,9 +197,9 @@ func (v View) cardFor(user string) string {
 	link := ""
 	for _, card := range v.Cards {
 		switch {
-		case card.To == "user:"+user:
+		case card.To == store.ToUser+user:
 			return v.permalink(card.Channel, card.TS, "")
-		case strings.HasPrefix(card.To, "channel:"):
+		case strings.HasPrefix(card.To, store.ToChannel):
 			link = v.permalink(card.Channel, card.TS, "")
 		}
 	}

@@ -116,7 +116,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	}
 	moves = append(moves, v.reveal(r)...)
 	list := WaitingList{View: v, Who: v.Home.Who}
-	if link := list.link(row.Conversation, row.Messages, "user:", "channel:"); link != "" {
+	if link := list.link(row.Conversation, row.Messages, store.ToUser, store.ToChannel); link != "" {
 		moves = append(moves, linkButton("Open", link))
 	}
 	p.buttons("", moves...)

@@ -17,7 +17,7 @@ import (
 func (v View) notice() *BlockBuilder {
 	r := *v.Request
 	p := new(BlockBuilder)
-	user := strings.TrimPrefix(v.Message.To, "user:")
+	user := strings.TrimPrefix(v.Message.To, store.ToUser)
 	now := "It waits for " + v.waitsFor(r) + "."
 	switch v.Message.Note {
 	case store.NoteFallen:

@@ -148,7 +148,7 @@ func (v View) unknown() Rendered {
 	}
 	p.Para(v.lost(e), Say("It is not run again by itself. Please look where it would show, then say what you found."))
 	v.arguments(p, text, whole)
-	if v.Request != nil && !strings.HasPrefix(v.Message.To, "conversation:") {
+	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
 		v.asked(p, *v.Request)
 	}
 	p.Para(v.untilTold())
@@ -205,7 +205,7 @@ func (v View) onceMore() *RichText {
 	} else {
 		line.Say(endSign[r.State] + " ").also(v.ending(r))
 	}
-	if link := v.cardFor(strings.TrimPrefix(v.Message.To, "user:")); link != "" {
+	if link := v.cardFor(strings.TrimPrefix(v.Message.To, store.ToUser)); link != "" {
 		line.Say(" · ").link(link, "See the card")
 	}
 	return line
@@ -275,9 +275,9 @@ func (v View) earlierLink() string {
 		switch {
 		case o.To == v.Message.To:
 			return v.permalink(o.Channel, o.TS, "")
-		case strings.HasPrefix(o.To, "channel:"):
+		case strings.HasPrefix(o.To, store.ToChannel):
 			link = v.permalink(o.Channel, o.TS, "")
-		case strings.HasPrefix(o.To, "conversation:") && !v.Conversation.DM && link == "":
+		case strings.HasPrefix(o.To, store.ToConversation) && !v.Conversation.DM && link == "":
 			link = v.permalink(o.Channel, o.TS, v.Conversation.Thread)
 		}
 	}

@@ -62,7 +62,7 @@ func waits(c view.Call) bool {
 // cardLink returns the address of the card in a channel. Cards in direct messages are accessible only to their owners.
 func (v View) cardLink(c view.Call) string {
 	for _, card := range c.Cards {
-		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, "channel:") {
+		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, store.ToChannel) {
 			return v.permalink(card.Channel, card.TS, "")
 		}
 	}

@@ -22,12 +22,12 @@ func (l *WaitingList) DecideLine(u view.PendingItem, conv store.Conversation, me
 	case u.Execution != nil:
 		line = Say("❓ Did this happen? ").Strong(Clip(whatHappens(u.Call.Preview, u.Call.Tool), maxCallText))
 	case u.Request == nil:
-		return l.linked(Say("💬 The agent asks you: ").Strong(Clip(OneLine(u.Call.ModelQuestion.Question), maxCallText)).Say(", until ").At(u.Call.ModelQuestion.ExpiresAt, DayTime), conv, messages, "conversation:")
+		return l.linked(Say("💬 The agent asks you: ").Strong(Clip(OneLine(u.Call.ModelQuestion.Question), maxCallText)).Say(", until ").At(u.Call.ModelQuestion.ExpiresAt, DayTime), conv, messages, store.ToConversation)
 	default:
 		line = Say("✋ ").Strong(Clip(whatHappens(u.Request.Preview, u.Request.Tool), maxCallText)).Say(", asked for by ").
 			Person(u.Request.Facts.Asker, u.Request.Facts.AskerName).Say(", until ").At(u.Request.ExpiresAt, DayTime)
 	}
-	return l.linked(line, conv, messages, "user:", "channel:", "conversation:")
+	return l.linked(line, conv, messages, store.ToUser, store.ToChannel, store.ToConversation)
 }
 
 // AskedLine returns the line about the person's own request.
@@ -35,10 +35,10 @@ func (l *WaitingList) AskedLine(u view.PendingItem, conv store.Conversation, mes
 	r := *u.Request
 	line := Say("✋ ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.State == approvers.Approved {
-		return l.linked(line.Say(", approved and about to run"), conv, messages, "conversation:", "user:")
+		return l.linked(line.Say(", approved and about to run"), conv, messages, store.ToConversation, store.ToUser)
 	}
 	line.Say(", waits for "+l.View.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime)
-	return l.linked(line, conv, messages, "conversation:", "user:")
+	return l.linked(line, conv, messages, store.ToConversation, store.ToUser)
 }
 
 // linked adds a link to the message in Slack.
@@ -55,11 +55,11 @@ func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessa
 	for _, place := range places {
 		for _, s := range messages {
 			shown := s.TS != "" && (s.State == store.OutboxShown || s.State == store.OutboxWanted)
-			if !shown || !strings.HasPrefix(s.To, place) || place == "user:" && s.To != place+l.Who.ID.User() {
+			if !shown || !strings.HasPrefix(s.To, place) || place == store.ToUser && s.To != place+l.Who.ID.User() {
 				continue
 			}
 			thread := ""
-			if place == "conversation:" {
+			if place == store.ToConversation {
 				thread = conv.Thread
 			}
 			if link := l.View.permalink(s.Channel, s.TS, thread); link != "" {

@@ -24,7 +24,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 		if err != nil {
 			return nil, err
 		}
-		if t.root == "" && !strings.HasPrefix(s.To, "conversation:") {
+		if t.root == "" && !strings.HasPrefix(s.To, store.ToConversation) {
 			continue // in the same direct messages, but outside the conversation
 		}
 		p.known.messages[m.Channel+" "+m.TS] = true
@@ -115,7 +115,7 @@ func (p *player) tells(ctx context.Context, who workspaceclient.Person, m worksp
 	s, err := p.surface(ctx, m)
 	handedOn := len(lines) > 1 && strings.HasPrefix(lines[1], "↪️")
 	switch {
-	case err != nil, s.Kind == store.OutboxCard && !handedOn, strings.HasPrefix(s.To, "conversation:"):
+	case err != nil, s.Kind == store.OutboxCard && !handedOn, strings.HasPrefix(s.To, store.ToConversation):
 		return "", err
 	case s.Kind == store.OutboxEscalation, handedOn:
 		lines = []string{strings.Join(lines[:min(len(lines), 2)], " · ")}
