@@ -1,5 +1,5 @@
-// Package markdown turns a model's Markdown into Slack's rich text, in which every word is literal: a model can't mention
-// anybody, hide a link behind other words, or imitate the bot's buttons.
+// Package markdown turns a model's Markdown into Slack's rich text, in which every word is literal: a model can't
+// mention anybody, hide a link behind other words, or imitate the bot's buttons.
 //
 // It reads headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go), and within
 // them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written. Blocks end
