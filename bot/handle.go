@@ -123,7 +123,7 @@ func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 // abandon sets aside a delivery that repeatedly crashed the process, and tells its sender.
 func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
-	b.Log.Error("a delivery was set aside: the process died again and again while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
+	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
 	err := b.Intake.Abandon(ctx, row.ID, r.user)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil

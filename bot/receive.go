@@ -52,7 +52,7 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 		return b.receiveUnreadable(ctx, d, err)
 	}
 	if e.Type == eventsLimited {
-		b.Log.Error("Slack holds back events for an hour, as more than 30,000 came: what people write meanwhile is not heard", "since", e.LimitedSince)
+		b.Log.Error("Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
 		return nil
 	}
 	b.users.Invalidate(e.Event.Type, e.Event.userID())

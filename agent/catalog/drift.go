@@ -45,17 +45,17 @@ func (d *driftReporter) report() {
 		case t.State == pins.New:
 			log.Error("a tool is not pinned, so it is blocked; look at it with countersign tools show, and pin it with countersign tools pin")
 		case t.State == pins.Gone:
-			log.Error("a pinned tool is not offered any more, so it is blocked; what waited for it is voided")
+			log.Error("a pinned tool is not offered any more, so it is blocked; open requests for it are voided")
 		case t.Fault != nil:
-			log.Error("the definition of a tool changed to one that can't be used, so it is blocked; what waited for it is voided", "error", t.Fault)
+			log.Error("the definition of a tool changed to one that can't be used, so it is blocked; open requests for it are voided", "error", t.Fault)
 		default:
-			log.Error("the definition of a tool changed, so it is blocked and what waited for it is voided; look at it with countersign tools show, and pin it with countersign tools pin",
+			log.Error("the definition of a tool changed, so it is blocked and open requests for it are voided; look at it with countersign tools show, and pin it with countersign tools pin",
 				"changed", strings.Join(firstOf(pins.Diff(t.Pinned, t.Definition), loggedLines), "\n"))
 		}
 	}
 	for name := range d.reported {
 		if _, still := now[name]; !still {
-			d.log.Info("a tool is what was pinned again, or is not there any more", "tool", name)
+			d.log.Info("a tool is as pinned again, or does not exist any more", "tool", name)
 		}
 	}
 	d.reported = now

@@ -38,7 +38,7 @@ func TestDriftIsTold(t *testing.T) {
 		t.Error("the same lock file is news")
 	}
 	f.ReportDrift()
-	if said := f.log.with("a tool is what was pinned again"); len(said) != 2 {
+	if said := f.log.with("a tool is as pinned again"); len(said) != 2 {
 		t.Errorf("%v", said)
 	}
 

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// TestAnyOrder does random things in random order through the workflow's whole interface, and checks the books after each.
+// TestAnyOrder does random things in random order through the workflow's whole interface, and checks the invariants after each.
 // -rapid.checks=N runs more.
 func TestAnyOrder(t *testing.T) {
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func (c *chaos) fine(t *rapid.T, err error) {
 
 func (c *chaos) check(t *rapid.T) {
 	if err := c.faults(); err != nil {
-		t.Fatalf("the books do not add up:\n%v", err)
+		t.Fatalf("the invariants do not hold:\n%v", err)
 	}
 	for id, n := range c.ran {
 		if e := c.execution(id); n > 1 && e.Effect == approvers.Unprotected {

@@ -13,7 +13,7 @@ import (
 func (h *harness) invariants() {
 	h.t.Helper()
 	if err := h.faults(); err != nil {
-		h.t.Errorf("the books do not add up:\n%v", err)
+		h.t.Errorf("the invariants do not hold:\n%v", err)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestRetention(t *testing.T) {
 	}
 	h.wantKinds(approvers.InstallationChain, "pruned")
 	h.ok(h.store.Check(h.ctx()))
-	h.turns = nil // the books look for turns that are there
+	h.turns = nil // the invariants are checked for existing turns
 }
 
 // What waits for somebody is kept, however old it is: a turn under way, an outcome that nobody knows, a grant in force.

@@ -115,7 +115,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 		_ = srv.Close() // nothing was stored of requests that are still incomplete
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		h.Log.Warn("the server for Slack's requests did not end in good order", "error", err)
+		h.Log.Warn("the server for Slack's requests did not stop cleanly", "error", err)
 	}
 	h.gate.shut()
 	return nil

@@ -69,7 +69,7 @@ func (b *bubble) books() {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		if err := invariants.Faults(r, b.allTurns(r)); err != nil {
-			b.Errorf("the books: %v", err)
+			b.Errorf("the invariants: %v", err)
 		}
 		return nil
 	})

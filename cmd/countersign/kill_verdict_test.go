@@ -91,7 +91,7 @@ func (c *killHarness) findings() figures {
 		c.Error(err)
 	}
 	for line := range lines(c, filepath.Join(c.dir, "said")) {
-		suspected := strings.Contains(line, "worked on a turn; the turn was stopped") || strings.Contains(line, "a delivery was set aside: the process died again and again")
+		suspected := strings.Contains(line, "worked on a turn; the turn was stopped") || strings.Contains(line, "a delivery was set aside: the process died repeatedly")
 		if strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") || !c.faulty && strings.Contains(line, "level=ERROR") && !suspected {
 			c.Errorf("the bot said: %s", line)
 		}

@@ -26,7 +26,7 @@ func (s *sim) checkBooks() {
 	ctx := context.Background()
 	err := errors.Join(s.db.Check(ctx), s.db.View(ctx, func(r store.Reader) error { return invariants.Faults(r, s.turns) }))
 	if err != nil {
-		s.violate("the books do not add up:\n%v", err)
+		s.violate("the invariants do not hold:\n%v", err)
 	}
 }
 

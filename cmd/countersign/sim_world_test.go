@@ -142,7 +142,7 @@ func (s *sim) live(n int) {
 	}
 }
 
-// How many steps are between two looks at the books, and between two rests.
+// How many steps are between two checks of the invariants, and between two rests.
 const (
 	booksEvery = 200
 	restEvery  = 1000

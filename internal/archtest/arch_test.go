@@ -67,7 +67,7 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "a backend knows the contract", pkg: "store/bolt", imported: us + "store", ok: true},
 		{name: "the contract knows no backend", pkg: "store", imported: us + "store/bolt"},
 		{name: "the suite in production", pkg: "store/bolt", imported: us + "store/storetest"},
-		{name: "the books in production", pkg: "cmd/countersign", imported: us + "approvers/workflow/invariants"},
+		{name: "the invariants in production", pkg: "cmd/countersign", imported: us + "approvers/workflow/invariants"},
 		{name: "the suite in a test", pkg: "store/bolt", imported: us + "store/storetest", test: true, ok: true},
 		{name: "the demo in the product", pkg: "bot", imported: us + "internal/demo/workspace"},
 		{name: "the demo in a test", pkg: "bot", imported: us + "internal/demo/workspace", test: true, ok: true},

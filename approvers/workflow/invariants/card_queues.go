@@ -72,7 +72,7 @@ func CardQueues(r store.Reader) error {
 			shown = shown || slices.Contains(held, req.ID)
 		}
 		if !shown {
-			faults = append(faults, fmt.Errorf("request %s (%s) is shown nowhere and waits in no line; lines %v, bundle %q", req.ID, req.Tool, req.QueuedAt, req.Bundle))
+			faults = append(faults, fmt.Errorf("request %s (%s) is shown nowhere and waits in no card queue; card queues %v, bundle %q", req.ID, req.Tool, req.QueuedAt, req.Bundle))
 		}
 	}
 	for address, ids := range counts {
@@ -107,13 +107,13 @@ func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
 	all := slices.Sorted(slices.Values(append(slices.Clone(open), held...)))
 	slices.Sort(ids)
 	if !slices.Equal(all, ids) {
-		return fmt.Errorf("the line at %s holds %v; the requests that say so are %v", address, all, ids)
+		return fmt.Errorf("the card queue at %s holds %v; the requests that name it are %v", address, all, ids)
 	}
 	if len(held) == 0 {
 		return nil
 	}
 	if len(open) == 0 {
-		return fmt.Errorf("%d wait at %s behind nothing", len(held), address)
+		return fmt.Errorf("%d wait at %s behind no open card", len(held), address)
 	}
 	notices, err := r.OutboxMessagesOf(fmt.Sprint(address, " ", l.Round))
 	if err != nil || len(notices) == 0 {

@@ -59,7 +59,7 @@ func chains(r store.Reader) error {
 				return err
 			}
 			if p.Hash() != a.PayloadHash || len(p.Salt) != 16 {
-				faults = append(faults, fmt.Errorf("chain %s, record %d: its payload is another", id, a.Seq))
+				faults = append(faults, fmt.Errorf("chain %s, record %d: its payload does not match", id, a.Seq))
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func timersNameSomething(r store.Reader) error {
 				return err
 			}
 			if !ok {
-				faults = append(faults, fmt.Errorf("a timer to %s is left for %s, which is over", kind, t.Ref))
+				faults = append(faults, fmt.Errorf("a timer %s is left for %s, which is over", kind, t.Ref))
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func requestsHaveTimers(r store.Reader) error {
 		}
 		if req.State == approvers.Pending && !req.RemindNext().IsZero() {
 			if _, err := r.Timer(store.TimerRemind, req.ID); err != nil {
-				faults = append(faults, fmt.Errorf("request %s is never called to mind: %w", req.ID, err))
+				faults = append(faults, fmt.Errorf("request %s has no reminder: %w", req.ID, err))
 			}
 		}
 		turn, err := r.Turn(req.Turn)
