@@ -24,7 +24,7 @@ import (
 	"countersign/store"
 )
 
-// sending is a request to the bot, signed with secret for the time at, unless its headers say something else.
+// sending is a request to the bot. It is signed with secret for the time at, unless its headers override that.
 type sending struct {
 	method, path, kind string
 	body               string
@@ -33,14 +33,14 @@ type sending struct {
 	headers            http.Header
 }
 
-// signedBy signs as Slack does.
+// signedBy returns a signature in Slack's format.
 func signedBy(secret, at, body string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "v0:%s:%s", at, body)
 	return "v0=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// request is the HTTP request that it stands for.
+// request builds the HTTP request.
 func (s sending) request(address string) (*http.Request, error) {
 	r, err := http.NewRequest(s.method, address+s.path, strings.NewReader(s.body))
 	if err != nil {
@@ -54,7 +54,7 @@ func (s sending) request(address string) (*http.Request, error) {
 	return r, nil
 }
 
-// sends sends a request to the bot and returns the status and the text of its answer.
+// sends sends a request to the bot, and returns the status and body of the response.
 func (h *harness) sends(s sending) (int, string) {
 	h.t.Helper()
 	r, err := s.request(h.address)
@@ -76,7 +76,7 @@ func (h *harness) sends(s sending) (int, string) {
 
 func overHTTP(h *harness) { h.overHTTP = true }
 
-// asEvent, asClick and asCommand are requests as Slack would send them now.
+// asEvent, asClick and asCommand return requests as Slack would send them now.
 func asEvent(body string) sending {
 	return sending{method: http.MethodPost, path: transport.EventsPath, kind: "application/json", body: body, secret: workspace.DemoSigningSecret, at: time.Now()}
 }
@@ -97,7 +97,7 @@ func asCommand(text string) sending {
 	return s
 }
 
-// approval is Teo's click on Approve of the card in #support-approvals, as Slack would deliver it. change changes its
+// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. change edits its
 // payload.
 func (h *harness) approval(card posted, trigger string, change func(map[string]any)) sending {
 	h.t.Helper()
@@ -116,9 +116,9 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 	return asClick(string(raw))
 }
 
-// Whatever is not a request of Slack's of now is refused with a status that docs/transports.md names, and a text that
-// tells nothing; whatever is signed and not for the bot is taken and harmless. Nothing of it is decided, and it says no
-// word that was not there before.
+// A request that is not a current one of Slack's is refused with a status that docs/transports.md lists, and a text
+// that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
+// anything or posts a message.
 func TestStrangersOverHTTP(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)
@@ -226,8 +226,8 @@ func TestStrangersOverHTTP(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 }
 
-// Slack asks three things that are answered at once: whether this is the URL for events, whether its certificate is
-// good, and what a menu offers.
+// Three kinds of requests are answered at once: the verification of the URL for events, the check of the certificate,
+// and the options of a menu.
 func TestAnsweredAtOnce(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	if status, text := h.sends(asEvent(`{"type":"url_verification","token":"x","challenge":"3eZbrw1a<b>"}`)); status != 200 || text != `{"challenge":"3eZbrw1a\u003cb\u003e"}` {
@@ -239,7 +239,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 	look.body = "ssl_check=1&command=%2Fcountersign&text=pause&user_id=U0003"
 	if status, _ := h.sends(look); status != 200 || len(unhandled(t, h)) != 0 {
-		t.Errorf("what came with a look at the certificate was taken in: %d", status)
+		t.Errorf("the payload of a certificate check was stored: %d", status)
 	}
 	menu := asClick(`{"type":"block_suggestion","user":{"id":"U0001"},"team":{"id":"T0001"},"action_id":"x","value":"a"}`)
 	menu.path = transport.OptionsPath
@@ -250,8 +250,8 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// A request that is sent a second time changes nothing: not at once, not with its signature written otherwise, and not
-// to a new process.
+// A repeated request changes nothing: neither at once, nor with its signature written differently, nor in a new
+// process.
 func TestReplay(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)
@@ -315,7 +315,7 @@ func TestReplay(t *testing.T) {
 	replayed("to a new process", map[string]int{"an event": 200, "a command": 200, "a click": 200, "a click in capitals": 409, "a form": 200})
 }
 
-// account is what there is of deliveries, decisions and messages.
+// account summarizes the stored deliveries, decisions and messages.
 func (h *harness) account() string {
 	h.t.Helper()
 	var out bytes.Buffer
@@ -335,7 +335,7 @@ func (h *harness) account() string {
 	return out.String()
 }
 
-// The same delivery many times in the same instant is one.
+// Many copies of a delivery at the same instant count as one.
 func TestSameRequestAtOnce(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	root := h.says("sam", "#support", refundCall)
@@ -372,8 +372,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 	}
 }
 
-// An event that could not be stored is not acknowledged, and the retry, which Slack marks as one, is what is heard of
-// it.
+// An event that could not be stored is not acknowledged, and Slack's retry of it is handled.
 func TestRetryIsHeard(t *testing.T) {
 	disk := &cramped{}
 	h := newHarness(t, overHTTP, func(h *harness) {

@@ -67,8 +67,9 @@ func (s ClickTarget) ShownRequest() store.Shown {
 	return s.Shown.Of(s.Request.ID)
 }
 
-// MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with the token.
-// That is so if the token's fingerprint is not the recorded version's and its subject is one of this outbox message.
+// MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with the
+// token. That is so if the token's fingerprint is not the recorded version's and its subject is one of this outbox
+// message.
 func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
 		return false

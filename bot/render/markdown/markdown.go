@@ -1,10 +1,11 @@
-// Package markdown turns a model's Markdown into Slack's rich text, in which every word is literal: a model can't mention
-// anybody, hide a link behind other words, or imitate the bot's buttons.
+// Package markdown turns a model's Markdown into Slack's rich text, in which every word is literal: a model can't
+// mention anybody, hide a link behind other words, or imitate the bot's buttons.
 //
 // It reads headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go), and within
-// them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written. Blocks end
-// at a blank line, so a text can be shown while it is written: Settled returns the part that can't change any more. No
-// word is dropped, and the time grows with the length of the text only, whatever it contains.
+// them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written, and no
+// word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line, so a text can
+// be shown while it is written: Settled returns the part that can't change any more. The time grows with the length of
+// the text only, whatever it contains.
 package markdown
 
 import (
