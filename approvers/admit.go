@@ -66,7 +66,7 @@ func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
 	case giver.ID != g.By || giver.trouble() != "":
-		return "according to Slack, the person who granted it may not decide"
+		return "Slack does not confirm that the person who granted it may decide"
 	case !ok || !role.Holds(giver):
 		return "the person who granted it is not in that role any more"
 	case len(plan.Stages) == 0:
