@@ -260,7 +260,7 @@ func TestRegistryRaces(t *testing.T) {
 	}
 }
 
-// A blocked tool is not offered to the model, unless the policy counts it as one of which nothing is known.
+// A blocked tool is not offered to the model, unless the policy counts it as an unknown tool.
 func TestBlockedToolsAreNotOffered(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))

@@ -25,9 +25,9 @@ func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.Raw
 	case !slices.Contains(plan.reach(in.Policy, c.Tool), g.Role):
 		return "such calls wait for others now"
 	case role.MaxRisk < plan.Risk:
-		return "the call's risk is above what the role of whoever granted it may allow"
+		return "the call's risk is above what the role of the person who granted it may allow"
 	case slices.Contains(plan.barred(), g.By):
-		return "whoever granted it is among those who ask"
+		return "the person who granted it is among the people who ask"
 	}
 	return g.within(t.Grants, args)
 }
@@ -44,7 +44,7 @@ func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 	case !known || !t.Grants.Allowed() || t.Risk >= Critical:
 		return "the policy allows no grants for this tool any more"
 	case !ok || !role.Covers(g.Tool) || role.MaxRisk < t.Risk:
-		return "the role of whoever granted it may not allow this tool any more"
+		return "the role of the person who granted it may not allow this tool any more"
 	}
 	return g.exceeds(t.Grants, in.Now)
 }
@@ -66,15 +66,15 @@ func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
 	case giver.ID != g.By || giver.trouble() != "":
-		return "Slack does not know whoever granted it as somebody who may decide"
+		return "Slack does not confirm that the person who granted it may decide"
 	case !ok || !role.Holds(giver):
-		return "whoever granted it is not in that role any more"
+		return "the person who granted it is not in that role any more"
 	case len(plan.Stages) == 0:
 		return "nobody would be asked"
 	}
 	stage := plan.Stages[0]
 	if stage.Group != "" && slices.Contains(stage.Roles(), g.Role) && !slices.Contains(giver.Groups, stage.Group) {
-		return "whoever granted it is not in the user group that is asked"
+		return "the person who granted it is not in the user group that is asked"
 	}
 	return ""
 }

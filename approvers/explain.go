@@ -24,7 +24,7 @@ func (n planTrace) tool(p *Policy, c Call, t ToolPolicy, known bool) {
 	x, presumed := p.Presumes(c.Tool)
 	switch {
 	case distrusted:
-		n("%s is not as the operator pinned it: %s. It counts as a tool of which nothing is known, whatever the policy says of it: %s risk, %s.",
+		n("%s is not as the operator pinned it: %s. It counts as an unknown tool, even if the policy names it: %s risk, %s.",
 			c.Tool, why, t.Risk, waitsOrRuns(t.Confirm))
 	case named:
 		n("The policy knows %s: %s risk, %s.", c.Tool, t.Risk, waitsOrRuns(t.Confirm))

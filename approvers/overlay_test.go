@@ -106,7 +106,7 @@ func TestDistrusted(t *testing.T) {
 	if len(plan.Stages) != 1 || plan.Stages[0].Approver != "boss" || plan.Why[0] != "the operator did not pin files.write as it is (its definition changed since it was pinned), so it counts as critical risk" {
 		t.Errorf("%+v", plan)
 	}
-	if want := "files.write is not as the operator pinned it: its definition changed since it was pinned. It counts as a tool of which nothing is known, whatever the policy says of it: critical risk, waits for people."; steps[0] != want {
+	if want := "files.write is not as the operator pinned it: its definition changed since it was pinned. It counts as an unknown tool, even if the policy names it: critical risk, waits for people."; steps[0] != want {
 		t.Errorf("%q", steps[0])
 	}
 	if why, ok := q.Distrusts("files.write"); !ok || why == "" {
